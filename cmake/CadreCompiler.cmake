@@ -1,0 +1,43 @@
+# Language level, warnings, hardening and sanitizers, the same for every target.
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-fno-common -g)
+
+set(CADRE_WARNINGS
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla
+    -Werror)
+
+# Asserts stay on in every build: cadre_assert does not look at NDEBUG.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -fno-omit-frame-pointer")
+set(CMAKE_C_FLAGS_DEBUG "-Og -fno-omit-frame-pointer")
+
+if(CADRE_SANITIZE)
+    add_compile_options(-fsanitize=${CADRE_SANITIZE} -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${CADRE_SANITIZE})
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    add_compile_options(-fstack-protector-strong -fstack-clash-protection
+        $<$<C_COMPILER_ID:GNU>:-ftrivial-auto-var-init=zero>
+        -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+    include(CheckCCompilerFlag)
+    check_c_compiler_flag(-fcf-protection=full CADRE_HAVE_CF_PROTECTION)
+    if(CADRE_HAVE_CF_PROTECTION)
+        add_compile_options(-fcf-protection=full)
+    endif()
+    add_link_options(-Wl,-z,relro,-z,now)
+endif()
+
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)

@@ -1,0 +1,92 @@
+#include "common/chunk.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+
+struct cadre_chunk {
+    atomic_size_t references;
+    size_t size_bytes;
+    void *data;
+    void (*release)(void *owner); /* NULL: the chunk owns `data` */
+    void *owner;
+};
+
+cadre_chunk_t *
+cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *owner), void *owner)
+{
+    cadre_chunk_t *self = cadre_calloc(1, sizeof(*self));
+    atomic_init(&self->references, 1);
+    self->size_bytes = size_bytes;
+    self->data = bytes;
+    self->release = release;
+    self->owner = owner;
+    return self;
+}
+
+cadre_chunk_t *
+cadre_chunk_new(size_t size_bytes)
+{
+    void *data = cadre_aligned_alloc(size_bytes);
+    return cadre_chunk_new_foreign(data, size_bytes, NULL, NULL);
+}
+
+cadre_chunk_t *
+cadre_chunk_new_copy(const void *bytes, size_t size_bytes)
+{
+    cadre_chunk_t *self = cadre_chunk_new(size_bytes);
+    if (size_bytes > 0) {
+        memcpy(self->data, bytes, size_bytes);
+    }
+    return self;
+}
+
+cadre_chunk_t *
+cadre_chunk_ref(cadre_chunk_t *self)
+{
+    size_t before = atomic_fetch_add_explicit(&self->references, 1, memory_order_relaxed);
+    cadre_assert(before > 0);
+    return self;
+}
+
+void
+cadre_chunk_unref(cadre_chunk_t **self_p)
+{
+    cadre_chunk_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    size_t before = atomic_fetch_sub_explicit(&self->references, 1, memory_order_acq_rel);
+    cadre_assert(before > 0);
+    if (before > 1) {
+        return;
+    }
+    if (self->release) {
+        self->release(self->owner);
+    } else {
+        free(self->data);
+    }
+    free(self);
+}
+
+bool
+cadre_chunk_alone(const cadre_chunk_t *self)
+{
+    return atomic_load_explicit(&self->references, memory_order_acquire) == 1;
+}
+
+void *
+cadre_chunk_data(const cadre_chunk_t *self)
+{
+    return self->data;
+}
+
+size_t
+cadre_chunk_size_bytes(const cadre_chunk_t *self)
+{
+    return self->size_bytes;
+}

@@ -1,0 +1,65 @@
+/*
+ * tensor - a dense, contiguous, row-major array with a data type and a shape.
+ */
+#ifndef CADRE_TENSOR_H
+#define CADRE_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cadre/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* name, number on the wire and on disk, bytes per element, text */
+#define CADRE_DTYPE_LIST(X)                                                                        \
+    X(CADRE_F32, 1, 4, "f32")                                                                      \
+    X(CADRE_F64, 2, 8, "f64")                                                                      \
+    X(CADRE_I32, 3, 4, "i32")                                                                      \
+    X(CADRE_I64, 4, 8, "i64")                                                                      \
+    X(CADRE_U64, 5, 8, "u64")                                                                      \
+    X(CADRE_U8, 6, 1, "u8")                                                                        \
+    X(CADRE_BF16, 7, 2, "bf16")
+
+typedef enum {
+#define CADRE_DTYPE_ENUM(name, number, size_bytes, text) name = number,
+    CADRE_DTYPE_LIST(CADRE_DTYPE_ENUM)
+#undef CADRE_DTYPE_ENUM
+} cadre_dtype_t;
+
+enum { CADRE_RANK_MAX = 8 };
+
+/* A tensor with its own memory, or a view of somebody else's: the function that hands it out says
+ * which. `data` is 64-byte aligned when Cadre allocated it. */
+typedef struct {
+    cadre_dtype_t dtype;
+    int rank;                      /* 0 (one element) to CADRE_RANK_MAX */
+    int64_t shape[CADRE_RANK_MAX]; /* elements per axis, outermost first; 0 is allowed */
+    void *data;                    /* size_bytes(shape, dtype) bytes, row-major */
+} cadre_tensor_t;
+
+/* Bytes per element; 0 for a number that is no dtype. */
+CADRE_API size_t cadre_dtype_size(cadre_dtype_t dtype);
+
+/* "f32" and so on; "?" for a number that is no dtype. */
+CADRE_API const char *cadre_dtype_text(cadre_dtype_t dtype);
+
+/* Elements in `tensor`, 1 for rank 0. */
+CADRE_API int64_t cadre_tensor_count(const cadre_tensor_t *tensor);
+
+CADRE_API size_t cadre_tensor_size_bytes(const cadre_tensor_t *tensor);
+
+/* Allocates zeroed memory for the shape. CADRE_EINVALID for a bad dtype, rank or a negative
+ * dimension, CADRE_ETOOLARGE when the size overflows. The caller ends it with cadre_tensor_fini. */
+CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape,
+                                int rank);
+
+/* Frees the memory of a tensor that owns it and clears the struct; harmless on a zeroed one. */
+CADRE_API void cadre_tensor_fini(cadre_tensor_t *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

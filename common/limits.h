@@ -1,0 +1,46 @@
+/*
+ * limits - every bound of Cadre in one place, with what happens at it.
+ */
+#ifndef CADRE_COMMON_LIMITS_H
+#define CADRE_COMMON_LIMITS_H
+
+#include <stdint.h>
+
+enum {
+    CADRE_PROTOCOL_VERSION = 1, /* another one is refused at HELLO with both numbers */
+
+    /* Wire: a message beyond one of these is refused as malformed and counted. */
+    CADRE_HEADER_SIZE_MAX = 4096,
+    CADRE_LARGE_HEADER_SIZE_MAX = 65536, /* messages that carry lists or definitions */
+    CADRE_HEADER_TOKENS_MAX = 256,
+    CADRE_HEADER_DEPTH_MAX = 4,
+    CADRE_HEADER_STRING_MAX = 255,
+    CADRE_CHUNK_SIZE_MAX = 1 << 20,
+    CADRE_MESSAGE_CHUNKS_MAX =
+        7168, /* payload frames of one message; their sizes fit a large header */
+
+    CADRE_NAME_SIZE_MAX = 128, /* characters of a variable, function, dataset or result name */
+    CADRE_TEXT_SIZE_MAX = 255, /* characters of an error text on the wire; longer ones are cut */
+    CADRE_TASKS_MAX = 4096,    /* HELLO beyond it is refused */
+    CADRE_SHARDS_MAX = 1024,
+
+    CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* refused when the variable is created */
+    CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* of one shard in one closure; the closure fails */
+    CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
+    CADRE_ARGUMENTS_MAX = 64,                  /* arguments of one closure */
+
+    CADRE_IN_FLIGHT_SIZE_MAX =
+        64 << 20, /* bytes per worker and shard; further messages wait their turn */
+    CADRE_RESULT_SIZE_MAX = 64 << 20,   /* the closure fails */
+    CADRE_CLOSURE_QUEUE_MAX = 262144,   /* schedule blocks */
+    CADRE_APPLIED_WINDOW_MAX = 1 << 26, /* update ids above the base; dispatch stops at it */
+    CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
+
+    CADRE_HEARTBEAT_MS = 1000,
+    CADRE_SUSPECT_MS = 3000,     /* silent that long: no new work */
+    CADRE_LEASE_MS = 10000,      /* silent that long: presumed dead */
+    CADRE_LOCAL_LEASE_MS = 3000, /* the same under the local launcher */
+    CADRE_RESEND_MS = 1000,      /* an unanswered request goes out again */
+};
+
+#endif

@@ -1,0 +1,85 @@
+#include "common/memory.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Noreturn void
+out_of_memory(size_t count, size_t size_bytes)
+{
+    fprintf(stderr, "cadre: out of memory: %zu x %zu bytes\n", count, size_bytes);
+    abort();
+}
+
+void *
+cadre_calloc(size_t count, size_t size_bytes)
+{
+    void *memory = calloc(count ? count : 1, size_bytes ? size_bytes : 1);
+    if (!memory) {
+        out_of_memory(count, size_bytes);
+    }
+    return memory;
+}
+
+void *
+cadre_realloc(void *memory, size_t count, size_t size_bytes)
+{
+    void *grown = reallocarray(memory, count ? count : 1, size_bytes ? size_bytes : 1);
+    if (!grown) {
+        out_of_memory(count, size_bytes);
+    }
+    return grown;
+}
+
+void *
+cadre_aligned_alloc(size_t size_bytes)
+{
+    if (size_bytes > SIZE_MAX - 64) {
+        out_of_memory(1, size_bytes);
+    }
+    void *memory = aligned_alloc(64, size_bytes ? (size_bytes + 63) / 64 * 64 : 64);
+    if (!memory) {
+        out_of_memory(1, size_bytes);
+    }
+    return memory;
+}
+
+char *
+cadre_strdup(const char *text)
+{
+    return cadre_strndup(text, strlen(text));
+}
+
+char *
+cadre_strndup(const char *text, size_t length)
+{
+    char *copy = cadre_calloc(length + 1, 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *
+cadre_asprintf(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        out_of_memory(1, 0);
+    }
+    return text;
+}
+
+void
+cadre_free(void *memory_p)
+{
+    void *memory = NULL;
+    memcpy(&memory, memory_p, sizeof(memory));
+    free(memory);
+    memory = NULL;
+    memcpy(memory_p, &memory, sizeof(memory));
+}

@@ -1,0 +1,39 @@
+/*
+ * memory - allocation that does not fail, and locals that clean up after themselves.
+ *
+ * Host out-of-memory ends the process: it is restarted and recovered like any other lost task,
+ * which is tested, while a thousand branches for a failed malloc would not be.
+ */
+#ifndef CADRE_COMMON_MEMORY_H
+#define CADRE_COMMON_MEMORY_H
+
+#include <stddef.h>
+
+/* Zeroed memory for `count` elements of `size_bytes`; ends the process when there is none or the
+ * product overflows. The caller frees it with free(). A zero count gives a pointer that can be
+ * freed. */
+void *cadre_calloc(size_t count, size_t size_bytes);
+
+/* Grows or shrinks `memory` (may be NULL) to `count` elements of `size_bytes`; new bytes are not
+ * zeroed. */
+void *cadre_realloc(void *memory, size_t count, size_t size_bytes);
+
+/* Memory aligned to 64 bytes, not zeroed, freed with free(). */
+void *cadre_aligned_alloc(size_t size_bytes);
+
+char *cadre_strdup(const char *text);
+char *cadre_strndup(const char *text, size_t length);
+
+/* A new string from a format, freed with free(). */
+char *cadre_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* free() in the shape of a destructor: frees *memory_p, a pointer of any type, and nulls it. */
+void cadre_free(void *memory_p);
+
+/* A local that is destroyed when its scope ends: `cadre_auto(zmsg_destroy) zmsg_t *message =
+ * NULL;`. The destructor takes a pointer to the variable. */
+#define cadre_auto(destructor) __attribute__((cleanup(destructor)))
+
+#define CADRE_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

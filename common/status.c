@@ -1,0 +1,79 @@
+#include "common/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char error_text[CADRE_ERROR_TEXT_SIZE];
+
+const char *
+cadre_status_text(int status)
+{
+    switch (status) {
+#define CASE(name, number, text)                                                                   \
+    case number:                                                                                   \
+        return text;
+        CADRE_STATUS_LIST(CASE)
+#undef CASE
+    }
+    return "unknown status";
+}
+
+const char *
+cadre_status_name(int status)
+{
+    switch (status) {
+#define CASE(name, number, text)                                                                   \
+    case number:                                                                                   \
+        return #name;
+        CADRE_STATUS_LIST(CASE)
+#undef CASE
+    }
+    return "CADRE_E?";
+}
+
+const char *
+cadre_error_text(void)
+{
+    return error_text;
+}
+
+static void
+keep(const char *text)
+{
+    snprintf(error_text, sizeof(error_text), "%s", text);
+    for (char *c = error_text; *c; c++) {
+        if (*c == '\n' || *c == '\r') {
+            *c = ' ';
+        }
+    }
+}
+
+int
+cadre_fail(int status, const char *format, ...)
+{
+    char text[CADRE_ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    keep(text);
+    return status;
+}
+
+int
+cadre_fail_within(int status, const char *format, ...)
+{
+    char text[2 * CADRE_ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, CADRE_ERROR_TEXT_SIZE, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        length = 0;
+    }
+    size_t at = (size_t)length < CADRE_ERROR_TEXT_SIZE ? (size_t)length : CADRE_ERROR_TEXT_SIZE - 1;
+    snprintf(text + at, sizeof(text) - at, ": %s", error_text);
+    keep(text);
+    return status;
+}

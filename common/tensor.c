@@ -1,0 +1,147 @@
+#include "common/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+size_t
+cadre_dtype_size(cadre_dtype_t dtype)
+{
+    switch (dtype) {
+#define CASE(name, number, size_bytes, text)                                                       \
+    case name:                                                                                     \
+        return size_bytes;
+        CADRE_DTYPE_LIST(CASE)
+#undef CASE
+    }
+    return 0;
+}
+
+const char *
+cadre_dtype_text(cadre_dtype_t dtype)
+{
+    switch (dtype) {
+#define CASE(name, number, size_bytes, text)                                                       \
+    case name:                                                                                     \
+        return text;
+        CADRE_DTYPE_LIST(CASE)
+#undef CASE
+    }
+    return "?";
+}
+
+bool
+cadre_dtype_valid(uint64_t number)
+{
+    return number <= INT32_MAX && cadre_dtype_size((cadre_dtype_t)number) > 0;
+}
+
+int
+cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *count,
+                 size_t *size_bytes)
+{
+    if (cadre_dtype_size(dtype) == 0) {
+        return cadre_fail(CADRE_EINVALID, "%d is no data type", (int)dtype);
+    }
+    if (rank < 0 || rank > CADRE_RANK_MAX) {
+        return cadre_fail(CADRE_EINVALID, "rank %d is not in 0..%d", rank, CADRE_RANK_MAX);
+    }
+    /* The product over the dimensions other than 0 must fit too, so that an empty tensor stays
+     * cheap to check. */
+    int64_t product = 1;
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] < 0) {
+            return cadre_fail(CADRE_EINVALID, "dimension %d is %" PRId64, i, shape[i]);
+        }
+        if (shape[i] == 0) {
+            empty = true;
+        } else if (__builtin_mul_overflow(product, shape[i], &product)) {
+            return cadre_fail(CADRE_ETOOLARGE, "the shape has more than 2^63 elements");
+        }
+    }
+    size_t bytes = 0;
+    if (__builtin_mul_overflow(product, cadre_dtype_size(dtype), &bytes) || bytes > INT64_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "the shape has more than 2^63 bytes");
+    }
+    if (count) {
+        *count = empty ? 0 : product;
+    }
+    if (size_bytes) {
+        *size_bytes = empty ? 0 : bytes;
+    }
+    return 0;
+}
+
+int64_t
+cadre_tensor_count(const cadre_tensor_t *tensor)
+{
+    int64_t count = 1;
+    for (int i = 0; i < tensor->rank; i++) {
+        count *= tensor->shape[i];
+    }
+    return count;
+}
+
+size_t
+cadre_tensor_size_bytes(const cadre_tensor_t *tensor)
+{
+    return (size_t)cadre_tensor_count(tensor) * cadre_dtype_size(tensor->dtype);
+}
+
+int
+cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int rank)
+{
+    size_t size_bytes = 0;
+    int status = cadre_shape_size(dtype, shape, rank, NULL, &size_bytes);
+    if (status < 0) {
+        return status;
+    }
+    *tensor = (cadre_tensor_t){.dtype = dtype, .rank = rank};
+    for (int i = 0; i < rank; i++) {
+        tensor->shape[i] = shape[i];
+    }
+    tensor->data = cadre_aligned_alloc(size_bytes);
+    memset(tensor->data, 0, size_bytes);
+    return 0;
+}
+
+void
+cadre_tensor_fini(cadre_tensor_t *tensor)
+{
+    free(tensor->data);
+    *tensor = (cadre_tensor_t){0};
+}
+
+bool
+cadre_shape_equal(const int64_t *left, int left_rank, const int64_t *right, int right_rank)
+{
+    if (left_rank != right_rank) {
+        return false;
+    }
+    for (int i = 0; i < left_rank; i++) {
+        if (left[i] != right[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *
+cadre_shape_text(const int64_t *shape, int rank, char *text)
+{
+    size_t at = 0;
+    text[at++] = '[';
+    for (int i = 0; i < rank && at + 24 < CADRE_SHAPE_TEXT_SIZE; i++) {
+        int length =
+            snprintf(text + at, CADRE_SHAPE_TEXT_SIZE - at, "%s%" PRId64, i ? "," : "", shape[i]);
+        at += (size_t)length;
+    }
+    text[at++] = ']';
+    text[at] = '\0';
+    return text;
+}

@@ -1,0 +1,26 @@
+/*
+ * tensor - shapes as text and overflow-safe sizes, for use inside Cadre. The public part is
+ * <cadre/tensor.h>.
+ */
+#ifndef CADRE_COMMON_TENSOR_H
+#define CADRE_COMMON_TENSOR_H
+
+#include <stdbool.h>
+
+#include <cadre/tensor.h>
+
+enum { CADRE_SHAPE_TEXT_SIZE = 192 };
+
+bool cadre_dtype_valid(uint64_t number);
+
+/* Elements and bytes of a shape. CADRE_EINVALID for a bad dtype, rank or a negative dimension,
+ * CADRE_ETOOLARGE on overflow of int64_t elements or size_t bytes. Outputs may be NULL. */
+int cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *count,
+                     size_t *size_bytes);
+
+bool cadre_shape_equal(const int64_t *left, int left_rank, const int64_t *right, int right_rank);
+
+/* "[3,4]", "[]" for a scalar, into `text` of CADRE_SHAPE_TEXT_SIZE bytes; returns `text`. */
+const char *cadre_shape_text(const int64_t *shape, int rank, char *text);
+
+#endif
