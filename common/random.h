@@ -1,0 +1,62 @@
+/*
+ * random - numbers from counters.
+ *
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC'11)
+ * turns a counter and a key into 128 random bits, without state. So element `index` of a stream has
+ * one value, whoever computes it, in whatever order and batch: initial values do not depend on the
+ * number of partitions, dropout does not depend on the worker, and a simulation repeats itself. It
+ * is no cipher: keys and secrets come from elsewhere.
+ *
+ * A stream is named by (seed, stream), two free 64-bit numbers: a job's seed, and what the numbers
+ * are for.
+ *
+ * Owner:   cadre_random_t belongs to whoever holds it; everything else has no state.
+ * Thread:  any.
+ */
+#ifndef CADRE_COMMON_RANDOM_H
+#define CADRE_COMMON_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One block of ten rounds. `out` may be `counter`. */
+void cadre_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* The block at `index` of a stream: counter = (index, stream), key = seed, low words first. */
+void cadre_random_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]);
+
+/* Element `index` of a stream of uniform numbers: [0, 1) in steps of 2^-24, word `index % 4` of
+ * block `index / 4`. */
+float cadre_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
+
+/* Elements [first, first + count) of the same stream. */
+void cadre_random_fill_uniform(uint64_t seed, uint64_t stream, uint64_t first, size_t count,
+                               float *out);
+
+/* Element `index` of a stream of numbers with mean 0 and variance 1. Box and Muller make elements
+ * 2k and 2k + 1 from words of block k / 2, in double; |value| < 6.7. The last bit follows the
+ * machine's libm. */
+float cadre_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
+
+/* Elements [first, first + count) of the same stream. */
+void cadre_random_fill_normal(uint64_t seed, uint64_t stream, uint64_t first, size_t count,
+                              float *out);
+
+/* The two normal numbers that Box and Muller make of two words. */
+void cadre_random_box_muller(uint32_t left, uint32_t right, double out[2]);
+
+/* A generator for what is drawn one after the other: ids, choices of the simulation. */
+typedef struct {
+    uint64_t seed;
+    uint64_t stream;
+    uint64_t drawn; /* numbers so far; two per block */
+} cadre_random_t;
+
+void cadre_random_init(cadre_random_t *self, uint64_t seed, uint64_t stream);
+
+uint64_t cadre_random_next_u64(cadre_random_t *self);
+
+/* A number in [0, bound) without bias; `bound` is at least 1. */
+uint64_t cadre_random_below(cadre_random_t *self, uint64_t bound);
+
+#endif
