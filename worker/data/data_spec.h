@@ -1,0 +1,87 @@
+/*
+ * data_spec - the description of a dataset: which file, in which format, which rows of it, and what
+ * a label is.
+ *
+ * Owner:   the caller; ended with cadre_data_spec_fini.
+ * Thread:  any, one at a time.
+ *
+ * It arrives as JSON from the coordinator, hence untrusted: every key is checked for type and
+ * range, an unknown or doubled key is refused, and so is a key that the format does not use.
+ */
+#ifndef CADRE_WORKER_DATA_DATA_SPEC_H
+#define CADRE_WORKER_DATA_DATA_SPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CADRE_DATA_SPEC_SIZE_MAX = 16384,    /* bytes of JSON; longer ones are refused */
+    CADRE_DATA_PATH_SIZE_MAX = 4095,     /* bytes of a path */
+    CADRE_DATA_FEATURES_MAX = 1 << 24,   /* features of one row; more are refused */
+    CADRE_DATA_CLASSES_MAX = 1 << 24,    /* a class label at or above it is a bad line */
+    CADRE_DATA_SKIP_BAD_MAX = 1000000000 /* the most bad lines that can be allowed */
+};
+
+typedef enum { CADRE_DATA_CSV, CADRE_DATA_LIBSVM, CADRE_DATA_IDX } cadre_data_format_t;
+
+/* What a label is: a class number (i32, from 0), one of two (f32, 0 or 1; the file has 0/1 or
+ * -1/+1), or any finite number (f32). */
+typedef enum {
+    CADRE_LABEL_CLASS,
+    CADRE_LABEL_BINARY,
+    CADRE_LABEL_VALUE,
+} cadre_label_kind_t;
+
+typedef enum { CADRE_HEADER_AUTO, CADRE_HEADER_YES, CADRE_HEADER_NO } cadre_csv_header_t;
+
+/* Which CSV column is the label. */
+typedef enum {
+    CADRE_LABEL_AT_LAST,
+    CADRE_LABEL_AT_FIRST,
+    CADRE_LABEL_AT_INDEX,
+    CADRE_LABEL_AT_NAME,
+} cadre_label_at_t;
+
+typedef struct {
+    cadre_data_format_t format;
+    char *path;        /* relative ones belong to the base that cadre_dataset_open is given */
+    char *labels_path; /* idx only, else NULL */
+    cadre_label_kind_t label_kind;
+    int64_t classes;           /* 0: found in the file */
+    double scale;              /* x is multiplied by it */
+    int64_t first_row;         /* of the file's good rows, from 0 */
+    int64_t rows;              /* 0: to the end of the file */
+    int64_t skip_bad;          /* csv, libsvm: that many bad lines are skipped and counted */
+    int64_t features;          /* libsvm; 0: found in the file */
+    cadre_label_at_t label_at; /* csv, and so on below */
+    int64_t label_index;       /* with CADRE_LABEL_AT_INDEX, from 0 */
+    char *label_name;          /* with CADRE_LABEL_AT_NAME, else NULL */
+    cadre_csv_header_t header;
+    char delimiter;
+} cadre_data_spec_t;
+
+/* Reads the JSON object in `length` bytes of `text`:
+ *
+ *   "format"       "csv", "libsvm" or "idx"; required
+ *   "path"         file, plain or gzip (found out from its first bytes); required
+ *   "labels_path"  idx, required: the file with the labels
+ *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
+ *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
+ *   "delimiter"    csv: one of , ; | : tab and space; default ,
+ *   "features"     libsvm: features of a row; default: the largest index in the file
+ *   "label_kind"   "class" (default), "binary" or "value"
+ *   "classes"      with "class": labels are below it; default: the largest label + 1
+ *   "scale"        x is multiplied by it; default 1
+ *   "first_row", "rows"  the part of the file to use; default: all rows
+ *   "skip_bad"     csv, libsvm: how many bad lines to skip; default 0
+ *
+ * CADRE_ECONFIG with a text that names the key. */
+int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out);
+
+/* Frees what the struct owns and clears it; harmless on a zeroed one. */
+void cadre_data_spec_fini(cadre_data_spec_t *self);
+
+/* "csv", "libsvm", "idx". */
+const char *cadre_data_format_text(cadre_data_format_t format);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * dataset - the rows of one file, parsed once, read at random.
+ *
+ * Owner:   the caller of cadre_dataset_open.
+ * Thread:  immutable once open: any number of threads may read it at the same time; whoever closes
+ *          it makes sure that they are done.
+ *
+ * Open reads the whole file and keeps its rows in memory as compact arrays: dense f32 (CSV), dense
+ * u8 or f32 (IDX), compressed sparse rows (LIBSVM). Files are parsed once instead of being indexed
+ * for later: a shuffled epoch would seek for every row, which a gzip file cannot do at all. Feature
+ * and class counts and the validity of lines are taken from the whole file, also when the
+ * description asks for a part, so that the training part and the held-out part of a file agree.
+ */
+#ifndef CADRE_WORKER_DATA_DATASET_H
+#define CADRE_WORKER_DATA_DATASET_H
+
+#include <stdint.h>
+
+#include <cadre/tensor.h>
+
+#include "worker/data/data_spec.h"
+
+/* Bytes of parsed rows that a dataset may hold; open fails beyond it. */
+#define CADRE_DATASET_SIZE_MAX ((uint64_t)4 << 30)
+
+enum {
+    CADRE_DATASET_COLUMNS = 2,    /* "x" and "y" */
+    CADRE_DATASET_REPORTS_MAX = 8 /* skipped lines whose text is kept */
+};
+
+typedef struct cadre_dataset cadre_dataset_t;
+
+typedef struct {
+    const char *base;        /* folder for relative paths; NULL: the current one */
+    uint64_t size_bytes_max; /* 0: CADRE_DATASET_SIZE_MAX */
+} cadre_dataset_options_t;
+
+/* A column of the dataset: its name, and type and shape of one row of it. */
+typedef struct {
+    const char *name;
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+} cadre_dataset_column_t;
+
+typedef struct {
+    int64_t rows;          /* readable: those of the asked part */
+    int64_t file_rows;     /* good rows of the whole file */
+    int64_t features;      /* numbers in one row of x */
+    int64_t classes;       /* "class": as described, else the largest label + 1; "binary": 2;
+                              "value": 0 */
+    int64_t skipped;       /* bad lines that were skipped */
+    uint64_t size_bytes;   /* memory held by the rows */
+    cadre_dtype_t y_dtype; /* CADRE_I32 for "class", else CADRE_F32 */
+    int row_rank; /* shape of a row before flattening: [28,28] for MNIST, else [features] */
+    int64_t row_shape[CADRE_RANK_MAX];
+} cadre_dataset_info_t;
+
+/* Reads the file that `spec` describes; `options` may be NULL. CADRE_ENOTFOUND when a file is
+ * missing or cannot be opened, CADRE_EDATA as `file:line: reason` when its content is bad (line: of
+ * the text; for IDX the offset of the byte), CADRE_ETOOLARGE beyond a limit. */
+int cadre_dataset_open(const cadre_data_spec_t *spec, const cadre_dataset_options_t *options,
+                       cadre_dataset_t **out);
+
+/* Frees the rows and nulls the pointer; NULL inside is fine. */
+void cadre_dataset_close(cadre_dataset_t **self_p);
+
+const cadre_dataset_info_t *cadre_dataset_info(const cadre_dataset_t *self);
+
+/* Column 0 is "x": f32 [features]; column 1 is "y": i32 or f32, a scalar. */
+const cadre_dataset_column_t *cadre_dataset_column(const cadre_dataset_t *self, int index);
+
+/* The text `file:line: reason` of skipped line number `index`; NULL beyond the first
+ * CADRE_DATASET_REPORTS_MAX. */
+const char *cadre_dataset_skipped(const cadre_dataset_t *self, int index);
+
+/* Copies `count` rows, numbered from 0 within the asked part, in the order given: `x` gets
+ * [count, features], `y` [count] of y_dtype. CADRE_EINVALID, with nothing written, when a number is
+ * out of range. */
+int cadre_dataset_read(const cadre_dataset_t *self, const int64_t *rows, int64_t count, float *x,
+                       void *y);
+
+#endif
