@@ -27,6 +27,8 @@ enum {
     CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* refused when the variable is created */
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* of one shard in one closure; the closure fails */
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
+    CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
+    CADRE_BATCHES_MAX = 8,                     /* dataset batches of one closure */
     CADRE_ARGUMENTS_MAX = 64,                  /* arguments of one closure */
 
     CADRE_IN_FLIGHT_SIZE_MAX =

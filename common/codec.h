@@ -1,0 +1,37 @@
+/*
+ * codec - messages to and from header frames, driven by the tables of proto-schemas/messages.h.
+ *
+ * Thread: any; the functions keep no state.
+ *
+ * The decoder takes bytes of unknown origin. Before msgpack-c sees them a pre-scan without
+ * allocation bounds tokens, depth and every declared count (msgpack-c itself can be made to reserve
+ * gigabytes by five bytes); then type, range and presence of every field are checked against the
+ * table. It never aborts and never allocates more than a small multiple of the header's size.
+ */
+#ifndef CADRE_COMMON_CODEC_H
+#define CADRE_COMMON_CODEC_H
+
+#include "common/message.h"
+
+/* The header frame of `message`, one reference, owned by the caller; its `sizes` describe
+ * message->chunks. A field beyond its limit is our bug and asserts: callers check user input before
+ * they fill a message. */
+cadre_chunk_t *cadre_message_encode(const cadre_message_t *message);
+
+/* Reads a header of `size_bytes` bytes and pairs it with `count` payload chunks. On success
+ * `message` owns one reference to each chunk (taken from the caller, whose array entries are
+ * nulled); on failure the caller keeps them and `message` is untouched. CADRE_EMALFORMED for
+ * anything wrong with the bytes, CADRE_EPROTOCOL for another protocol version; the error text says
+ * what and where. */
+int cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chunks,
+                         size_t count, cadre_message_t *message);
+
+/* CADRE_OK when `sender` may send messages of `type`, else CADRE_EREFUSED: the one table of rights.
+ */
+int cadre_message_authorize(cadre_message_type_t type, cadre_role_t sender);
+
+/* One line for logs, "PUSH request=3 update=17 ...", long lists cut, into `text` of `size_bytes`;
+ * returns `text`. */
+const char *cadre_message_text(const cadre_message_t *message, char *text, size_t size_bytes);
+
+#endif
