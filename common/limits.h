@@ -28,8 +28,10 @@ enum {
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* of one shard in one closure; the closure fails */
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
-    CADRE_BATCHES_MAX = 8,                     /* dataset batches of one closure */
-    CADRE_ARGUMENTS_MAX = 64,                  /* arguments of one closure */
+    CADRE_SLOTS_MAX = 1024,                    /* closures in progress on one worker */
+    CADRE_HELD_MAX = 4096,    /* closures held by one worker: running, waiting, unacknowledged */
+    CADRE_BATCHES_MAX = 8,    /* dataset batches of one closure */
+    CADRE_ARGUMENTS_MAX = 64, /* arguments of one closure */
 
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */

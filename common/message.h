@@ -41,7 +41,6 @@ typedef struct {
 } cadre_strs_t;
 
 #define CADRE_FIELD_U64(name)          uint64_t name;
-#define CADRE_FIELD_F64(name)          double name;
 #define CADRE_FIELD_STR(name)          const char *name; /* never NULL once decoded; NULL encodes as "" */
 #define CADRE_FIELD_U64S(name)         cadre_u64s_t name;
 #define CADRE_FIELD_F64S(name)         cadre_f64s_t name;
@@ -51,7 +50,7 @@ typedef struct {
 #define X(name, NAME, number, limit, senders)                                                      \
     typedef struct {                                                                               \
         CADRE_##NAME##_FIELDS(CADRE_FIELD) char nothing; /* a struct has a member */               \
-    } cadre_##name##_t;
+    } cadre_##name##_message_t;
 CADRE_MESSAGE_LIST(X)
 #undef X
 
@@ -61,7 +60,7 @@ typedef struct {
     uint64_t incarnation; /* of the sender */
     uint64_t epoch;       /* of the session, as the sender knows it; 0 before WELCOME */
     union {
-#define X(name, NAME, number, limit, senders) cadre_##name##_t name;
+#define X(name, NAME, number, limit, senders) cadre_##name##_message_t name;
         CADRE_MESSAGE_LIST(X)
 #undef X
     };

@@ -1,0 +1,311 @@
+/*
+ * messages - the schema of every message: the single source of structs, codec, checks, log form and
+ * document.
+ *
+ * A message is one header frame and up to CADRE_MESSAGE_CHUNKS_MAX payload frames. The header is a
+ * msgpack array
+ *
+ *     [protocol, type, request, incarnation, epoch, sizes, field, field, ...]
+ *
+ * with the fields in the order of the tables below; `sizes` is a bin of little-endian u64, the
+ * bytes of each payload frame. README.md beside this file holds the grammar: who sends what, when,
+ * and what answers it.
+ *
+ * Message rows:  X(name, NAME, number, header limit, senders)
+ *   number   on the wire; never reused
+ *   limit    SMALL (CADRE_HEADER_SIZE_MAX) or LARGE (CADRE_LARGE_HEADER_SIZE_MAX)
+ *   senders  roles that may send it: COORDINATOR, PS, WORKER, joined with |; anyone else is refused
+ *
+ * Field rows:  F(kind, name, limit)
+ *   U64   uint64_t, limit: the largest value
+ *   STR   const char *, UTF-8 without NUL, limit: bytes
+ *   U64S  list of uint64_t, limit: count; travels as one bin of little-endian values
+ *   F64S  list of finite doubles, the same way
+ *   STRS  list of strings of at most CADRE_NAME_SIZE_MAX bytes, limit: count
+ *
+ * A field named `status` is minus the CADRE_E number: 0 for success, 2000 and up for a failure.
+ */
+#ifndef CADRE_PROTO_SCHEMAS_MESSAGES_H
+#define CADRE_PROTO_SCHEMAS_MESSAGES_H
+
+/* clang-format off */
+#define CADRE_MESSAGE_LIST(X)                                                      \
+    /* membership, control plane */                                                \
+    X(hello,             HELLO,              1, LARGE, PS | WORKER)                \
+    X(welcome,           WELCOME,            2, SMALL, COORDINATOR)                \
+    X(unknown_peer,      UNKNOWN_PEER,       3, SMALL, COORDINATOR)                \
+    X(heartbeat,         HEARTBEAT,          4, LARGE, PS | WORKER)                \
+    X(drain,             DRAIN,              5, SMALL, COORDINATOR)                \
+    X(stop,              STOP,               6, SMALL, COORDINATOR)                \
+    X(goodbye,           GOODBYE,            7, SMALL, PS | WORKER)                \
+    X(reply,             REPLY,              8, SMALL, PS)                         \
+    /* definitions, control plane */                                               \
+    X(shard,             SHARD,             16, SMALL, COORDINATOR)                \
+    X(variable,          VARIABLE,          17, LARGE, COORDINATOR)                \
+    X(function,          FUNCTION,          18, SMALL, COORDINATOR)                \
+    X(dataset,           DATASET,           19, SMALL, COORDINATOR)                \
+    X(dataset_ready,     DATASET_READY,     20, SMALL, WORKER)                     \
+    X(want,              WANT,              21, SMALL, WORKER)                     \
+    /* closures, control plane */                                                  \
+    X(closure,           CLOSURE,           32, LARGE, COORDINATOR)                \
+    X(cancel,            CANCEL,            33, LARGE, COORDINATOR)                \
+    X(closure_done,      CLOSURE_DONE,      34, LARGE, WORKER)                     \
+    X(closure_failed,    CLOSURE_FAILED,    35, SMALL, WORKER)                     \
+    X(ack,               ACK,               36, LARGE, COORDINATOR)                \
+    /* shards, control plane */                                                    \
+    X(create,            CREATE,            48, SMALL, COORDINATOR)                \
+    X(settle,            SETTLE,            49, SMALL, COORDINATOR)                \
+    X(snapshot,          SNAPSHOT,          50, SMALL, COORDINATOR)                \
+    X(snapshot_taken,    SNAPSHOT_TAKEN,    51, SMALL, PS)                         \
+    X(snapshot_written,  SNAPSHOT_WRITTEN,  52, SMALL, PS)                         \
+    X(checkpoint_end,    CHECKPOINT_END,    53, SMALL, COORDINATOR)                \
+    X(restore,           RESTORE,           54, SMALL, COORDINATOR)                \
+    /* values, data plane */                                                       \
+    X(pull,              PULL,              64, LARGE, COORDINATOR | WORKER)       \
+    X(values,            VALUES,            65, LARGE, PS)                         \
+    X(push,              PUSH,              66, LARGE, WORKER)                     \
+    X(applied,           APPLIED,           67, LARGE, PS)                         \
+    X(assign,            ASSIGN,            68, LARGE, COORDINATOR)
+
+/* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent until WELCOME.
+ * index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data endpoint. session: the coordinator
+ * incarnation it served last, 0 for none. generation: of the shard it holds, 0 for none. held: closures running or
+ * with an unacknowledged report. process: its id on that host, for people. */
+#define CADRE_HELLO_FIELDS(F)                                                      \
+    F(U64,  role,        3)                                                        \
+    F(U64,  index,       UINT32_MAX)                                               \
+    F(STR,  build,       64)                                                       \
+    F(STR,  host,        255)                                                      \
+    F(U64,  process,     UINT32_MAX)                                               \
+    F(STR,  address,     255)                                                      \
+    F(STR,  devices,     255)                                                      \
+    F(U64,  slots,       CADRE_SLOTS_MAX)                                          \
+    F(U64,  session,     UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64S, held,        CADRE_HELD_MAX)
+
+/* generation: what a ps's shard is to be; 0 for a worker. */
+#define CADRE_WELCOME_FIELDS(F)                                                    \
+    F(U64,  index,       UINT32_MAX)                                               \
+    F(STR,  job,         CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  heartbeat_ms, 600000)                                                  \
+    F(U64,  lease_ms,    3600000)                                                  \
+    F(U64,  resend_ms,   600000)                                                   \
+    F(U64,  shards,      CADRE_SHARDS_MAX)                                         \
+    F(U64,  generation,  UINT64_MAX)
+
+/* The coordinator does not know the sender: say HELLO again. */
+#define CADRE_UNKNOWN_PEER_FIELDS(F)
+
+/* counters: CADRE_WORKER_COUNTERS or CADRE_PS_COUNTERS by position. */
+#define CADRE_HEARTBEAT_FIELDS(F)                                                  \
+    F(U64,  sequence,    UINT64_MAX)                                               \
+    F(U64S, held,        CADRE_HELD_MAX)                                           \
+    F(U64S, counters,    64)
+
+/* Finish what runs, take nothing new, say GOODBYE. */
+#define CADRE_DRAIN_FIELDS(F)
+
+/* The session is over: say GOODBYE. */
+#define CADRE_STOP_FIELDS(F)                                                       \
+    F(STR,  reason,      CADRE_TEXT_SIZE_MAX)
+
+#define CADRE_GOODBYE_FIELDS(F)                                                    \
+    F(STR,  reason,      CADRE_TEXT_SIZE_MAX)
+
+/* The answer to CREATE, SETTLE, RESTORE, CHECKPOINT_END and ASSIGN, by request id. */
+#define CADRE_REPLY_FIELDS(F)                                                      \
+    F(U64,  status,      9999)                                                     \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)
+
+/* Where shard `index` is served. */
+#define CADRE_SHARD_FIELDS(F)                                                      \
+    F(U64,  index,       CADRE_SHARDS_MAX - 1)                                     \
+    F(STR,  address,     255)                                                      \
+    F(U64,  incarnation, UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)
+
+/* A variable, and the shard of each partition from `first` on; many partitions take several messages. */
+#define CADRE_VARIABLE_FIELDS(F)                                                   \
+    F(U64,  id,          UINT32_MAX)                                               \
+    F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  dtype,       255)                                                      \
+    F(U64S, shape,       CADRE_RANK_MAX)                                           \
+    F(U64,  partitions,  CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
+    F(U64,  first,       CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
+    F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)
+
+/* Payload: the encoded program; none for a native function, which the worker knows by name. hash: XXH3-64 of it. */
+#define CADRE_FUNCTION_FIELDS(F)                                                   \
+    F(U64,  id,          UINT32_MAX)                                               \
+    F(U64,  kind,        2)                                                        \
+    F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  hash,        UINT64_MAX)
+
+/* Payload: the description of the data as JSON text. */
+#define CADRE_DATASET_FIELDS(F)                                                    \
+    F(U64,  id,          UINT32_MAX)                                               \
+    F(STR,  name,        CADRE_NAME_SIZE_MAX)
+
+/* classes: highest class + 1, 0 where labels are no classes. skipped: bad lines passed over. */
+#define CADRE_DATASET_READY_FIELDS(F)                                              \
+    F(U64,  id,          UINT32_MAX)                                               \
+    F(U64,  status,      9999)                                                     \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(U64,  rows,        INT64_MAX)                                                \
+    F(U64,  features,    INT32_MAX)                                                \
+    F(U64,  label_dtype, 255)                                                      \
+    F(U64,  classes,     INT32_MAX)                                                \
+    F(U64,  skipped,     INT64_MAX)
+
+/* The worker misses a definition that a closure needs. kind: cadre_want_t. */
+#define CADRE_WANT_FIELDS(F)                                                       \
+    F(U64,  kind,        3)                                                        \
+    F(U64,  id,          UINT32_MAX)
+
+/* Run a function. batches: (dataset, order seed, first position, count) each, an order seed of 0 meaning file order.
+ * tensors: (dtype, rank, dims...) each; their bytes in the payload, every tensor beginning a new chunk; names: theirs.
+ * seed: of the program's random numbers, the same for every attempt. */
+#define CADRE_CLOSURE_FIELDS(F)                                                    \
+    F(U64,  id,          UINT64_MAX)                                               \
+    F(U64,  attempt,     UINT32_MAX)                                               \
+    F(U64,  function,    UINT32_MAX)                                               \
+    F(U64,  steps,       UINT32_MAX)                                               \
+    F(U64,  flags,       1)                                                        \
+    F(U64,  seed,        UINT64_MAX)                                               \
+    F(U64S, batches,     4 * CADRE_BATCHES_MAX)                                    \
+    F(STRS, names,       CADRE_ARGUMENTS_MAX)                                      \
+    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)
+
+#define CADRE_CANCEL_FIELDS(F)                                                     \
+    F(U64S, ids,         CADRE_HELD_MAX)
+
+/* A closure has ended and each shard it touched has its update. Kept and resent until ACK. Payload: the results.
+ * updates, duplicates: pushes answered applied, duplicate. staleness: largest over its partitions, in versions. */
+#define CADRE_CLOSURE_DONE_FIELDS(F)                                               \
+    F(U64,  id,          UINT64_MAX)                                               \
+    F(U64,  attempt,     UINT32_MAX)                                               \
+    F(U64,  updates,     UINT32_MAX)                                               \
+    F(U64,  duplicates,  UINT32_MAX)                                               \
+    F(U64,  staleness,   UINT64_MAX)                                               \
+    F(U64,  compute_us,  UINT64_MAX)                                               \
+    F(U64,  total_us,    UINT64_MAX)                                               \
+    F(STRS, names,       CADRE_RESULTS_MAX)                                        \
+    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_RESULTS_MAX)
+
+/* Kept and resent until ACK. reason: cadre_failure_t. shard: the one that is away, for CADRE_FAILURE_SHARD. */
+#define CADRE_CLOSURE_FAILED_FIELDS(F)                                             \
+    F(U64,  id,          UINT64_MAX)                                               \
+    F(U64,  attempt,     UINT32_MAX)                                               \
+    F(U64,  reason,      4)                                                        \
+    F(U64,  status,      9999)                                                     \
+    F(U64,  shard,       CADRE_SHARDS_MAX)                                         \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)
+
+/* Reports that have arrived, (closure, attempt) each: the worker forgets them. */
+#define CADRE_ACK_FIELDS(F)                                                        \
+    F(U64S, reports,     2 * CADRE_HELD_MAX)
+
+/* Create one partition; after a RESTORE, from the checkpoint where that holds the variable. Idempotent. shape: of the
+ * whole variable. */
+#define CADRE_CREATE_FIELDS(F)                                                     \
+    F(U64,  variable,    UINT32_MAX)                                               \
+    F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
+    F(U64,  partitions,  CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
+    F(U64,  dtype,       255)                                                      \
+    F(U64S, shape,       CADRE_RANK_MAX)                                           \
+    F(U64,  first_row,   INT64_MAX)                                                \
+    F(U64,  rows,        INT64_MAX)                                                \
+    F(U64,  initializer, 255)                                                      \
+    F(F64S, initializer_parameters, 16)                                            \
+    F(U64,  seed,        UINT64_MAX)                                               \
+    F(U64,  optimizer,   255)                                                      \
+    F(F64S, optimizer_parameters, 16)                                              \
+    F(U64,  generation,  UINT64_MAX)
+
+/* Every update id below `base` is settled: the shard may forget its bit. */
+#define CADRE_SETTLE_FIELDS(F)                                                     \
+    F(U64,  base,        UINT64_MAX)
+
+/* Take references to everything (SNAPSHOT_TAKEN), then write them to a file in `directory` (SNAPSHOT_WRITTEN). */
+#define CADRE_SNAPSHOT_FIELDS(F)                                                   \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  cut,         UINT64_MAX)                                               \
+    F(STR,  directory,   255)                                                      \
+    F(U64,  generation,  UINT64_MAX)
+
+#define CADRE_SNAPSHOT_TAKEN_FIELDS(F)                                             \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  status,      9999)                                                     \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)
+
+/* counters: CADRE_PS_COUNTERS at the cut. */
+#define CADRE_SNAPSHOT_WRITTEN_FIELDS(F)                                           \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  status,      9999)                                                     \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(STR,  file,        CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  size_bytes,  INT64_MAX)                                                \
+    F(U64,  hash,        UINT64_MAX)                                               \
+    F(U64S, counters,    64)
+
+#define CADRE_CHECKPOINT_END_FIELDS(F)                                             \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  committed,   1)
+
+/* The shard begins anew at window base `cut`; every CREATE that follows loads its partition from the checkpoint at `path`
+ * where that holds the variable. An empty path: initial values. */
+#define CADRE_RESTORE_FIELDS(F)                                                    \
+    F(STR,  path,        255)                                                      \
+    F(U64,  cut,         UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)
+
+/* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0 for none. */
+#define CADRE_PULL_FIELDS(F)                                                       \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
+
+/* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the current version. */
+#define CADRE_VALUES_FIELDS(F)                                                     \
+    F(U64,  status,      9999)                                                     \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)
+
+/* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each in that order. */
+#define CADRE_PUSH_FIELDS(F)                                                       \
+    F(U64,  update,      UINT64_MAX)                                               \
+    F(U64,  attempt,     UINT32_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
+
+/* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness: largest over the partitions.
+ * versions: after the apply. */
+#define CADRE_APPLIED_FIELDS(F)                                                    \
+    F(U64,  update,      UINT64_MAX)                                               \
+    F(U64,  status,      9999)                                                     \
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  staleness,   UINT64_MAX)                                               \
+    F(U64S, versions,    CADRE_PARTITIONS_PER_UPDATE_MAX)
+
+/* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes nothing. mode:
+ * cadre_assign_mode_t. Payload: the whole partition. */
+#define CADRE_ASSIGN_FIELDS(F)                                                     \
+    F(U64,  sequence,    UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  mode,        2)                                                        \
+    F(U64,  variable,    UINT32_MAX)                                               \
+    F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)
+
+/* Counters that heartbeats carry, by position; each only grows within one incarnation. */
+#define CADRE_PS_COUNTERS(C)                                                       \
+    C(applied) C(duplicate) C(refused) C(malformed) C(pulls) C(unchanged)          \
+    C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)
+#define CADRE_WORKER_COUNTERS(C)                                                   \
+    C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
+    C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)
+/* clang-format on */
+
+#endif
