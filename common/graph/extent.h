@@ -1,0 +1,46 @@
+/*
+ * extent - a dimension inside a program: a number, or a number times a symbol.
+ *
+ * Plain data. Symbols are numbered per program (program.h); `symbols` below is that table of names.
+ */
+#ifndef CADRE_COMMON_GRAPH_EXTENT_H
+#define CADRE_COMMON_GRAPH_EXTENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cadre/program.h>
+
+enum {
+    CADRE_EXTENT_NO_SYMBOL = -1,
+    CADRE_SYMBOLS_MAX = 8,
+    CADRE_SYMBOL_SIZE_MAX = 31,
+    CADRE_SHAPE_EXTENTS_TEXT_SIZE = 256,
+};
+
+typedef struct {
+    int64_t factor; /* at least 0 */
+    int symbol;     /* CADRE_EXTENT_NO_SYMBOL or an index */
+} cadre_extent_t;
+
+typedef struct {
+    int rank;
+    cadre_extent_t extents[CADRE_PROGRAM_RANK_MAX];
+} cadre_extents_t;
+
+cadre_extent_t cadre_extent_number(int64_t factor);
+bool cadre_extent_equal(cadre_extent_t left, cadre_extent_t right);
+bool cadre_extents_equal(const cadre_extents_t *left, const cadre_extents_t *right);
+
+/* True when both have the same number of elements whatever the symbols are. */
+bool cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *right);
+
+/* The value of `extent` for the given symbols; CADRE_ETOOLARGE when it overflows. */
+int cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out);
+
+/* "[B,512]", "[2*B,1]", "[]" into `text` of CADRE_SHAPE_EXTENTS_TEXT_SIZE bytes; returns `text`. */
+const char *cadre_extents_text(const cadre_extents_t *shape, const char *const *symbols,
+                               char *text);
+
+#endif

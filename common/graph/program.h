@@ -1,0 +1,113 @@
+/*
+ * program - what a built or decoded program consists of, for the code that runs or ships it.
+ *
+ * Owner:   whoever built or decoded it (cadre_program_destroy).
+ * Thread:  after cadre_program_finish or decoding it never changes: any number of threads may read.
+ *
+ * The structs are open: a finished program is only data. Node ids in these tables are indexes into
+ * the list of nodes, from 0 (the public cadre_node_t counts from 1, so that zero is empty).
+ */
+#ifndef CADRE_COMMON_GRAPH_PROGRAM_H
+#define CADRE_COMMON_GRAPH_PROGRAM_H
+
+#include <stddef.h>
+
+#include <cadre/program.h>
+
+#include "common/graph/extent.h"
+#include "common/graph/op.h"
+
+enum {
+    CADRE_PROGRAM_NODES_MAX = 65536,
+    CADRE_PROGRAM_VARIABLES_MAX = 4096,
+    CADRE_PROGRAM_CONSTANTS_MAX = 4096,
+    CADRE_PROGRAM_CONSTANT_SIZE_MAX = 1 << 20, /* bytes of all constants together */
+    CADRE_PROGRAM_SIZE_MAX = 8 << 20,          /* bytes encoded */
+};
+
+typedef struct {
+    cadre_op_t op;
+    cadre_dtype_t dtype;
+    cadre_extents_t shape;
+    int input_count;
+    int32_t inputs[CADRE_OP_INPUTS_MAX]; /* all smaller than the node's own index */
+    int64_t attributes[CADRE_OP_ATTRIBUTES_MAX];
+} cadre_program_node_t;
+
+typedef struct {
+    char *name;
+    cadre_dtype_t dtype;
+    cadre_extents_t shape;
+    int32_t node; /* its one leaf */
+} cadre_program_argument_t;
+
+typedef struct {
+    char *name;
+    int rank;
+    int64_t shape[CADRE_PROGRAM_RANK_MAX];
+    int32_t node; /* its one leaf; always f32 */
+} cadre_program_variable_t;
+
+typedef struct {
+    int variable; /* index into the program's variables */
+    int32_t node; /* of the variable's shape */
+} cadre_program_push_t;
+
+typedef struct {
+    char *name;
+    int32_t node; /* its dtype and shape are the node's */
+} cadre_program_result_t;
+
+/* ---- inspection ---- */
+
+const char *cadre_program_name(const cadre_program_t *self);
+
+/* XXH3 of the encoded bytes: programs with the same hash are the same. 0 before it is finished. */
+uint64_t cadre_program_hash(const cadre_program_t *self);
+
+int cadre_program_symbol_count(const cadre_program_t *self);
+const char *const *cadre_program_symbols(const cadre_program_t *self);
+
+int cadre_program_argument_count(const cadre_program_t *self);
+const cadre_program_argument_t *cadre_program_argument(const cadre_program_t *self, int index);
+
+int cadre_program_variable_count(const cadre_program_t *self);
+const cadre_program_variable_t *cadre_program_variable(const cadre_program_t *self, int index);
+
+int cadre_program_constant_count(const cadre_program_t *self);
+const cadre_tensor_t *cadre_program_constant(const cadre_program_t *self, int index);
+
+int cadre_program_push_count(const cadre_program_t *self);
+const cadre_program_push_t *cadre_program_push(const cadre_program_t *self, int index);
+
+int cadre_program_result_count(const cadre_program_t *self);
+const cadre_program_result_t *cadre_program_result(const cadre_program_t *self, int index);
+
+int cadre_program_node_count(const cadre_program_t *self);
+const cadre_program_node_t *cadre_program_node(const cadre_program_t *self, int32_t index);
+
+/* ---- shipping ---- */
+
+/* The encoded form of a finished program, owned by it. */
+const uint8_t *cadre_program_bytes(const cadre_program_t *self, size_t *size_bytes);
+
+/* Makes a finished program of untrusted bytes. CADRE_EMALFORMED for what is no program,
+ * CADRE_EPROTOCOL for a format version that is not ours, CADRE_ETOOLARGE beyond a limit,
+ * CADRE_ESHAPE or CADRE_EDTYPE when the shapes inferred anew do not fit together. */
+int cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out);
+
+/* ---- arguments ---- */
+
+/* Checks `arguments` (in the program's order; `count` of them) against the program and finds what
+ * each symbol stands for: symbol_values[cadre_program_symbol_count]. `real` is the dtype that f32
+ * arguments have: CADRE_F32, or CADRE_F64 in the executor that tests build. CADRE_EINVALID for
+ * their count, CADRE_EDTYPE, CADRE_ESHAPE, each naming argument and shapes. */
+int cadre_program_bind(const cadre_program_t *self, const cadre_tensor_t *arguments, int count,
+                       cadre_dtype_t real, int64_t *symbol_values);
+
+/* The shape of `node` under those values, into shape[CADRE_PROGRAM_RANK_MAX]; CADRE_ETOOLARGE when
+ * it overflows. */
+int cadre_program_node_shape(const cadre_program_t *self, int32_t node,
+                             const int64_t *symbol_values, int64_t *shape);
+
+#endif

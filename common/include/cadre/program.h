@@ -1,0 +1,241 @@
+/*
+ * program - a graph of tensor operations that any worker can run on any device.
+ *
+ * A program is built once by the coordinator program and shipped to workers. Builder calls take
+ * nodes and return a node; shapes are checked at the call. The first mistake sticks: from then on
+ * every call returns the empty node and changes nothing, and cadre_program_finish gives the message
+ * of that first mistake, so a model is written without a check per line:
+ *
+ *     cadre_program_t *p = cadre_program_new("train_step");
+ *     cadre_node_t x = cadre_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_sym("B"),
+ *                                                                   cadre_dim(64)}, 2);
+ *     cadre_node_t label = cadre_arg(p, "label", CADRE_I32, (cadre_dim_t[]){cadre_sym("B")}, 1);
+ *     cadre_node_t w = cadre_var(p, "w", (int64_t[]){64, 10}, 2);
+ *     cadre_node_t b = cadre_var(p, "b", (int64_t[]){10}, 1);
+ *     cadre_node_t loss = cadre_softmax_cross_entropy(p, cadre_dense(p, x, w, b), label);
+ *     cadre_minimize(p, loss);
+ *     cadre_result(p, "loss", loss);
+ *     int status = cadre_program_finish(p);
+ *
+ * Tensors are contiguous, row-major, of rank 0 to 4, of type f32 or i32. Gradients are nodes like
+ * any others: they are added here and a worker knows nothing of differentiation.
+ *
+ * Owner:   whoever called cadre_program_new, until it hands the program over.
+ * Thread:  one thread at a time while building; a finished program never changes and may be read by
+ *          any number of threads.
+ */
+#ifndef CADRE_PROGRAM_H
+#define CADRE_PROGRAM_H
+
+#include <stdint.h>
+
+#include <cadre/status.h>
+#include <cadre/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cadre_program cadre_program_t;
+
+/* A value inside one program; a zeroed struct is the empty node. */
+typedef struct {
+    int32_t id;
+} cadre_node_t;
+
+/* A dimension: `factor`, or `factor` times the number that `symbol` gets when the arguments arrive
+ * on a worker. The symbol's text is copied by the call that takes the dimension. */
+typedef struct {
+    int64_t factor;
+    const char *symbol; /* NULL: a plain number */
+} cadre_dim_t;
+
+enum { CADRE_PROGRAM_RANK_MAX = 4 };
+
+CADRE_API cadre_dim_t cadre_dim(int64_t size);
+CADRE_API cadre_dim_t cadre_sym(const char *symbol);
+CADRE_API cadre_dim_t cadre_sym_times(const char *symbol, int64_t factor);
+
+/* ---- life ---- */
+
+CADRE_API cadre_program_t *cadre_program_new(const char *name);
+CADRE_API void cadre_program_destroy(cadre_program_t **self_p);
+
+/* Ends building: 0, or the status of the first mistake, whose text is then cadre_error_text():
+ * "top/fc1: matmul: inner dimensions differ: [B,512] times [256,10]". A program needs at least one
+ * push or result, and each symbol must be in the shape of some argument, alone or with a factor.
+ * May be called again; the answer stays the same. */
+CADRE_API int cadre_program_finish(cadre_program_t *self);
+
+/* Names what is built until the matching end; scopes nest and show in messages as "outer/inner". */
+CADRE_API void cadre_scope_begin(cadre_program_t *self, const char *name);
+CADRE_API void cadre_scope_end(cadre_program_t *self);
+
+/* ---- leaves ---- */
+
+/* An argument that each closure brings; arguments are passed in the order of these calls. */
+CADRE_API cadre_node_t cadre_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+                                 const cadre_dim_t *dims, int rank);
+
+/* The current value of the variable `name` (f32), which the worker pulls before it runs the
+ * program. Asking again for the same name gives the same node; the shape must be the same too. */
+CADRE_API cadre_node_t cadre_var(cadre_program_t *self, const char *name, const int64_t *shape,
+                                 int rank);
+
+/* A copy of `tensor` (f32 or i32), shipped with the program. */
+CADRE_API cadre_node_t cadre_const(cadre_program_t *self, const cadre_tensor_t *tensor);
+CADRE_API cadre_node_t cadre_const_f32(cadre_program_t *self, float value);
+
+/* ---- arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) ---- */
+
+CADRE_API cadre_node_t cadre_add(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_sub(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_mul(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_div(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_max(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_min(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+
+/* 1 where true, else 0, as f32; both sides f32 or both i32. */
+CADRE_API cadre_node_t cadre_gt(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_eq(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+
+/* `yes` where `condition` (f32) is not 0, else `no`; all three are broadcast. */
+CADRE_API cadre_node_t cadre_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes,
+                                   cadre_node_t no);
+
+/* Element by element, f32. sign is -1, 0 or 1; step is 1 above 0, else 0; gelu is the exact form
+ * x * Phi(x) and dgelu its derivative. NaN stays NaN in each. */
+CADRE_API cadre_node_t cadre_neg(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_exp(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_logarithm(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_sqrt(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_rsqrt(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_recip(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_square(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_abs(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_sign(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_step(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_relu(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_sigmoid(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_tanh(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_gelu(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_dgelu(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_softplus(cadre_program_t *self, cadre_node_t x);
+
+/* [.., m, k] times [.., k, n] is [.., m, n]. The leading axes of both are the same, or `right` has
+ * rank 2 and is used for all of them. */
+CADRE_API cadre_node_t cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+
+/* The same with either matrix transposed first (a flag that is not 0); both of one rank. */
+CADRE_API cadre_node_t cadre_matmul_transposed(cadre_program_t *self, cadre_node_t left,
+                                               int transpose_left, cadre_node_t right,
+                                               int transpose_right);
+
+/* Over one axis, which disappears; a negative axis counts from the end. argmax gives i32, the first
+ * of equals. */
+CADRE_API cadre_node_t cadre_sum(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_mean(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_reduce_max(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_argmax(cadre_program_t *self, cadre_node_t x, int axis);
+
+/* Over all elements: a scalar. */
+CADRE_API cadre_node_t cadre_sum_all(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_mean_all(cadre_program_t *self, cadre_node_t x);
+
+/* ---- movement ---- */
+
+CADRE_API cadre_node_t cadre_broadcast(cadre_program_t *self, cadre_node_t x,
+                                       const cadre_dim_t *dims, int rank);
+CADRE_API cadre_node_t cadre_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims,
+                                     int rank);
+
+/* Axis i of the result is axis `order[i]` of `x`; `order` has as many entries as `x` has axes. */
+CADRE_API cadre_node_t cadre_transpose(cadre_program_t *self, cadre_node_t x, const int *order);
+
+/* Joins 1 to 32 nodes along `axis`. Along it all sizes are numbers, or multiples of one symbol. */
+CADRE_API cadre_node_t cadre_concat(cadre_program_t *self, const cadre_node_t *nodes, int count,
+                                    int axis);
+
+/* `length` entries from `begin` on along `axis`. Where the axis is `c * symbol`, both count in
+ * units of the symbol: of [2*B] (1, 1) is the second half. */
+CADRE_API cadre_node_t cadre_slice(cadre_program_t *self, cadre_node_t x, int axis, int64_t begin,
+                                   int64_t length);
+
+/* Zeros before and after along `axis`, counted as for cadre_slice. */
+CADRE_API cadre_node_t cadre_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
+                                 int64_t after);
+
+/* ---- rows: over the last axis ---- */
+
+CADRE_API cadre_node_t cadre_softmax(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_log_softmax(cadre_program_t *self, cadre_node_t x);
+
+/* Cross entropy of each row of logits [.., C] against labels [..] (i32): [..]. A label outside
+ * 0..C-1 fails the closure with CADRE_EDATA. */
+CADRE_API cadre_node_t cadre_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels);
+
+/* ---- other ---- */
+
+/* f32 to i32 rounds toward zero. */
+CADRE_API cadre_node_t cadre_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype);
+
+/* Uniform in [0, 1), made of the closure's seed, this node and the element's index (Philox), so
+ * that a closure which is run again gets the same numbers. */
+CADRE_API cadre_node_t cadre_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank);
+
+/* The same value, through which no gradient flows. */
+CADRE_API cadre_node_t cadre_detach(cadre_program_t *self, cadre_node_t x);
+
+/* ---- layers and losses, built of the above ---- */
+
+/* x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
+CADRE_API cadre_node_t cadre_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
+                                   cadre_node_t bias);
+
+/* Zeroes each element with probability `rate` (0 to below 1) and scales the others by
+ * 1 / (1 - rate). With `training` 0 it is `x` itself. */
+CADRE_API cadre_node_t cadre_dropout(cadre_program_t *self, cadre_node_t x, float rate,
+                                     int training);
+
+/* Means over all rows or elements, as scalars. Predictions and targets have the same shape, but for
+ * a last axis of size 1 that only one of them has. Targets may be i32 in the last three. */
+CADRE_API cadre_node_t cadre_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits,
+                                                   cadre_node_t labels);
+CADRE_API cadre_node_t cadre_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits,
+                                                   cadre_node_t targets);
+CADRE_API cadre_node_t cadre_mse(cadre_program_t *self, cadre_node_t predictions,
+                                 cadre_node_t targets);
+CADRE_API cadre_node_t cadre_mae(cadre_program_t *self, cadre_node_t predictions,
+                                 cadre_node_t targets);
+
+/* 1 for each row whose largest logit is at its label, else 0, as f32: their mean is the accuracy,
+ * their sum counts over batches of different sizes. */
+CADRE_API cadre_node_t cadre_correct(cadre_program_t *self, cadre_node_t logits,
+                                     cadre_node_t labels);
+
+/* The same for one logit per row: above 0 (probability above one half) against a target above one
+ * half. */
+CADRE_API cadre_node_t cadre_binary_correct(cadre_program_t *self, cadre_node_t logits,
+                                            cadre_node_t targets);
+
+/* ---- gradients and outputs ---- */
+
+/* The gradient of the scalar `loss` with respect to each of `count` nodes, into `gradients`. A node
+ * that the loss does not depend on is a mistake. */
+CADRE_API void cadre_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *nodes,
+                              int count, cadre_node_t *gradients);
+
+/* Sends `gradient` to the variable `variable` (a node from cadre_var, of the same shape) when the
+ * closure ends; once per variable. */
+CADRE_API void cadre_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient);
+
+/* Pushes the gradient of `loss` for every variable that it depends on. */
+CADRE_API void cadre_minimize(cadre_program_t *self, cadre_node_t loss);
+
+/* Returns the value of `node` to the coordinator under `name`, once per name. */
+CADRE_API void cadre_result(cadre_program_t *self, const char *name, cadre_node_t node);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

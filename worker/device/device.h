@@ -1,0 +1,70 @@
+/*
+ * device - runs programs: "cpu" here, others by the same functions.
+ *
+ * A device is opened once per process. A slot is the place of one closure in progress on it: its
+ * arena, its prepared plans. Running the same program with arguments of the same shapes again
+ * allocates nothing.
+ *
+ * Owner:   the worker.
+ * Thread:  a device may be shared. A slot is used by one thread at a time; different slots of one
+ *          device run at the same time on different threads, and may share a program.
+ */
+#ifndef CADRE_WORKER_DEVICE_DEVICE_H
+#define CADRE_WORKER_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cadre/tensor.h>
+
+#include "common/graph/program.h"
+
+typedef struct cadre_device cadre_device_t;
+typedef struct cadre_slot cadre_slot_t;
+
+/* Opens the device `name` ("cpu") with `threads` compute threads (at least 1; the worker derives it
+ * from the cgroup quota). The count is the process's: OpenBLAS has one pool. CADRE_ENOTFOUND for
+ * another name. */
+int cadre_device_open(const char *name, int threads, cadre_device_t **out);
+
+/* All its slots must have been closed. */
+void cadre_device_close(cadre_device_t **self_p);
+
+const char *cadre_device_name(const cadre_device_t *self);
+
+/* Zeroed fields give the defaults. */
+typedef struct {
+    size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB */
+    int plans_max;          /* prepared plans kept; 0: 8 */
+    bool no_reuse;          /* tests: every value gets its own memory */
+    bool poison;            /* tests: the arena is filled with NaN before each run */
+} cadre_slot_options_t;
+
+/* `options` may be NULL. `device` must outlive the slot. */
+int cadre_slot_open(cadre_device_t *device, const cadre_slot_options_t *options,
+                    cadre_slot_t **out);
+void cadre_slot_close(cadre_slot_t **self_p);
+
+/* What one run reads and writes. All pointers are borrowed for the call. */
+typedef struct {
+    const cadre_program_t *program;
+    const cadre_tensor_t *arguments; /* in the program's order */
+    int argument_count;
+    const void *const *variables; /* f32 values of each variable, contiguous, program's order */
+    uint64_t seed;                /* of the closure: the same in each of its attempts */
+    void *const *gradients;       /* per push: room for the variable's f32 values, contiguous; the
+                                     last op writes there itself. May overlap nothing else. */
+    cadre_tensor_t *results;      /* per result: initialised on success, ended by the caller */
+} cadre_run_t;
+
+/* Runs the program and waits until gradients and results are there. On failure nothing is owned by
+ * the caller and gradients have no meaningful content. CADRE_EINVALID, CADRE_ESHAPE and
+ * CADRE_EDTYPE for arguments that do not fit, CADRE_EDATA for a label out of range,
+ * CADRE_ENOMEMORY, CADRE_ETOOLARGE. NaN and infinity are values like others and propagate. */
+int cadre_slot_run(cadre_slot_t *self, const cadre_run_t *run);
+
+/* Bytes the slot's arena holds now. */
+size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);
+
+#endif
