@@ -1,0 +1,102 @@
+/*
+ * checkpoint_directory - the checkpoints of one job: DIR/ckpt-<id>/{manifest.json,shard-<k>.mdb}.
+ *
+ * Owner:   the coordinator; `cadre checkpoint` for looking.
+ * Thread:  one thread at a time; one writing process per directory at a time.
+ *
+ * A checkpoint is built in DIR/.tmp-ckpt-<id>-<n>/ by a draft. The one rename that commits it is
+ * that of this directory to DIR/ckpt-<id>: before it nothing of the checkpoint is visible, after it
+ * everything is, and it was all fsynced before. Deleting goes the other way: first the rename to a
+ * temporary name, then the files. So whatever a crash leaves is either a whole checkpoint or a
+ * temporary, and clean removes temporaries.
+ *
+ * Only names of exactly these shapes are ever opened or removed, never through a symbolic link, and
+ * a directory that holds anything else is left alone. DIR itself may be a link: the user named it.
+ */
+#ifndef CADRE_COMMON_CHECKPOINT_CHECKPOINT_DIRECTORY_H
+#define CADRE_COMMON_CHECKPOINT_CHECKPOINT_DIRECTORY_H
+
+#include <stdbool.h>
+
+#include "common/checkpoint/manifest.h"
+
+enum {
+    CADRE_CHECKPOINT_NAME_SIZE = 32, /* bytes for "ckpt-<id>" or "shard-<k>.mdb" */
+    CADRE_CHECKPOINT_ENTRIES_MAX =
+        65536, /* checkpoints in one directory; a listing beyond is refused */
+};
+
+typedef struct cadre_checkpoint_directory cadre_checkpoint_directory_t;
+typedef struct cadre_checkpoint_draft cadre_checkpoint_draft_t;
+
+/* One checkpoint in a listing. */
+typedef struct {
+    uint64_t id;
+    bool valid; /* the manifest is sound and every file is there with its size; files not hashed */
+    char *reason; /* why not valid, else NULL */
+    uint64_t cut; /* this and the rest only when valid */
+    char *created;
+    size_t shard_count;
+    uint64_t size_bytes;
+} cadre_checkpoint_entry_t;
+
+/* Opens DIR, creating it (not its parents) when `create`. CADRE_ENOTFOUND, CADRE_EIO. */
+int cadre_checkpoint_directory_open(const char *path, bool create,
+                                    cadre_checkpoint_directory_t **out);
+void cadre_checkpoint_directory_destroy(cadre_checkpoint_directory_t **self_p);
+
+/* Every ckpt-<id> in DIR, damaged ones included, newest first. Free with
+ * cadre_checkpoint_entries_free. CADRE_EIO, CADRE_ETOOLARGE. */
+int cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
+                                    cadre_checkpoint_entry_t **entries, size_t *count);
+void cadre_checkpoint_entries_free(cadre_checkpoint_entry_t **entries_p, size_t count);
+
+/* Verifies one checkpoint down to every record: manifest hash, size and hash of every file, hash of
+ * every record, every element of every variable and slot exactly once. CADRE_ENOTFOUND, CADRE_EIO,
+ * CADRE_ECORRUPT or CADRE_EMALFORMED with what is wrong and where. */
+int cadre_checkpoint_directory_verify(cadre_checkpoint_directory_t *self, uint64_t id);
+
+/* The newest checkpoint whose manifest, sizes and file hashes verify. `damaged` (may be NULL) is
+ * called for each newer one that does not: the caller raises the alarm. CADRE_ENOTFOUND when there
+ * is none. */
+int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
+                                      void (*damaged)(void *context, uint64_t id,
+                                                      const char *reason),
+                                      void *context, uint64_t *id);
+
+/* Keeps the newest `keep` (at least 1) valid checkpoints and removes every older one, damaged or
+ * not. First the newest one's files are hashed: when they do not verify nothing is removed and the
+ * status says why. Damaged ones newer than the oldest kept stay for somebody to look at. `removed`
+ * may be NULL. CADRE_EIO, CADRE_ECORRUPT. */
+int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep,
+                                      size_t *removed);
+
+/* Removes the temporaries of a crashed process. Call it when no draft is open. `removed` may be
+ * NULL. */
+int cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed);
+
+/* Starts checkpoint `id` in a fresh temporary directory; the draft must end before `self` does.
+ * CADRE_EEXISTS when the checkpoint exists, CADRE_EIO. */
+int cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *self, uint64_t id,
+                                 cadre_checkpoint_draft_t **out);
+
+/* The temporary directory, as DIR was given plus its name: where shards write. Valid while the
+ * draft is. */
+const char *cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self);
+
+/* Checks that `manifest` is for this id and that every file is there with its size, writes the
+ * manifest, fsyncs everything and renames the directory into place. Ends the draft and nulls the
+ * pointer; on failure the temporary is removed and the checkpoints before stay as they were.
+ * CADRE_EINVALID, CADRE_ECORRUPT, CADRE_EIO; CADRE_EIO also when only the very last fsync, of DIR,
+ * failed: the checkpoint is then visible, but the caller must not count on it. */
+int cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p,
+                                  const cadre_manifest_t *manifest);
+
+/* Removes the temporary. NULL inside is fine. */
+void cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p);
+
+/* "ckpt-00000012" and "shard-3.mdb" into CADRE_CHECKPOINT_NAME_SIZE bytes; return `text`. */
+const char *cadre_checkpoint_name(uint64_t id, char *text);
+const char *cadre_checkpoint_shard_name(uint32_t shard, char *text);
+
+#endif

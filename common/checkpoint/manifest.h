@@ -1,0 +1,101 @@
+/*
+ * manifest - what a checkpoint consists of, as JSON: `cadre.checkpoint/v1`.
+ *
+ * Owner:   whoever initialised the struct; cadre_manifest_fini frees everything in it.
+ * Thread:  one thread at a time.
+ *
+ * The file's first two lines are `{` and `  "hash": "<16 hex digits>",`: the XXH3-64 hash of every
+ * byte after them. It covers bytes and not values on purpose: no two JSON libraries, nor two
+ * releases of one, need agree on how a number is printed, and not one bit of the file stays
+ * unguarded.
+ *
+ * Parsing treats the file as untrusted: JSON syntax first (so that an edited file is told its
+ * line), then the hash, then every field's presence, type and range. A field that is not known is
+ * an error: the schema name changes before a field is added.
+ */
+#ifndef CADRE_COMMON_CHECKPOINT_MANIFEST_H
+#define CADRE_COMMON_CHECKPOINT_MANIFEST_H
+
+#include <jansson.h>
+
+#include "common/checkpoint/shard_file.h"
+
+#define CADRE_MANIFEST_SCHEMA    "cadre.checkpoint/v1"
+#define CADRE_MANIFEST_FILE_NAME "manifest.json"
+
+enum {
+    CADRE_MANIFEST_SIZE_MAX = 256 << 20,     /* bytes of the file; a larger one is refused */
+    CADRE_MANIFEST_VARIABLES_MAX = 1000000,  /* a manifest with more is refused */
+    CADRE_MANIFEST_TEXT_SIZE_MAX = 128,      /* characters of job and created */
+    CADRE_MANIFEST_FILE_NAME_SIZE_MAX = 128, /* characters of a shard's file name */
+};
+
+/* A run of elements that one shard held. */
+typedef struct {
+    uint32_t shard;
+    int64_t first_element;
+    int64_t count; /* over all partitions of a variable: exactly its elements, in order */
+} cadre_manifest_partition_t;
+
+typedef struct {
+    char *name;
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+    json_t *initializer; /* an object that means something to the coordinator only */
+    json_t *optimizer;   /* the same */
+    size_t partition_count;
+    cadre_manifest_partition_t *partitions;
+} cadre_manifest_variable_t;
+
+typedef struct {
+    char *file; /* a name in the checkpoint's own directory */
+    uint64_t size_bytes;
+    uint64_t hash;
+    cadre_shard_state_t state;
+} cadre_manifest_shard_t;
+
+typedef struct {
+    char *job;
+    uint64_t id; /* of the checkpoint; at most INT64_MAX, like every whole number but seed, epoch */
+    uint64_t cut;   /* exactly the closures below it are in the checkpoint */
+    uint64_t epoch; /* of the coordinator that wrote it */
+    uint64_t seed;
+    char *created; /* wall clock, for people: nothing is decided by it */
+    size_t variable_count;
+    cadre_manifest_variable_t *variables;
+    size_t shard_count; /* shards[k] is shard k */
+    cadre_manifest_shard_t *shards;
+    json_t *progress; /* the user's object: epoch, data cursor, closure count */
+} cadre_manifest_t;
+
+/* Frees what the fields hold and clears the struct; harmless on a zeroed one. Strings and arrays
+ * came from cadre_strdup and cadre_calloc, JSON objects are references. */
+void cadre_manifest_fini(cadre_manifest_t *self);
+
+/* Writes the file's text to *text (freed with free). The same checks as for reading: CADRE_EINVALID
+ * names the field. */
+int cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_bytes);
+
+/* Reads `size_bytes` of text into a zeroed struct. `file` is for messages. CADRE_ECORRUPT when the
+ * hash does not match, CADRE_EMALFORMED for syntax (with line and column) or a field (named),
+ * CADRE_EPROTOCOL for another schema. */
+int cadre_manifest_decode(const char *file, const char *text, size_t size_bytes,
+                          cadre_manifest_t *out);
+
+/* Encodes and writes `name` in the open directory: temporary name, fsync, rename, fsync of the
+ * directory. `directory` is its path, for messages. CADRE_EINVALID, CADRE_EIO; nothing is left
+ * behind. */
+int cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char *directory,
+                         const char *name);
+
+/* Reads and decodes `name` in the open directory. CADRE_ENOTFOUND, CADRE_EIO, and those of decode.
+ */
+int cadre_manifest_read(int directory_fd, const char *directory, const char *name,
+                        cadre_manifest_t *out);
+
+/* The variable called `name`, or NULL. The array may be in any order; this is a linear search. */
+const cadre_manifest_variable_t *cadre_manifest_find(const cadre_manifest_t *self,
+                                                     const char *name);
+
+#endif

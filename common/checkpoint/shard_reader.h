@@ -1,0 +1,53 @@
+/*
+ * shard_reader - reads one finished shard file.
+ *
+ * Owner:   a checkpoint reader, or whoever opened it.
+ * Thread:  one thread at a time.
+ *
+ * The whole file is read and hashed before LMDB maps it: a truncated file would be SIGBUS, a
+ * damaged tree an out-of-bounds read. The hash guards against accidents, not against somebody who
+ * can write the checkpoint directory. Records are hashed again when they are used, since the file
+ * may rot or be written after it was opened.
+ */
+#ifndef CADRE_COMMON_CHECKPOINT_SHARD_READER_H
+#define CADRE_COMMON_CHECKPOINT_SHARD_READER_H
+
+#include "common/checkpoint/shard_file.h"
+
+typedef struct cadre_shard_reader cadre_shard_reader_t;
+
+/* What a read asks for: elements [first_element, first_element + count) of a variable or slot. */
+typedef struct {
+    const char *variable;
+    const char *kind;
+    cadre_dtype_t dtype;
+    int64_t first_element;
+    int64_t count;
+} cadre_checkpoint_range_t;
+
+/* Opens the file at `path` (not through a symbolic link) when its size and XXH3-64 hash are as
+ * given. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT. */
+int cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
+                            cadre_shard_reader_t **out);
+
+/* NULL inside is fine. */
+void cadre_shard_reader_destroy(cadre_shard_reader_t **self_p);
+
+/* CADRE_ECORRUPT when the record is missing or damaged. */
+int cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *out);
+
+/* Copies the range to `out` (count elements) and the largest version among the chunks it came from
+ * to `version` (may be NULL). CADRE_ENOTFOUND when the file holds nothing of that variable and
+ * kind, CADRE_EDTYPE when it was written with another dtype, CADRE_ECORRUPT when elements are
+ * missing or damaged; `out` may then be partly written. */
+int cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
+                            void *out, uint64_t *version);
+
+/* Calls `visit` for every chunk in key order (variable, kind, first element), verified; the chunk
+ * is valid during the call. Ends early with the first status that is not 0 and returns it.
+ * CADRE_ECORRUPT. */
+int cadre_shard_reader_each(cadre_shard_reader_t *self,
+                            int (*visit)(void *context, const cadre_shard_chunk_t *chunk),
+                            void *context);
+
+#endif

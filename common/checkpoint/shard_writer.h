@@ -1,0 +1,49 @@
+/*
+ * shard_writer - writes the file of one shard, once, from the start to the finished, hashed file.
+ *
+ * Owner:   whoever writes a snapshot (the store actor of a ps).
+ * Thread:  one thread at a time.
+ *
+ * A fresh LMDB file with LMDB's default durability: a commit is on disk when it returns. The puts
+ * are committed in transactions of CADRE_SHARD_TRANSACTION_SIZE_MAX, because fewer, larger ones are
+ * faster and one for everything would hold the whole shard in memory twice. No WRITEMAP (SIGBUS on
+ * a full disk), no lock file (nobody else knows the file yet). The map grows between transactions,
+ * always by more than the next one can use, so that MDB_MAP_FULL does not happen in one and nothing
+ * has to be put again.
+ *
+ * After the first failure of the disk the file is finished: it is closed and removed at once, and
+ * every further call answers the status and the text of that failure. A failed fsync is never tried
+ * again: the kernel may have dropped the pages.
+ */
+#ifndef CADRE_COMMON_CHECKPOINT_SHARD_WRITER_H
+#define CADRE_COMMON_CHECKPOINT_SHARD_WRITER_H
+
+#include "common/checkpoint/shard_file.h"
+
+enum { CADRE_SHARD_TRANSACTION_SIZE_MAX = 64 << 20 };
+
+typedef struct cadre_shard_writer cadre_shard_writer_t;
+
+/* Creates the file `path`, which must not exist, on a local disk. `expected_size_bytes` is what the
+ * values and slots add up to; a wrong one costs nothing but a few calls. CADRE_EEXISTS, CADRE_EIO.
+ */
+int cadre_shard_writer_open(const char *path, uint64_t expected_size_bytes,
+                            cadre_shard_writer_t **out);
+
+/* Adds a chunk; its bytes are copied before the call returns. CADRE_EINVALID or CADRE_ETOOLARGE for
+ * a bad chunk and CADRE_EEXISTS for one that starts where another did change nothing; CADRE_EIO
+ * ends the file. Any order of chunks is fine. */
+int cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk_t *chunk);
+
+/* Adds the shard's state; once per file. Errors as above. */
+int cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state);
+
+/* Commits, closes, fsyncs, then reads the finished file again with read(2) for its size and XXH3-64
+ * hash, and nulls the caller's pointer. CADRE_ESTATE when no state was put; on any failure the file
+ * is removed. The caller (or cadre_checkpoint_draft_commit) fsyncs the directory. */
+int cadre_shard_writer_close(cadre_shard_writer_t **self_p, uint64_t *size_bytes, uint64_t *hash);
+
+/* Gives up: removes the file. NULL inside is fine, as after a close. */
+void cadre_shard_writer_destroy(cadre_shard_writer_t **self_p);
+
+#endif
