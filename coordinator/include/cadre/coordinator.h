@@ -1,0 +1,344 @@
+/*
+ * coordinator - the program that runs a job: it defines variables and functions, schedules closures
+ * and reads results.
+ *
+ * Open one coordinator, wait until it is ready, create variables, register functions, schedule
+ * closures, join. Closures run on workers in any order, at the same time as one another; each one's
+ * updates are applied to every shard exactly once, also when workers die.
+ *
+ * Threads: every call may be made from any thread, several at once, on the same coordinator. A
+ * handle must not be used after it was closed, nor closed while another thread is using it.
+ * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait. It
+ * ends with CADRE_ETIMEOUT when the time is over and with CADRE_EINTERRUPTED after cadre_interrupt.
+ * Errors:  0 or a negative CADRE_E... number; cadre_error_text() has the details. Outputs are
+ * written on success only. Strings: UTF-8. Names are 1 to 128 characters of [A-Za-z0-9._-],
+ * beginning with a letter or digit.
+ */
+#ifndef CADRE_COORDINATOR_H
+#define CADRE_COORDINATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cadre/program.h>
+#include <cadre/status.h>
+#include <cadre/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cadre_coordinator cadre_coordinator_t;
+typedef struct cadre_variable
+    cadre_variable_t; /* owned by its coordinator, valid until that is closed */
+typedef struct cadre_function cadre_function_t; /* the same */
+typedef struct cadre_dataset cadre_dataset_t;   /* the same */
+typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_drop */
+
+/* ---- Opening and closing
+ * ---------------------------------------------------------------------------------- */
+
+/* Called on the coordinator's own thread for each event worth a line: `level` is one of 'D', 'I',
+ * 'W', 'E', `event` a word such as "worker_lost", `pairs` the details as key=value. It must return
+ * soon and must not call Cadre. */
+typedef void (*cadre_log_callback_t)(void *context, char level, const char *event,
+                                     const char *pairs);
+
+/* Zero, or what cadre_coordinator_options gives, for everything the caller does not set. */
+typedef struct {
+    size_t size;           /* sizeof(cadre_coordinator_options_t) */
+    const char *job;       /* name of the job; NULL: "job" */
+    const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
+                              CADRE_CLUSTER or   TF_CONFIG says, else tcp on a free loopback port */
+    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1 */
+    uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
+    size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
+    int64_t lease_ms;      /* silence after which a task is presumed dead; 0: 10000 */
+    int64_t ps_timeout_ms; /* how long a ps may stay away before calls fail; 0: 60000 */
+    const char *checkpoint_dir;  /* NULL: no checkpoints */
+    int64_t checkpoint_every_ms; /* automatic checkpoints; 0: none */
+    int checkpoint_keep;         /* checkpoints kept; 0: 3 */
+    const char *resume;    /* "never" (or NULL), "auto" (newest valid one, if any) or the path of a
+                              checkpoint */
+    const char *placement; /* "bytes" (or NULL): balanced by size; "round_robin" */
+    cadre_log_callback_t log; /* NULL: no output */
+    void *log_context;
+} cadre_coordinator_options_t;
+
+/* Options with every default in place and `size` set. */
+CADRE_API cadre_coordinator_options_t cadre_coordinator_options(void);
+
+/* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on. With
+ * `resume` the newest valid checkpoint is verified and read first: variables created later with the
+ * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
+ * the address (the text names it), CADRE_ECONFIG for bad options or environment, CADRE_ENOTFOUND or
+ * CADRE_ECORRUPT when `resume` names a checkpoint that is not there or damaged. */
+CADRE_API int cadre_coordinator_open(const cadre_coordinator_options_t *options,
+                                     cadre_coordinator_t **coordinator);
+
+/* Tells every task to stop, waits up to 2 s for them to leave, ends the thread and frees
+ * everything, futures that were not dropped excepted (they say CADRE_ECLOSED). Nulls the pointer.
+ */
+CADRE_API void cadre_coordinator_close(cadre_coordinator_t **coordinator_p);
+
+/* Returns when all ps and at least `workers` workers are there. */
+CADRE_API int cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers,
+                                           int64_t timeout_ms);
+
+/* The address as bound, such as "tcp://127.0.0.1:40127"; valid as long as the coordinator. */
+CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self);
+
+/* Makes every blocking call, now and later, end with CADRE_EINTERRUPTED until it is called with
+ * false. The one function that may be called from a signal handler. */
+CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
+
+/* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
+ * their counters, checkpoints. The caller frees it. */
+CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
+
+/* ---- Variables
+ * -------------------------------------------------------------------------------------------- */
+
+/* How a variable is cut along axis 0. `count` parts for FIXED; for MIN_BYTES and MAX_BYTES the size
+ * in `bytes` and at most `max_partitions` parts (0: as many as there are ps). FIXED with count 0:
+ * one part. */
+typedef enum {
+    CADRE_PARTITION_FIXED = 0,
+    CADRE_PARTITION_MIN_BYTES = 1,
+    CADRE_PARTITION_MAX_BYTES = 2,
+} cadre_partitioner_t;
+
+typedef struct {
+    size_t size; /* sizeof(cadre_variable_options_t) */
+    const char
+        *initializer; /* "zeros" (or NULL), "constant", "uniform", "normal", "truncated_normal",
+                         "glorot_uniform", "glorot_normal", "he_uniform", "he_normal" */
+    double initializer_parameters[4]; /* constant: value; uniform: low, high; normal, truncated:
+                                         mean, deviation */
+    uint64_t seed; /* of the initial values; 0: from the job's seed and the variable's name */
+    const char *optimizer; /* "sgd" (or NULL), "momentum", "nesterov", "adagrad", "rmsprop", "adam",
+                              "adamw", "ftrl", "add" */
+    const char
+        *optimizer_parameters; /* JSON object such as {"learning_rate": 0.01}; NULL: defaults */
+    cadre_partitioner_t partitioner;
+    int count;
+    int64_t bytes;
+    int max_partitions;
+    const cadre_variable_t
+        *colocate_with; /* unpartitioned, on the shard of that one's first part; or NULL */
+} cadre_variable_options_t;
+
+CADRE_API cadre_variable_options_t cadre_variable_options(void);
+
+/* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
+ * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
+ * otherwise. `shape` has 1 to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the
+ * optimizer "add" only. */
+CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
+                                    cadre_dtype_t dtype, const int64_t *shape, int rank,
+                                    const cadre_variable_options_t *options,
+                                    cadre_variable_t **variable);
+
+/* The whole value, the parts joined in order, into a tensor that the caller ends with
+ * cadre_tensor_fini. Each part is of one version; while closures run, parts may be of different
+ * ones. */
+CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
+                                  int64_t timeout_ms);
+
+typedef enum {
+    CADRE_SET = 0,
+    CADRE_ADD = 1,
+    CADRE_SUBTRACT = 2,
+} cadre_assign_t;
+
+/* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
+ * once. */
+CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
+                                    const cadre_tensor_t *value, int64_t timeout_ms);
+
+CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
+CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
+
+/* Rank, with the dimensions in `shape`. */
+CADRE_API int cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX]);
+CADRE_API int cadre_variable_partition_count(const cadre_variable_t *self);
+
+/* Rows and shard of part `partition`, which must be below the count. */
+CADRE_API void cadre_variable_partition(const cadre_variable_t *self, int partition,
+                                        int64_t *first_row, int64_t *rows, int *shard);
+
+/* ---- Functions
+ * -------------------------------------------------------------------------------------------- */
+
+/* Makes a finished program something that can be scheduled; takes the program and nulls the pointer
+ * on success. Its variables must exist with the shapes it says. The same content registered twice
+ * is one function. */
+CADRE_API int cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
+                                      cadre_function_t **function);
+
+/* A function that the workers' operator loaded from a shared object under this name
+ * (<cadre/worker.h>). Whether the workers have it shows when a closure runs. */
+CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
+                                    cadre_function_t **function);
+
+/* ---- Data
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* A dataset lives in files that the workers can read; the coordinator hands out ranges of rows. */
+typedef struct {
+    int64_t rows;
+    int64_t features;    /* columns of "x" */
+    cadre_dtype_t label; /* of "y": CADRE_I32 for classes, else CADRE_F32 */
+    int64_t classes;     /* 0 when labels are no classes */
+    int64_t skipped;     /* bad lines that were passed over */
+} cadre_dataset_info_t;
+
+/* `description` is a JSON object (docs/data.md): format, path and so on. Every worker opens it; the
+ * call returns when the first one has, with CADRE_EDATA or CADRE_ENOTFOUND and the file's name and
+ * line when it could not. */
+CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
+                                 const char *description, int64_t timeout_ms,
+                                 cadre_dataset_t **dataset);
+
+CADRE_API cadre_dataset_info_t cadre_dataset_info(const cadre_dataset_t *self);
+
+/* A lease of rows for one closure. */
+typedef struct {
+    const cadre_dataset_t *dataset;
+    uint64_t order; /* seed of the order of this epoch; 0: file order */
+    int64_t first;  /* position in that order */
+    int64_t count;
+} cadre_batch_t;
+
+/* Starts epoch `epoch` in batches of `batch_size` rows from position `first` (0 unless resuming),
+ * shuffled by the job's seed, the dataset's name and the epoch, or in file order. The last batch
+ * may be smaller unless `drop_last`. */
+CADRE_API int cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first,
+                                  int64_t batch_size, bool shuffle, bool drop_last);
+
+/* The next batch; false at the end of the epoch, which is not an error. */
+CADRE_API bool cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch);
+
+/* ---- Closures
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    const cadre_tensor_t *tensor;
+} cadre_argument_t;
+
+/* What a closure is called with; everything is copied. The columns of a batch are the arguments "x"
+ * and "y"; with several batches those of the second are "x1", "y1" and so on. */
+typedef struct {
+    const cadre_batch_t *batches;
+    size_t batch_count;
+    const cadre_argument_t *tensors;
+    size_t tensor_count;
+    uint32_t steps; /* updates it pushes to one shard at most; 0 means 1 */
+} cadre_call_t;
+
+/* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
+ * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
+ * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
+ * usable again afterwards. CADRE_EINVALID for what is no registered function of this coordinator.
+ */
+CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
+                             const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
+
+/* Returns when every closure scheduled before has ended; raises the first error, once, as
+ * cadre_schedule does. The text names function, closure, attempt and worker, and counts further
+ * failures. */
+CADRE_API int cadre_join(cadre_coordinator_t *self, int64_t timeout_ms);
+
+/* Whether nothing is queued or in flight; raises like cadre_join, but does not wait. */
+CADRE_API int cadre_done(cadre_coordinator_t *self, bool *done);
+
+/* Cancels everything queued and in flight; their futures say CADRE_ECANCELLED. Returns when none
+ * runs any more. */
+CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
+
+/* Waits for the closure's end: 0, or how it failed - the same status and text every time. */
+CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
+
+/* Waits, then copies the result called `name` (NULL: the only one, or the first) into a tensor that
+ * the caller ends. */
+CADRE_API int cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
+                          int64_t timeout_ms);
+
+/* Waits for all of `count` futures; the first failure in order, or 0. */
+CADRE_API int cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms);
+
+/* A descriptor that polls readable when the closure has ended; it belongs to the future. CADRE_EIO
+ * when there is none to be had. */
+CADRE_API int cadre_future_fd(cadre_future_t *self, int *fd);
+
+/* The closure's id, 0 while it waits in the queue. */
+CADRE_API uint64_t cadre_future_closure_id(const cadre_future_t *self);
+
+/* Ends the future and nulls the pointer; the closure goes on, its results are not sent back. */
+CADRE_API void cadre_future_drop(cadre_future_t **self_p);
+
+/* ---- Checkpoints
+ * ------------------------------------------------------------------------------------------ */
+
+/* Takes a checkpoint at a cut between closures and returns when it is committed. `progress` is a
+ * JSON object of the caller's (epoch, position), or NULL; it comes back from
+ * cadre_checkpoint_progress after a resume. */
+CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
+                                    int64_t timeout_ms, uint64_t *checkpoint);
+
+/* Sets what automatic checkpoints record as progress: called with the cut's closure id on the
+ * coordinator's thread; it returns JSON text that the coordinator frees, or NULL. It must return
+ * soon and must not call Cadre. */
+typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);
+CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
+                                            cadre_progress_callback_t callback, void *context);
+
+/* What was resumed: the checkpoint's path, its cut and the caller's progress record (NULL when
+ * none); false when nothing was. The strings live as long as the coordinator. */
+CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
+                                        uint64_t *cut, const char **progress);
+
+/* The path of the newest checkpoint that was committed or resumed, into a string the caller frees;
+ * NULL when none. */
+CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);
+
+/* ---- Counters
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t applied;
+    uint64_t duplicate;
+    uint64_t refused;
+    uint64_t staleness_max;
+} cadre_shard_totals_t;
+
+/* Since the job began, resumed parts included. */
+typedef struct {
+    uint64_t scheduled;
+    uint64_t finished;
+    uint64_t failed;
+    uint64_t attempts; /* closures handed to a worker, second attempts counted too */
+    uint64_t workers_lost;
+    uint64_t ps_lost;
+    uint64_t checkpoints;
+    uint64_t checkpoints_failed;
+    int workers; /* there now */
+    int ps;
+    uint64_t queued;
+    uint64_t in_flight;
+} cadre_totals_t;
+
+CADRE_API cadre_totals_t cadre_totals(cadre_coordinator_t *self);
+
+/* Asks shard `shard` for its counters as of now; they cover what every closure that has ended
+ * pushed. */
+CADRE_API int cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *totals,
+                                 int64_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

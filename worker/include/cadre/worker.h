@@ -1,0 +1,76 @@
+/*
+ * worker - native functions: C code in a shared object that a worker's operator loads with --native
+ * FILE.
+ *
+ * The object exports `int cadre_native_register(cadre_registry_t *registry)`, which calls
+ * cadre_registry_add for each function. A function runs on one of the worker's slot threads,
+ * several at once, and does its work through the context. It returns 0, or a negative CADRE_E...
+ * number after cadre_context_fail; a failure is never retried.
+ *
+ * A closure may run more than once (its worker died): keep side effects to pushes and results,
+ * which count once.
+ */
+#ifndef CADRE_WORKER_H
+#define CADRE_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cadre/status.h>
+#include <cadre/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cadre_registry cadre_registry_t;
+typedef struct cadre_context
+    cadre_context_t; /* one attempt of one closure; valid during the call */
+
+typedef int (*cadre_native_t)(cadre_context_t *context, void *state);
+
+/* Makes `function` callable under `name`; `state` is passed to each call and shared by the slots.
+ * CADRE_EEXISTS for a name in use, CADRE_EINVALID for a bad name. */
+CADRE_API int cadre_registry_add(cadre_registry_t *registry, const char *name,
+                                 cadre_native_t function, void *state);
+
+/* The entry point of the shared object. */
+CADRE_API int cadre_native_register(cadre_registry_t *registry);
+
+/* Argument `name` of the call, or NULL; it belongs to the context. */
+CADRE_API const cadre_tensor_t *cadre_context_argument(cadre_context_t *self, const char *name);
+
+/* Pulls the whole of variable `variable`; blocks. The tensor belongs to the context and must not be
+ * written. A second pull of the same variable fetches it again when it has changed. */
+CADRE_API int cadre_context_pull(cadre_context_t *self, const char *variable,
+                                 const cadre_tensor_t **value);
+
+/* Adds a gradient of the variable's shape to the update of this step (copied). All gradients of a
+ * step travel together when the function returns, or at cadre_context_flush. CADRE_ESHAPE,
+ * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. */
+CADRE_API int cadre_context_push(cadre_context_t *self, const char *variable,
+                                 const cadre_tensor_t *gradient);
+
+/* Sends the updates of this step, waits until every shard has them, and begins the next step.
+ * CADRE_EFULL beyond the number of steps that the closure was scheduled with. */
+CADRE_API int cadre_context_flush(cadre_context_t *self);
+
+/* Sets result `name` (copied). */
+CADRE_API int cadre_context_result(cadre_context_t *self, const char *name,
+                                   const cadre_tensor_t *value);
+
+/* Keeps the text as the reason of the failure and returns `status`. */
+CADRE_API int cadre_context_fail(cadre_context_t *self, int status, const char *format, ...)
+    CADRE_PRINTF(3, 4);
+
+/* Long functions ask now and then and return CADRE_ECANCELLED. */
+CADRE_API bool cadre_context_cancelled(cadre_context_t *self);
+
+CADRE_API uint64_t cadre_context_closure_id(const cadre_context_t *self);
+CADRE_API uint64_t cadre_context_seed(const cadre_context_t *self);
+CADRE_API uint32_t cadre_context_worker_index(const cadre_context_t *self);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
