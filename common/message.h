@@ -16,6 +16,7 @@
 
 #include "common/chunk.h"
 #include "common/limits.h"
+#include "common/plane.h"
 #include "common/tensor.h"
 #include "proto-schemas/messages.h"
 
@@ -126,6 +127,10 @@ enum {
 
 /* "HELLO" and so on; "?" for a number that is no type. */
 const char *cadre_message_type_text(cadre_message_type_t type);
+
+/* The plane that messages of `type` travel on: data for values and what asks for or changes them. A
+ * REPLY answers on the plane its question came on; this function says control. */
+cadre_plane_t cadre_message_plane(cadre_message_type_t type);
 
 /* "coordinator", "ps", "worker", "evaluator"; "?" otherwise. */
 const char *cadre_role_text(cadre_role_t role);

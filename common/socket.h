@@ -22,6 +22,7 @@
 
 #include "common/chunk.h"
 #include "common/endpoint.h"
+#include "common/plane.h"
 
 enum {
     CADRE_ROUTING_ID_SIZE_MAX = 64,    /* bytes; a peer with a longer one is malformed */
@@ -44,11 +45,6 @@ typedef struct {
 } cadre_routing_id_t;
 
 enum { CADRE_ROUTING_ID_TEXT_SIZE = 2 * CADRE_ROUTING_ID_SIZE_MAX + 3 };
-
-typedef enum {
-    CADRE_PLANE_CONTROL = 1,
-    CADRE_PLANE_DATA = 2,
-} cadre_plane_t;
 
 /* A received message. Zero it before the first receive; a further receive reuses it; fini ends it.
  * Chunks may be taken out of it: take the reference and null the entry (cadre_message_decode does).
