@@ -22,6 +22,7 @@ function(cadre_folder_library name)
 endfunction()
 
 # cadre_program(NAME SOURCES file... LINK target...)
+# An executable NAME in bin/.
 function(cadre_program name)
     cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
     add_executable(${name} ${arg_SOURCES})
@@ -29,20 +30,54 @@ function(cadre_program name)
     target_link_libraries(${name} PRIVATE ${arg_LINK})
 endfunction()
 
+# cadre_add_test(NAME test LABEL label TIMEOUT seconds COMMAND command arg...)
+# Registers one test. In a sanitizer build it runs under tests/sanitized.sh, because Criterion hides
+# what a sanitizer reports when a process ends.
+function(cadre_add_test)
+    cmake_parse_arguments(arg "" "NAME;LABEL;TIMEOUT" "COMMAND" ${ARGN})
+    if(CADRE_SANITIZE)
+        list(PREPEND arg_COMMAND "${CMAKE_SOURCE_DIR}/tests/sanitized.sh")
+    endif()
+    add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+    set_tests_properties(${arg_NAME} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# cadre_test_program(TARGET SOURCES file... LINK target...)
+# A test executable in tests/ of the build folder.
+function(cadre_test_program target)
+    cadre_program(${target} ${ARGN})
+    set_target_properties(${target} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+endfunction()
+
 # cadre_class_tests(PREFIX FOLDER LINK target...)
 # One Criterion program per FOLDER/*_test.c, registered with CTest as PREFIX/<name> under a deadline.
 function(cadre_class_tests prefix folder)
+    cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+    if(CADRE_SANITIZE STREQUAL "thread")
+        return() # Criterion does not start under ThreadSanitizer
+    endif()
+    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c")
+    foreach(source IN LISTS sources)
+        get_filename_component(stem "${source}" NAME_WE)
+        set(target "test_${prefix}_${stem}")
+        cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK} PkgConfig::criterion)
+        cadre_add_test(NAME ${prefix}/${stem} LABEL class TIMEOUT 120
+            COMMAND $<TARGET_FILE:${target}> --jobs 2)
+    endforeach()
+endfunction()
+
+# cadre_plain_tests(PREFIX FOLDER LINK target...)
+# One plain program per FOLDER/*_test.c (exit status 0 is a pass): what must run under ThreadSanitizer
+# too, and so cannot use Criterion.
+function(cadre_plain_tests prefix folder)
     cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c")
     foreach(source IN LISTS sources)
         get_filename_component(stem "${source}" NAME_WE)
         set(target "test_${prefix}_${stem}")
-        add_executable(${target} "${source}")
-        target_compile_options(${target} PRIVATE ${CADRE_WARNINGS})
-        target_link_libraries(${target} PRIVATE ${arg_LINK} PkgConfig::criterion)
-        set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
-            "${CMAKE_BINARY_DIR}/tests")
-        add_test(NAME ${prefix}/${stem} COMMAND ${target} --jobs 2)
-        set_tests_properties(${prefix}/${stem} PROPERTIES TIMEOUT 120)
+        cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK})
+        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 120
+            COMMAND $<TARGET_FILE:${target}>)
     endforeach()
 endfunction()

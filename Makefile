@@ -1,0 +1,36 @@
+# The front door. Every target does all of its set-up on a Debian 12 (packages, configure, build)
+# and is quick when nothing changed. `make help` lists the targets.
+
+.PHONY: help build train check check-quick install clean
+
+help:
+	@echo 'make train        install what is missing, build, train the shipped example'
+	@echo 'make check        install what the tests need, build, run all tests (see tests/README.md)'
+	@echo 'make check-quick  the same without the sanitizer builds'
+	@echo 'make build        build the programs into build/release/bin'
+	@echo 'make install      build and install; PREFIX=/usr/local, DESTDIR='
+	@echo 'make clean        remove build/'
+
+PREFIX ?= /usr/local
+
+build:
+	@deploy/setup-debian.sh
+	@cmake --preset release -DCADRE_TESTS=OFF --log-level=WARNING
+	@cmake --build --preset release
+
+train: build
+	build/release/bin/cadre run examples/digits.json
+
+check:
+	@deploy/setup-debian.sh --tests
+	@tests/check.sh release asan tsan
+
+check-quick:
+	@deploy/setup-debian.sh --tests
+	@tests/check.sh release
+
+install: build
+	cmake --install build/release --prefix '$(PREFIX)'
+
+clean:
+	rm -rf build

@@ -1,0 +1,66 @@
+# libcadre as users get it: one shared and one static library out of the folder libraries that a
+# coordinator program needs, its public headers, a pkg-config file and a CMake package.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(CADRE_PUBLIC_FOLDERS cadre_common cadre_graph cadre_checkpoint cadre_coordinator_core)
+set(CADRE_PUBLIC_LINK PkgConfig::zmq PkgConfig::czmq PkgConfig::msgpack PkgConfig::lmdb
+    PkgConfig::jansson PkgConfig::xxhash Threads::Threads m)
+
+set(cadre_objects "")
+foreach(folder IN LISTS CADRE_PUBLIC_FOLDERS)
+    if(TARGET ${folder})
+        get_target_property(type ${folder} TYPE)
+        if(type STREQUAL "STATIC_LIBRARY")
+            list(APPEND cadre_objects $<TARGET_OBJECTS:${folder}>)
+        endif()
+    endif()
+endforeach()
+
+add_library(cadre SHARED ${cadre_objects})
+add_library(cadre_static STATIC ${cadre_objects})
+set_target_properties(cadre PROPERTIES VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR})
+set_target_properties(cadre_static PROPERTIES OUTPUT_NAME cadre)
+target_link_options(cadre PRIVATE -Wl,--as-needed -Wl,--no-undefined)
+foreach(library cadre cadre_static)
+    set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
+    target_include_directories(${library} INTERFACE
+        $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/common/include>
+        $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/coordinator/include>
+        $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/worker/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+if(CADRE_SANITIZE)
+    # A shared library of sanitized code leaves the sanitizer's symbols to the program.
+    target_link_options(cadre PRIVATE -Wl,-z,undefs)
+endif()
+target_link_libraries(cadre PRIVATE ${CADRE_PUBLIC_LINK})
+target_link_libraries(cadre_static INTERFACE ${CADRE_PUBLIC_LINK})
+
+install(TARGETS cadre EXPORT cadre-targets)
+install(TARGETS cadre_static)
+foreach(folder common coordinator worker)
+    if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/${folder}/include/cadre")
+        install(DIRECTORY "${CMAKE_SOURCE_DIR}/${folder}/include/cadre"
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+    endif()
+endforeach()
+foreach(program cadre_command cadre-ps cadre-worker cadre-bench)
+    if(TARGET ${program})
+        install(TARGETS ${program})
+    endif()
+endforeach()
+
+install(EXPORT cadre-targets NAMESPACE cadre:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cadre)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/cadre-config-version.cmake"
+    COMPATIBILITY SameMajorVersion)
+install(FILES "${CMAKE_SOURCE_DIR}/cmake/cadre-config.cmake"
+    "${CMAKE_BINARY_DIR}/cadre-config-version.cmake"
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cadre)
+
+# The prefix is only known when installing (cmake --install --prefix), so the file finds it from
+# where it lies.
+file(RELATIVE_PATH CADRE_PC_TO_PREFIX "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+configure_file("${CMAKE_SOURCE_DIR}/cmake/cadre.pc.in" "${CMAKE_BINARY_DIR}/cadre.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/cadre.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

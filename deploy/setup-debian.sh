@@ -1,0 +1,80 @@
+#!/bin/bash
+# setup-debian.sh - installs the Debian packages that building Cadre needs.
+#
+#   deploy/setup-debian.sh            what building and running need
+#   deploy/setup-debian.sh --tests    and what the tests need
+#   deploy/setup-debian.sh --list ... prints the packages, installs nothing
+#
+# It asks dpkg first and touches nothing when all is there. Otherwise it needs root or sudo, and a
+# way to a Debian mirror. On other systems it says what is needed and lets CMake look for it.
+set -euo pipefail
+
+packages=(
+    gcc libc6-dev make cmake ninja-build pkg-config
+    libzmq3-dev libczmq-dev libmsgpack-dev liblmdb-dev libjansson-dev libxxhash-dev zlib1g-dev
+    libopenblas-dev
+)
+test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3)
+
+list_only=0
+for argument in "$@"; do
+    case $argument in
+    --tests) packages+=("${test_packages[@]}") ;;
+    --list) list_only=1 ;;
+    *)
+        echo "setup-debian: unknown argument '$argument' (known: --tests, --list)" >&2
+        exit 2
+        ;;
+    esac
+done
+if [ $list_only = 1 ]; then
+    printf '%s\n' "${packages[@]}"
+    exit 0
+fi
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "setup-debian: this is no Debian; Cadre needs what these packages hold: ${packages[*]}" >&2
+    exit 0
+fi
+
+# Prints those of its arguments that are not installed.
+missing_of() {
+    local installed package
+    installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2>/dev/null |
+        awk '$1 == "installed" {print $2}')
+    for package in "$@"; do
+        grep -qxF "$package" <<<"$installed" || echo "$package"
+    done
+}
+
+mapfile -t missing < <(missing_of "${packages[@]}")
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "setup-debian: missing packages: ${missing[*]}" >&2
+        echo "setup-debian: neither root nor sudo is here; as root run:" >&2
+        echo "    apt-get install ${missing[*]}" >&2
+        exit 77
+    fi
+    as_root=(sudo)
+fi
+
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
+        -o Acquire::Retries=3 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 \
+        -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@"
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "setup-debian: installing ${#missing[@]} packages: ${missing[*]}" >&2
+# An update that fails for one foreign source still brings Debian's lists: the install decides.
+apt update >"$log" 2>&1 || true
+if ! apt install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "setup-debian: could not install ${missing[*]}" >&2
+    echo "setup-debian: is there a network and a Debian 12 mirror in /etc/apt?" >&2
+    exit 69
+fi

@@ -1,0 +1,28 @@
+#!/bin/bash
+# exports.sh LIBRARY - libcadre.so exports only names that begin with cadre_, each of them declared
+# in a public header, and links only the libraries it is meant to.
+set -euo pipefail
+library=$1
+cd "$(dirname "$0")/../.."
+
+status=0
+names=$(nm -D --defined-only "$library" | awk '{print $3}')
+[ -n "$names" ] || { echo "exports: $library exports nothing"; exit 1; }
+for name in $names; do
+    if [[ $name != cadre_* ]]; then
+        echo "exports: $name has no prefix"
+        status=1
+    elif ! grep -qrwF "$name" {common,coordinator,worker}/include/cadre 2>/dev/null; then
+        echo "exports: $name is in no public header"
+        status=1
+    fi
+done
+
+allowed='^(libc|libm|libzmq|libczmq|libmsgpackc|liblmdb|libjansson|libxxhash|libasan|libubsan|libtsan|ld-linux.*)\.so'
+for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    if [[ ! $needed =~ $allowed ]]; then
+        echo "exports: links $needed"
+        status=1
+    fi
+done
+exit $status

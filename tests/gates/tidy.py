@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""tidy.py RULE ... - checks the source tree against the project's rules, one test per rule.
+
+Prints `file:line: what is wrong` for each finding and exits 1 when there is any.
+"""
+import fnmatch
+import os
+import re
+import sys
+
+import source
+
+LINES_MAX = 800
+LINES_WARN = 500
+FUNCTION_LINES_MAX = 70
+PARAMETERS_MAX = 6
+COLUMNS_MAX = 100
+README_LINES_MAX = 80
+
+BANNED_CALLS = {
+    "strcpy": "use snprintf or memcpy with the size",
+    "strcat": "use snprintf",
+    "sprintf": "use snprintf",
+    "vsprintf": "use vsnprintf",
+    "gets": "use fgets",
+    "atoi": "use strtol and check it",
+    "atol": "use strtol and check it",
+    "atof": "use strtod and check it",
+    "strtok": "use strcspn",
+    "rand": "use common/random.h",
+    "srand": "use common/random.h",
+    "random": "use common/random.h",
+    "system": "use posix_spawn",
+    "alloca": "use a bounded buffer",
+    "sleep": "wait for the condition with a deadline",
+    "usleep": "wait for the condition with a deadline",
+    "nanosleep": "wait for the condition with a deadline",
+    "zclock_sleep": "wait for the condition with a deadline",
+}
+
+UNFINISHED_WORDS = re.compile(
+    r"\b(?:TODO|FIXME|XXX|HACK)\b|\bnot (?:yet )?implemented\b|\bstub(?:bed)?\b|\bplaceholder\b")
+
+# What a core file may not reach, neither itself nor through a header of ours.
+SHELL_HEADERS = re.compile(
+    r"^<(zmq|czmq|zmq_utils|lmdb|time|threads|pthread|unistd|fcntl|poll|signal|spawn|dirent|"
+    r"semaphore|sched|sys/(time|socket|eventfd|epoll|mman|stat|wait|file|timerfd|random)|"
+    r"netinet/.*|arpa/.*|netdb|net/.*)\.h>$")
+# What remains reachable through headers a core file may include, such as stdio.h for snprintf.
+SHELL_CALLS = re.compile(
+    r"(?<![\w.>])(clock_gettime|time|clock|fopen|fdopen|freopen|fread|fwrite|fclose|fprintf|"
+    r"printf|puts|perror|remove|rename|tmpfile|getenv|secure_getenv)\s*\(")
+
+# Folder -> folders whose headers it may include. A folder may always include itself.
+MAY_INCLUDE = {
+    "proto-schemas": {"common"},
+    "common": {"proto-schemas"},
+    "ps": {"common", "proto-schemas"},
+    "worker": {"common", "proto-schemas"},
+    "coordinator": {"common", "proto-schemas"},
+}
+
+
+def allowed(rule, path, word):
+    """Whether allowed.txt has a line `rule path word reason`."""
+    for line in source.read("tests/gates/allowed.txt").splitlines():
+        fields = line.split(None, 3)
+        if len(fields) == 4 and not line.startswith("#"):
+            if (fields[0], fields[2]) == (rule, word) and fnmatch.fnmatch(path, fields[1]):
+                return True
+    return False
+
+
+def rule_sizes():
+    for path in source.files((".c", ".h", ".cu", ".cuh")):
+        text = source.read(path)
+        lines = text.splitlines()
+        if len(lines) > LINES_MAX:
+            yield path, 1, f"{len(lines)} lines, at most {LINES_MAX}"
+        elif len(lines) > LINES_WARN:
+            print(f"{path}: note: {len(lines)} lines; is there a second noun in it?")
+        for number, line in enumerate(lines, 1):
+            if len(line) > COLUMNS_MAX:
+                yield path, number, f"{len(line)} columns, at most {COLUMNS_MAX}"
+        for name, line, length, parameters in source.functions(text):
+            if length > FUNCTION_LINES_MAX:
+                yield path, line, f"{name} has {length} lines, at most {FUNCTION_LINES_MAX}"
+            if parameters > PARAMETERS_MAX and name not in ("Test", "ParameterizedTest"):
+                yield path, line, f"{name} has {parameters} parameters, at most {PARAMETERS_MAX}"
+
+
+def rule_banned():
+    call = re.compile(r"(?<![\w.>])(" + "|".join(BANNED_CALLS) + r")\s*\(")
+    for path in source.files((".c", ".h", ".cu")):
+        for number, line in enumerate(source.blank(source.read(path)).splitlines(), 1):
+            for match in call.finditer(line):
+                name = match.group(1)
+                if not allowed("banned", path, name):
+                    yield path, number, f"{name} is banned: {BANNED_CALLS[name]}"
+
+
+def rule_words():
+    code = (".c", ".h", ".cu", ".py", ".sh", ".cmake")
+    elsewhere = re.compile(r"(?<![\w.])/(?:work|farm)/|\.\./shared")
+    names = source.files(code + (".txt", ".json", ".md", ".yaml", ".conf"),
+                         source.FOLDERS + ("deploy", "docs", "cmake"))
+    names += filter(source.exists, ("README.md", "SECURITY.md", "Makefile", "CMakeLists.txt"))
+    for path in names:
+        if path.startswith("tests/gates/"):
+            continue
+        for number, line in enumerate(source.read(path).splitlines(), 1):
+            word = UNFINISHED_WORDS.search(line) if path.endswith(code) else None
+            if word and not allowed("words", path, word.group(0)):
+                yield path, number, f"unfinished: {word.group(0)}"
+            if place := elsewhere.search(line):
+                yield path, number, f"a path that is on no user's machine: {place.group(0)}"
+
+
+def find_header(name, path):
+    """The file of ours that the include `name` in `path` means, from the root; None for others."""
+    inside = name[1:-1]
+    if name[0] == '"':
+        candidates = [inside, os.path.join(os.path.dirname(path), inside)]
+    else:
+        candidates = [f"{folder}/include/{inside}" for folder in ("common", "coordinator", "worker")]
+    return next(filter(source.exists, candidates), None)
+
+
+def own_header(path):
+    """The header that the .c file `path` belongs to: beside it, or the one that a test is about."""
+    return re.sub(r"^tests/(.*)_test\.c$", r"\1.c", path)[:-2] + ".h"
+
+
+def include_faults(path, name):
+    """What is wrong with the one include `name` of `path`."""
+    top = path.split("/")[0]
+    header = find_header(name, path)
+    if name[0] == '"':
+        if header != name[1:-1] or ".." in name:
+            yield f"{name} is not a path from the root"
+        if top == "examples":
+            yield "examples see public headers only"
+    if header and top in MAY_INCLUDE:
+        target = header.split("/")[0]
+        if target != top and target not in MAY_INCLUDE[top]:
+            yield f"{top} must not include {header}"
+    if name == "<cblas.h>" and not re.match(r"worker/device/cpu[^/]*\.c$", path):
+        yield "only worker/device/cpu*.c includes cblas.h"
+
+
+def rule_includes():
+    for path in source.files((".c", ".h", ".cu", ".cuh")):
+        names = source.includes(path)
+        if path.endswith(".c") and source.exists(own_header(path)):
+            wanted = f'"{own_header(path)}"'
+            if not names or names[0][1] != wanted:
+                yield path, names[0][0] if names else 1, f"the first include must be {wanted}"
+        for number, name in names:
+            for fault in include_faults(path, name):
+                yield path, number, fault
+
+
+def reach(path, seen):
+    """(header name, file that includes it) of everything `path` includes, through our headers."""
+    for _, name in source.includes(path):
+        yield name, path
+        header = find_header(name, path)
+        if header and header not in seen:
+            seen.add(header)
+            yield from reach(header, seen)
+
+
+def rule_core():
+    patterns = [line.split("#")[0].strip()
+                for line in source.read("tests/gates/core_files.txt").splitlines()]
+    names = source.files((".c", ".h"), source.LIBRARY_FOLDERS)
+    for path in names:
+        if not any(fnmatch.fnmatch(path, pattern) for pattern in patterns if pattern):
+            continue
+        for name, place in reach(path, set()):
+            if SHELL_HEADERS.match(name) and not allowed("core", place, name):
+                yield path, 1, f"a core file reaches {name} (included by {place})"
+        for number, line in enumerate(source.blank(source.read(path)).splitlines(), 1):
+            for match in SHELL_CALLS.finditer(line):
+                yield path, number, f"a core file calls {match.group(1)}"
+
+
+def rule_readmes():
+    folders = {os.path.dirname(path) for path in source.files((".c", ".h"), source.LIBRARY_FOLDERS)}
+    for folder in sorted(folders):
+        readme = f"{folder}/README.md"
+        if "/include" not in folder and not source.exists(readme):
+            yield readme, 1, "missing: what the folder owns, files in reading order, rules"
+    for readme in source.files(("README.md",), source.LIBRARY_FOLDERS):
+        count = len(source.read(readme).splitlines())
+        if count > README_LINES_MAX:
+            yield readme, 1, f"{count} lines, at most {README_LINES_MAX}"
+
+
+def rule_headers():
+    """Guards, the contract at the top, C linkage and public includes only in public headers."""
+    for path in source.files((".h",), source.LIBRARY_FOLDERS):
+        text = source.read(path)
+        if not text.startswith("/*"):
+            yield path, 1, "a header opens with a comment: what the object is, owner, thread"
+        guard = re.sub(r"\W", "_", re.sub(r".*/include/", "", path)).upper()
+        guard = guard if guard.startswith("CADRE_") else "CADRE_" + guard
+        if f"#ifndef {guard}\n#define {guard}\n" not in text:
+            yield path, 1, f"the include guard must be {guard}"
+        if "/include/" not in path:
+            continue
+        if 'extern "C" {' not in text:
+            yield path, 1, 'a public header has extern "C"'
+        for number, name in source.includes(path):
+            if name[0] == '"':
+                yield path, number, "a public header includes public headers only"
+
+
+RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
+
+
+def main(arguments):
+    if not arguments or any(name not in RULES for name in arguments):
+        print(f"tidy: rules are {' '.join(RULES)}", file=sys.stderr)
+        return 2
+    findings = 0
+    for name in arguments:
+        for path, line, text in RULES[name]():
+            print(f"{path}:{line}: {text}")
+            findings += 1
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
