@@ -67,10 +67,11 @@
     X(applied,           APPLIED,           67, LARGE, PS)                         \
     X(assign,            ASSIGN,            68, LARGE, COORDINATOR)
 
-/* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent until WELCOME.
- * index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data endpoint. session: the coordinator
- * incarnation it served last, 0 for none. generation: of the shard it holds, 0 for none. held: closures running or
- * with an unacknowledged report. process: its id on that host, for people. */
+/* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent
+ * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
+ * endpoint. session: the coordinator incarnation it served last, 0 for none. generation: of the
+ * shard it holds, 0 for none. held: closures running or with an unacknowledged report. process:
+ * its id on that host, for people. */
 #define CADRE_HELLO_FIELDS(F)                                                      \
     F(U64,  role,        3)                                                        \
     F(U64,  index,       UINT32_MAX)                                               \
@@ -125,7 +126,8 @@
     F(U64,  incarnation, UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)
 
-/* A variable, and the shard of each partition from `first` on; many partitions take several messages. */
+/* A variable, and the shard of each partition from `first` on; many partitions take several
+ * messages. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -135,7 +137,8 @@
     F(U64,  first,       CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)
 
-/* Payload: the encoded program; none for a native function, which the worker knows by name. hash: XXH3-64 of it. */
+/* Payload: the encoded program; none for a native function, which the worker knows by name.
+ * hash: XXH3-64 of it. */
 #define CADRE_FUNCTION_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(U64,  kind,        2)                                                        \
@@ -163,9 +166,10 @@
     F(U64,  kind,        3)                                                        \
     F(U64,  id,          UINT32_MAX)
 
-/* Run a function. batches: (dataset, order seed, first position, count) each, an order seed of 0 meaning file order.
- * tensors: (dtype, rank, dims...) each; their bytes in the payload, every tensor beginning a new chunk; names: theirs.
- * seed: of the program's random numbers, the same for every attempt. */
+/* Run a function. batches: (dataset, order seed, first position, count) each, an order seed of 0
+ * meaning file order. tensors: (dtype, rank, dims...) each; their bytes in the payload, every
+ * tensor beginning a new chunk; names: theirs. seed: of the program's random numbers, the same
+ * for every attempt. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -180,8 +184,9 @@
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)
 
-/* A closure has ended and each shard it touched has its update. Kept and resent until ACK. Payload: the results.
- * updates, duplicates: pushes answered applied, duplicate. staleness: largest over its partitions, in versions. */
+/* A closure has ended and each shard it touched has its update. Kept and resent until ACK.
+ * Payload: the results. updates, duplicates: pushes answered applied, duplicate. staleness:
+ * largest over its partitions, in versions. */
 #define CADRE_CLOSURE_DONE_FIELDS(F)                                               \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -193,7 +198,8 @@
     F(STRS, names,       CADRE_RESULTS_MAX)                                        \
     F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_RESULTS_MAX)
 
-/* Kept and resent until ACK. reason: cadre_failure_t. shard: the one that is away, for CADRE_FAILURE_SHARD. */
+/* Kept and resent until ACK. reason: cadre_failure_t. shard: the one that is away, for
+ * CADRE_FAILURE_SHARD. */
 #define CADRE_CLOSURE_FAILED_FIELDS(F)                                             \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -206,8 +212,8 @@
 #define CADRE_ACK_FIELDS(F)                                                        \
     F(U64S, reports,     2 * CADRE_HELD_MAX)
 
-/* Create one partition; after a RESTORE, from the checkpoint where that holds the variable. Idempotent. shape: of the
- * whole variable. */
+/* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
+ * Idempotent. shape: of the whole variable. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -228,7 +234,8 @@
 #define CADRE_SETTLE_FIELDS(F)                                                     \
     F(U64,  base,        UINT64_MAX)
 
-/* Take references to everything (SNAPSHOT_TAKEN), then write them to a file in `directory` (SNAPSHOT_WRITTEN). */
+/* Take references to everything (SNAPSHOT_TAKEN), then write them to a file in `directory`
+ * (SNAPSHOT_WRITTEN). */
 #define CADRE_SNAPSHOT_FIELDS(F)                                                   \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)                                               \
@@ -254,34 +261,37 @@
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  committed,   1)
 
-/* The shard begins anew at window base `cut`; every CREATE that follows loads its partition from the checkpoint at `path`
- * where that holds the variable. An empty path: initial values. */
+/* The shard begins anew at window base `cut`; every CREATE that follows loads its partition from
+ * the checkpoint at `path` where that holds the variable. An empty path: initial values. */
 #define CADRE_RESTORE_FIELDS(F)                                                    \
     F(STR,  path,        255)                                                      \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)
 
-/* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0 for none. */
+/* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0
+ * for none. */
 #define CADRE_PULL_FIELDS(F)                                                       \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
-/* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the current version. */
+/* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
+ * current version. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
-/* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each in that order. */
+/* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
+ * in that order. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
-/* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness: largest over the partitions.
- * versions: after the apply. */
+/* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness:
+ * largest over the partitions. versions: after the apply. */
 #define CADRE_APPLIED_FIELDS(F)                                                    \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \
@@ -290,8 +300,8 @@
     F(U64,  staleness,   UINT64_MAX)                                               \
     F(U64S, versions,    CADRE_PARTITIONS_PER_UPDATE_MAX)
 
-/* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes nothing. mode:
- * cadre_assign_mode_t. Payload: the whole partition. */
+/* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes
+ * nothing. mode: cadre_assign_mode_t. Payload: the whole partition. */
 #define CADRE_ASSIGN_FIELDS(F)                                                     \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
