@@ -60,6 +60,7 @@
     X(snapshot_written,  SNAPSHOT_WRITTEN,  52, SMALL, PS)                         \
     X(checkpoint_end,    CHECKPOINT_END,    53, SMALL, COORDINATOR)                \
     X(restore,           RESTORE,           54, SMALL, COORDINATOR)                \
+    X(count,             COUNT,             55, SMALL, COORDINATOR)                \
     /* values, data plane */                                                       \
     X(pull,              PULL,              64, LARGE, COORDINATOR | WORKER)       \
     X(values,            VALUES,            65, LARGE, PS)                         \
@@ -114,10 +115,11 @@
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
     F(STR,  reason,      CADRE_TEXT_SIZE_MAX)
 
-/* The answer to CREATE, SETTLE, RESTORE, CHECKPOINT_END and ASSIGN, by request id. */
+/* The answer to CREATE, SETTLE, RESTORE, COUNT, CHECKPOINT_END and ASSIGN, by request id. counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)
+    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(U64S, counters,    64)
 
 /* Where shard `index` is served. */
 #define CADRE_SHARD_FIELDS(F)                                                      \
@@ -177,6 +179,7 @@
     F(U64,  steps,       UINT32_MAX)                                               \
     F(U64,  flags,       1)                                                        \
     F(U64,  seed,        UINT64_MAX)                                               \
+    F(U64,  variables,   UINT32_MAX)                                               \
     F(U64S, batches,     4 * CADRE_BATCHES_MAX)                                    \
     F(STRS, names,       CADRE_ARGUMENTS_MAX)                                      \
     F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)
@@ -267,6 +270,9 @@
     F(STR,  path,        255)                                                      \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)
+
+/* Tell the counters. */
+#define CADRE_COUNT_FIELDS(F)
 
 /* partitions: (variable, partition, held) each, held being the version the sender has plus 1, 0
  * for none. */

@@ -4,8 +4,8 @@
  *
  * The object exports `int cadre_native_register(cadre_registry_t *registry)`, which calls
  * cadre_registry_add for each function. A function runs on one of the worker's slot threads,
- * several at once, and does its work through the context. It returns 0, or a negative CADRE_E...
- * number after cadre_context_fail; a failure is never retried.
+ * several at once, and does its work through the invocation. It returns 0, or a negative CADRE_E...
+ * number after cadre_invocation_fail; a failure is never retried.
  *
  * A closure may run more than once (its worker died): keep side effects to pushes and results,
  * which count once.
@@ -25,9 +25,9 @@ extern "C" {
 
 typedef struct cadre_registry cadre_registry_t;
 typedef struct cadre_context
-    cadre_context_t; /* one attempt of one closure; valid during the call */
+    cadre_invocation_t; /* one attempt of one closure; valid during the call */
 
-typedef int (*cadre_native_t)(cadre_context_t *context, void *state);
+typedef int (*cadre_native_t)(cadre_invocation_t *invocation, void *state);
 
 /* Makes `function` callable under `name`; `state` is passed to each call and shared by the slots.
  * CADRE_EEXISTS for a name in use, CADRE_EINVALID for a bad name. */
@@ -37,38 +37,39 @@ CADRE_API int cadre_registry_add(cadre_registry_t *registry, const char *name,
 /* The entry point of the shared object. */
 CADRE_API int cadre_native_register(cadre_registry_t *registry);
 
-/* Argument `name` of the call, or NULL; it belongs to the context. */
-CADRE_API const cadre_tensor_t *cadre_context_argument(cadre_context_t *self, const char *name);
+/* Argument `name` of the call, or NULL; it belongs to the invocation. */
+CADRE_API const cadre_tensor_t *cadre_invocation_argument(cadre_invocation_t *self,
+                                                          const char *name);
 
-/* Pulls the whole of variable `variable`; blocks. The tensor belongs to the context and must not be
- * written. A second pull of the same variable fetches it again when it has changed. */
-CADRE_API int cadre_context_pull(cadre_context_t *self, const char *variable,
-                                 const cadre_tensor_t **value);
+/* Pulls the whole of variable `variable`; blocks. The tensor belongs to the invocation and must not
+ * be written. A second pull of the same variable fetches it again when it has changed. */
+CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variable,
+                                    const cadre_tensor_t **value);
 
 /* Adds a gradient of the variable's shape to the update of this step (copied). All gradients of a
- * step travel together when the function returns, or at cadre_context_flush. CADRE_ESHAPE,
+ * step travel together when the function returns, or at cadre_invocation_flush. CADRE_ESHAPE,
  * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. */
-CADRE_API int cadre_context_push(cadre_context_t *self, const char *variable,
-                                 const cadre_tensor_t *gradient);
+CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variable,
+                                    const cadre_tensor_t *gradient);
 
 /* Sends the updates of this step, waits until every shard has them, and begins the next step.
  * CADRE_EFULL beyond the number of steps that the closure was scheduled with. */
-CADRE_API int cadre_context_flush(cadre_context_t *self);
+CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 
 /* Sets result `name` (copied). */
-CADRE_API int cadre_context_result(cadre_context_t *self, const char *name,
-                                   const cadre_tensor_t *value);
+CADRE_API int cadre_invocation_result(cadre_invocation_t *self, const char *name,
+                                      const cadre_tensor_t *value);
 
 /* Keeps the text as the reason of the failure and returns `status`. */
-CADRE_API int cadre_context_fail(cadre_context_t *self, int status, const char *format, ...)
+CADRE_API int cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
     CADRE_PRINTF(3, 4);
 
 /* Long functions ask now and then and return CADRE_ECANCELLED. */
-CADRE_API bool cadre_context_cancelled(cadre_context_t *self);
+CADRE_API bool cadre_invocation_cancelled(cadre_invocation_t *self);
 
-CADRE_API uint64_t cadre_context_closure_id(const cadre_context_t *self);
-CADRE_API uint64_t cadre_context_seed(const cadre_context_t *self);
-CADRE_API uint32_t cadre_context_worker_index(const cadre_context_t *self);
+CADRE_API uint64_t cadre_invocation_closure_id(const cadre_invocation_t *self);
+CADRE_API uint64_t cadre_invocation_seed(const cadre_invocation_t *self);
+CADRE_API uint32_t cadre_invocation_worker_index(const cadre_invocation_t *self);
 
 #ifdef __cplusplus
 }
