@@ -1,0 +1,37 @@
+#include "common/chunk_layout.h"
+
+#include "common/assert.h"
+#include "common/limits.h"
+#include "common/status.h"
+
+int
+cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_size_bytes)
+{
+    size_t size_bytes = 0;
+    if (__builtin_mul_overflow(rows, row_size_bytes, &size_bytes) || size_bytes > INT64_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%llu rows of %zu bytes are more than 2^63 bytes",
+                          (unsigned long long)rows, row_size_bytes);
+    }
+    *self = (cadre_chunk_layout_t){.size_bytes = size_bytes};
+    if (size_bytes > 0) {
+        const size_t chunk = CADRE_CHUNK_SIZE_MAX;
+        self->stride_bytes =
+            row_size_bytes <= chunk ? chunk / row_size_bytes * row_size_bytes : chunk;
+        self->count = (size_bytes - 1) / self->stride_bytes + 1;
+    }
+    return 0;
+}
+
+size_t
+cadre_chunk_layout_offset(const cadre_chunk_layout_t *self, size_t k)
+{
+    cadre_assert(k < self->count);
+    return k * self->stride_bytes;
+}
+
+size_t
+cadre_chunk_layout_size(const cadre_chunk_layout_t *self, size_t k)
+{
+    size_t rest = self->size_bytes - cadre_chunk_layout_offset(self, k);
+    return rest < self->stride_bytes ? rest : self->stride_bytes;
+}
