@@ -1,0 +1,187 @@
+#include "common/initializer_spec.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+/* What f32 can hold; a standard deviation far below that, so that no element becomes infinite. */
+#define F32_MAX 3.4e38
+#define F64_MAX 1.7e308
+
+static const cadre_parameter_t constant_parameters[] = {
+    {"value", 0, -F64_MAX, F64_MAX, false},
+};
+static const cadre_parameter_t uniform_parameters[] = {
+    {"min", -0.05, -F32_MAX, F32_MAX, false},
+    {"max", 0.05, -F32_MAX, F32_MAX, false},
+};
+static const cadre_parameter_t normal_parameters[] = {
+    {"mean", 0, -1e30, 1e30, false},
+    {"stddev", 0.05, 0, 1e30, false},
+};
+
+size_t
+cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_parameter_t **table)
+{
+    switch (kind) {
+    case CADRE_INITIALIZER_CONSTANT:
+        *table = constant_parameters;
+        return CADRE_COUNT_OF(constant_parameters);
+    case CADRE_INITIALIZER_UNIFORM:
+        *table = uniform_parameters;
+        return CADRE_COUNT_OF(uniform_parameters);
+    case CADRE_INITIALIZER_NORMAL:
+    case CADRE_INITIALIZER_TRUNCATED_NORMAL:
+        *table = normal_parameters;
+        return CADRE_COUNT_OF(normal_parameters);
+    case CADRE_INITIALIZER_ZEROS:
+    case CADRE_INITIALIZER_GLOROT_UNIFORM:
+    case CADRE_INITIALIZER_GLOROT_NORMAL:
+    case CADRE_INITIALIZER_HE_UNIFORM:
+    case CADRE_INITIALIZER_HE_NORMAL:
+        break;
+    }
+    *table = NULL;
+    return 0;
+}
+
+const char *
+cadre_initializer_kind_text(cadre_initializer_kind_t kind)
+{
+    switch (kind) {
+#define X(name, number, text)                                                                      \
+    case CADRE_INITIALIZER_##name:                                                                 \
+        return text;
+        CADRE_INITIALIZER_LIST(X)
+#undef X
+    }
+    return "?";
+}
+
+static void
+init(cadre_initializer_spec_t *self, cadre_initializer_kind_t kind)
+{
+    *self = (cadre_initializer_spec_t){.kind = kind};
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_initializer_parameters(kind, &table);
+    for (size_t i = 0; i < count; i++) {
+        self->parameters[i] = table[i].initial;
+    }
+}
+
+int
+cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
+{
+#define X(name, number, known)                                                                     \
+    if (strcmp(text, known) == 0) {                                                                \
+        init(self, CADRE_INITIALIZER_##name);                                                      \
+        return 0;                                                                                  \
+    }
+    CADRE_INITIALIZER_LIST(X)
+#undef X
+    return cadre_fail(CADRE_ENOTFOUND,
+                      "no initializer '%.64s'; there are"
+#define X(name, number, known) " " known
+                      CADRE_INITIALIZER_LIST(X),
+#undef X
+                      text);
+}
+
+int
+cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_initializer_parameters(self->kind, &table);
+    const char *owner = cadre_initializer_kind_text(self->kind);
+    size_t position = 0;
+    int status = cadre_parameter_find(table, count, owner, name, &position);
+    if (status == 0) {
+        status = cadre_parameter_check(&table[position], owner, value);
+    }
+    if (status == 0) {
+        self->parameters[position] = value;
+    }
+    return status;
+}
+
+static int
+check_values(const cadre_initializer_spec_t *self)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_initializer_parameters(self->kind, &table);
+    int status = cadre_parameter_check_all(table, count, cadre_initializer_kind_text(self->kind),
+                                           self->parameters);
+    if (status == 0 && self->kind == CADRE_INITIALIZER_UNIFORM &&
+        self->parameters[CADRE_UNIFORM_MIN] > self->parameters[CADRE_UNIFORM_MAX]) {
+        return cadre_fail(CADRE_EINVALID, "uniform: min %g is above max %g",
+                          self->parameters[CADRE_UNIFORM_MIN], self->parameters[CADRE_UNIFORM_MAX]);
+    }
+    return status;
+}
+
+int
+cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
+                              const double *parameters, size_t count, uint64_t seed)
+{
+    cadre_initializer_spec_t spec = {.kind = (cadre_initializer_kind_t)(kind & 0xff), .seed = seed};
+    const char *text = cadre_initializer_kind_text(spec.kind);
+    if (kind > 0xff || strcmp(text, "?") == 0) {
+        return cadre_fail(CADRE_EMALFORMED, "%llu is no initializer", (unsigned long long)kind);
+    }
+    const cadre_parameter_t *table = NULL;
+    size_t expected = cadre_initializer_parameters(spec.kind, &table);
+    if (count != expected) {
+        return cadre_fail(CADRE_EMALFORMED, "initializer %s has %zu parameters, not %zu", text,
+                          expected, count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        spec.parameters[i] = parameters[i];
+    }
+    int status = check_values(&spec);
+    if (status == 0) {
+        *self = spec;
+    }
+    return status;
+}
+
+/* True when `value` is a whole number that an integer of `bits` bits holds. */
+static bool
+fits_integer(double value, int bits)
+{
+    double limit = ldexp(1, bits - 1);
+    return value == trunc(value) && value >= -limit && value < limit;
+}
+
+static int
+check_constant(double value, cadre_dtype_t dtype)
+{
+    bool fits = dtype == CADRE_F64 || (dtype == CADRE_F32 && fabs(value) <= F32_MAX) ||
+                (dtype == CADRE_I32 && fits_integer(value, 32)) ||
+                (dtype == CADRE_I64 && fits_integer(value, 64));
+    if (!fits) {
+        return cadre_fail(CADRE_EINVALID, "constant: %s cannot hold %g", cadre_dtype_text(dtype),
+                          value);
+    }
+    return 0;
+}
+
+int
+cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype)
+{
+    int status = check_values(self);
+    if (status < 0) {
+        return status;
+    }
+    bool plain = self->kind == CADRE_INITIALIZER_ZEROS || self->kind == CADRE_INITIALIZER_CONSTANT;
+    bool simple_dtype = dtype == CADRE_F64 || dtype == CADRE_I32 || dtype == CADRE_I64;
+    if (dtype != CADRE_F32 && !(plain && simple_dtype)) {
+        return cadre_fail(CADRE_EDTYPE, "initializer %s does not make %s",
+                          cadre_initializer_kind_text(self->kind), cadre_dtype_text(dtype));
+    }
+    if (self->kind == CADRE_INITIALIZER_CONSTANT) {
+        return check_constant(self->parameters[CADRE_CONSTANT_VALUE], dtype);
+    }
+    return 0;
+}

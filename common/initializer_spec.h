@@ -1,0 +1,74 @@
+/*
+ * initializer_spec - which values a variable begins with, as data: chosen by the coordinator, sent
+ * to each ps. ps/initializer.h computes them.
+ *
+ * Owner:   whoever holds the struct (plain data).
+ * Thread:  any one.
+ */
+#ifndef CADRE_COMMON_INITIALIZER_SPEC_H
+#define CADRE_COMMON_INITIALIZER_SPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/parameter.h"
+#include "common/tensor.h"
+
+/* name, number on the wire, text in job files */
+#define CADRE_INITIALIZER_LIST(X)                                                                  \
+    X(ZEROS, 1, "zeros")                                                                           \
+    X(CONSTANT, 2, "constant")                                                                     \
+    X(UNIFORM, 3, "uniform")                                                                       \
+    X(NORMAL, 4, "normal")                                                                         \
+    X(TRUNCATED_NORMAL, 5, "truncated_normal")                                                     \
+    X(GLOROT_UNIFORM, 6, "glorot_uniform")                                                         \
+    X(GLOROT_NORMAL, 7, "glorot_normal")                                                           \
+    X(HE_UNIFORM, 8, "he_uniform")                                                                 \
+    X(HE_NORMAL, 9, "he_normal")
+
+typedef enum {
+#define X(name, number, text) CADRE_INITIALIZER_##name = number,
+    CADRE_INITIALIZER_LIST(X)
+#undef X
+} cadre_initializer_kind_t;
+
+/* Positions of parameters; the kinds that are not here have none. */
+enum {
+    CADRE_CONSTANT_VALUE = 0, /* 0 */
+    CADRE_UNIFORM_MIN = 0,    /* -0.05 */
+    CADRE_UNIFORM_MAX = 1,    /* 0.05 */
+    CADRE_NORMAL_MEAN = 0,    /* 0; of normal and truncated_normal */
+    CADRE_NORMAL_STDDEV = 1,  /* 0.05 */
+    CADRE_INITIALIZER_PARAMETERS_MAX = 4,
+};
+
+typedef struct {
+    cadre_initializer_kind_t kind;
+    double parameters[CADRE_INITIALIZER_PARAMETERS_MAX]; /* unused ones are 0 */
+    uint64_t seed; /* of this variable: two variables of a job must not share it */
+} cadre_initializer_spec_t;
+
+/* The kind called `text` with its default parameters and seed 0; CADRE_ENOTFOUND, naming the kinds.
+ */
+int cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text);
+
+/* Sets a parameter by name. CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
+int cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value);
+
+/* The spec that came as `kind` and `count` parameters from wire or disk. CADRE_EMALFORMED for an
+ * unknown kind or another number of parameters, CADRE_EINVALID for a value. */
+int cadre_initializer_spec_decode(cadre_initializer_spec_t *self, uint64_t kind,
+                                  const double *parameters, size_t count, uint64_t seed);
+
+/* Checks the values, and that they suit `dtype`: random kinds need f32, zeros and constant f32,
+ * f64, i32 or i64 (CADRE_EDTYPE); an integer's constant is one that the type holds
+ * (CADRE_EINVALID). */
+int cadre_initializer_spec_check(const cadre_initializer_spec_t *self, cadre_dtype_t dtype);
+
+/* "zeros" and so on; "?" for a number that is no kind. */
+const char *cadre_initializer_kind_text(cadre_initializer_kind_t kind);
+
+/* The parameters of a kind in their order on the wire. */
+size_t cadre_initializer_parameters(cadre_initializer_kind_t kind, const cadre_parameter_t **table);
+
+#endif

@@ -1,0 +1,256 @@
+#include "common/optimizer_spec.h"
+
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+/* Each range keeps the f32 arithmetic of ps/optimizer_kernel.c away from 0/0 and infinity. */
+#define LEARNING_RATE(initial)                                                                     \
+    {                                                                                              \
+        "learning_rate", initial, 1e-20, 1e10, false                                               \
+    }
+#define EPSILON                                                                                    \
+    {                                                                                              \
+        "epsilon", 1e-7, 1e-30, 1e10, false                                                        \
+    }
+
+static const cadre_parameter_t sgd_parameters[] = {LEARNING_RATE(0.01)};
+static const cadre_parameter_t momentum_parameters[] = {
+    LEARNING_RATE(0.01),
+    {"momentum", 0.9, 0, 1, false},
+};
+static const cadre_parameter_t adagrad_parameters[] = {
+    LEARNING_RATE(0.001),
+    {"initial_accumulator_value", 0.1, 0, 1e30, false},
+    EPSILON,
+};
+static const cadre_parameter_t rmsprop_parameters[] = {
+    LEARNING_RATE(0.001),         {"rho", 0.9, 0, 1, false}, {"momentum", 0, 0, 1, false}, EPSILON,
+    {"centered", 0, 0, 1, false},
+};
+/* adam is adamw without the last one. */
+static const cadre_parameter_t adamw_parameters[] = {
+    LEARNING_RATE(0.001),
+    {"beta_1", 0.9, 0, 1, true},
+    {"beta_2", 0.999, 0, 1, true},
+    EPSILON,
+    {"weight_decay", 0.004, 0, 1e10, false},
+};
+static const cadre_parameter_t ftrl_parameters[] = {
+    LEARNING_RATE(0.001),
+    {"learning_rate_power", -0.5, -1, 0, false},
+    {"initial_accumulator_value", 0.1, 0, 1e30, false},
+    {"l1", 0, 0, 1e10, false},
+    {"l2", 0, 0, 1e10, false},
+    {"l2_shrinkage", 0, 0, 1e10, false},
+    {"beta", 0, 0, 1e10, false},
+};
+
+size_t
+cadre_optimizer_parameters(cadre_optimizer_kind_t kind, const cadre_parameter_t **table)
+{
+    switch (kind) {
+    case CADRE_OPTIMIZER_SGD:
+        *table = sgd_parameters;
+        return CADRE_COUNT_OF(sgd_parameters);
+    case CADRE_OPTIMIZER_MOMENTUM:
+    case CADRE_OPTIMIZER_NESTEROV:
+        *table = momentum_parameters;
+        return CADRE_COUNT_OF(momentum_parameters);
+    case CADRE_OPTIMIZER_ADAGRAD:
+        *table = adagrad_parameters;
+        return CADRE_COUNT_OF(adagrad_parameters);
+    case CADRE_OPTIMIZER_RMSPROP:
+        *table = rmsprop_parameters;
+        return CADRE_COUNT_OF(rmsprop_parameters);
+    case CADRE_OPTIMIZER_ADAM:
+        *table = adamw_parameters;
+        return CADRE_COUNT_OF(adamw_parameters) - 1;
+    case CADRE_OPTIMIZER_ADAMW:
+        *table = adamw_parameters;
+        return CADRE_COUNT_OF(adamw_parameters);
+    case CADRE_OPTIMIZER_FTRL:
+        *table = ftrl_parameters;
+        return CADRE_COUNT_OF(ftrl_parameters);
+    case CADRE_OPTIMIZER_ADD:
+        break;
+    }
+    *table = NULL;
+    return 0;
+}
+
+const char *
+cadre_optimizer_kind_text(cadre_optimizer_kind_t kind)
+{
+    switch (kind) {
+#define X(name, number, text)                                                                      \
+    case CADRE_OPTIMIZER_##name:                                                                   \
+        return text;
+        CADRE_OPTIMIZER_LIST(X)
+#undef X
+    }
+    return "?";
+}
+
+static void
+init(cadre_optimizer_spec_t *self, cadre_optimizer_kind_t kind)
+{
+    *self = (cadre_optimizer_spec_t){.kind = kind};
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_optimizer_parameters(kind, &table);
+    for (size_t i = 0; i < count; i++) {
+        self->parameters[i] = table[i].initial;
+    }
+}
+
+int
+cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
+{
+#define X(name, number, known)                                                                     \
+    if (strcmp(text, known) == 0) {                                                                \
+        init(self, CADRE_OPTIMIZER_##name);                                                        \
+        return 0;                                                                                  \
+    }
+    CADRE_OPTIMIZER_LIST(X)
+#undef X
+    return cadre_fail(CADRE_ENOTFOUND,
+                      "no optimizer '%.64s'; there are"
+#define X(name, number, known) " " known
+                      CADRE_OPTIMIZER_LIST(X),
+#undef X
+                      text);
+}
+
+int
+cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_optimizer_parameters(self->kind, &table);
+    const char *owner = cadre_optimizer_kind_text(self->kind);
+    size_t position = 0;
+    int status = cadre_parameter_find(table, count, owner, name, &position);
+    if (status < 0) {
+        return status;
+    }
+    cadre_optimizer_spec_t changed = *self;
+    changed.parameters[position] = value;
+    status = cadre_optimizer_spec_check(&changed, CADRE_F32);
+    if (status == 0) {
+        *self = changed;
+    }
+    return status;
+}
+
+static int
+check_values(const cadre_optimizer_spec_t *self)
+{
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_optimizer_parameters(self->kind, &table);
+    int status = cadre_parameter_check_all(table, count, cadre_optimizer_kind_text(self->kind),
+                                           self->parameters);
+    double centered = self->parameters[CADRE_RMSPROP_CENTERED];
+    if (status == 0 && self->kind == CADRE_OPTIMIZER_RMSPROP && centered != 0 && centered != 1) {
+        return cadre_fail(CADRE_EINVALID, "rmsprop: centered must be 0 or 1, not %g", centered);
+    }
+    return status;
+}
+
+int
+cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind, const double *parameters,
+                            size_t count)
+{
+    cadre_optimizer_spec_t spec = {.kind = (cadre_optimizer_kind_t)(kind & 0xff)};
+    const char *text = cadre_optimizer_kind_text(spec.kind);
+    if (kind > 0xff || strcmp(text, "?") == 0) {
+        return cadre_fail(CADRE_EMALFORMED, "%llu is no optimizer", (unsigned long long)kind);
+    }
+    const cadre_parameter_t *table = NULL;
+    size_t expected = cadre_optimizer_parameters(spec.kind, &table);
+    if (count != expected) {
+        return cadre_fail(CADRE_EMALFORMED, "optimizer %s has %zu parameters, not %zu", text,
+                          expected, count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        spec.parameters[i] = parameters[i];
+    }
+    int status = check_values(&spec);
+    if (status == 0) {
+        *self = spec;
+    }
+    return status;
+}
+
+int
+cadre_optimizer_spec_check(const cadre_optimizer_spec_t *self, cadre_dtype_t dtype)
+{
+    bool addable = dtype == CADRE_F64 || dtype == CADRE_I32 || dtype == CADRE_I64;
+    if (dtype != CADRE_F32 && !(self->kind == CADRE_OPTIMIZER_ADD && addable)) {
+        return cadre_fail(CADRE_EDTYPE, "optimizer %s does not update %s",
+                          cadre_optimizer_kind_text(self->kind), cadre_dtype_text(dtype));
+    }
+    return check_values(self);
+}
+
+size_t
+cadre_optimizer_slot_count(const cadre_optimizer_spec_t *self)
+{
+    switch (self->kind) {
+    case CADRE_OPTIMIZER_SGD:
+    case CADRE_OPTIMIZER_ADD:
+        return 0;
+    case CADRE_OPTIMIZER_MOMENTUM:
+    case CADRE_OPTIMIZER_NESTEROV:
+    case CADRE_OPTIMIZER_ADAGRAD:
+        return 1;
+    case CADRE_OPTIMIZER_RMSPROP:
+        return 1 + (self->parameters[CADRE_RMSPROP_MOMENTUM] > 0 ? 1U : 0U) +
+               (self->parameters[CADRE_RMSPROP_CENTERED] > 0 ? 1U : 0U);
+    case CADRE_OPTIMIZER_ADAM:
+    case CADRE_OPTIMIZER_ADAMW:
+    case CADRE_OPTIMIZER_FTRL:
+        return 2;
+    }
+    return 0;
+}
+
+const char *
+cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot)
+{
+    cadre_assert(slot < cadre_optimizer_slot_count(self));
+    switch (self->kind) {
+    case CADRE_OPTIMIZER_SGD:
+    case CADRE_OPTIMIZER_ADD:
+        break;
+    case CADRE_OPTIMIZER_MOMENTUM:
+    case CADRE_OPTIMIZER_NESTEROV:
+        return "momentum";
+    case CADRE_OPTIMIZER_ADAGRAD:
+        return "accumulator";
+    case CADRE_OPTIMIZER_RMSPROP:
+        if (slot == 0) {
+            return "velocity";
+        }
+        return slot == 1 && self->parameters[CADRE_RMSPROP_MOMENTUM] > 0 ? "momentum"
+                                                                         : "average_gradient";
+    case CADRE_OPTIMIZER_ADAM:
+    case CADRE_OPTIMIZER_ADAMW:
+        return slot == 0 ? "momentum" : "velocity";
+    case CADRE_OPTIMIZER_FTRL:
+        return slot == 0 ? "accumulator" : "linear";
+    }
+    return "?";
+}
+
+float
+cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot)
+{
+    if (slot == 0 && self->kind == CADRE_OPTIMIZER_ADAGRAD) {
+        return (float)self->parameters[CADRE_ADAGRAD_INITIAL_ACCUMULATOR];
+    }
+    if (slot == 0 && self->kind == CADRE_OPTIMIZER_FTRL) {
+        return (float)self->parameters[CADRE_FTRL_INITIAL_ACCUMULATOR];
+    }
+    return 0;
+}

@@ -1,0 +1,93 @@
+#include "common/initializer_spec.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+TestSuite(initializer_spec, .timeout = 10);
+
+static cadre_initializer_spec_t
+parsed(const char *text)
+{
+    cadre_initializer_spec_t spec;
+    cr_assert_eq(cadre_initializer_spec_parse(&spec, text), 0, "%s", text);
+    return spec;
+}
+
+Test(initializer_spec, knows_every_kind_by_its_name_and_number)
+{
+    static const char *const names[] = {
+        "zeros",          "constant",      "uniform",    "normal",    "truncated_normal",
+        "glorot_uniform", "glorot_normal", "he_uniform", "he_normal",
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_initializer_spec_t spec = parsed(names[i]);
+        cr_assert_eq((size_t)spec.kind, i + 1);
+        cr_assert_str_eq(cadre_initializer_kind_text(spec.kind), names[i]);
+        cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), 0);
+        const cadre_parameter_t *table = NULL;
+        size_t count = cadre_initializer_parameters(spec.kind, &table);
+        cadre_initializer_spec_t decoded;
+        cr_assert_eq(cadre_initializer_spec_decode(&decoded, i + 1, spec.parameters, count, 7), 0);
+        cr_assert_eq(decoded.kind, spec.kind);
+        cr_assert_eq(decoded.seed, 7);
+        cr_assert_arr_eq(decoded.parameters, spec.parameters, sizeof(spec.parameters));
+    }
+    cadre_initializer_spec_t spec;
+    cr_assert_eq(cadre_initializer_spec_parse(&spec, "orthogonal"), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_initializer_spec_decode(&spec, 0, NULL, 0, 0), CADRE_EMALFORMED);
+    cr_assert_eq(cadre_initializer_spec_decode(&spec, 10, NULL, 0, 0), CADRE_EMALFORMED);
+    cr_assert_eq(cadre_initializer_spec_decode(&spec, 257, NULL, 0, 0), CADRE_EMALFORMED);
+    cr_assert_eq(cadre_initializer_spec_decode(&spec, 2, NULL, 0, 0), CADRE_EMALFORMED);
+}
+
+Test(initializer_spec, refuses_values_out_of_range)
+{
+    cadre_initializer_spec_t spec = parsed("normal");
+    cr_assert_eq(cadre_initializer_spec_set(&spec, "stddev", -1), CADRE_EINVALID);
+    cr_assert_eq(cadre_initializer_spec_set(&spec, "mean", NAN), CADRE_EINVALID);
+    cr_assert_eq(cadre_initializer_spec_set(&spec, "value", 1), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_initializer_spec_set(&spec, "stddev", 2), 0);
+    cr_assert_eq(spec.parameters[CADRE_NORMAL_STDDEV], 2);
+
+    spec = parsed("uniform");
+    cr_assert_eq(cadre_initializer_spec_set(&spec, "min", 1), 0);
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), CADRE_EINVALID);
+    cr_assert_eq(cadre_initializer_spec_set(&spec, "max", 1), 0);
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F32), 0);
+}
+
+Test(initializer_spec, makes_only_types_that_can_hold_the_values)
+{
+    cadre_initializer_spec_t spec = parsed("glorot_uniform");
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_F64), CADRE_EDTYPE);
+    spec = parsed("zeros");
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_I64), 0);
+    cr_assert_eq(cadre_initializer_spec_check(&spec, CADRE_BF16), CADRE_EDTYPE);
+
+    static const struct {
+        double value;
+        cadre_dtype_t dtype;
+        int status;
+    } cases[] = {
+        {2147483647.0, CADRE_I32, 0},
+        {2147483648.0, CADRE_I32, CADRE_EINVALID},
+        {-2147483648.0, CADRE_I32, 0},
+        {-2147483649.0, CADRE_I32, CADRE_EINVALID},
+        {0.5, CADRE_I32, CADRE_EINVALID},
+        {9223372036854774784.0, CADRE_I64, 0},
+        {9223372036854775808.0, CADRE_I64, CADRE_EINVALID},
+        {-9223372036854775808.0, CADRE_I64, 0},
+        {1e39, CADRE_F32, CADRE_EINVALID},
+        {3e38, CADRE_F32, 0},
+        {1e39, CADRE_F64, 0},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        spec = parsed("constant");
+        cr_assert_eq(cadre_initializer_spec_set(&spec, "value", cases[i].value), 0);
+        cr_assert_eq(cadre_initializer_spec_check(&spec, cases[i].dtype), cases[i].status,
+                     "case %zu", i);
+    }
+}
