@@ -1,0 +1,105 @@
+/*
+ * partition - the rows of one variable that a shard serves: values, optimizer slots, version. Copy
+ * on write.
+ *
+ * Values and slots are chunks (common/chunk.h) cut by one layout. A chunk that somebody else holds
+ * - a pull that is still being sent, a snapshot that is still being written - never changes: an
+ * update writes it in place only when the partition is alone with it, otherwise into another
+ * buffer, which then takes its place. So whoever took references has one version for good, and
+ * neither waits for the other. An update is checked as a whole before anything is written; after
+ * the check it cannot fail.
+ *
+ * The version counts every change, assignments included, so that "unchanged since version v" is
+ * true. Steps count optimizer updates only: the t of Adam's bias correction.
+ *
+ * Owner:   one shard.
+ * Thread:  the shard's actor only; the chunks it hands out may be read and released on any thread.
+ */
+#ifndef CADRE_PS_PARTITION_H
+#define CADRE_PS_PARTITION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/chunk.h"
+#include "common/chunk_layout.h"
+#include "common/initializer_spec.h"
+#include "common/message.h"
+#include "common/optimizer_spec.h"
+#include "common/tensor.h"
+#include "ps/chunk_pool.h"
+
+typedef struct {
+    uint64_t variable;  /* id */
+    uint64_t partition; /* index within the variable */
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
+    int64_t first_row;             /* rows are along axis 0; a variable of rank 0 has one */
+    int64_t rows;
+    cadre_initializer_spec_t initializer;
+    cadre_optimizer_spec_t optimizer;
+} cadre_partition_spec_t;
+
+typedef struct cadre_partition cadre_partition_t;
+
+/* References to everything of one moment. */
+typedef struct {
+    uint64_t version;
+    uint64_t steps;
+    size_t chunk_count;
+    size_t slot_count;
+    cadre_chunk_t **values;                           /* chunk_count of them */
+    cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* slot_count lists of chunk_count */
+} cadre_partition_snapshot_t;
+
+/* A partition with its initial values, at version 0. CADRE_EINVALID for rows outside the variable
+ * or a bad spec, CADRE_EDTYPE when initializer or optimizer do not suit the dtype, CADRE_ETOOLARGE
+ * on overflow. `pool` is borrowed and must outlive the partition. */
+int cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                         cadre_chunk_pool_t *pool);
+
+/* Drops the partition's references; NULL inside is fine. */
+void cadre_partition_close(cadre_partition_t **self_p);
+
+const cadre_partition_spec_t *cadre_partition_spec(const cadre_partition_t *self);
+const cadre_chunk_layout_t *cadre_partition_layout(const cadre_partition_t *self);
+uint64_t cadre_partition_version(const cadre_partition_t *self);
+uint64_t cadre_partition_steps(const cadre_partition_t *self);
+
+/* Puts a reference to each value chunk into `chunks`, which has room for layout->count; the caller
+ * drops them. All are of the version that cadre_partition_version tells. */
+void cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks);
+
+/* Checks bytes that are to be applied or assigned: CADRE_ESHAPE when the number or a size of the
+ * chunks differs from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be
+ * unaligned. */
+int cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                          size_t count);
+
+/* Applies one gradient, chunk by chunk as in the layout, and adds one to version and steps. The
+ * caller has checked `chunks` with cadre_partition_check (all partitions of an update before
+ * applying the first). */
+void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks);
+
+/* Sets the values, or adds to or subtracts from them, and adds one to the version; slots stay. The
+ * caller has checked `chunks`. */
+void cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
+                            cadre_chunk_t *const *chunks);
+
+/* Takes references to everything. The caller ends it with cadre_partition_snapshot_fini, on any one
+ * thread. */
+void cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out);
+
+void cadre_partition_snapshot_fini(cadre_partition_snapshot_t *snapshot);
+
+/* Overwrites `size_bytes` from byte `offset` of the values (slot < 0) or of slot number `slot`,
+ * while a checkpoint is being loaded: its records were perhaps cut otherwise. CADRE_EINVALID when
+ * there is no such slot or range. */
+int cadre_partition_restore(cadre_partition_t *self, int slot, size_t offset, const void *bytes,
+                            size_t size_bytes);
+
+/* What version and steps were at the checkpoint: the end of a restore. */
+void cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64_t steps);
+
+#endif
