@@ -15,7 +15,8 @@ PREFIX ?= /usr/local
 
 build:
 	@deploy/setup-debian.sh
-	@cmake --preset release -DCADRE_TESTS=OFF --log-level=WARNING
+	@mkdir -p build
+	@cmake --preset release -DCADRE_TESTS=OFF >build/configure.log || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release
 
 train: build

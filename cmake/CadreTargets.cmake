@@ -32,14 +32,16 @@ endfunction()
 
 # cadre_add_test(NAME test LABEL label TIMEOUT seconds COMMAND command arg...)
 # Registers one test. In a sanitizer build it runs under tests/sanitized.sh, because Criterion hides
-# what a sanitizer reports when a process ends.
+# what a sanitizer reports when a process ends. Every test finds the programs in $CADRE_BIN_DIR and
+# files of the source tree under $CADRE_SOURCE_DIR.
 function(cadre_add_test)
     cmake_parse_arguments(arg "" "NAME;LABEL;TIMEOUT" "COMMAND" ${ARGN})
     if(CADRE_SANITIZE)
         list(PREPEND arg_COMMAND "${CMAKE_SOURCE_DIR}/tests/sanitized.sh")
     endif()
     add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
-    set_tests_properties(${arg_NAME} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+    set_tests_properties(${arg_NAME} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
+        ENVIRONMENT "CADRE_BIN_DIR=${CMAKE_BINARY_DIR}/bin;CADRE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
 endfunction()
 
 # cadre_test_program(TARGET SOURCES file... LINK target...)
@@ -62,7 +64,7 @@ function(cadre_class_tests prefix folder)
         get_filename_component(stem "${source}" NAME_WE)
         set(target "test_${prefix}_${stem}")
         cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK} PkgConfig::criterion)
-        cadre_add_test(NAME ${prefix}/${stem} LABEL class TIMEOUT 120
+        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 300
             COMMAND $<TARGET_FILE:${target}> --jobs 2)
     endforeach()
 endfunction()
@@ -79,5 +81,30 @@ function(cadre_plain_tests prefix folder)
         cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK})
         cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 120
             COMMAND $<TARGET_FILE:${target}>)
+    endforeach()
+endfunction()
+
+# cadre_fuzz_targets(FOLDER LINK target...)
+# One program fuzz_<name> per FOLDER/<name>_fuzz.c, which defines LLVMFuzzerTestOneInput. It replays
+# FOLDER/corpus/<name>/ as a test; with CADRE_FUZZ (clang) it is a libFuzzer program instead.
+function(cadre_fuzz_targets folder)
+    cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+    if(CADRE_SANITIZE STREQUAL "thread")
+        return() # one thread: nothing to see
+    endif()
+    set(place "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")
+    file(GLOB sources CONFIGURE_DEPENDS "${place}/*_fuzz.c")
+    foreach(source IN LISTS sources)
+        get_filename_component(name "${source}" NAME_WE)
+        string(REGEX REPLACE "_fuzz$" "" name "${name}")
+        if(CADRE_FUZZ)
+            cadre_test_program(fuzz_${name} SOURCES "${source}" LINK ${arg_LINK})
+            target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+        else()
+            cadre_test_program(fuzz_${name} SOURCES "${source}" "${place}/replay.c"
+                LINK ${arg_LINK})
+            cadre_add_test(NAME fuzz/${name} LABEL fuzz TIMEOUT 120
+                COMMAND $<TARGET_FILE:fuzz_${name}> "${place}/corpus/${name}")
+        endif()
     endforeach()
 endfunction()
