@@ -63,7 +63,7 @@ fi
 
 apt() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
-        -o Acquire::Retries=3 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 \
+        -o Acquire::Retries=2 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 \
         -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@"
 }
 

@@ -115,7 +115,8 @@
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
     F(STR,  reason,      CADRE_TEXT_SIZE_MAX)
 
-/* The answer to CREATE, SETTLE, RESTORE, COUNT, CHECKPOINT_END and ASSIGN, by request id. counters: CADRE_PS_COUNTERS. */
+/* The answer to CREATE, SETTLE, RESTORE, COUNT, CHECKPOINT_END and ASSIGN, by request id.
+ * counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
     F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \

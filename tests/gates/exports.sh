@@ -1,6 +1,7 @@
 #!/bin/bash
 # exports.sh LIBRARY - libcadre.so exports only names that begin with cadre_, each of them declared
-# in a public header, and links only the libraries it is meant to.
+# in a public header, and every function that the headers of a coordinator program declare; it links
+# only the libraries it is meant to.
 set -euo pipefail
 library=$1
 cd "$(dirname "$0")/../.."
@@ -17,6 +18,19 @@ for name in $names; do
         status=1
     fi
 done
+
+# A declaration may begin on the line of CADRE_API and go on below it.
+declared=$(cat {common,coordinator}/include/cadre/*.h | tr '\n' ' ' |
+    grep -oE 'CADRE_API [^;(]*\(' | grep -oE 'cadre_[a-z0-9_]+\(' | tr -d '(' | sort -u)
+# Until the coordinator is part of the library there is nothing to be complete.
+if grep -qxF cadre_coordinator_open <<<"$names"; then
+    for name in $declared; do
+        if ! grep -qxF "$name" <<<"$names"; then
+            echo "exports: $name is declared, but not in $library"
+            status=1
+        fi
+    done
+fi
 
 allowed='^(libc|libm|libzmq|libczmq|libmsgpackc|liblmdb|libjansson|libxxhash|libasan|libubsan|libtsan|ld-linux.*)\.so'
 for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # install.sh BUILD_FOLDER - an installed Cadre is enough to build the example programs, through
-# pkg-config and through CMake.
+# pkg-config and through CMake, and to compile the program in README.md.
 set -euo pipefail
 build=$1
 cd "$(dirname "$0")/../.."
@@ -11,6 +11,12 @@ cmake --install "$build" --prefix "$place/prefix" >"$place/log" 2>&1 || { cat "$
 pc=$(find "$place/prefix" -name cadre.pc)
 libraries=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=${pc%/*}
+
+awk '/^```c$/{inside = 1; next} /^```$/{inside = 0} inside' README.md >"$place/readme.c"
+[ -s "$place/readme.c" ] || { echo "install: README.md shows no program"; exit 1; }
+# shellcheck disable=SC2046
+gcc -std=c11 -Wall -Wextra -Werror -c "$place/readme.c" -o "$place/readme.o" \
+    $(pkg-config --cflags cadre)
 
 programs=()
 for file in examples/*.c; do
