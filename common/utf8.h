@@ -1,0 +1,25 @@
+/*
+ * utf8 - text that is safe to keep, log and send: UTF-8 without control characters.
+ *
+ * Thread:  any; the functions keep no state.
+ */
+#ifndef CADRE_COMMON_UTF8_H
+#define CADRE_COMMON_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of the character that `bytes` begins with, 1 to 4; 0 when there is none in `size_bytes`
+ * bytes: the end, a byte sequence that is not UTF-8 (Unicode 15, table 3-7), or a control character
+ * (U+0000 to U+001F, U+007F to U+009F). */
+size_t cadre_utf8_character(const char *bytes, size_t size_bytes);
+
+/* True when all of `bytes` is such characters; true for none. */
+bool cadre_utf8_valid(const char *bytes, size_t size_bytes);
+
+/* Copies the string `text` (NULL means "") with every byte that fits no character replaced by "?",
+ * an ASCII control character by a space, and whole characters dropped at the end so that at most
+ * `size_bytes_max` bytes and a NUL are written to `out`; returns the bytes without the NUL. */
+size_t cadre_utf8_clean(const char *text, size_t size_bytes_max, char *out);
+
+#endif
