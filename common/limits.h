@@ -16,8 +16,9 @@ enum {
     CADRE_HEADER_DEPTH_MAX = 4,
     CADRE_HEADER_STRING_MAX = 255,
     CADRE_CHUNK_SIZE_MAX = 1 << 20,
-    CADRE_MESSAGE_CHUNKS_MAX =
-        7168, /* payload frames of one message; their sizes fit a large header */
+    CADRE_MESSAGE_CHUNKS_MAX = 4096,      /* payload frames of one message: their sizes and the
+                                             longest lists fit a large header together */
+    CADRE_SMALL_MESSAGE_CHUNKS_MAX = 256, /* the same for messages with a small header */
 
     CADRE_NAME_SIZE_MAX = 128, /* characters of a variable, function, dataset or result name */
     CADRE_TEXT_SIZE_MAX = 255, /* characters of an error text on the wire; longer ones are cut */

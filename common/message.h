@@ -44,6 +44,7 @@ typedef struct {
 /* A string is never NULL once decoded; NULL encodes as "". */
 #define CADRE_FIELD_U64(name)          uint64_t name;
 #define CADRE_FIELD_STR(name)          const char *name;
+#define CADRE_FIELD_TEXT(name)         const char *name;
 #define CADRE_FIELD_U64S(name)         cadre_u64s_t name;
 #define CADRE_FIELD_F64S(name)         cadre_f64s_t name;
 #define CADRE_FIELD_STRS(name)         cadre_strs_t name;

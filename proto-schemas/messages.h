@@ -18,7 +18,8 @@
  *
  * Field rows:  F(kind, name, limit)
  *   U64   uint64_t, limit: the largest value
- *   STR   const char *, UTF-8 without NUL, limit: bytes
+ *   STR   const char *, UTF-8 without control characters, limit: bytes
+ *   TEXT  a STR for people: the encoder cuts it at the limit and replaces what is not clean UTF-8
  *   U64S  list of uint64_t, limit: count; travels as one bin of little-endian values
  *   F64S  list of finite doubles, the same way
  *   STRS  list of strings of at most CADRE_NAME_SIZE_MAX bytes, limit: count
@@ -110,16 +111,16 @@
 
 /* The session is over: say GOODBYE. */
 #define CADRE_STOP_FIELDS(F)                                                       \
-    F(STR,  reason,      CADRE_TEXT_SIZE_MAX)
+    F(TEXT, reason,      CADRE_TEXT_SIZE_MAX)
 
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
-    F(STR,  reason,      CADRE_TEXT_SIZE_MAX)
+    F(TEXT, reason,      CADRE_TEXT_SIZE_MAX)
 
 /* The answer to CREATE, SETTLE, RESTORE, COUNT, CHECKPOINT_END and ASSIGN, by request id.
  * counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64S, counters,    64)
 
 /* Where shard `index` is served. */
@@ -157,7 +158,7 @@
 #define CADRE_DATASET_READY_FIELDS(F)                                              \
     F(U64,  id,          UINT32_MAX)                                               \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  rows,        INT64_MAX)                                                \
     F(U64,  features,    INT32_MAX)                                                \
     F(U64,  label_dtype, 255)                                                      \
@@ -210,11 +211,12 @@
     F(U64,  reason,      4)                                                        \
     F(U64,  status,      9999)                                                     \
     F(U64,  shard,       CADRE_SHARDS_MAX)                                         \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)
 
-/* Reports that have arrived, (closure, attempt) each: the worker forgets them. */
+/* Reports that have arrived, (closure, attempt) each: the worker forgets them. Many take several
+ * messages. */
 #define CADRE_ACK_FIELDS(F)                                                        \
-    F(U64S, reports,     2 * CADRE_HELD_MAX)
+    F(U64S, reports,     CADRE_HELD_MAX)
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
  * Idempotent. shape: of the whole variable. */
@@ -249,13 +251,13 @@
 #define CADRE_SNAPSHOT_TAKEN_FIELDS(F)                                             \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)
 
 /* counters: CADRE_PS_COUNTERS at the cut. */
 #define CADRE_SNAPSHOT_WRITTEN_FIELDS(F)                                           \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(STR,  file,        CADRE_NAME_SIZE_MAX)                                      \
     F(U64,  size_bytes,  INT64_MAX)                                                \
     F(U64,  hash,        UINT64_MAX)                                               \
@@ -285,7 +287,7 @@
  * current version. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
@@ -302,7 +304,7 @@
 #define CADRE_APPLIED_FIELDS(F)                                                    \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \
-    F(STR,  text,        CADRE_TEXT_SIZE_MAX)                                      \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  staleness,   UINT64_MAX)                                               \
     F(U64S, versions,    CADRE_PARTITIONS_PER_UPDATE_MAX)
