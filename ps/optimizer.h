@@ -59,6 +59,11 @@ int cadre_optimizer_init(cadre_optimizer_t *self, const cadre_optimizer_spec_t *
 void cadre_optimizer_apply(const cadre_optimizer_t *self, uint64_t step,
                            const cadre_optimizer_stretch_t *stretch);
 
+/* value_out = value_in + gradient, or minus it, for the types that `add` takes; slots are not
+ * looked at. */
+void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,
+                         const cadre_optimizer_stretch_t *stretch);
+
 /* True when none of `count` numbers is infinite or NaN; integers always are finite. `bytes` may be
  * unaligned. */
 bool cadre_optimizer_finite(cadre_dtype_t dtype, const void *bytes, size_t count);
