@@ -38,8 +38,10 @@ for program in "${programs[@]}"; do
     # shellcheck disable=SC2046
     gcc -std=c11 -D_GNU_SOURCE -Wall -Werror "$program" -o "$place/$stem" \
         $(pkg-config --cflags --libs cadre) -lm
-    LD_LIBRARY_PATH=$libraries ldd "$place/$stem" | grep -q 'libcadre.so.* => '"$place" ||
-        { echo "install: $stem does not find libcadre"; exit 1; }
+    # Not `ldd | grep -q`: grep ends at the first match, and ldd then dies of a broken pipe.
+    linked=$(LD_LIBRARY_PATH=$libraries ldd "$place/$stem")
+    [[ $linked == *"libcadre.so"*" => $place"* ]] ||
+        { echo "install: $stem does not find libcadre" >&2; exit 1; }
     echo "add_executable($stem $(realpath "$program"))"
     echo "target_compile_definitions($stem PRIVATE _GNU_SOURCE)"
     echo "target_link_libraries($stem cadre::cadre m)"
