@@ -1,0 +1,17 @@
+#include "common/split.h"
+
+#include "common/assert.h"
+
+int64_t
+cadre_split_first(int64_t rows, int64_t parts, int64_t part)
+{
+    cadre_assert(parts >= 1 && part >= 0 && part <= parts);
+    int64_t longer = rows % parts;
+    return part * (rows / parts) + (part < longer ? part : longer);
+}
+
+int64_t
+cadre_split_rows(int64_t rows, int64_t parts, int64_t part)
+{
+    return cadre_split_first(rows, parts, part + 1) - cadre_split_first(rows, parts, part);
+}
