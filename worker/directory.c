@@ -1,0 +1,241 @@
+#include "worker/directory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+static void
+free_variable(cadre_variable_entry_t *entry)
+{
+    free(entry->name);
+    free(entry->shards);
+    free(entry);
+}
+
+static void
+free_function(cadre_function_entry_t *entry)
+{
+    free(entry->name);
+    cadre_chunk_unref(&entry->program);
+    free(entry);
+}
+
+static void
+free_dataset(cadre_dataset_entry_t *entry)
+{
+    free(entry->name);
+    free(entry->description);
+    free(entry);
+}
+
+void
+cadre_directory_init(cadre_directory_t *self, uint32_t shard_count)
+{
+    cadre_directory_fini(self);
+    self->shard_count = shard_count;
+    self->shards = cadre_calloc(shard_count, sizeof(*self->shards));
+}
+
+void
+cadre_directory_fini(cadre_directory_t *self)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        free(self->shards[i].address);
+    }
+    free(self->shards);
+    void *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
+        free_variable(entry);
+    }
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->functions, &cursor));) {
+        free_function(entry);
+    }
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->datasets, &cursor));) {
+        free_dataset(entry);
+    }
+    cadre_u64_map_fini(&self->variables);
+    cadre_u64_map_fini(&self->functions);
+    cadre_u64_map_fini(&self->datasets);
+    *self = (cadre_directory_t){0};
+}
+
+int
+cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
+                          bool *changed)
+{
+    if (message->index >= self->shard_count) {
+        return cadre_fail(CADRE_EMALFORMED, "SHARD: index %" PRIu64 " of %u shards", message->index,
+                          self->shard_count);
+    }
+    cadre_shard_entry_t *entry = &self->shards[message->index];
+    *changed = !entry->known || entry->task.incarnation != message->incarnation ||
+               entry->generation != message->generation ||
+               strcmp(entry->address, message->address) != 0;
+    if (*changed && entry->known && message->generation < entry->generation) {
+        *changed = false; /* late news of an earlier generation */
+        return 0;
+    }
+    if (*changed) {
+        free(entry->address);
+        entry->known = true;
+        entry->task = (cadre_task_t){CADRE_ROLE_PS, (uint32_t)message->index, message->incarnation};
+        entry->generation = message->generation;
+        entry->address = cadre_strdup(message->address);
+    }
+    return 0;
+}
+
+static cadre_variable_entry_t *
+new_variable(const cadre_variable_message_t *message)
+{
+    int64_t shape[CADRE_RANK_MAX];
+    int rank = (int)message->shape.count;
+    for (int i = 0; i < rank; i++) {
+        if (message->shape.items[i] > INT64_MAX) {
+            return NULL;
+        }
+        shape[i] = (int64_t)message->shape.items[i];
+    }
+    size_t size_bytes = 0;
+    if (!cadre_dtype_valid(message->dtype) ||
+        cadre_shape_size((cadre_dtype_t)message->dtype, shape, rank, NULL, &size_bytes) < 0 ||
+        size_bytes == 0 || message->partitions < 1 ||
+        message->partitions > (uint64_t)(rank ? shape[0] : 1)) {
+        return NULL;
+    }
+    cadre_variable_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)message->id;
+    entry->name = cadre_strdup(message->name);
+    entry->dtype = (cadre_dtype_t)message->dtype;
+    entry->rank = rank;
+    memcpy(entry->shape, shape, sizeof(shape[0]) * (size_t)rank);
+    entry->rows = rank ? shape[0] : 1;
+    entry->row_size_bytes = size_bytes / (size_t)entry->rows;
+    entry->partitions = (uint32_t)message->partitions;
+    entry->shards = cadre_calloc(entry->partitions, sizeof(*entry->shards));
+    return entry;
+}
+
+int
+cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    uint64_t last = message->first + message->shards.count;
+    cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
+    if (last > message->partitions || (entry && entry->partitions != message->partitions)) {
+        return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: partitions %" PRIu64 " to %" PRIu64
+                                            " of %" PRIu64,
+                          message->name, message->first, last, message->partitions);
+    }
+    for (size_t i = 0; i < message->shards.count; i++) {
+        if (message->shards.items[i] >= self->shard_count) {
+            return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: shard %" PRIu64 " of %u",
+                              message->name, message->shards.items[i], self->shard_count);
+        }
+    }
+    if (!entry) {
+        entry = new_variable(message);
+        if (!entry) {
+            return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: bad shape or dtype", message->name);
+        }
+        cadre_u64_map_put(&self->variables, message->id, entry);
+    }
+    /* The pieces of one variable are taken in order; one that comes early is asked for again (WANT). */
+    if (message->first <= entry->told && last > entry->told) {
+        for (size_t i = 0; i < message->shards.count; i++) {
+            entry->shards[message->first + i] = (uint16_t)message->shards.items[i];
+        }
+        entry->told = (uint32_t)last;
+    }
+    while (cadre_directory_variable(self, self->variables_complete + 1)) {
+        self->variables_complete++;
+    }
+    return 0;
+}
+
+int
+cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message)
+{
+    const cadre_function_message_t *function = &message->function;
+    if (function->kind != CADRE_FUNCTION_PROGRAM && function->kind != CADRE_FUNCTION_NATIVE) {
+        return cadre_fail(CADRE_EMALFORMED, "FUNCTION %s: kind %" PRIu64, function->name,
+                          function->kind);
+    }
+    if (cadre_u64_map_get(&self->functions, function->id)) {
+        return 0;
+    }
+    cadre_function_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)function->id;
+    entry->kind = (cadre_function_kind_t)function->kind;
+    entry->name = cadre_strdup(function->name);
+    entry->hash = function->hash;
+    if (entry->kind == CADRE_FUNCTION_PROGRAM) {
+        size_t size_bytes = 0;
+        for (size_t i = 0; i < message->chunk_count; i++) {
+            size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+        }
+        entry->program = cadre_chunk_new(size_bytes);
+        char *at = cadre_chunk_data(entry->program);
+        for (size_t i = 0; i < message->chunk_count; i++) {
+            size_t size = cadre_chunk_size_bytes(message->chunks[i]);
+            memcpy(at, cadre_chunk_data(message->chunks[i]), size);
+            at += size;
+        }
+    }
+    cadre_u64_map_put(&self->functions, function->id, entry);
+    return 0;
+}
+
+int
+cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message, bool *is_new)
+{
+    *is_new = false;
+    if (message->chunk_count != 1) {
+        return cadre_fail(CADRE_EMALFORMED, "DATASET %s: %zu payload chunks, not 1",
+                          message->dataset.name, message->chunk_count);
+    }
+    if (cadre_u64_map_get(&self->datasets, message->dataset.id)) {
+        return 0;
+    }
+    cadre_dataset_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)message->dataset.id;
+    entry->name = cadre_strdup(message->dataset.name);
+    entry->description = cadre_strndup(cadre_chunk_data(message->chunks[0]),
+                                       cadre_chunk_size_bytes(message->chunks[0]));
+    cadre_u64_map_put(&self->datasets, message->dataset.id, entry);
+    *is_new = true;
+    return 0;
+}
+
+const cadre_variable_entry_t *
+cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
+{
+    const cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, id);
+    return entry && entry->told == entry->partitions ? entry : NULL;
+}
+
+const cadre_variable_entry_t *
+cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name)
+{
+    const cadre_variable_entry_t *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
+        if (strcmp(entry->name, name) == 0) {
+            return entry->told == entry->partitions ? entry : NULL;
+        }
+    }
+    return NULL;
+}
+
+const cadre_function_entry_t *
+cadre_directory_function(const cadre_directory_t *self, uint32_t id)
+{
+    return cadre_u64_map_get(&self->functions, id);
+}
+
+cadre_dataset_entry_t *
+cadre_directory_dataset(const cadre_directory_t *self, uint32_t id)
+{
+    return cadre_u64_map_get(&self->datasets, id);
+}

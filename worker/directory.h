@@ -1,0 +1,84 @@
+/*
+ * directory - what the coordinator has told this worker: shards, variables, functions, datasets.
+ *
+ * Owner:   the worker core; cleared when another coordinator takes over.
+ * Thread:  the network actor. Functions are handed to slots by pointer: an entry is immutable once it is there and lives
+ *          until the directory is cleared, which happens only when no slot is running.
+ */
+#ifndef CADRE_WORKER_DIRECTORY_H
+#define CADRE_WORKER_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/limits.h"
+#include "common/message.h"
+#include "common/task.h"
+#include "common/u64_map.h"
+
+typedef struct {
+    bool known;
+    cadre_task_t task; /* role ps, index, incarnation */
+    uint64_t generation;
+    char *address;
+} cadre_shard_entry_t;
+
+typedef struct {
+    uint32_t id;
+    char *name;
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+    int64_t rows;          /* shape[0]; 1 for a scalar */
+    size_t row_size_bytes; /* of everything below axis 0 */
+    uint32_t partitions;
+    uint32_t told;    /* partitions whose shard is known; complete when equal to partitions */
+    uint16_t *shards; /* [partitions] */
+} cadre_variable_entry_t;
+
+typedef struct {
+    uint32_t id;
+    cadre_function_kind_t kind;
+    char *name;
+    uint64_t hash;
+    cadre_chunk_t *program; /* encoded; NULL for a native function */
+} cadre_function_entry_t;
+
+typedef struct {
+    uint32_t id;
+    char *name;
+    char *description; /* JSON */
+    bool answered;     /* the reader has opened it, or failed to */
+    int status;
+} cadre_dataset_entry_t;
+
+typedef struct {
+    uint32_t shard_count;
+    cadre_shard_entry_t *shards; /* [shard_count] */
+    cadre_u64_map_t variables;   /* by id */
+    uint32_t variables_complete; /* every id from 1 to this is complete */
+    cadre_u64_map_t functions;
+    cadre_u64_map_t datasets;
+} cadre_directory_t;
+
+/* Starts a directory of `shard_count` shards over; harmless on a zeroed one. */
+void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
+void cadre_directory_fini(cadre_directory_t *self);
+
+/* Each takes what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known; nothing changes then.
+ * `changed` (shard only): whether another incarnation, generation or address serves the shard now. */
+int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
+                              bool *changed);
+int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);
+int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message);
+int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
+                                bool *is_new);
+
+/* NULL when not known; a variable only once it is complete. */
+const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);
+const cadre_variable_entry_t *cadre_directory_variable_by_name(const cadre_directory_t *self,
+                                                               const char *name);
+const cadre_function_entry_t *cadre_directory_function(const cadre_directory_t *self, uint32_t id);
+cadre_dataset_entry_t *cadre_directory_dataset(const cadre_directory_t *self, uint32_t id);
+
+#endif
