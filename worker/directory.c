@@ -125,8 +125,8 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
     uint64_t last = message->first + message->shards.count;
     cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
     if (last > message->partitions || (entry && entry->partitions != message->partitions)) {
-        return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: partitions %" PRIu64 " to %" PRIu64
-                                            " of %" PRIu64,
+        return cadre_fail(CADRE_EMALFORMED,
+                          "VARIABLE %s: partitions %" PRIu64 " to %" PRIu64 " of %" PRIu64,
                           message->name, message->first, last, message->partitions);
     }
     for (size_t i = 0; i < message->shards.count; i++) {
@@ -142,7 +142,8 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
         }
         cadre_u64_map_put(&self->variables, message->id, entry);
     }
-    /* The pieces of one variable are taken in order; one that comes early is asked for again (WANT). */
+    /* The pieces of one variable are taken in order; one that comes early is asked for again
+     * (WANT). */
     if (message->first <= entry->told && last > entry->told) {
         for (size_t i = 0; i < message->shards.count; i++) {
             entry->shards[message->first + i] = (uint16_t)message->shards.items[i];

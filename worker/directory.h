@@ -2,8 +2,8 @@
  * directory - what the coordinator has told this worker: shards, variables, functions, datasets.
  *
  * Owner:   the worker core; cleared when another coordinator takes over.
- * Thread:  the network actor. Functions are handed to slots by pointer: an entry is immutable once it is there and lives
- *          until the directory is cleared, which happens only when no slot is running.
+ * Thread:  the network actor. Functions are handed to slots by pointer: an entry is immutable once
+ * it is there and lives until the directory is cleared, which happens only when no slot is running.
  */
 #ifndef CADRE_WORKER_DIRECTORY_H
 #define CADRE_WORKER_DIRECTORY_H
@@ -65,8 +65,9 @@ typedef struct {
 void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
 void cadre_directory_fini(cadre_directory_t *self);
 
-/* Each takes what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known; nothing changes then.
- * `changed` (shard only): whether another incarnation, generation or address serves the shard now. */
+/* Each takes what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known;
+ * nothing changes then. `changed` (shard only): whether another incarnation, generation or address
+ * serves the shard now. */
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);

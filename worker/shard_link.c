@@ -16,6 +16,7 @@ static void
 destroy(cadre_link_request_t *request)
 {
     cadre_outbox_entry_fini(&request->entry);
+    free(request->context);
     free(request);
 }
 

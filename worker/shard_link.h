@@ -3,9 +3,9 @@
  *
  * Owner:   the worker core, one per shard. Thread: the network actor.
  *
- * At most CADRE_IN_FLIGHT_SIZE_MAX bytes are unanswered (one request that is larger goes alone), so that ZeroMQ's queues
- * never decide anything. An unanswered request goes out again after resend_ms with the same id: PULL changes nothing and
- * PUSH is told apart by its update id.
+ * At most CADRE_IN_FLIGHT_SIZE_MAX bytes are unanswered (one request that is larger goes alone), so
+ * that ZeroMQ's queues never decide anything. An unanswered request goes out again after resend_ms
+ * with the same id: PULL changes nothing and PUSH is told apart by its update id.
  */
 #ifndef CADRE_WORKER_SHARD_LINK_H
 #define CADRE_WORKER_SHARD_LINK_H
@@ -20,7 +20,7 @@ typedef struct cadre_link_request {
     struct cadre_link_request *next;
     uint64_t request;
     uint64_t closure;
-    void *context;     /* the asker's: position of this request in its operation */
+    void *context;     /* malloc: freed with the request; the asker's note of what it asked for */
     size_t size_bytes; /* of the question or the answer, whichever is larger */
     cadre_outbox_entry_t entry;
     bool sent;
@@ -28,10 +28,10 @@ typedef struct cadre_link_request {
 } cadre_link_request_t;
 
 typedef struct {
-    bool open;                     /* the shard's address is known */
-    cadre_link_request_t *first;   /* oldest first, sent ones before unsent ones */
+    bool open;                   /* the shard's address is known */
+    cadre_link_request_t *first; /* oldest first, sent ones before unsent ones */
     cadre_link_request_t **last_p;
-    cadre_link_request_t *unsent;  /* first that is not sent */
+    cadre_link_request_t *unsent; /* first that is not sent */
     size_t in_flight_bytes;
     size_t in_flight;
 } cadre_shard_link_t;
@@ -49,9 +49,10 @@ void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outb
 void cadre_shard_link_tick(cadre_shard_link_t *self, uint64_t now_ms, uint64_t resend_ms,
                            cadre_outbox_t *outbox);
 
-/* Takes the request with this id out; false when there is none: a late or foreign answer. `request` is the caller's to
- * end (its entry). */
-bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, cadre_link_request_t *request);
+/* Takes the request with this id out; false when there is none: a late or foreign answer. its entry
+ * and context are the caller's to end. */
+bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id,
+                               cadre_link_request_t *request);
 
 /* Forgets every request of a closure. */
 void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);

@@ -1,0 +1,246 @@
+#include "worker/closure_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/chunk_layout.h"
+#include "common/memory.h"
+#include "common/split.h"
+#include "common/status.h"
+
+cadre_run_t *
+cadre_run_new(cadre_message_t *message, uint64_t now_ms)
+{
+    cadre_run_t *self = cadre_calloc(1, sizeof(*self));
+    self->message = *message;
+    *message = (cadre_message_t){0};
+    atomic_init(&self->cancelled, false);
+    self->attempt = self->message.closure.attempt;
+    self->totals.arrived_ms = now_ms;
+    return self;
+}
+
+void
+cadre_run_destroy(cadre_run_t **self_p)
+{
+    cadre_run_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_run_end_parts(self);
+    uint64_t *versions = NULL;
+    for (size_t cursor = 0; (versions = cadre_u64_map_next(&self->pulled, &cursor));) {
+        free(versions);
+    }
+    cadre_u64_map_fini(&self->pulled);
+    cadre_outbox_entry_fini(&self->report);
+    cadre_message_fini(&self->message);
+    free(self);
+}
+
+uint64_t
+cadre_run_id(const cadre_run_t *self)
+{
+    return self->message.closure.id;
+}
+
+void
+cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state)
+{
+    static const uint8_t allowed[] = {
+        [CADRE_RUN_WAITING] = 1 << CADRE_RUN_QUEUED | 1 << CADRE_RUN_REPORTING,
+        [CADRE_RUN_QUEUED] = 1 << CADRE_RUN_COMPUTING | 1 << CADRE_RUN_REPORTING,
+        [CADRE_RUN_COMPUTING] =
+            1 << CADRE_RUN_PULLING | 1 << CADRE_RUN_PUSHING | 1 << CADRE_RUN_REPORTING,
+        [CADRE_RUN_PULLING] = 1 << CADRE_RUN_COMPUTING,
+        [CADRE_RUN_PUSHING] = 1 << CADRE_RUN_COMPUTING,
+        [CADRE_RUN_REPORTING] = 0,
+    };
+    cadre_assert(allowed[self->state] & 1 << state);
+    self->state = state;
+}
+
+void
+cadre_run_end_parts(cadre_run_t *self)
+{
+    for (size_t i = 0; i < self->part_count; i++) {
+        for (size_t k = 0; k < self->parts[i].chunk_count; k++) {
+            cadre_chunk_unref(&self->parts[i].chunks[k]);
+        }
+        free(self->parts[i].chunks);
+    }
+    free(self->parts);
+    self->parts = NULL;
+    self->part_count = 0;
+    self->pending = 0;
+}
+
+/* Room for every partition of the variables, with shard and variable filled in. */
+static int
+begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, size_t count)
+{
+    cadre_assert(!self->parts);
+    size_t parts = 0;
+    for (size_t i = 0; i < count; i++) {
+        parts += variables[i]->partitions;
+    }
+    uint32_t *per_shard = cadre_calloc(CADRE_SHARDS_MAX, sizeof(*per_shard));
+    self->parts = cadre_calloc(parts, sizeof(*self->parts));
+    self->status = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < variables[i]->partitions; k++) {
+            uint16_t shard = variables[i]->shards[k];
+            self->parts[self->part_count++] =
+                (cadre_run_part_t){.variable = variables[i], .partition = k, .shard = shard};
+            if (++per_shard[shard] > CADRE_PARTITIONS_PER_UPDATE_MAX) {
+                self->status =
+                    cadre_fail(CADRE_EFULL,
+                               "one closure touches more than %d partitions of shard %u; use "
+                               "fewer or larger partitions",
+                               CADRE_PARTITIONS_PER_UPDATE_MAX, shard);
+            }
+        }
+    }
+    free(per_shard);
+    if (self->status < 0) {
+        cadre_run_end_parts(self);
+    }
+    return self->status;
+}
+
+int
+cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
+                     size_t count)
+{
+    return begin_parts(self, variables, count);
+}
+
+static void
+release_parent(void *owner)
+{
+    cadre_chunk_t *parent = owner;
+    cadre_chunk_unref(&parent);
+}
+
+/* The chunks of one partition's gradient, as views into the whole variable's. */
+static void
+cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
+{
+    const cadre_variable_entry_t *variable = part->variable;
+    int64_t first = cadre_split_first(variable->rows, variable->partitions, part->partition);
+    int64_t rows = cadre_split_rows(variable->rows, variable->partitions, part->partition);
+    cadre_chunk_layout_t layout;
+    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, variable->row_size_bytes);
+    cadre_assert(status == 0);
+    char *bytes = (char *)cadre_chunk_data(gradient) + (size_t)first * variable->row_size_bytes;
+    part->chunks = cadre_calloc(layout.count, sizeof(cadre_chunk_t *));
+    part->chunk_count = layout.count;
+    for (size_t k = 0; k < layout.count; k++) {
+        part->chunks[k] = cadre_chunk_new_foreign(bytes + cadre_chunk_layout_offset(&layout, k),
+                                                  cadre_chunk_layout_size(&layout, k),
+                                                  release_parent, cadre_chunk_ref(gradient));
+    }
+}
+
+int
+cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count)
+{
+    const cadre_variable_entry_t **variables = cadre_calloc(count, sizeof(*variables));
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        variables[i] = gradients[i].variable;
+        size_t expected = variables[i]->row_size_bytes * (size_t)variables[i]->rows;
+        size_t given = cadre_chunk_size_bytes(gradients[i].gradient);
+        if (given != expected) {
+            status = cadre_fail(CADRE_ESHAPE, "the gradient of %s has %zu bytes, the variable %zu",
+                                variables[i]->name, given, expected);
+        }
+        for (size_t k = 0; k < i && status == 0; k++) {
+            if (variables[k] == variables[i]) {
+                status = cadre_fail(CADRE_EEXISTS, "two gradients of %s in one update",
+                                    variables[i]->name);
+            }
+        }
+    }
+    if (status == 0) {
+        status = begin_parts(self, variables, count);
+    }
+    free(variables);
+    if (status < 0) {
+        return status;
+    }
+    size_t part = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < gradients[i].variable->partitions; k++, part++) {
+            self->parts[part].version =
+                cadre_run_pulled_version(self, gradients[i].variable->id, k);
+            cut(&self->parts[part], gradients[i].gradient);
+        }
+    }
+    return 0;
+}
+
+cadre_value_t *
+cadre_run_end_pull(cadre_run_t *self, size_t *count)
+{
+    cadre_value_t *values = cadre_calloc(self->part_count, sizeof(*values));
+    *count = 0;
+    for (size_t first = 0; first < self->part_count;) {
+        const cadre_variable_entry_t *variable = self->parts[first].variable;
+        cadre_value_t *value = &values[(*count)++];
+        uint64_t *versions = cadre_calloc(variable->partitions, sizeof(*versions));
+        *value = (cadre_value_t){.variable = variable};
+        for (uint32_t k = 0; k < variable->partitions; k++) {
+            value->chunk_count += self->parts[first + k].chunk_count;
+        }
+        value->chunks = cadre_calloc(value->chunk_count, sizeof(cadre_chunk_t *));
+        size_t at = 0;
+        for (uint32_t k = 0; k < variable->partitions; k++) {
+            cadre_run_part_t *part = &self->parts[first + k];
+            versions[k] = part->version;
+            for (size_t i = 0; i < part->chunk_count; i++) {
+                value->size_bytes += cadre_chunk_size_bytes(part->chunks[i]);
+                value->chunks[at++] = part->chunks[i];
+                part->chunks[i] = NULL;
+            }
+        }
+        free(cadre_u64_map_put(&self->pulled, variable->id, versions));
+        first += variable->partitions;
+    }
+    cadre_run_end_parts(self);
+    return values;
+}
+
+uint64_t
+cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition)
+{
+    const uint64_t *versions = cadre_u64_map_get(&self->pulled, variable);
+    return versions ? versions[partition] : 0;
+}
+
+void
+cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text)
+{
+    if (self->status == 0) {
+        self->status = status;
+        self->failure = failure;
+        snprintf(self->text, sizeof(self->text), "%s", text);
+    }
+}
+
+void
+cadre_values_fini(cadre_value_t **values_p, size_t count)
+{
+    cadre_value_t *values = *values_p;
+    *values_p = NULL;
+    for (size_t i = 0; values && i < count; i++) {
+        for (size_t k = 0; k < values[i].chunk_count; k++) {
+            cadre_chunk_unref(&values[i].chunks[k]);
+        }
+        free(values[i].chunks);
+    }
+    free(values);
+}

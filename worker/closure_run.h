@@ -1,0 +1,128 @@
+/*
+ * closure_run - one closure on this worker: from arrival to the coordinator's acknowledgement.
+ *
+ * Owner:   the worker core. Thread: the network actor, but for the fields marked "slot": those a
+ * slot thread reads between START and its last request, during which nobody writes them.
+ * `cancelled` is atomic because the slot polls it while the network actor may set it; it only ever
+ * goes from false to true, so a late look is harmless.
+ *
+ * States:
+ *     WAITING    a definition is missing, or its batch is being read
+ *     QUEUED     ready for a slot
+ *     COMPUTING  a slot works on it
+ *     PULLING    its slot waits for values
+ *     PUSHING    its slot waits until every shard has its update
+ *     REPORTING  ended; the report is kept and resent until acknowledged
+ */
+#ifndef CADRE_WORKER_CLOSURE_RUN_H
+#define CADRE_WORKER_CLOSURE_RUN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/message.h"
+#include "common/outbox.h"
+#include "worker/directory.h"
+
+typedef enum {
+    CADRE_RUN_WAITING,
+    CADRE_RUN_QUEUED,
+    CADRE_RUN_COMPUTING,
+    CADRE_RUN_PULLING,
+    CADRE_RUN_PUSHING,
+    CADRE_RUN_REPORTING,
+} cadre_run_state_t;
+
+/* One partition of a pull or push under way. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    uint32_t partition;
+    uint16_t shard;
+    uint64_t version; /* pulled */
+    cadre_chunk_t **chunks;
+    size_t chunk_count;
+} cadre_run_part_t;
+
+/* A whole pulled variable: the chunks of its partitions in order, which joined are its value. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    size_t size_bytes;
+    cadre_chunk_t **chunks;
+    size_t chunk_count;
+} cadre_value_t;
+
+/* One gradient that a slot hands over: the whole variable's, contiguous. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    cadre_chunk_t *gradient;
+} cadre_gradient_t;
+
+typedef struct {
+    uint64_t updates;
+    uint64_t duplicates;
+    uint64_t staleness;
+    uint64_t compute_us;
+    uint64_t arrived_ms;
+} cadre_run_totals_t;
+
+typedef struct cadre_run {
+    cadre_message_t message;                /* slot: the CLOSURE */
+    const cadre_function_entry_t *function; /* slot */
+    atomic_bool cancelled;                  /* slot */
+    cadre_run_state_t state;
+    bool loading;  /* its batch is being read */
+    uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
+    uint64_t attempt;
+    uint32_t step;
+    struct cadre_run *next; /* in the queue of QUEUED runs */
+
+    cadre_run_part_t *parts; /* of the pull or push under way */
+    size_t part_count;
+    size_t pending; /* shards that have not answered */
+    int status;     /* first failure of the pull or push under way */
+    cadre_failure_t failure;
+    uint32_t failed_shard;
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+
+    cadre_u64_map_t pulled; /* variable id -> uint64_t[partitions]: versions of the last pull */
+    cadre_run_totals_t totals;
+    cadre_outbox_entry_t report; /* REPORTING */
+    uint64_t report_ms;
+} cadre_run_t;
+
+/* Takes the message (zeroed afterwards). */
+cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
+void cadre_run_destroy(cadre_run_t **self_p);
+
+uint64_t cadre_run_id(const cadre_run_t *self);
+
+/* The only way to change the state; asserts that the table allows it. */
+void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
+
+/* Sets up the parts of a pull of whole variables; CADRE_EFULL when one shard would have more than
+ * CADRE_PARTITIONS_PER_UPDATE_MAX of them. */
+int cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
+                         size_t count);
+
+/* Sets up the parts of a push, cutting each gradient into the chunks of each partition (views of
+ * it; nothing is copied). CADRE_ESHAPE when a gradient's size is not its variable's, CADRE_EEXISTS
+ * for a variable named twice, CADRE_EFULL. */
+int cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count);
+
+/* Joins the finished pull into one value per variable, in the order asked; remembers the versions;
+ * ends the parts. The caller owns the array and its references (cadre_values_fini). */
+cadre_value_t *cadre_run_end_pull(cadre_run_t *self, size_t *count);
+
+/* Ends the parts of a push or a failed pull. */
+void cadre_run_end_parts(cadre_run_t *self);
+
+/* The version of a partition in this run's last pull, 0 when it was not pulled. */
+uint64_t cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition);
+
+/* Notes the first failure of the operation under way. */
+void cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text);
+
+void cadre_values_fini(cadre_value_t **values_p, size_t count);
+
+#endif

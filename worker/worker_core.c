@@ -1,0 +1,385 @@
+#include "worker/worker_core.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/worker_state.h"
+
+cadre_worker_core_t *
+cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
+{
+    cadre_assert(options->slots >= 1 && options->slots <= CADRE_SLOTS_MAX);
+    cadre_worker_core_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0};
+    self->heartbeat_ms = CADRE_HEARTBEAT_MS;
+    self->resend_ms = CADRE_RESEND_MS;
+    self->hello_due_ms = now_ms;
+    self->queue_last_p = &self->queue_first;
+    self->slot_in_use = cadre_calloc(options->slots, sizeof(bool));
+    return self;
+}
+
+static void
+close_links(cadre_worker_core_t *self)
+{
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        cadre_shard_link_fini(&self->links[i]);
+    }
+    free(self->links);
+    self->links = NULL;
+}
+
+void
+cadre_worker_core_destroy(cadre_worker_core_t **self_p)
+{
+    cadre_worker_core_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_run_t *run = NULL;
+    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
+        cadre_run_destroy(&run);
+    }
+    cadre_u64_map_fini(&self->runs);
+    close_links(self);
+    cadre_directory_fini(&self->directory);
+    cadre_value_cache_fini(&self->cache);
+    cadre_outbox_fini(&self->outbox);
+    for (size_t i = 0; i < self->event_count; i++) {
+        cadre_worker_event_t *event = &self->events[self->event_first + i];
+        cadre_values_fini(&event->values, event->value_count);
+    }
+    free(self->events);
+    free(self->slot_in_use);
+    free(self);
+}
+
+cadre_outbox_t *
+cadre_worker_core_outbox(cadre_worker_core_t *self)
+{
+    return &self->outbox;
+}
+
+const cadre_directory_t *
+cadre_worker_core_directory(const cadre_worker_core_t *self)
+{
+    return &self->directory;
+}
+
+void
+cadre_worker_emit(cadre_worker_core_t *self, const cadre_worker_event_t *event)
+{
+    if (self->event_count == 0) {
+        self->event_first = 0;
+    }
+    if (self->event_first + self->event_count == self->event_capacity) {
+        self->event_capacity = self->event_capacity ? 2 * self->event_capacity : 64;
+        self->events = cadre_realloc(self->events, self->event_capacity, sizeof(*self->events));
+    }
+    self->events[self->event_first + self->event_count++] = *event;
+}
+
+bool
+cadre_worker_core_event(cadre_worker_core_t *self, cadre_worker_event_t *event)
+{
+    if (self->event_count == 0) {
+        return false;
+    }
+    *event = self->events[self->event_first++];
+    self->event_count--;
+    return true;
+}
+
+cadre_message_t
+cadre_worker_message(cadre_worker_core_t *self, cadre_message_type_t type)
+{
+    return (cadre_message_t){
+        .type = type, .incarnation = self->options.task.incarnation, .epoch = self->epoch};
+}
+
+/* --- session --- */
+
+static void
+say_hello(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    cadre_u64s_t held = cadre_worker_held(self);
+    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_HELLO);
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_WORKER,
+                                            .index = self->options.task.index,
+                                            .build = self->options.build,
+                                            .host = self->options.host,
+                                            .process = self->options.process,
+                                            .devices = self->options.devices,
+                                            .slots = self->options.slots,
+                                            .session = self->session,
+                                            .held = held};
+    cadre_outbox_send(&self->outbox, &self->coordinator, &message);
+    free((void *)held.items);
+    self->hello_due_ms = now_ms + CADRE_HELLO_RETRY_MS;
+}
+
+static void
+say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    cadre_u64s_t held = cadre_worker_held(self);
+    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_HEARTBEAT);
+    message.heartbeat =
+        (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
+                                    .held = held,
+                                    .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT}};
+    cadre_outbox_send(&self->outbox, &self->coordinator, &message);
+    free((void *)held.items);
+    self->heartbeat_due_ms = now_ms + self->heartbeat_ms;
+}
+
+static void
+leave(cadre_worker_core_t *self, const char *reason)
+{
+    if (self->session_state == CADRE_SESSION_LEFT) {
+        return;
+    }
+    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_GOODBYE);
+    message.goodbye.reason = reason;
+    cadre_outbox_send(&self->outbox, &self->coordinator, &message);
+    self->session_state = CADRE_SESSION_LEFT;
+    cadre_worker_event_t event = {.kind = CADRE_WORKER_LEFT};
+    snprintf(event.text, sizeof(event.text), "%s", reason);
+    cadre_worker_emit(self, &event);
+}
+
+/* Everything of the session before is void: another coordinator knows nothing of it. */
+static void
+begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
+{
+    cadre_value_cache_fini(&self->cache);
+    close_links(self);
+    cadre_directory_init(&self->directory, (uint32_t)welcome->welcome.shards);
+    self->links = cadre_calloc(self->directory.shard_count, sizeof(*self->links));
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        cadre_shard_link_init(&self->links[i]);
+    }
+    self->session = welcome->incarnation;
+    cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_RESET});
+}
+
+static void
+on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
+{
+    if (self->session_state != CADRE_SESSION_HELLO) {
+        return;
+    }
+    if (message->incarnation != self->session) {
+        cadre_worker_drop_runs(self);
+        if (self->running > 0) {
+            return; /* slots still hold runs of the session before; HELLO is repeated until they end
+                     */
+        }
+        begin_session(self, message);
+    }
+    self->session_state = CADRE_SESSION_MEMBER;
+    self->epoch = message->epoch;
+    self->options.task.index = (uint32_t)message->welcome.index;
+    self->heartbeat_ms = message->welcome.heartbeat_ms ? message->welcome.heartbeat_ms : 1;
+    self->resend_ms = message->welcome.resend_ms ? message->welcome.resend_ms : 1;
+    say_heartbeat(self, now_ms);
+}
+
+static void
+rejoin(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_MEMBER || self->session_state == CADRE_SESSION_HELLO) {
+        self->session_state = CADRE_SESSION_HELLO;
+        say_hello(self, now_ms);
+    }
+}
+
+void
+cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    rejoin(self, now_ms);
+}
+
+void
+cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_LEFT) {
+        return;
+    }
+    snprintf(self->leave_reason, sizeof(self->leave_reason), "%s", reason);
+    if (self->session_state == CADRE_SESSION_HELLO) {
+        leave(self, reason);
+        return;
+    }
+    self->session_state = CADRE_SESSION_DRAINING;
+    cadre_worker_hand_back(self, now_ms);
+}
+
+/* --- messages --- */
+
+static void
+on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
+{
+    bool news = false;
+    int status = 0;
+    uint32_t index = 0;
+    if (message->type == CADRE_MESSAGE_SHARD) {
+        status = cadre_directory_set_shard(&self->directory, &message->shard, &news);
+        if (news) {
+            cadre_worker_shard_moved(self, (uint32_t)message->shard.index, now_ms);
+        }
+    } else if (message->type == CADRE_MESSAGE_VARIABLE) {
+        status = cadre_directory_set_variable(&self->directory, &message->variable);
+    } else if (message->type == CADRE_MESSAGE_FUNCTION) {
+        status = cadre_directory_set_function(&self->directory, message);
+    } else {
+        index = (uint32_t)message->dataset.id;
+        status = cadre_directory_set_dataset(&self->directory, message, &news);
+        if (news) {
+            cadre_worker_emit(
+                self, &(cadre_worker_event_t){.kind = CADRE_WORKER_OPEN_DATASET, .index = index});
+        }
+    }
+    if (status < 0) {
+        cadre_worker_core_malformed(self);
+        return;
+    }
+    cadre_worker_advance(self, now_ms);
+}
+
+static void
+from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
+{
+    if (message->type == CADRE_MESSAGE_WELCOME) {
+        on_welcome(self, message, now_ms);
+        return;
+    }
+    if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
+        rejoin(self, now_ms);
+        return;
+    }
+    if (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO) {
+        return; /* of another session, or before WELCOME: it will be sent again */
+    }
+    switch (message->type) {
+    case CADRE_MESSAGE_SHARD:
+    case CADRE_MESSAGE_VARIABLE:
+    case CADRE_MESSAGE_FUNCTION:
+    case CADRE_MESSAGE_DATASET:
+        on_definition(self, message, now_ms);
+        break;
+    case CADRE_MESSAGE_CLOSURE:
+        cadre_worker_on_closure(self, message, now_ms);
+        break;
+    case CADRE_MESSAGE_CANCEL:
+        cadre_worker_on_cancel(self, &message->cancel, now_ms);
+        break;
+    case CADRE_MESSAGE_ACK:
+        cadre_worker_on_ack(self, &message->ack);
+        break;
+    case CADRE_MESSAGE_DRAIN:
+        cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
+        break;
+    case CADRE_MESSAGE_STOP:
+        cadre_worker_drop_runs(self);
+        leave(self, message->stop.reason);
+        break;
+    case CADRE_MESSAGE_HELLO:
+    case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_UNKNOWN_PEER:
+    case CADRE_MESSAGE_HEARTBEAT:
+    case CADRE_MESSAGE_GOODBYE:
+    case CADRE_MESSAGE_REPLY:
+    case CADRE_MESSAGE_DATASET_READY:
+    case CADRE_MESSAGE_WANT:
+    case CADRE_MESSAGE_CLOSURE_DONE:
+    case CADRE_MESSAGE_CLOSURE_FAILED:
+    case CADRE_MESSAGE_CREATE:
+    case CADRE_MESSAGE_SETTLE:
+    case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
+    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
+    case CADRE_MESSAGE_CHECKPOINT_END:
+    case CADRE_MESSAGE_RESTORE:
+    case CADRE_MESSAGE_COUNT:
+    case CADRE_MESSAGE_PULL:
+    case CADRE_MESSAGE_VALUES:
+    case CADRE_MESSAGE_PUSH:
+    case CADRE_MESSAGE_APPLIED:
+    case CADRE_MESSAGE_ASSIGN:
+        cadre_worker_core_malformed(self);
+        break;
+    }
+}
+
+void
+cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
+                          cadre_message_t *message, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_LEFT) {
+        cadre_message_fini(message);
+        return;
+    }
+    if (from->role == CADRE_ROLE_COORDINATOR) {
+        from_coordinator(self, message, now_ms);
+    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_VALUES) {
+        cadre_worker_on_values(self, from->index, message, now_ms);
+    } else if (from->index < self->directory.shard_count &&
+               message->type == CADRE_MESSAGE_APPLIED) {
+        cadre_worker_on_applied(self, from->index, message, now_ms);
+    } else {
+        cadre_worker_core_malformed(self);
+    }
+    cadre_message_fini(message);
+}
+
+void
+cadre_worker_core_malformed(cadre_worker_core_t *self)
+{
+    self->counters[CADRE_WORKER_COUNTER_malformed]++;
+}
+
+/* --- time --- */
+
+static uint64_t
+earlier(uint64_t left_ms, uint64_t right_ms)
+{
+    return left_ms < right_ms ? left_ms : right_ms;
+}
+
+uint64_t
+cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_LEFT) {
+        return UINT64_MAX;
+    }
+    if (self->session_state == CADRE_SESSION_HELLO) {
+        if (now_ms >= self->hello_due_ms) {
+            say_hello(self, now_ms);
+        }
+        return self->hello_due_ms;
+    }
+    if (self->session_state == CADRE_SESSION_DRAINING && self->runs.count == 0) {
+        leave(self, self->leave_reason);
+        return UINT64_MAX;
+    }
+    if (now_ms >= self->heartbeat_due_ms) {
+        say_heartbeat(self, now_ms);
+    }
+    cadre_worker_resend_reports(self, now_ms);
+    uint64_t due_ms = self->heartbeat_due_ms;
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        cadre_shard_link_tick(&self->links[i], now_ms, self->resend_ms, &self->outbox);
+        due_ms = earlier(due_ms, cadre_shard_link_due_ms(&self->links[i], self->resend_ms));
+    }
+    if (self->waiting > 0 && now_ms >= self->want_due_ms) {
+        cadre_worker_want(self, now_ms);
+    }
+    return earlier(due_ms, now_ms + self->resend_ms);
+}

@@ -1,0 +1,118 @@
+/*
+ * worker_core - everything a worker decides: its session with the coordinator, the closures it
+ * holds, their pulls, pushes and reports.
+ *
+ * Owner:   the worker's network actor (or the simulation). Thread: its owner's.
+ *
+ * A core (docs/decisions.md): no socket, thread, clock or file. Messages and the time go in;
+ * messages (the outbox) and events for the shell come out, and the shell empties both after every
+ * call. Computing is the shell's: it gets START with a run, asks with cadre_worker_core_pull and
+ * _push, gets VALUES and PUSHED, and ends with _finish.
+ *
+ * Exactly once (proto-schemas/README.md): every attempt of a closure pushes under the same update
+ * ids, each push is repeated until its shard has answered, and a closure is reported only after all
+ * have.
+ */
+#ifndef CADRE_WORKER_WORKER_CORE_H
+#define CADRE_WORKER_WORKER_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/outbox.h"
+#include "common/tensor_list.h"
+#include "worker/closure_run.h"
+#include "worker/directory.h"
+
+typedef struct cadre_worker_core cadre_worker_core_t;
+
+typedef struct {
+    cadre_task_t task; /* role worker; index as asked for, or CADRE_INDEX_ANY */
+    const char *build; /* borrowed for the life of the core, like the next two */
+    const char *host;
+    const char *devices;
+    uint32_t process;
+    uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
+} cadre_worker_options_t;
+
+typedef enum {
+    CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory */
+    CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
+    CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
+    CADRE_WORKER_START,        /* `run` on slot `index`; ends with _finish */
+    CADRE_WORKER_VALUES, /* `run`: the pull has ended: `status`, or values that the shell owns */
+    CADRE_WORKER_PUSHED, /* `run`: the push has ended: `status` */
+    CADRE_WORKER_FORGET, /* `closure`: its batches are no longer needed */
+    CADRE_WORKER_RESET,  /* another session began: drop datasets and caches */
+    CADRE_WORKER_LEFT,   /* the session is over; `text` says why */
+} cadre_worker_event_kind_t;
+
+typedef struct {
+    cadre_worker_event_kind_t kind;
+    cadre_run_t *run;
+    uint64_t closure;
+    uint32_t index;
+    int status;
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    cadre_value_t *values;
+    size_t value_count;
+} cadre_worker_event_t;
+
+cadre_worker_core_t *cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms);
+void cadre_worker_core_destroy(cadre_worker_core_t **self_p);
+
+/* What came out, oldest first: the shell pops both until they are empty. */
+cadre_outbox_t *cadre_worker_core_outbox(cadre_worker_core_t *self);
+bool cadre_worker_core_event(cadre_worker_core_t *self, cadre_worker_event_t *event);
+
+const cadre_directory_t *cadre_worker_core_directory(const cadre_worker_core_t *self);
+
+/* A message from the coordinator (role coordinator) or from shard `from->index`; takes it. */
+void cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
+                               cadre_message_t *message, uint64_t now_ms);
+
+/* A message that could not be decoded was dropped. */
+void cadre_worker_core_malformed(cadre_worker_core_t *self);
+
+/* The control connection came (back) up: says HELLO again. */
+void cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* Timers: heartbeat, resending. Returns when it wants to be called again at the latest. */
+uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* Finish what runs, hand back what is queued, then leave (SIGTERM). */
+void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
+
+/* The answer to OPEN_DATASET: `ready` with status, text, rows and so on; id is set here. */
+void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
+                                      const cadre_dataset_ready_message_t *ready, uint64_t now_ms);
+
+/* The answer to LOAD. */
+void cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status,
+                              const char *text, uint64_t now_ms);
+
+/* Asks for whole variables, for a run that is COMPUTING; VALUES follows in any case. */
+void cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
+                            const cadre_variable_entry_t *const *variables, size_t count,
+                            uint64_t now_ms);
+
+/* Pushes the gradients of one step, keeping its own references, for a run that is COMPUTING; PUSHED
+ * follows in any case. A cancelled run pushes nothing and gets CADRE_ECANCELLED. */
+void cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
+                            const cadre_gradient_t *gradients, size_t count, uint64_t now_ms);
+
+typedef struct {
+    int status; /* 0, or why it failed; the failures of pull and push included */
+    const char *text;
+    cadre_failure_t failure;            /* for a failure */
+    const char *const *names;           /* of the results */
+    const cadre_tensor_list_t *results; /* or NULL */
+    uint64_t compute_us;
+    uint64_t examples;
+} cadre_run_outcome_t;
+
+/* The slot is done with a run that is COMPUTING and must not touch it again. */
+void cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
+                              const cadre_run_outcome_t *outcome, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * worker_state - the inside of worker_core, shared by its three files: worker_core.c (session,
+ * timers, messages), worker_closures.c (closures from arrival to report) and worker_values.c (pull
+ * and push).
+ */
+#ifndef CADRE_WORKER_WORKER_STATE_H
+#define CADRE_WORKER_WORKER_STATE_H
+
+#include "worker/shard_link.h"
+#include "worker/value_cache.h"
+#include "worker/worker_core.h"
+
+enum {
+    CADRE_RECENT_MAX = 1024,     /* acknowledged closures remembered against late duplicates */
+    CADRE_HELLO_RETRY_MS = 1000, /* until WELCOME */
+    CADRE_WANT_RETRY_MS = 1000,
+};
+
+typedef enum {
+    CADRE_SESSION_HELLO,    /* HELLO is out, no WELCOME yet */
+    CADRE_SESSION_MEMBER,   /* welcomed */
+    CADRE_SESSION_DRAINING, /* finishes what runs, takes nothing new */
+    CADRE_SESSION_LEFT,     /* GOODBYE is out */
+} cadre_session_state_t;
+
+typedef struct {
+    uint64_t closure;
+    uint64_t attempt;
+} cadre_recent_t;
+
+struct cadre_worker_core {
+    cadre_worker_options_t options;
+    cadre_task_t coordinator; /* destination of control messages; any incarnation */
+    cadre_outbox_t outbox;
+    cadre_worker_event_t *events; /* a growing array, taken from the front */
+    size_t event_first;
+    size_t event_count;
+    size_t event_capacity;
+
+    cadre_session_state_t session_state;
+    uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
+    uint64_t epoch;
+    uint64_t heartbeat_ms; /* intervals, from WELCOME */
+    uint64_t resend_ms;
+    uint64_t hello_due_ms;
+    uint64_t heartbeat_due_ms;
+    uint64_t want_due_ms;
+    uint64_t heartbeat_sequence;
+    uint64_t request_last; /* request ids only go up */
+    char leave_reason[CADRE_TEXT_SIZE_MAX + 1];
+
+    cadre_directory_t directory;
+    cadre_value_cache_t cache;
+    cadre_shard_link_t *links; /* [directory.shard_count] */
+
+    cadre_u64_map_t runs;     /* by closure id */
+    cadre_run_t *queue_first; /* QUEUED, in order of arrival */
+    cadre_run_t **queue_last_p;
+    size_t waiting;    /* runs in WAITING */
+    uint32_t running;  /* slots in use */
+    bool *slot_in_use; /* [options.slots] */
+    cadre_recent_t recent[CADRE_RECENT_MAX];
+    size_t recent_at;
+    uint64_t counters[CADRE_WORKER_COUNTER_COUNT];
+};
+
+/* --- worker_core.c --- */
+
+/* An empty message of this type with the sender's fields filled in. */
+cadre_message_t cadre_worker_message(cadre_worker_core_t *self, cadre_message_type_t type);
+
+/* Appends an event; takes its values. */
+void cadre_worker_emit(cadre_worker_core_t *self, const cadre_worker_event_t *event);
+
+/* --- worker_closures.c --- */
+
+void cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms);
+void cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_message_t *cancel,
+                            uint64_t now_ms);
+void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack);
+
+/* Moves runs whose definitions are complete to the queue, and queued ones to free slots. */
+void cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* Asks for the definitions that waiting runs miss. */
+void cadre_worker_want(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* Reports a run that no slot holds as failed. */
+void cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t failure,
+                          int status, const char *text, uint64_t now_ms);
+
+/* Hands back everything that no slot holds. */
+void cadre_worker_hand_back(cadre_worker_core_t *self, uint64_t now_ms);
+
+void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* The ids of all runs, into a list that the caller frees. */
+cadre_u64s_t cadre_worker_held(const cadre_worker_core_t *self);
+
+/* Drops every run that no slot holds and cancels the others. */
+void cadre_worker_drop_runs(cadre_worker_core_t *self);
+
+/* --- worker_values.c --- */
+
+void cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_t *message,
+                            uint64_t now_ms);
+void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
+                             const cadre_message_t *message, uint64_t now_ms);
+
+/* A shard is served by another incarnation or generation: what was asked of the old one fails. */
+void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,367 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/chunk_layout.h"
+#include "common/memory.h"
+#include "common/split.h"
+#include "common/status.h"
+#include "worker/worker_state.h"
+
+/* What one request asked of one shard: which parts of its run, in the order of the message. */
+typedef struct {
+    bool push;
+    size_t count;
+    size_t parts[];
+} request_note_t;
+
+static size_t
+part_size_bytes(const cadre_run_part_t *part)
+{
+    return part->variable->row_size_bytes * (size_t)cadre_split_rows(part->variable->rows,
+                                                                     part->variable->partitions,
+                                                                     part->partition);
+}
+
+/* The parts of `run` on `shard`; NULL when there are none. */
+static request_note_t *
+new_note(const cadre_run_t *run, uint32_t shard, bool push)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->part_count; i++) {
+        count += run->parts[i].shard == shard;
+    }
+    if (count == 0) {
+        return NULL;
+    }
+    request_note_t *note = cadre_calloc(1, sizeof(*note) + count * sizeof(note->parts[0]));
+    note->push = push;
+    for (size_t i = 0; i < run->part_count; i++) {
+        if (run->parts[i].shard == shard) {
+            note->parts[note->count++] = i;
+        }
+    }
+    return note;
+}
+
+/* (variable, partition, number) for each part: the version held for a pull, the one pulled for a
+ * push. */
+static uint64_t *
+new_triples(const cadre_worker_core_t *self, const cadre_run_t *run, const request_note_t *note,
+            uint64_t generation)
+{
+    uint64_t *items = cadre_calloc(3 * note->count, sizeof(*items));
+    for (size_t i = 0; i < note->count; i++) {
+        const cadre_run_part_t *part = &run->parts[note->parts[i]];
+        items[3 * i] = part->variable->id;
+        items[3 * i + 1] = part->partition;
+        if (note->push) {
+            items[3 * i + 2] = part->version;
+        } else {
+            const cadre_cached_value_t *held = cadre_value_cache_get(
+                &self->cache, part->variable->id, part->partition, generation);
+            items[3 * i + 2] = held ? held->version + 1 : 0;
+        }
+    }
+    return items;
+}
+
+static void
+ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_note_t *note,
+          uint64_t now_ms)
+{
+    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+    uint64_t *items = new_triples(self, run, note, entry->generation);
+    cadre_message_t message =
+        cadre_worker_message(self, note->push ? CADRE_MESSAGE_PUSH : CADRE_MESSAGE_PULL);
+    message.request = ++self->request_last;
+    if (note->push) {
+        message.push = (cadre_push_message_t){.update = cadre_run_id(run) + run->step,
+                                              .attempt = run->attempt,
+                                              .generation = entry->generation,
+                                              .partitions = {items, 3 * note->count}};
+    } else {
+        message.pull = (cadre_pull_message_t){.generation = entry->generation,
+                                              .partitions = {items, 3 * note->count}};
+    }
+    cadre_link_request_t request = {
+        .request = message.request, .closure = cadre_run_id(run), .context = note};
+    for (size_t i = 0; i < note->count; i++) {
+        cadre_run_part_t *part = &run->parts[note->parts[i]];
+        request.size_bytes += part_size_bytes(part);
+        for (size_t k = 0; note->push && k < part->chunk_count; k++) {
+            cadre_message_add_chunk(&message, cadre_chunk_ref(part->chunks[k]));
+        }
+    }
+    if (note->push) {
+        self->counters[CADRE_WORKER_COUNTER_push_bytes] += request.size_bytes;
+    }
+    cadre_outbox_entry_init(&request.entry, &entry->task, &message);
+    free(items);
+    cadre_shard_link_ask(&self->links[shard], &request);
+    cadre_shard_link_pump(&self->links[shard], now_ms, &self->outbox);
+}
+
+/* Asks every shard that has a part of the run's operation. */
+static void
+ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_ms)
+{
+    for (uint32_t shard = 0; shard < self->directory.shard_count; shard++) {
+        request_note_t *note = new_note(run, shard, push);
+        if (note) {
+            run->pending++;
+            ask_shard(self, run, shard, note, now_ms);
+        }
+    }
+}
+
+/* --- the end of an operation --- */
+
+static void
+end_operation(cadre_worker_core_t *self, cadre_run_t *run)
+{
+    bool push = run->state == CADRE_RUN_PUSHING;
+    cadre_worker_event_t event = {.kind = push ? CADRE_WORKER_PUSHED : CADRE_WORKER_VALUES,
+                                  .run = run,
+                                  .closure = cadre_run_id(run),
+                                  .index = run->slot,
+                                  .status = run->status};
+    cadre_run_set_state(run, CADRE_RUN_COMPUTING);
+    if (run->status < 0) {
+        snprintf(event.text, sizeof(event.text), "%s", run->text);
+        cadre_run_end_parts(run);
+    } else if (push) {
+        run->step++;
+        cadre_run_end_parts(run);
+    } else {
+        event.values = cadre_run_end_pull(run, &event.value_count);
+    }
+    cadre_worker_emit(self, &event);
+}
+
+static void
+part_answered(cadre_worker_core_t *self, cadre_run_t *run)
+{
+    cadre_assert(run->pending > 0);
+    if (--run->pending == 0) {
+        end_operation(self, run);
+    }
+}
+
+/* --- pull --- */
+
+void
+cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
+                       const cadre_variable_entry_t *const *variables, size_t count,
+                       uint64_t now_ms)
+{
+    cadre_run_set_state(run, CADRE_RUN_PULLING);
+    if (cadre_run_begin_pull(run, variables, count) < 0) {
+        cadre_run_fail(run, CADRE_FAILURE_USER, run->status, cadre_error_text());
+        end_operation(self, run);
+        return;
+    }
+    ask_shards(self, run, false, now_ms);
+    if (run->pending == 0) {
+        end_operation(self, run);
+    }
+}
+
+/* Whether the chunks of an answer are what the partition's layout says. */
+static bool
+chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t count)
+{
+    cadre_chunk_layout_t layout;
+    int64_t rows =
+        cadre_split_rows(part->variable->rows, part->variable->partitions, part->partition);
+    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, part->variable->row_size_bytes);
+    if (status < 0 || layout.count != count) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (cadre_chunk_size_bytes(chunks[i]) != cadre_chunk_layout_size(&layout, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Fills one part from the answer's chunks, or from the cache when there are none. */
+static int
+take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, uint64_t generation,
+          cadre_chunk_t **chunks, size_t count)
+{
+    const cadre_cached_value_t *held =
+        cadre_value_cache_get(&self->cache, part->variable->id, part->partition, generation);
+    if (count == 0 && held && held->version >= version) {
+        chunks = held->chunks;
+        count = held->chunk_count;
+        version = held->version;
+    } else if (!chunks_fit(part, chunks, count)) {
+        return CADRE_EMALFORMED;
+    } else {
+        cadre_value_cache_put(&self->cache, part->variable->id, part->partition,
+                              &(cadre_cached_value_t){.generation = generation,
+                                                      .version = version,
+                                                      .chunks = chunks,
+                                                      .chunk_count = count});
+    }
+    part->version = version;
+    part->chunks = cadre_calloc(count, sizeof(cadre_chunk_t *));
+    part->chunk_count = count;
+    for (size_t i = 0; i < count; i++) {
+        part->chunks[i] = cadre_chunk_ref(chunks[i]);
+        self->counters[CADRE_WORKER_COUNTER_pull_bytes] += cadre_chunk_size_bytes(chunks[i]);
+    }
+    return 0;
+}
+
+static int
+take_parts(cadre_worker_core_t *self, cadre_run_t *run, const request_note_t *note,
+           const cadre_message_t *message)
+{
+    const cadre_values_message_t *values = &message->values;
+    if (values->partitions.count != 2 * note->count) {
+        return CADRE_EMALFORMED;
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < note->count; i++) {
+        size_t count = values->partitions.items[2 * i + 1];
+        if (count > message->chunk_count - at ||
+            take_part(self, &run->parts[note->parts[i]], values->partitions.items[2 * i],
+                      values->generation, message->chunks + at, count) < 0) {
+            return CADRE_EMALFORMED;
+        }
+        at += count;
+    }
+    return at == message->chunk_count ? 0 : CADRE_EMALFORMED;
+}
+
+/* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
+static cadre_run_t *
+answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
+         cadre_link_request_t *request, uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    if (!cadre_shard_link_answered(link, message->request, request)) {
+        return NULL;
+    }
+    cadre_outbox_entry_fini(&request->entry);
+    cadre_shard_link_pump(link, now_ms, &self->outbox);
+    cadre_run_t *run = cadre_u64_map_get(&self->runs, request->closure);
+    cadre_assert(run);
+    return run;
+}
+
+/* A refusal by the shard: fenced ones are run again, others are the function's fault. */
+static void
+refused(cadre_run_t *run, uint32_t shard, uint64_t status, const char *text)
+{
+    run->failed_shard = shard;
+    char line[CADRE_TEXT_SIZE_MAX + 1];
+    snprintf(line, sizeof(line), "ps %u: %s", shard, text);
+    int code = -(int)status;
+    cadre_run_fail(run, code == CADRE_EFENCED ? CADRE_FAILURE_SHARD : CADRE_FAILURE_USER, code,
+                   line);
+}
+
+void
+cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_t *message,
+                       uint64_t now_ms)
+{
+    cadre_link_request_t request;
+    cadre_run_t *run = answered(self, shard, message, &request, now_ms);
+    if (!run) {
+        return;
+    }
+    const request_note_t *note = request.context;
+    if (note->push || run->state != CADRE_RUN_PULLING) {
+        cadre_worker_core_malformed(self);
+        cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
+    } else if (message->values.status != 0) {
+        refused(run, shard, message->values.status, message->values.text);
+    } else if (take_parts(self, run, note, message) < 0) {
+        cadre_worker_core_malformed(self);
+        cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED,
+                       "VALUES do not fit the partitions that were asked for");
+    }
+    free(request.context);
+    part_answered(self, run);
+}
+
+/* --- push --- */
+
+void
+cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
+                       const cadre_gradient_t *gradients, size_t count, uint64_t now_ms)
+{
+    cadre_run_set_state(run, CADRE_RUN_PUSHING);
+    run->status = 0;
+    if (atomic_load(&run->cancelled)) {
+        cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+    } else if (run->step >= run->message.closure.steps) {
+        cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EFULL,
+                       "more steps than the closure was scheduled with");
+    } else if (cadre_run_begin_push(run, gradients, count) < 0) {
+        run->status = 0;
+        cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_ESHAPE, cadre_error_text());
+    } else {
+        ask_shards(self, run, true, now_ms);
+    }
+    if (run->pending == 0) {
+        end_operation(self, run);
+    }
+}
+
+void
+cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
+                        uint64_t now_ms)
+{
+    cadre_link_request_t request;
+    cadre_run_t *run = answered(self, shard, message, &request, now_ms);
+    if (!run) {
+        return;
+    }
+    const cadre_applied_message_t *applied = &message->applied;
+    if (applied->status == 0) {
+        run->totals.updates++;
+        self->counters[CADRE_WORKER_COUNTER_applied]++;
+        if (applied->staleness > run->totals.staleness) {
+            run->totals.staleness = applied->staleness;
+        }
+    } else if (applied->status == (uint64_t)-CADRE_EDUPLICATE) {
+        run->totals.duplicates++;
+        self->counters[CADRE_WORKER_COUNTER_duplicate]++;
+    } else {
+        self->counters[CADRE_WORKER_COUNTER_refused]++;
+        refused(run, shard, applied->status, applied->text);
+    }
+    free(request.context);
+    part_answered(self, run);
+}
+
+/* --- a shard that moved --- */
+
+void
+cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    char text[CADRE_TEXT_SIZE_MAX];
+    snprintf(text, sizeof(text), "ps %u was replaced", shard);
+    while (link->first) {
+        cadre_link_request_t request;
+        cadre_shard_link_answered(link, link->first->request, &request);
+        cadre_outbox_entry_fini(&request.entry);
+        free(request.context);
+        cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
+        cadre_assert(run);
+        run->failed_shard = shard;
+        cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
+        part_answered(self, run);
+    }
+    link->open = true;
+    cadre_worker_emit(self,
+                      &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
+    cadre_shard_link_pump(link, now_ms, &self->outbox);
+}
