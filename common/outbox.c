@@ -60,13 +60,12 @@ cadre_outbox_send(cadre_outbox_t *self, const cadre_task_t *destination, cadre_m
 }
 
 void
-cadre_outbox_send_on(cadre_outbox_t *self, cadre_plane_t plane, const cadre_task_t *destination,
-                     cadre_message_t *message)
+cadre_outbox_entry_init(cadre_outbox_entry_t *self, const cadre_task_t *destination,
+                        cadre_message_t *message)
 {
-    grow(self);
-    self->entries[slot(self, self->count++)] = (cadre_outbox_entry_t){
+    *self = (cadre_outbox_entry_t){
         .destination = *destination,
-        .plane = plane,
+        .plane = cadre_message_plane(message->type),
         .type = message->type,
         .header = cadre_message_encode(message),
         .chunks = message->chunks,
@@ -74,6 +73,32 @@ cadre_outbox_send_on(cadre_outbox_t *self, cadre_plane_t plane, const cadre_task
     };
     message->chunks = NULL;
     message->chunk_count = 0;
+}
+
+void
+cadre_outbox_send_on(cadre_outbox_t *self, cadre_plane_t plane, const cadre_task_t *destination,
+                     cadre_message_t *message)
+{
+    grow(self);
+    cadre_outbox_entry_t *entry = &self->entries[slot(self, self->count++)];
+    cadre_outbox_entry_init(entry, destination, message);
+    entry->plane = plane;
+}
+
+void
+cadre_outbox_repeat(cadre_outbox_t *self, const cadre_outbox_entry_t *entry)
+{
+    grow(self);
+    cadre_outbox_entry_t *copy = &self->entries[slot(self, self->count++)];
+    *copy = *entry;
+    copy->header = cadre_chunk_ref(entry->header);
+    copy->chunks = NULL;
+    if (entry->chunk_count > 0) {
+        copy->chunks = cadre_calloc(entry->chunk_count, sizeof(*copy->chunks));
+    }
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        copy->chunks[i] = cadre_chunk_ref(entry->chunks[i]);
+    }
 }
 
 bool

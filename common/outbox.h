@@ -50,6 +50,14 @@ void cadre_outbox_send(cadre_outbox_t *self, const cadre_task_t *destination,
 void cadre_outbox_send_on(cadre_outbox_t *self, cadre_plane_t plane,
                           const cadre_task_t *destination, cadre_message_t *message);
 
+/* An entry to keep, on the plane its type belongs to, and to send as often as needed with
+ * cadre_outbox_repeat; moves the payload chunks of `message` into it. */
+void cadre_outbox_entry_init(cadre_outbox_entry_t *self, const cadre_task_t *destination,
+                             cadre_message_t *message);
+
+/* Appends the message that `entry` holds, with references of its own. */
+void cadre_outbox_repeat(cadre_outbox_t *self, const cadre_outbox_entry_t *entry);
+
 /* Takes the oldest entry out; false, and `out` untouched, when there is none. */
 bool cadre_outbox_pop(cadre_outbox_t *self, cadre_outbox_entry_t *out);
 

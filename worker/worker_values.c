@@ -157,8 +157,10 @@ cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
                        uint64_t now_ms)
 {
     cadre_run_set_state(run, CADRE_RUN_PULLING);
-    if (cadre_run_begin_pull(run, variables, count) < 0) {
-        cadre_run_fail(run, CADRE_FAILURE_USER, run->status, cadre_error_text());
+    int status = cadre_run_begin_pull(run, variables, count);
+    if (status < 0) {
+        run->status = 0;
+        cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());
         end_operation(self, run);
         return;
     }
@@ -298,14 +300,15 @@ cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
 {
     cadre_run_set_state(run, CADRE_RUN_PUSHING);
     run->status = 0;
+    int status = 0;
     if (atomic_load(&run->cancelled)) {
         cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
     } else if (run->step >= run->message.closure.steps) {
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EFULL,
                        "more steps than the closure was scheduled with");
-    } else if (cadre_run_begin_push(run, gradients, count) < 0) {
+    } else if ((status = cadre_run_begin_push(run, gradients, count)) < 0) {
         run->status = 0;
-        cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_ESHAPE, cadre_error_text());
+        cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());
     } else {
         ask_shards(self, run, true, now_ms);
     }
