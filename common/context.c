@@ -1,0 +1,52 @@
+#include "common/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zmq.h>
+
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+struct cadre_context {
+    void *handle;
+};
+
+int
+cadre_context_open(cadre_context_t **out)
+{
+    void *handle = zmq_ctx_new();
+    if (!handle) {
+        return cadre_fail(CADRE_EIO, "no ZeroMQ context can be made: %s", zmq_strerror(errno));
+    }
+    if (zmq_ctx_set(handle, ZMQ_IO_THREADS, 2) < 0 ||
+        zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, CADRE_TASKS_MAX) < 0) {
+        int status =
+            cadre_fail(CADRE_EIO, "a ZeroMQ context cannot be set up: %s", zmq_strerror(errno));
+        zmq_ctx_term(handle);
+        return status;
+    }
+    cadre_context_t *self = cadre_calloc(1, sizeof(*self));
+    self->handle = handle;
+    *out = self;
+    return 0;
+}
+
+void
+cadre_context_close(cadre_context_t **self_p)
+{
+    cadre_context_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    while (zmq_ctx_term(self->handle) < 0 && errno == EINTR) {
+    }
+    free(self);
+}
+
+void *
+cadre_context_handle(cadre_context_t *self)
+{
+    return self->handle;
+}

@@ -1,0 +1,24 @@
+/*
+ * context - the I/O threads that the sockets of one process object share.
+ *
+ * Owner:   the process object (coordinator, ps, worker); outlives its sockets.
+ * Thread:  any.
+ */
+#ifndef CADRE_COMMON_CONTEXT_H
+#define CADRE_COMMON_CONTEXT_H
+
+typedef struct cadre_context cadre_context_t;
+
+/* A ZeroMQ context with two I/O threads (host names are resolved in them). No signal handlers, no
+ * global state; not usable in a child after fork. CADRE_EIO when the system refuses it. */
+int cadre_context_open(cadre_context_t **out);
+
+/* Waits for the lingering messages of closed sockets (at most their linger time) and ends the I/O
+ * threads. Every socket and monitor must have been closed: an open one would make it wait forever.
+ */
+void cadre_context_close(cadre_context_t **self_p);
+
+/* The ZeroMQ context, for sockets of other kinds (inproc pairs between actors). */
+void *cadre_context_handle(cadre_context_t *self);
+
+#endif
