@@ -1,0 +1,346 @@
+#include "ps/partition.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "ps/initializer.h"
+#include "ps/optimizer.h"
+
+struct cadre_partition {
+    cadre_partition_spec_t spec;
+    cadre_optimizer_t optimizer;
+    cadre_chunk_layout_t layout;
+    cadre_chunk_pool_t *pool; /* borrowed */
+    uint64_t version;
+    uint64_t steps;
+    cadre_chunk_t **values;                           /* [layout.count] */
+    cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
+};
+
+static int
+check_rows(const cadre_partition_spec_t *spec)
+{
+    int64_t all_rows = spec->rank > 0 ? spec->shape[0] : 1;
+    if (spec->first_row < 0 || spec->rows < 0 || spec->first_row > all_rows ||
+        spec->rows > all_rows - spec->first_row) {
+        return cadre_fail(CADRE_EINVALID,
+                          "rows %" PRId64 " and %" PRId64 " more are not in a variable of %" PRId64,
+                          spec->first_row, spec->rows, all_rows);
+    }
+    return 0;
+}
+
+static cadre_chunk_t **
+new_chunks(const cadre_chunk_layout_t *layout)
+{
+    cadre_chunk_t **chunks = cadre_calloc(layout->count, sizeof(*chunks));
+    for (size_t k = 0; k < layout->count; k++) {
+        chunks[k] = cadre_chunk_new(cadre_chunk_layout_size(layout, k));
+    }
+    return chunks;
+}
+
+static void
+drop_chunks(cadre_chunk_t ***chunks_p, size_t count)
+{
+    cadre_chunk_t **chunks = *chunks_p;
+    for (size_t k = 0; chunks && k < count; k++) {
+        cadre_chunk_unref(&chunks[k]);
+    }
+    free(chunks);
+    *chunks_p = NULL;
+}
+
+/* Makes the chunks of values and slots and writes what they begin with. */
+static void
+fill(cadre_partition_t *self, const cadre_initializer_t *initializer, uint64_t first_element)
+{
+    const size_t element_size = cadre_dtype_size(self->spec.dtype);
+    self->values = new_chunks(&self->layout);
+    for (size_t k = 0; k < self->layout.count; k++) {
+        size_t offset = cadre_chunk_layout_offset(&self->layout, k);
+        cadre_initializer_fill(initializer, first_element + offset / element_size,
+                               cadre_chunk_size_bytes(self->values[k]) / element_size,
+                               cadre_chunk_data(self->values[k]));
+    }
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        float initial = cadre_optimizer_slot_initial(&self->optimizer.spec, slot);
+        self->slots[slot] = new_chunks(&self->layout);
+        for (size_t k = 0; k < self->layout.count; k++) {
+            float *numbers = cadre_chunk_data(self->slots[slot][k]);
+            size_t count = cadre_chunk_size_bytes(self->slots[slot][k]) / sizeof(float);
+            for (size_t i = 0; i < count; i++) {
+                numbers[i] = initial;
+            }
+        }
+    }
+}
+
+int
+cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                     cadre_chunk_pool_t *pool)
+{
+    cadre_initializer_t initializer;
+    cadre_optimizer_t optimizer;
+    cadre_chunk_layout_t layout;
+    int64_t row_count = 0;
+    size_t row_size_bytes = 0;
+    int status = cadre_initializer_init(&initializer, &spec->initializer, spec->dtype, spec->shape,
+                                        spec->rank);
+    if (status == 0) {
+        status = cadre_optimizer_init(&optimizer, &spec->optimizer, spec->dtype);
+    }
+    if (status == 0) {
+        status = check_rows(spec);
+    }
+    if (status == 0) {
+        int row_rank = spec->rank > 0 ? spec->rank - 1 : 0;
+        status =
+            cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, &row_count, &row_size_bytes);
+    }
+    if (status == 0) {
+        status = cadre_chunk_layout_init(&layout, (uint64_t)spec->rows, row_size_bytes);
+    }
+    if (status < 0) {
+        return status;
+    }
+    cadre_partition_t *self = cadre_calloc(1, sizeof(*self));
+    self->spec = *spec;
+    self->optimizer = optimizer;
+    self->layout = layout;
+    self->pool = pool;
+    fill(self, &initializer, (uint64_t)spec->first_row * (uint64_t)row_count);
+    *self_p = self;
+    return 0;
+}
+
+void
+cadre_partition_close(cadre_partition_t **self_p)
+{
+    cadre_partition_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    drop_chunks(&self->values, self->layout.count);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        drop_chunks(&self->slots[slot], self->layout.count);
+    }
+    free(self);
+}
+
+const cadre_partition_spec_t *
+cadre_partition_spec(const cadre_partition_t *self)
+{
+    return &self->spec;
+}
+
+const cadre_chunk_layout_t *
+cadre_partition_layout(const cadre_partition_t *self)
+{
+    return &self->layout;
+}
+
+uint64_t
+cadre_partition_version(const cadre_partition_t *self)
+{
+    return self->version;
+}
+
+uint64_t
+cadre_partition_steps(const cadre_partition_t *self)
+{
+    return self->steps;
+}
+
+void
+cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks)
+{
+    for (size_t k = 0; k < self->layout.count; k++) {
+        chunks[k] = cadre_chunk_ref(self->values[k]);
+    }
+}
+
+int
+cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks, size_t count)
+{
+    if (count != self->layout.count) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", count, self->layout.count);
+    }
+    for (size_t k = 0; k < count; k++) {
+        size_t expected = cadre_chunk_layout_size(&self->layout, k);
+        size_t actual = cadre_chunk_size_bytes(chunks[k]);
+        if (actual != expected) {
+            return cadre_fail(CADRE_ESHAPE, "chunk %zu has %zu bytes instead of %zu", k, actual,
+                              expected);
+        }
+    }
+    const cadre_dtype_t dtype = self->spec.dtype;
+    for (size_t k = 0; k < count; k++) {
+        size_t numbers = cadre_chunk_size_bytes(chunks[k]) / cadre_dtype_size(dtype);
+        if (!cadre_optimizer_finite(dtype, cadre_chunk_data(chunks[k]), numbers)) {
+            return cadre_fail(CADRE_ENOTFINITE, "chunk %zu holds an infinite number or NaN", k);
+        }
+    }
+    return 0;
+}
+
+/* The heart of copy on write: where the next contents of `current` may be written. It is `current`
+ * itself when nobody else holds it, which no other thread can change: they have no reference to
+ * copy. */
+static cadre_chunk_t *
+target_for(cadre_partition_t *self, cadre_chunk_t *current)
+{
+    if (cadre_chunk_alone(current)) {
+        return current;
+    }
+    return cadre_chunk_pool_take(self->pool, cadre_chunk_size_bytes(current));
+}
+
+/* `target` takes the place of what stands there. */
+static void
+publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
+{
+    if (*place != target) {
+        cadre_chunk_pool_put(self->pool, place);
+        *place = target;
+    }
+}
+
+static void
+apply_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
+{
+    const size_t slot_count = self->optimizer.slot_count;
+    cadre_chunk_t *value = target_for(self, self->values[k]);
+    cadre_chunk_t *slots[CADRE_OPTIMIZER_SLOTS_MAX] = {NULL};
+    cadre_optimizer_stretch_t stretch = {
+        .count = cadre_chunk_size_bytes(value) / cadre_dtype_size(self->spec.dtype),
+        .gradient = cadre_chunk_data(gradient),
+        .value_in = cadre_chunk_data(self->values[k]),
+        .value_out = cadre_chunk_data(value),
+    };
+    for (size_t slot = 0; slot < slot_count; slot++) {
+        slots[slot] = target_for(self, self->slots[slot][k]);
+        stretch.slots_in[slot] = cadre_chunk_data(self->slots[slot][k]);
+        stretch.slots_out[slot] = cadre_chunk_data(slots[slot]);
+    }
+    cadre_optimizer_apply(&self->optimizer, self->steps + 1, &stretch);
+    publish(self, &self->values[k], value);
+    for (size_t slot = 0; slot < slot_count; slot++) {
+        publish(self, &self->slots[slot][k], slots[slot]);
+    }
+}
+
+void
+cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
+{
+    for (size_t k = 0; k < self->layout.count; k++) {
+        cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
+                     cadre_chunk_layout_size(&self->layout, k));
+        apply_chunk(self, k, chunks[k]);
+    }
+    self->steps++;
+    self->version++;
+}
+
+void
+cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
+                       cadre_chunk_t *const *chunks)
+{
+    for (size_t k = 0; k < self->layout.count; k++) {
+        const size_t size_bytes = cadre_chunk_layout_size(&self->layout, k);
+        cadre_assert(cadre_chunk_size_bytes(chunks[k]) == size_bytes);
+        cadre_chunk_t *target = target_for(self, self->values[k]);
+        if (mode == CADRE_ASSIGN_SET) {
+            memcpy(cadre_chunk_data(target), cadre_chunk_data(chunks[k]), size_bytes);
+        } else {
+            const cadre_optimizer_stretch_t stretch = {
+                .count = size_bytes / cadre_dtype_size(self->spec.dtype),
+                .gradient = cadre_chunk_data(chunks[k]),
+                .value_in = cadre_chunk_data(self->values[k]),
+                .value_out = cadre_chunk_data(target),
+            };
+            cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &stretch);
+        }
+        publish(self, &self->values[k], target);
+    }
+    self->version++;
+}
+
+static cadre_chunk_t **
+new_references(cadre_chunk_t *const *chunks, size_t count)
+{
+    cadre_chunk_t **references = cadre_calloc(count, sizeof(cadre_chunk_t *));
+    for (size_t k = 0; k < count; k++) {
+        references[k] = cadre_chunk_ref(chunks[k]);
+    }
+    return references;
+}
+
+void
+cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out)
+{
+    *out = (cadre_partition_snapshot_t){
+        .version = self->version,
+        .steps = self->steps,
+        .chunk_count = self->layout.count,
+        .slot_count = self->optimizer.slot_count,
+        .values = new_references(self->values, self->layout.count),
+    };
+    for (size_t slot = 0; slot < out->slot_count; slot++) {
+        out->slots[slot] = new_references(self->slots[slot], self->layout.count);
+    }
+}
+
+void
+cadre_partition_snapshot_fini(cadre_partition_snapshot_t *snapshot)
+{
+    drop_chunks(&snapshot->values, snapshot->chunk_count);
+    for (size_t slot = 0; slot < snapshot->slot_count; slot++) {
+        drop_chunks(&snapshot->slots[slot], snapshot->chunk_count);
+    }
+    *snapshot = (cadre_partition_snapshot_t){0};
+}
+
+int
+cadre_partition_restore(cadre_partition_t *self, int slot, size_t offset, const void *bytes,
+                        size_t size_bytes)
+{
+    if (slot >= 0 && (size_t)slot >= self->optimizer.slot_count) {
+        return cadre_fail(CADRE_EINVALID, "there is no slot %d", slot);
+    }
+    if (offset > self->layout.size_bytes || size_bytes > self->layout.size_bytes - offset) {
+        return cadre_fail(CADRE_EINVALID,
+                          "%zu bytes from byte %zu on are not in a partition of %zu", size_bytes,
+                          offset, self->layout.size_bytes);
+    }
+    cadre_chunk_t **chunks = slot < 0 ? self->values : self->slots[slot];
+    const char *from = bytes;
+    while (size_bytes > 0) {
+        size_t k = offset / self->layout.stride_bytes;
+        size_t within = offset % self->layout.stride_bytes;
+        size_t chunk_bytes = cadre_chunk_layout_size(&self->layout, k);
+        size_t length = chunk_bytes - within < size_bytes ? chunk_bytes - within : size_bytes;
+        cadre_chunk_t *target = target_for(self, chunks[k]);
+        if (target != chunks[k] && length < chunk_bytes) {
+            memcpy(cadre_chunk_data(target), cadre_chunk_data(chunks[k]), chunk_bytes);
+        }
+        memcpy((char *)cadre_chunk_data(target) + within, from, length);
+        publish(self, &chunks[k], target);
+        from += length;
+        offset += length;
+        size_bytes -= length;
+    }
+    return 0;
+}
+
+void
+cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64_t steps)
+{
+    self->version = version;
+    self->steps = steps;
+}
