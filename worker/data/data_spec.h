@@ -15,12 +15,14 @@
 #include <stdint.h>
 
 enum {
-    CADRE_DATA_SPEC_SIZE_MAX = 16384,    /* bytes of JSON; longer ones are refused */
-    CADRE_DATA_PATH_SIZE_MAX = 4095,     /* bytes of a path */
-    CADRE_DATA_FEATURES_MAX = 1 << 24,   /* features of one row; more are refused */
-    CADRE_DATA_CLASSES_MAX = 1 << 24,    /* a class label at or above it is a bad line */
-    CADRE_DATA_SKIP_BAD_MAX = 1000000000 /* the most bad lines that can be allowed */
+    CADRE_DATA_SPEC_SIZE_MAX = 16384,  /* bytes of JSON; longer ones are refused */
+    CADRE_DATA_PATH_SIZE_MAX = 4095,   /* bytes of a path */
+    CADRE_DATA_FEATURES_MAX = 1 << 24, /* features of one row; more are refused */
+    CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
 };
+
+/* Rows of a file, and bad lines of it that may be skipped. */
+#define CADRE_DATA_ROWS_MAX ((int64_t)1 << 40)
 
 typedef enum { CADRE_DATA_CSV, CADRE_DATA_LIBSVM, CADRE_DATA_IDX } cadre_data_format_t;
 

@@ -18,15 +18,13 @@
 
 #include <cadre/tensor.h>
 
+#include "worker/data/bad_lines.h"
 #include "worker/data/data_spec.h"
 
 /* Bytes of parsed rows that a dataset may hold; open fails beyond it. */
 #define CADRE_DATASET_SIZE_MAX ((uint64_t)4 << 30)
 
-enum {
-    CADRE_DATASET_COLUMNS = 2,    /* "x" and "y" */
-    CADRE_DATASET_REPORTS_MAX = 8 /* skipped lines whose text is kept */
-};
+enum { CADRE_DATASET_COLUMNS = 2 }; /* "x" and "y" */
 
 typedef struct cadre_dataset cadre_dataset_t;
 
@@ -71,7 +69,7 @@ const cadre_dataset_info_t *cadre_dataset_info(const cadre_dataset_t *self);
 const cadre_dataset_column_t *cadre_dataset_column(const cadre_dataset_t *self, int index);
 
 /* The text `file:line: reason` of skipped line number `index`; NULL beyond the first
- * CADRE_DATASET_REPORTS_MAX. */
+ * CADRE_BAD_LINES_REPORTS_MAX. */
 const char *cadre_dataset_skipped(const cadre_dataset_t *self, int index);
 
 /* Copies `count` rows, numbered from 0 within the asked part, in the order given: `x` gets

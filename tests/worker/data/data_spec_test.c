@@ -1,0 +1,201 @@
+#include "worker/data/data_spec.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+TestSuite(data_spec, .timeout = 10);
+
+/* JSON with ' for ". */
+static int
+decode(const char *json, cadre_data_spec_t *out)
+{
+    cadre_auto(cadre_free) char *text = cadre_strdup(json);
+    for (char *at = text; *at; at++) {
+        *at = *at == '\'' ? '"' : *at;
+    }
+    return cadre_data_spec_decode(text, strlen(text), out);
+}
+
+static void
+check_refused(const char *json, const char *reason)
+{
+    cadre_data_spec_t spec = {0};
+    int status = decode(json, &spec);
+    cr_expect_eq(status, CADRE_ECONFIG, "%s: %s", json, cadre_status_name(status));
+    cr_expect_str_eq(cadre_error_text(), reason);
+    cr_expect_null(spec.path);
+    cadre_data_spec_fini(&spec);
+}
+
+Test(data_spec, has_defaults_for_all_but_format_and_path)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode("{'format':'csv','path':'a.csv'}", &spec), 0, "%s", cadre_error_text());
+    cr_assert_eq(spec.format, CADRE_DATA_CSV);
+    cr_assert_str_eq(spec.path, "a.csv");
+    cr_assert_eq(spec.label_kind, CADRE_LABEL_CLASS);
+    cr_assert_eq(spec.label_at, CADRE_LABEL_AT_LAST);
+    cr_assert_eq(spec.header, CADRE_HEADER_AUTO);
+    cr_assert_eq(spec.delimiter, ',');
+    cr_assert_eq(spec.scale, 1);
+    cr_assert_eq(spec.classes + spec.first_row + spec.rows + spec.skip_bad + spec.features, 0);
+    cadre_data_spec_fini(&spec);
+    cr_assert_null(spec.path);
+}
+
+Test(data_spec, reads_every_key)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode("{'path':'/a','label':'last','header':false,'delimiter':'\\t','scale':0.5,"
+                        "'label_kind':'class','classes':3,'first_row':10,'rows':20,'skip_bad':4,"
+                        "'format':'csv'}",
+                        &spec),
+                 0, "%s", cadre_error_text());
+    cr_assert_eq(spec.header, CADRE_HEADER_NO);
+    cr_assert_eq(spec.delimiter, '\t');
+    cr_assert_eq(spec.scale, 0.5);
+    cr_assert_eq(spec.classes, 3);
+    cr_assert_eq(spec.first_row, 10);
+    cr_assert_eq(spec.rows, 20);
+    cr_assert_eq(spec.skip_bad, 4);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'libsvm','path':'a','label_kind':'binary','features':9}", &spec),
+                 0);
+    cr_assert_eq(spec.label_kind, CADRE_LABEL_BINARY);
+    cr_assert_eq(spec.features, 9);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(
+        decode("{'format':'idx','path':'a','labels_path':'b','label_kind':'value'}", &spec), 0);
+    cr_assert_str_eq(spec.labels_path, "b");
+    cr_assert_eq(spec.label_kind, CADRE_LABEL_VALUE);
+    cadre_data_spec_fini(&spec);
+}
+
+Test(data_spec, reads_the_four_ways_to_name_a_label)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode("{'format':'csv','path':'a','label':'first'}", &spec), 0);
+    cr_assert_eq(spec.label_at, CADRE_LABEL_AT_FIRST);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'csv','path':'a','label':7}", &spec), 0);
+    cr_assert_eq(spec.label_at, CADRE_LABEL_AT_INDEX);
+    cr_assert_eq(spec.label_index, 7);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'csv','path':'a','label':'7','header':true}", &spec), 0);
+    cr_assert_eq(spec.label_at, CADRE_LABEL_AT_NAME);
+    cr_assert_str_eq(spec.label_name, "7");
+    cr_assert_eq(spec.header, CADRE_HEADER_YES);
+    cadre_data_spec_fini(&spec);
+}
+
+/* The words behind the place are jansson's own. */
+Test(data_spec, refuses_what_is_no_json_object)
+{
+    static const char *const texts[] = {"", "{", "{'format':'csv','path':'a'} x",
+                                        "{'format':'csv','path':'a','path':'b'}",
+                                        "{'format':'csv','path':'a\\u0000b'}"};
+    static const char place[] = "dataset: line 1, column ";
+    for (size_t i = 0; i < CADRE_COUNT_OF(texts); i++) {
+        cadre_data_spec_t spec = {0};
+        cr_expect_eq(decode(texts[i], &spec), CADRE_ECONFIG, "%s", texts[i]);
+        cr_expect_arr_eq(cadre_error_text(), place, sizeof(place) - 1, "%s", cadre_error_text());
+    }
+    check_refused("[]", "dataset: the description must be a JSON object");
+}
+
+Test(data_spec, names_the_key_that_is_wrong)
+{
+    check_refused("{'path':'a'}", "dataset: key \"format\" must be \"csv\", \"libsvm\" or \"idx\"");
+    check_refused("{'format':'CSV','path':'a'}",
+                  "dataset: key \"format\" must be \"csv\", \"libsvm\" or \"idx\"");
+    check_refused("{'format':'csv'}", "dataset: key \"path\" is missing");
+    check_refused("{'format':'csv','path':''}", "dataset: key \"path\" must be a path");
+    check_refused("{'format':'csv','path':3}", "dataset: key \"path\" must be a path");
+    check_refused("{'format':'idx','path':'a'}", "dataset: key \"labels_path\" is missing");
+    check_refused("{'format':'csv','path':'a','pth':'a'}", "dataset: unknown key \"pth\"");
+    check_refused("{'format':'csv','path':'a','features':3}",
+                  "dataset: key \"features\" does not go with format \"csv\"");
+    check_refused("{'format':'libsvm','path':'a','header':true}",
+                  "dataset: key \"header\" does not go with format \"libsvm\"");
+    check_refused("{'format':'idx','path':'a','labels_path':'b','skip_bad':0}",
+                  "dataset: key \"skip_bad\" does not go with format \"idx\"");
+    check_refused("{'format':'csv','path':'a','delimiter':'x'}",
+                  "dataset: key \"delimiter\" must be one of , ; | : tab or space");
+    check_refused("{'format':'csv','path':'a','delimiter':''}",
+                  "dataset: key \"delimiter\" must be one of , ; | : tab or space");
+    check_refused("{'format':'csv','path':'a','header':'yes'}",
+                  "dataset: key \"header\" must be true, false or \"auto\"");
+    check_refused("{'format':'csv','path':'a','label_kind':'int'}",
+                  "dataset: key \"label_kind\" must be \"class\", \"binary\" or \"value\"");
+    check_refused("{'format':'csv','path':'a','label':''}",
+                  "dataset: key \"label\" must be \"last\", \"first\", the name of a column or its "
+                  "number from 0");
+    check_refused("{'format':'csv','path':'a','label':'z','header':false}",
+                  "dataset: key \"label\" names a column, but \"header\" is false");
+    check_refused("{'format':'csv','path':'a','label_kind':'value','classes':2}",
+                  "dataset: key \"classes\" goes with \"label_kind\" \"class\" only");
+}
+
+Test(data_spec, checks_numbers_at_their_limits)
+{
+    static const char *const good[] = {
+        "'scale':-1e30", "'scale':1e30",         "'scale':3",
+        "'rows':1",      "'rows':1099511627776", "'classes':2",
+        "'label':0",     "'classes':16777216",   "'skip_bad':0",
+    };
+    static const char *const bad[] = {
+        "'scale':0",  "'scale':1.1e30", "'scale':'1'",  "'rows':0",       "'rows':1099511627777",
+        "'rows':1.0", "'classes':1",    "'label':-1",   "'label':1.5",    "'classes':16777217",
+        "'rows':'1'", "'skip_bad':-1",  "'scale':null", "'first_row':-1",
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(good); i++) {
+        cadre_auto(cadre_free) char *json =
+            cadre_asprintf("{'format':'csv','path':'a',%s}", good[i]);
+        cadre_data_spec_t spec = {0};
+        cr_expect_eq(decode(json, &spec), 0, "%s", cadre_error_text());
+        cadre_data_spec_fini(&spec);
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        cadre_auto(cadre_free) char *json =
+            cadre_asprintf("{'format':'csv','path':'a',%s}", bad[i]);
+        cadre_data_spec_t spec = {0};
+        cr_expect_eq(decode(json, &spec), CADRE_ECONFIG, "%s", bad[i]);
+    }
+}
+
+Test(data_spec, refuses_a_description_that_is_too_long)
+{
+    char text[CADRE_DATA_SPEC_SIZE_MAX + 1];
+    memset(text, ' ', sizeof(text));
+    static const char json[] = "{\"format\":\"csv\",\"path\":\"a\"}";
+    memcpy(text, json, sizeof(json) - 1);
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(cadre_data_spec_decode(text, sizeof(text), &spec), CADRE_ECONFIG);
+    cr_assert_eq(cadre_data_spec_decode(text, sizeof(text) - 1, &spec), 0);
+    cadre_data_spec_fini(&spec);
+}
+
+Test(data_spec, survives_random_changes)
+{
+    static const char json[] =
+        "{\"format\":\"csv\",\"path\":\"a\",\"label\":\"last\",\"scale\":0.5,"
+        "\"header\":\"auto\",\"rows\":12,\"skip_bad\":3}";
+    uint64_t state = 1234567;
+    for (int i = 0; i < 20000; i++) {
+        char text[sizeof(json)];
+        memcpy(text, json, sizeof(json));
+        size_t length = sizeof(json) - 1;
+        for (int changes = 0; changes <= i % 3; changes++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            text[(state >> 33) % length] = (char)(state >> 24);
+        }
+        cadre_data_spec_t spec = {0};
+        if (cadre_data_spec_decode(text, length, &spec) == 0) {
+            cadre_data_spec_fini(&spec);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/*
+ * data_file - the content of a plain or gzip file, as lines or as bytes.
+ *
+ * Owner:   the reader that opened it.
+ * Thread:  one at a time.
+ *
+ * Whether a file is compressed follows from its first bytes, not from its name (zlib's gzread does
+ * that). A file is read either by lines or by bytes, not by both. Content is never held whole.
+ */
+#ifndef CADRE_WORKER_DATA_DATA_FILE_H
+#define CADRE_WORKER_DATA_DATA_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CADRE_DATA_LINE_SIZE_MAX = 16 << 20 }; /* bytes of a line; a longer one is refused */
+
+typedef struct cadre_data_file cadre_data_file_t;
+
+/* Opens a regular file; reading stops with CADRE_ETOOLARGE after `size_bytes_max` of content.
+ * CADRE_ENOTFOUND, with the reason, when it cannot be opened. */
+int cadre_data_file_open(const char *path, uint64_t size_bytes_max, cadre_data_file_t **out);
+
+/* Closes and nulls the pointer; NULL inside is fine. */
+void cadre_data_file_close(cadre_data_file_t **self_p);
+
+const char *cadre_data_file_path(const cadre_data_file_t *self);
+
+/* The next line without its LF or CR LF; valid until the next call. Returns 1, or 0 at the end of
+ * the file (a last line needs no LF), CADRE_EDATA for damaged compression or a line beyond the
+ * limit, CADRE_EIO. */
+int cadre_data_file_line(cadre_data_file_t *self, const char **line, size_t *length);
+
+/* Number of the line that was handed out last, from 1. */
+int64_t cadre_data_file_line_number(const cadre_data_file_t *self);
+
+/* Reads `size_bytes` bytes, or what is left: `*got` says how many. Errors as above. */
+int cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got);
+
+/* Bytes of content read so far. */
+uint64_t cadre_data_file_offset(const cadre_data_file_t *self);
+
+/* The most content that the file can have, given its size on disk: so that a few bytes that promise
+ * much are caught before memory is allocated for them. */
+uint64_t cadre_data_file_content_max(const cadre_data_file_t *self);
+
+#endif

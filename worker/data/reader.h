@@ -1,0 +1,47 @@
+/*
+ * reader - what the three formats have in common: they fill a row store from files.
+ *
+ * Owner:   cadre_dataset_open, for as long as it runs.
+ * Thread:  one.
+ *
+ * A line that is bad by itself fails with CADRE_EDATA and the bare reason as text;
+ * cadre_bad_lines_add puts file and line in front and decides whether reading goes on. Other
+ * failures name their file themselves.
+ */
+#ifndef CADRE_WORKER_DATA_READER_H
+#define CADRE_WORKER_DATA_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cadre/tensor.h>
+
+#include "worker/data/bad_lines.h"
+#include "worker/data/data_file.h"
+#include "worker/data/data_spec.h"
+#include "worker/data/label.h"
+#include "worker/data/row_store.h"
+
+typedef struct {
+    const cadre_data_spec_t *spec;
+    const char *path; /* with the base in front */
+    const char *labels_path;
+    uint64_t size_bytes_max;    /* of the parsed rows */
+    uint64_t content_bytes_max; /* of one file, uncompressed */
+    cadre_label_rule_t label;
+    cadre_bad_lines_t *bad;
+    cadre_row_store_t *store; /* made by the reader, finished by the dataset */
+    int64_t features;
+    int row_rank;
+    int64_t row_shape[CADRE_RANK_MAX];
+} cadre_reader_t;
+
+/* Each reads the whole file. */
+int cadre_csv_read(cadre_reader_t *self);
+int cadre_libsvm_read(cadre_reader_t *self);
+int cadre_idx_read(cadre_reader_t *self);
+
+/* x of one number: scaled, as f32. False when it does not fit. */
+bool cadre_reader_scale(const cadre_reader_t *self, double number, float *out);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * row_store - parsed rows as compact arrays.
+ *
+ * Owner:   the dataset.
+ * Thread:  one at a time while rows are added; immutable and readable by all after finish.
+ *
+ * Rows come in file order. All are counted; only those of the asked part are kept.
+ */
+#ifndef CADRE_WORKER_DATA_ROW_STORE_H
+#define CADRE_WORKER_DATA_ROW_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "worker/data/label.h"
+
+typedef enum {
+    CADRE_ROWS_F32,   /* features floats */
+    CADRE_ROWS_U8,    /* features bytes, scaled when read */
+    CADRE_ROWS_SPARSE /* pairs of column and float */
+} cadre_row_kind_t;
+
+typedef struct {
+    uint32_t column;
+    float value;
+} cadre_sparse_item_t;
+
+typedef struct cadre_row_store cadre_row_store_t;
+
+/* An empty store for the part of the file and the scale that `spec` names. It may hold
+ * `size_bytes_max` bytes. `features` of a sparse store come with finish. */
+cadre_row_store_t *cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec,
+                                       int64_t features, uint64_t size_bytes_max);
+
+/* Frees and nulls the pointer; NULL inside is fine. */
+void cadre_row_store_destroy(cadre_row_store_t **self_p);
+
+/* Adds a row: `features` floats (already scaled) or bytes, or `count` items with ascending columns.
+ * CADRE_ETOOLARGE beyond the limit. */
+int cadre_row_store_add(cadre_row_store_t *self, const void *x, cadre_label_t label);
+int cadre_row_store_add_sparse(cadre_row_store_t *self, const cadre_sparse_item_t *items,
+                               size_t count, cadre_label_t label);
+
+/* CADRE_ETOOLARGE when `file_rows` more rows would go beyond the limit: for formats that say so in
+ * front. */
+int cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows);
+
+/* No more rows: gives back spare memory. CADRE_EDATA when there were none, or too few for the asked
+ * part. */
+int cadre_row_store_finish(cadre_row_store_t *self, int64_t features);
+
+int64_t cadre_row_store_rows(const cadre_row_store_t *self);      /* kept */
+int64_t cadre_row_store_file_rows(const cadre_row_store_t *self); /* seen */
+uint64_t cadre_row_store_size_bytes(const cadre_row_store_t *self);
+
+/* Copies row `row`, which must be there: `x` gets `features` floats. */
+void cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x,
+                          cadre_label_t *label);
+
+#endif
