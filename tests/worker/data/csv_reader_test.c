@@ -1,0 +1,249 @@
+#include <locale.h>
+
+#include "tests/worker/data/files.h"
+#include "worker/data/data_file.h"
+
+TestSuite(csv_reader, .timeout = 60, .init = files_setup, .fini = files_teardown);
+
+#define CSV(more) "{'format':'csv','path':'a'" more "}"
+
+static const float row_0[] = {1, 2.5F};
+static const float row_1[] = {-3, 4e2F};
+
+static void
+check_two_rows(const char *text, const char *json)
+{
+    files_write_text("a", text);
+    cadre_dataset_t *dataset = files_open_well(json, 2, 2);
+    cr_expect_eq(files_check_row(dataset, 0, row_0), 7, "%s", text);
+    cr_expect_eq(files_check_row(dataset, 1, row_1), 0, "%s", text);
+    cr_expect_eq(cadre_dataset_info(dataset)->classes, 8);
+    cadre_dataset_close(&dataset);
+}
+
+Test(csv_reader, reads_rows_with_the_label_last)
+{
+    check_two_rows("1,2.5,7\n-3,4e2,0\n", CSV());
+}
+
+Test(csv_reader, takes_any_line_end_and_blank_lines)
+{
+    check_two_rows("1,2.5,7\r\n-3,4e2,0\r\n", CSV());
+    check_two_rows("\n\n1,2.5,7\n\r\n  \t\n-3,4e2,0\n\n", CSV());
+    check_two_rows("1,2.5,7\n-3,4e2,0", CSV());
+    check_two_rows("1,2.5,7\n-3,4e2,0\r", CSV());
+}
+
+Test(csv_reader, passes_over_a_byte_order_mark)
+{
+    check_two_rows("\xef\xbb\xbf"
+                   "1,2.5,7\n-3,4e2,0\n",
+                   CSV());
+    check_two_rows("\xef\xbb\xbf"
+                   "y,a,b\n7,1,2.5\n0,-3,4e2\n",
+                   CSV(",'label':'y'"));
+}
+
+Test(csv_reader, takes_quoted_fields_and_blanks_around_numbers)
+{
+    check_two_rows("\"1\",2.5 ,\"7\"\n -3,\t\"4e2\" , 0\n", CSV());
+}
+
+Test(csv_reader, takes_other_delimiters)
+{
+    check_two_rows("1;2.5;7\n-3;4e2;0\n", CSV(",'delimiter':';'"));
+    check_two_rows("1\t2.5\t7\n-3 \t4e2\t 0\n", CSV(",'delimiter':'\\t'"));
+    check_two_rows("1 2.5 7\n-3 4e2 0\n", CSV(",'delimiter':' '"));
+}
+
+Test(csv_reader, finds_the_label_in_any_column)
+{
+    check_two_rows("7,1,2.5\n0,-3,4e2\n", CSV(",'label':'first'"));
+    check_two_rows("7,1,2.5\n0,-3,4e2\n", CSV(",'label':0"));
+    check_two_rows("1,7,2.5\n-3,0,4e2\n", CSV(",'label':1"));
+    check_two_rows("1,2.5,7\n-3,4e2,0\n", CSV(",'label':2"));
+    check_two_rows("a,the label,b\n1,7,2.5\n-3,0,4e2\n", CSV(",'label':'the label'"));
+    check_two_rows("\"a,x\",\"the \"\"label\",b\n1,7,2.5\n-3,0,4e2\n",
+                   CSV(",'label':'the \\'label'"));
+}
+
+Test(csv_reader, tells_a_header_from_a_first_row)
+{
+    check_two_rows("a,b,y\n1,2.5,7\n-3,4e2,0\n", CSV());
+    check_two_rows("0,1,y\n1,2.5,7\n-3,4e2,0\n", CSV());
+    check_two_rows("0,1,2\n1,2.5,7\n-3,4e2,0\n", CSV(",'header':true"));
+    check_two_rows("1,2.5,7\n-3,4e2,0\n", CSV(",'header':false"));
+    /* A bad first row is no header. */
+    files_write_text("a", "nan,1,2\n1,2.5,7\n");
+    files_check_refused(CSV(), CADRE_EDATA, "@/a:1: column 0: 'nan' is no finite number");
+    files_write_text("a", ",NA,2\n1,2.5,7\n");
+    files_check_refused(CSV(), CADRE_EDATA, "@/a:1: column 0 is empty");
+    files_write_text("a", "a,b,c\n1,2,3\n");
+    files_check_refused(CSV(",'header':false"), CADRE_EDATA,
+                        "@/a:1: column 0: 'a' is no finite number");
+}
+
+Test(csv_reader, reads_gzip_whatever_the_name)
+{
+    files_write_text("c.gz", "1,2.5,7\n-3,4e2,0\n");
+    char compressed[2 * FILES_PATH_SIZE];
+    char plain[2 * FILES_PATH_SIZE];
+    snprintf(compressed, sizeof(compressed), "%s/c.gz", files_folder);
+    snprintf(plain, sizeof(plain), "%s/a", files_folder);
+    cr_assert_eq(rename(compressed, plain), 0);
+    cadre_dataset_t *dataset = files_open_well(CSV(), 2, 2);
+    cr_expect_eq(files_check_row(dataset, 0, row_0), 7);
+    cadre_dataset_close(&dataset);
+}
+
+Test(csv_reader, names_file_line_and_column_of_a_bad_field)
+{
+    static const struct {
+        const char *text;
+        const char *reason;
+    } cases[] = {
+        {"1,2,3\n1,2\n", "@/a:2: 2 fields, expected 3"},
+        {"1,2,3\n1,2,3,4\n", "@/a:2: 4 fields, expected 3"},
+        {"1,2,3\n1,x\n", "@/a:2: 2 fields, expected 3"},
+        {"1,2,3\n\n1,,3\n", "@/a:3: column 1 is empty"},
+        {"1,2,3\n1,2,\n", "@/a:2: column 2 is empty"},
+        {"1,2,3\n1,\"\",3\n", "@/a:2: column 1 is empty"},
+        {"1,2,3\n1,2x,3\n", "@/a:2: column 1: '2x' is no finite number"},
+        {"1,2,3\n1,2 2,3\n", "@/a:2: column 1: '2 2' is no finite number"},
+        {"1,2,3\n1,inf,3\n", "@/a:2: column 1: 'inf' is no finite number"},
+        {"1,2,3\n1,1e999,3\n", "@/a:2: column 1: '1e999' is no finite number"},
+        {"1,2,3\n1,0x10,3\n", "@/a:2: column 1: '0x10' is no finite number"},
+        {"1,2,3\n1,1e39,3\n", "@/a:2: column 1: 1e+39 does not fit f32"},
+        {"1,2,3\n1,\"2,3\n", "@/a:2: column 1: quotes do not match"},
+        {"1,2,3\n1,\"2\"2,3\n", "@/a:2: column 1: quotes do not match"},
+        {"1,2,3\n1,\"2,3\"\n", "@/a:2: 2 fields, expected 3"},
+        {"1,2,3\n1,\x1b[31m,3\n", "@/a:2: column 1: '?[31m' is no finite number"},
+        {"1,2,3\n1,2,3.5\n", "@/a:2: label 3.5 is no class from 0 to 16777215"},
+        {"1,2,3\n1,2,16777216\n", "@/a:2: label 1.67772e+07 is no class from 0 to 16777215"},
+        {"1,2,1\n1,2,-1\n", "@/a:2: label -1 is no class from 0 to 16777215; for -1 and 1 use "
+                            "label_kind \"binary\""},
+        {"a,b,y\n1,-,3\n", "@/a:2: column 1 b: '-' is no finite number"},
+        {"a,b,y\n1,2,3,4\n", "@/a:2: 4 fields, expected 3"},
+        {"1\n2\n", "@/a:1: one column; features and a label need two (delimiter ',')"},
+        {"", "@/a: no rows"},
+        {"\n \n", "@/a: no rows"},
+        {"a,b,c\n", "@/a: no rows"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        files_write_text("a", cases[i].text);
+        files_check_refused(CSV(), CADRE_EDATA, cases[i].reason);
+    }
+}
+
+Test(csv_reader, says_when_there_is_no_such_label_column)
+{
+    files_write_text("a", "a,b,c\n1,2,3\n");
+    files_check_refused(CSV(",'label':'y'"), CADRE_EDATA, "@/a:1: the header has no column 'y'");
+    files_check_refused(CSV(",'label':3"), CADRE_EDATA,
+                        "@/a:1: no label column 3 (from 0) in 3 columns");
+    files_write_text("a", "y,b,y\n1,2,3\n");
+    files_check_refused(CSV(",'label':'y'"), CADRE_EDATA, "@/a:1: two columns 'y'");
+    files_write_text("a", "1,2,3\n");
+    files_check_refused(CSV(",'label':'y'"), CADRE_EDATA, "@/a:1: no header row, so no column 'y'");
+}
+
+Test(csv_reader, skips_bad_lines_up_to_the_number_allowed)
+{
+    files_write_text("a", "1,2.5,7\n1,x,2\n-3,4e2,0\n1\n");
+    cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':2"), 2, 2);
+    cr_expect_eq(files_check_row(dataset, 1, row_1), 0, "rows are numbered without bad lines");
+    cr_expect_eq(cadre_dataset_info(dataset)->skipped, 2);
+    cr_expect_not_null(strstr(cadre_dataset_skipped(dataset, 0), "/a:2: column 1: 'x'"));
+    cr_expect_not_null(strstr(cadre_dataset_skipped(dataset, 1), "/a:4: 1 fields, expected 3"));
+    cr_expect_null(cadre_dataset_skipped(dataset, 2));
+    cr_expect_null(cadre_dataset_skipped(dataset, -1));
+    cr_expect_null(cadre_dataset_skipped(dataset, CADRE_BAD_LINES_REPORTS_MAX));
+    cadre_dataset_close(&dataset);
+    files_check_refused(CSV(",'skip_bad':1"), CADRE_EDATA,
+                        "more than 1 bad lines: @/a:4: 1 fields, expected 3");
+}
+
+Test(csv_reader, counts_skipped_lines_beyond_those_it_reports)
+{
+    char text[1000] = "1,2,3\n";
+    for (int i = 0; i < 50; i++) {
+        strcat(text, "bad\n");
+    }
+    files_write_text("a", text);
+    cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':50"), 1, 2);
+    cr_expect_eq(cadre_dataset_info(dataset)->skipped, 50);
+    cr_expect_not_null(cadre_dataset_skipped(dataset, CADRE_BAD_LINES_REPORTS_MAX - 1));
+    cadre_dataset_close(&dataset);
+}
+
+Test(csv_reader, a_skipped_line_leaves_no_trace_in_the_classes)
+{
+    files_write_text("a", "1,2,3\nx,2,900\n1,2,1\n");
+    cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':1"), 2, 2);
+    cr_expect_eq(cadre_dataset_info(dataset)->classes, 4);
+    cadre_dataset_close(&dataset);
+}
+
+Test(csv_reader, reads_points_in_every_locale)
+{
+    if (!setlocale(LC_ALL, "de_DE.UTF-8")) {
+        setlocale(LC_ALL, "C.UTF-8");
+    }
+    check_two_rows("1,2.500000000000000000000000,7\n-3,4e2,0\n", CSV());
+}
+
+/* A row of `length` characters, most of them blanks, and then `line_end`. */
+static int
+open_long_line(size_t length, const char *line_end)
+{
+    cadre_auto(cadre_free) char *text = cadre_calloc(length + 3, 1);
+    memset(text, ' ', length);
+    memcpy(text, "1,2,3", 5);
+    strcpy(text + length, line_end);
+    files_write_text("a", text);
+    cadre_dataset_t *dataset = NULL;
+    int status = files_open(CSV(), &dataset);
+    cadre_dataset_close(&dataset);
+    return status;
+}
+
+Test(csv_reader, reads_a_line_at_its_limit_and_refuses_a_longer_one)
+{
+    static const char *const line_ends[] = {"\n", "\r\n", ""};
+    for (size_t i = 0; i < CADRE_COUNT_OF(line_ends); i++) {
+        cr_expect_eq(open_long_line(CADRE_DATA_LINE_SIZE_MAX, line_ends[i]), 0, "%s",
+                     cadre_error_text());
+        cr_expect_eq(open_long_line(CADRE_DATA_LINE_SIZE_MAX + 1, line_ends[i]), CADRE_EDATA);
+        cr_expect_not_null(strstr(cadre_error_text(), "/a:1: a line of more than 16777216 bytes"));
+    }
+}
+
+Test(csv_reader, reads_lines_across_the_borders_of_its_buffer)
+{
+    enum { ROWS = 40000 };
+    cadre_auto(cadre_free) char *text = cadre_calloc(ROWS, 40);
+    size_t size = 0;
+    for (int i = 0; i < ROWS; i++) {
+        size += (size_t)sprintf(text + size, "%d,%d.5,%d\n", i, -i, i % 10);
+    }
+    files_write("c.gz", text, size);
+    cadre_dataset_t *dataset =
+        files_open_well("{'format':'csv','path':'c.gz','scale':0.5}", ROWS, 2);
+    for (int i = 0; i < ROWS; i += 7) {
+        float expected[] = {(float)i / 2, ((float)-i - 0.5F * (i > 0 ? 1 : -1)) / 2};
+        cr_assert_eq(files_check_row(dataset, i, expected), i % 10);
+    }
+    cadre_dataset_close(&dataset);
+}
+
+Test(csv_reader, survives_random_changes)
+{
+    static const char text[] = "\xef\xbb\xbf"
+                               "a,\"b \"\"c\"\"\",y\r\n1,2.5,7\n-3,\"4e2\", 0\n\n5,6,1\n";
+    int opened = files_mutate(CSV(",'skip_bad':1"), "a", text, sizeof(text) - 1, 3000);
+    cr_assert_gt(opened, 400, "%d", opened);
+    static const char bare[] = "1 2 3\n4 5 6\n7 \"8\" 9\n";
+    opened = files_mutate(CSV(",'label':1,'header':false,'delimiter':' '"), "a", bare,
+                          sizeof(bare) - 1, 1000);
+    cr_assert_gt(opened, 20, "%d", opened);
+}

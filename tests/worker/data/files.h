@@ -1,0 +1,192 @@
+/*
+ * files - small data files for the dataset tests, in a folder of their own.
+ */
+#ifndef CADRE_TESTS_WORKER_DATA_FILES_H
+#define CADRE_TESTS_WORKER_DATA_FILES_H
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/data/dataset.h"
+
+enum { FILES_PATH_SIZE = 256 };
+
+static char files_folder[FILES_PATH_SIZE];
+
+static inline void
+files_setup(void)
+{
+    snprintf(files_folder, sizeof(files_folder), "/tmp/cadre-data-XXXXXX");
+    cr_assert_not_null(mkdtemp(files_folder));
+}
+
+static inline void
+files_teardown(void)
+{
+    static const char *const names[] = {"a", "b", "c.gz", "d.gz"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        char path[2 * FILES_PATH_SIZE];
+        snprintf(path, sizeof(path), "%s/%s", files_folder, names[i]);
+        unlink(path);
+    }
+    rmdir(files_folder);
+}
+
+/* Writes "a" or "b", or compressed "c.gz" or "d.gz". */
+static inline void
+files_write(const char *name, const void *bytes, size_t size_bytes)
+{
+    char path[2 * FILES_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/%s", files_folder, name);
+    gzFile file = gzopen(path, strstr(name, ".gz") ? "wb" : "wbT");
+    cr_assert_not_null(file);
+    cr_assert_eq(gzwrite(file, bytes, (unsigned)size_bytes), (int)size_bytes);
+    cr_assert_eq(gzclose(file), Z_OK);
+}
+
+static inline void
+files_write_text(const char *name, const char *text)
+{
+    files_write(name, text, strlen(text));
+}
+
+/* Opens the dataset that `json` describes (with ' for "), paths within the folder. */
+static inline int
+files_open_within(const char *json, uint64_t size_bytes_max, cadre_dataset_t **out)
+{
+    cadre_auto(cadre_free) char *text = cadre_strdup(json);
+    for (char *at = text; *at; at++) {
+        *at = *at == '\'' ? '"' : *at;
+    }
+    cadre_data_spec_t spec = {0};
+    int status = cadre_data_spec_decode(text, strlen(text), &spec);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cadre_dataset_options_t options = {.base = files_folder, .size_bytes_max = size_bytes_max};
+    status = cadre_dataset_open(&spec, &options, out);
+    cadre_data_spec_fini(&spec);
+    return status;
+}
+
+static inline int
+files_open(const char *json, cadre_dataset_t **out)
+{
+    return files_open_within(json, 0, out);
+}
+
+/* The file must be refused with `status` and this text, in which @ stands for the folder. */
+static inline void
+files_check_refused(const char *json, int wanted, const char *text)
+{
+    cadre_dataset_t *dataset = NULL;
+    int status = files_open(json, &dataset);
+    cadre_dataset_close(&dataset);
+    char expected[CADRE_ERROR_TEXT_SIZE] = "";
+    size_t at = 0;
+    for (const char *c = text; *c; c++) {
+        char one[2] = {*c, '\0'};
+        at += (size_t)snprintf(expected + at, sizeof(expected) - at, "%s",
+                               *c == '@' ? files_folder : one);
+    }
+    cr_expect_eq(status, wanted, "%s", cadre_status_name(status));
+    cr_expect_str_eq(cadre_error_text(), expected);
+}
+
+/* Opens, and checks the number of rows and features. */
+static inline cadre_dataset_t *
+files_open_well(const char *json, int64_t rows, int64_t features)
+{
+    cadre_dataset_t *dataset = NULL;
+    int status = files_open(json, &dataset);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    cr_assert_eq(info->rows, rows, "%" PRId64 " rows", info->rows);
+    cr_assert_eq(info->features, features, "%" PRId64 " features", info->features);
+    return dataset;
+}
+
+/* Row `row` must have these features; returns its label as a number. */
+static inline double
+files_check_row(const cadre_dataset_t *dataset, int64_t row, const float *expected)
+{
+    float x[64] = {0};
+    union {
+        int32_t number;
+        float value;
+    } y = {0};
+    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    cr_assert_leq(info->features, 64);
+    cr_assert_eq(cadre_dataset_read(dataset, &row, 1, x, &y), 0);
+    for (int64_t i = 0; i < info->features; i++) {
+        cr_expect_eq(x[i], expected[i], "row %" PRId64 ", x[%" PRId64 "] is %g, not %g", row, i,
+                     (double)x[i], (double)expected[i]);
+    }
+    return info->y_dtype == CADRE_I32 ? (double)y.number : (double)y.value;
+}
+
+/* Opens the file `count` times, each time with a few bytes of it changed, moved or cut, and reads
+ * what opens: nothing may crash (the asan preset makes that strict). `bytes` is the content of file
+ * `name`. Returns how many opened. */
+static inline int
+files_mutate(const char *json, const char *name, const void *bytes, size_t size_bytes, int count)
+{
+    uint64_t state = 88172645463325252u; /* xorshift64 */
+    int opened = 0;
+    cadre_auto(cadre_free) uint8_t *copy = cadre_calloc(size_bytes + 64, 1);
+    for (int i = 0; i < count; i++) {
+        size_t size = size_bytes;
+        memcpy(copy, bytes, size_bytes);
+        for (int changes = 0; changes < 1 + i % 3; changes++) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            size_t at = (size_t)(state >> 40) % (size + 1);
+            uint8_t byte = (uint8_t)(state >> 8);
+            if (state % 4 == 0) {
+                byte = (uint8_t) "0123456789.,:-+eE\"\r\n #\t"[byte % 23];
+            }
+            switch (state >> 16 & 3) {
+            case 0:
+                size = at;
+                break;
+            case 1:
+                memmove(copy + at + 1, copy + at, size - at);
+                size++;
+                copy[at] = byte;
+                break;
+            default:
+                copy[at < size ? at : 0] = byte;
+                break;
+            }
+        }
+        files_write(name, copy, size);
+        cadre_dataset_t *dataset = NULL;
+        int status = files_open_within(json, 1 << 20, &dataset);
+        cr_assert(status == 0 || status == CADRE_EDATA || status == CADRE_ETOOLARGE, "%s: %s",
+                  cadre_status_name(status), cadre_error_text());
+        if (status < 0) {
+            cr_assert_neq(*cadre_error_text(), '\0');
+            continue;
+        }
+        opened++;
+        const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+        float *x = cadre_calloc((size_t)info->features, sizeof(*x));
+        int32_t y = 0;
+        for (int64_t row = 0; row < info->rows; row++) {
+            cr_assert_eq(cadre_dataset_read(dataset, &row, 1, x, &y), 0);
+        }
+        free(x);
+        cadre_dataset_close(&dataset);
+    }
+    return opened;
+}
+
+#endif

@@ -1,0 +1,89 @@
+#include "worker/data/batch.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/permutation.h"
+#include "common/status.h"
+#include "common/tensor.h"
+
+enum { ROWS_AT_ONCE = 256 };
+
+/* Makes `tensor` one of that type and shape, keeping its memory when it is one already. */
+static int
+ensure(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int rank)
+{
+    if (tensor->data && tensor->dtype == dtype &&
+        cadre_shape_equal(tensor->shape, tensor->rank, shape, rank)) {
+        return 0;
+    }
+    cadre_tensor_t fresh = {0};
+    int status = cadre_tensor_init(&fresh, dtype, shape, rank);
+    if (status == 0) {
+        cadre_tensor_fini(tensor);
+        *tensor = fresh;
+    }
+    return status;
+}
+
+static int
+check_range(const cadre_dataset_info_t *info, int64_t first, int64_t count)
+{
+    if (first < 0 || count < 1 || first >= info->rows || count > info->rows - first) {
+        return cadre_fail(CADRE_EINVALID,
+                          "%" PRId64 " rows from position %" PRId64
+                          " on do not lie in a dataset of %" PRId64,
+                          count, first, info->rows);
+    }
+    uint64_t row_size = (uint64_t)info->features * sizeof(float);
+    if ((uint64_t)count > CADRE_BATCH_SIZE_MAX / row_size) {
+        return cadre_fail(CADRE_ETOOLARGE,
+                          "a batch of %" PRId64 " rows of %" PRIu64 " bytes is more than %" PRIu64
+                          " bytes",
+                          count, row_size, CADRE_BATCH_SIZE_MAX);
+    }
+    return 0;
+}
+
+static int
+copy_rows(const cadre_dataset_t *dataset, const cadre_batch_order_t *order, int64_t first,
+          int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)
+{
+    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    size_t y_size = cadre_dtype_size(info->y_dtype);
+    cadre_permutation_t permutation;
+    cadre_permutation_init(&permutation, (uint64_t)info->rows, order->seed, order->epoch);
+    int64_t rows[ROWS_AT_ONCE];
+    int64_t part = 0;
+    for (int64_t done = 0; done < count; done += part) {
+        part = count - done < ROWS_AT_ONCE ? count - done : ROWS_AT_ONCE;
+        for (int64_t i = 0; i < part; i++) {
+            int64_t position = first + done + i;
+            rows[i] = order->shuffle
+                          ? (int64_t)cadre_permutation_at(&permutation, (uint64_t)position)
+                          : position;
+        }
+        int status =
+            cadre_dataset_read(dataset, rows, part, (float *)x->data + done * info->features,
+                               (char *)y->data + (size_t)done * y_size);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+int
+cadre_batch_read(const cadre_dataset_t *dataset, const cadre_batch_order_t *order, int64_t first,
+                 int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)
+{
+    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    int status = check_range(info, first, count);
+    if (status == 0) {
+        status = ensure(x, CADRE_F32, (int64_t[]){count, info->features}, 2);
+    }
+    if (status == 0) {
+        status = ensure(y, info->y_dtype, (int64_t[]){count}, 1);
+    }
+    return status < 0 ? status : copy_rows(dataset, order, first, count, x, y);
+}

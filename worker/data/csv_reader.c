@@ -1,0 +1,382 @@
+/*
+ * Fields are numbers, bare or in double quotes, with blanks around them; a quoted field ends on its
+ * line. The label may stand in any column; the others, in order, are x.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/data/number.h"
+#include "worker/data/reader.h"
+
+typedef struct {
+    cadre_reader_t *reader;
+    cadre_data_file_t *file;
+    char delimiter;
+    bool quotes_ok;  /* the field that was cut last had its quotes right */
+    int64_t columns; /* of every line; 0 before the first */
+    int64_t label;   /* its column, from 0 */
+    char **names;    /* [columns], NULL without a header row */
+    float *x;        /* [columns - 1], the line being read */
+} csv_t;
+
+typedef struct {
+    const char *start; /* content, without blanks and outer quotes */
+    const char *stop;
+} field_t;
+
+static bool
+is_blank(const csv_t *self, char character)
+{
+    return (character == ' ' || character == '\t') && character != self->delimiter;
+}
+
+/* Finds the end of a quoted field whose opening quote is at `start`; quotes inside come doubled. */
+static const char *
+find_closing_quote(const char *start, const char *end)
+{
+    for (const char *at = start + 1; at < end; at++) {
+        if (*at == '"' && (at + 1 == end || at[1] != '"')) {
+            return at;
+        }
+        at += *at == '"';
+    }
+    return NULL;
+}
+
+/* Cuts the field that starts at `at`; returns the delimiter behind it, or `end`. */
+static const char *
+cut_field(csv_t *self, const char *at, const char *end, field_t *out)
+{
+    self->quotes_ok = true;
+    while (at < end && is_blank(self, *at)) {
+        at++;
+    }
+    const char *closing = at < end && *at == '"' ? find_closing_quote(at, end) : NULL;
+    const char *stop = closing ? closing + 1 : at;
+    const char *after = memchr(stop, self->delimiter, (size_t)(end - stop));
+    after = after ? after : end;
+    *out = (field_t){at, after};
+    while (out->start < out->stop && is_blank(self, out->stop[-1])) {
+        out->stop--;
+    }
+    if (at < end && *at == '"') {
+        self->quotes_ok = closing && out->stop == stop;
+        out->start += self->quotes_ok;
+        out->stop -= self->quotes_ok;
+    }
+    return after;
+}
+
+static int64_t
+count_fields(csv_t *self, const char *at, const char *end)
+{
+    field_t field;
+    int64_t count = 1;
+    for (at = cut_field(self, at, end, &field); at < end;
+         at = cut_field(self, at + 1, end, &field)) {
+        count++;
+    }
+    return count;
+}
+
+/* The text of a failure in `column`; what is wrong with the whole line comes first. */
+static int
+refuse_field(csv_t *self, int64_t column, const field_t *field, int64_t fields)
+{
+    if (fields != self->columns) {
+        return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64, fields,
+                          self->columns);
+    }
+    char token[CADRE_BAD_LINES_TOKEN_SIZE];
+    char name[CADRE_BAD_LINES_TOKEN_SIZE] = "";
+    if (self->names) {
+        const char *text = self->names[column];
+        cadre_bad_lines_token(text, text + strlen(text), name);
+    }
+    const char *space = *name ? " " : "";
+    if (!self->quotes_ok) {
+        return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s: quotes do not match", column, space,
+                          name);
+    }
+    if (field->start == field->stop) {
+        return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s is empty", column, space, name);
+    }
+    return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s: '%s' is no finite number", column,
+                      space, name, cadre_bad_lines_token(field->start, field->stop, token));
+}
+
+/* Reads the number of a field that has blanks or quotes, or none. */
+static bool
+parse_field(csv_t *self, const char **at, const char *end, field_t *field, double *number)
+{
+    *at = cut_field(self, *at, end, field);
+    return self->quotes_ok && field->start < field->stop &&
+           cadre_number_scan(field->start, field->stop, number) == field->stop;
+}
+
+/* Fills self->x and `label` from a line. */
+static int
+parse_line(csv_t *self, const char *line, const char *end, double *label)
+{
+    const char *at = line;
+    float *x = self->x;
+    for (int64_t column = 0; column < self->columns; column++) {
+        double number = 0;
+        field_t field = {at, at};
+        const char *after = cadre_number_scan(at, end, &number);
+        if (after && (after == end || *after == self->delimiter)) {
+            field.stop = after;
+            at = after;
+        } else if (!parse_field(self, &at, end, &field, &number)) {
+            bool quotes_ok = self->quotes_ok;
+            int64_t fields = count_fields(self, line, end);
+            self->quotes_ok = quotes_ok;
+            return refuse_field(self, column, &field, fields);
+        }
+        bool last = column == self->columns - 1;
+        if ((at == end) != last) {
+            return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64,
+                              count_fields(self, line, end), self->columns);
+        }
+        at += !last;
+        if (column == self->label) {
+            *label = number;
+        } else if (!cadre_reader_scale(self->reader, number, x++)) {
+            return cadre_fail(CADRE_EDATA, "column %" PRId64 ": %g does not fit f32", column,
+                              number);
+        }
+    }
+    return 0;
+}
+
+static int
+add_line(csv_t *self, const char *line, const char *end)
+{
+    double number = 0;
+    cadre_label_t label;
+    int status = parse_line(self, line, end, &number);
+    if (status == 0) {
+        status = cadre_label_rule_read(&self->reader->label, number, &label);
+    }
+    if (status < 0) {
+        return cadre_bad_lines_add(self->reader->bad, cadre_data_file_path(self->file),
+                                   cadre_data_file_line_number(self->file));
+    }
+    status = cadre_row_store_add(self->reader->store, self->x, label);
+    return status < 0 ? cadre_fail_within(status, "%s", self->reader->path) : 0;
+}
+
+/* The next line that is not blank; 1, 0 at the end, or a status. */
+static int
+next_line(csv_t *self, const char **line, const char **end)
+{
+    for (;;) {
+        size_t length = 0;
+        int status = cadre_data_file_line(self->file, line, &length);
+        if (status <= 0) {
+            return status;
+        }
+        if (cadre_data_file_line_number(self->file) == 1 && length >= 3 &&
+            memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
+            *line += 3;
+            length -= 3;
+        }
+        *end = *line + length;
+        for (const char *at = *line; at < *end; at++) {
+            if (*at != ' ' && *at != '\t') {
+                return 1;
+            }
+        }
+    }
+}
+
+/* Words that stand for a number that is missing: they make no header row. */
+static bool
+is_missing_value(const field_t *field)
+{
+    static const char *const words[] = {"nan", "inf", "infinity", "na", "n/a", "null", "none", "?"};
+    const char *start = field->start;
+    if (*start == '+' || *start == '-') {
+        start++;
+    }
+    size_t length = (size_t)(field->stop - start);
+    for (size_t i = 0; i < CADRE_COUNT_OF(words); i++) {
+        if (strlen(words[i]) == length && strncasecmp(start, words[i], length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A header row has a field that is neither a number nor a missing one. */
+static bool
+looks_like_header(csv_t *self, const char *line, const char *end)
+{
+    const char *at = line;
+    for (;;) {
+        field_t field;
+        double number = 0;
+        const char *after = cut_field(self, at, end, &field);
+        if (field.start < field.stop && !is_missing_value(&field) &&
+            cadre_number_scan(field.start, field.stop, &number) != field.stop) {
+            return true;
+        }
+        if (after == end) {
+            return false;
+        }
+        at = after + 1;
+    }
+}
+
+/* A copy of a field with its doubled quotes made single. */
+static char *
+copy_name(const field_t *field)
+{
+    char *name = cadre_strndup(field->start, (size_t)(field->stop - field->start));
+    char *to = name;
+    for (const char *from = name; *from; from++) {
+        *to++ = *from;
+        from += from[0] == '"' && from[1] == '"';
+    }
+    *to = '\0';
+    return name;
+}
+
+static void
+read_names(csv_t *self, const char *line, const char *end)
+{
+    self->names = cadre_calloc((size_t)self->columns, sizeof(*self->names));
+    const char *at = line;
+    for (int64_t column = 0; column < self->columns; column++) {
+        field_t field;
+        at = cut_field(self, at, end, &field);
+        self->names[column] = copy_name(&field);
+        at += at < end;
+    }
+}
+
+static int
+find_label_name(csv_t *self)
+{
+    const char *wanted = self->reader->spec->label_name;
+    char token[CADRE_BAD_LINES_TOKEN_SIZE];
+    cadre_bad_lines_token(wanted, wanted + strlen(wanted), token);
+    if (!self->names) {
+        return cadre_fail(CADRE_EDATA, "no header row, so no column '%s'", token);
+    }
+    self->label = -1;
+    for (int64_t column = 0; column < self->columns; column++) {
+        if (strcmp(self->names[column], wanted) != 0) {
+            continue;
+        }
+        if (self->label >= 0) {
+            return cadre_fail(CADRE_EDATA, "two columns '%s'", token);
+        }
+        self->label = column;
+    }
+    return self->label >= 0 ? 0 : cadre_fail(CADRE_EDATA, "the header has no column '%s'", token);
+}
+
+static int
+find_label(csv_t *self)
+{
+    const cadre_data_spec_t *spec = self->reader->spec;
+    if (self->columns < 2) {
+        return cadre_fail(CADRE_EDATA, "one column; features and a label need two (delimiter '%c')",
+                          self->delimiter);
+    }
+    switch (spec->label_at) {
+    case CADRE_LABEL_AT_LAST:
+        self->label = self->columns - 1;
+        return 0;
+    case CADRE_LABEL_AT_FIRST:
+        self->label = 0;
+        return 0;
+    case CADRE_LABEL_AT_INDEX:
+        self->label = spec->label_index;
+        return self->label < self->columns
+                   ? 0
+                   : cadre_fail(CADRE_EDATA,
+                                "no label column %" PRId64 " (from 0) in %" PRId64 " columns",
+                                self->label, self->columns);
+    case CADRE_LABEL_AT_NAME:
+        break;
+    }
+    return find_label_name(self);
+}
+
+/* Learns columns, names and label from the first line. Returns 1 when it was a header, else 0. */
+static int
+begin(csv_t *self, const char *line, const char *end)
+{
+    cadre_reader_t *reader = self->reader;
+    bool header = reader->spec->header == CADRE_HEADER_YES ||
+                  (reader->spec->header == CADRE_HEADER_AUTO && looks_like_header(self, line, end));
+    self->columns = count_fields(self, line, end);
+    if (self->columns > CADRE_DATA_FEATURES_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%" PRId64 " columns, at most %d are allowed",
+                          self->columns, CADRE_DATA_FEATURES_MAX);
+    }
+    if (header) {
+        read_names(self, line, end);
+    }
+    int status = find_label(self);
+    if (status < 0) {
+        return status;
+    }
+    reader->features = self->columns - 1;
+    reader->store =
+        cadre_row_store_new(CADRE_ROWS_F32, reader->spec, reader->features, reader->size_bytes_max);
+    self->x = cadre_calloc((size_t)reader->features, sizeof(*self->x));
+    return header;
+}
+
+static int
+read_lines(csv_t *self)
+{
+    const char *line = NULL;
+    const char *end = NULL;
+    int status = next_line(self, &line, &end);
+    if (status == 0) {
+        return cadre_fail(CADRE_EDATA, "%s: no rows", self->reader->path);
+    }
+    if (status < 0) {
+        return status;
+    }
+    int header = begin(self, line, end);
+    if (header < 0) {
+        return cadre_fail_within(header, "%s:%" PRId64, self->reader->path,
+                                 cadre_data_file_line_number(self->file));
+    }
+    status = header ? 0 : add_line(self, line, end);
+    while (status == 0) {
+        status = next_line(self, &line, &end);
+        if (status == 0) {
+            return 0;
+        }
+        status = status < 0 ? status : add_line(self, line, end);
+    }
+    return status;
+}
+
+int
+cadre_csv_read(cadre_reader_t *self)
+{
+    csv_t csv = {.reader = self, .delimiter = self->spec->delimiter};
+    int status = cadre_data_file_open(self->path, self->content_bytes_max, &csv.file);
+    if (status < 0) {
+        return status;
+    }
+    status = read_lines(&csv);
+    for (int64_t i = 0; csv.names && i < csv.columns; i++) {
+        free(csv.names[i]);
+    }
+    free(csv.names);
+    free(csv.x);
+    cadre_data_file_close(&csv.file);
+    return status;
+}

@@ -1,0 +1,254 @@
+#include "worker/data/data_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+enum {
+    BUFFER_SIZE = 256 << 10,
+    DEFLATE_RATIO_MAX = 1032, /* content per compressed byte (zlib, "Technical Details") */
+};
+
+struct cadre_data_file {
+    gzFile file;
+    char *path;
+    uint64_t size_on_disk;
+    uint64_t size_bytes_max;
+    uint64_t offset;
+    int64_t line_number;
+    char *buffer; /* lines only: capacity bytes, of which [start, stop) are not handed out yet */
+    size_t capacity;
+    size_t start;
+    size_t stop;
+    bool ended;
+};
+
+/* The descriptor of a regular file, or a status. Non-blocking, because opening a FIFO would wait
+ * for a writer. */
+static int
+open_regular(const char *path, uint64_t *size_on_disk)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
+    }
+    struct stat information;
+    if (fstat(descriptor, &information) < 0 || !S_ISREG(information.st_mode)) {
+        close(descriptor);
+        return cadre_fail(CADRE_ENOTFOUND, "%s: not a regular file", path);
+    }
+    *size_on_disk = (uint64_t)information.st_size;
+    return descriptor;
+}
+
+int
+cadre_data_file_open(const char *path, uint64_t size_bytes_max, cadre_data_file_t **out)
+{
+    uint64_t size_on_disk = 0;
+    int descriptor = open_regular(path, &size_on_disk);
+    if (descriptor < 0) {
+        return descriptor;
+    }
+    gzFile file = gzdopen(descriptor, "rb");
+    if (!file) {
+        close(descriptor);
+        return cadre_fail(CADRE_EIO, "%s: zlib cannot read it", path);
+    }
+    gzbuffer(file, BUFFER_SIZE);
+    cadre_data_file_t *self = cadre_calloc(1, sizeof(*self));
+    self->file = file;
+    self->path = cadre_strdup(path);
+    self->size_on_disk = size_on_disk;
+    self->size_bytes_max = size_bytes_max;
+    *out = self;
+    return 0;
+}
+
+void
+cadre_data_file_close(cadre_data_file_t **self_p)
+{
+    cadre_data_file_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    gzclose_r(self->file);
+    free(self->buffer);
+    free(self->path);
+    free(self);
+}
+
+const char *
+cadre_data_file_path(const cadre_data_file_t *self)
+{
+    return self->path;
+}
+
+int64_t
+cadre_data_file_line_number(const cadre_data_file_t *self)
+{
+    return self->line_number;
+}
+
+uint64_t
+cadre_data_file_offset(const cadre_data_file_t *self)
+{
+    return self->offset;
+}
+
+uint64_t
+cadre_data_file_content_max(const cadre_data_file_t *self)
+{
+    if (gzdirect(self->file)) {
+        return self->size_on_disk;
+    }
+    uint64_t content = 0;
+    return __builtin_mul_overflow(self->size_on_disk, DEFLATE_RATIO_MAX, &content) ? UINT64_MAX
+                                                                                   : content;
+}
+
+static int
+translate_zlib(const cadre_data_file_t *self)
+{
+    int code = 0;
+    const char *text = gzerror(self->file, &code);
+    if (code == Z_ERRNO) {
+        return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
+    }
+    if (code == Z_BUF_ERROR) {
+        text = "the compressed data ends too early";
+    }
+    return code == Z_OK
+               ? 0
+               : cadre_fail(CADRE_EDATA, "%s:%" PRIu64 ": %s", self->path, self->offset, text);
+}
+
+/* One gzread, which takes an unsigned count, with the errors of the whole content. */
+static int
+read_some(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
+{
+    int count = gzread(self->file, bytes, (unsigned)size_bytes);
+    if (count < 0 || (size_t)count < size_bytes) {
+        int status = translate_zlib(self);
+        if (status < 0) {
+            return status;
+        }
+    }
+    cadre_assert(count >= 0); /* zlib promises a code with every -1 */
+    self->offset += (uint64_t)count;
+    if (self->offset > self->size_bytes_max) {
+        return cadre_fail(CADRE_ETOOLARGE, "%s: more than %" PRIu64 " bytes of content", self->path,
+                          self->size_bytes_max);
+    }
+    *got = (size_t)count;
+    return 0;
+}
+
+int
+cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got)
+{
+    size_t done = 0;
+    while (done < size_bytes) {
+        size_t wanted = size_bytes - done < 1 << 30 ? size_bytes - done : 1 << 30;
+        size_t some = 0;
+        int status = read_some(self, (char *)bytes + done, wanted, &some);
+        if (status < 0) {
+            return status;
+        }
+        done += some;
+        if (some < wanted) {
+            break;
+        }
+    }
+    *got = done;
+    return 0;
+}
+
+static int
+check_line_size(const cadre_data_file_t *self, size_t length)
+{
+    return length <= CADRE_DATA_LINE_SIZE_MAX
+               ? 0
+               : cadre_fail(CADRE_EDATA, "%s:%" PRId64 ": a line of more than %d bytes", self->path,
+                            self->line_number + 1, CADRE_DATA_LINE_SIZE_MAX);
+}
+
+/* Moves what is left to the front of the buffer, grows it when it is full, and reads on. */
+static int
+fill(cadre_data_file_t *self)
+{
+    size_t left = self->stop - self->start;
+    if (left > 0 && self->start > 0) {
+        memmove(self->buffer, self->buffer + self->start, left);
+    }
+    self->start = 0;
+    self->stop = left;
+    /* One more than the limit, for a CR that does not count. */
+    int status = check_line_size(self, left > 0 ? left - 1 : 0);
+    if (status < 0) {
+        return status;
+    }
+    if (self->stop == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : BUFFER_SIZE;
+        self->buffer = cadre_realloc(self->buffer, self->capacity, 1);
+    }
+    size_t got = 0;
+    status = read_some(self, self->buffer + self->stop, self->capacity - self->stop, &got);
+    self->ended = got == 0;
+    self->stop += got;
+    return status;
+}
+
+/* Gives out [start, stop); the rest begins at `next`. */
+static int
+hand_out(cadre_data_file_t *self, size_t stop, size_t next, const char **line, size_t *length)
+{
+    size_t size = stop - self->start;
+    if (size > 0 && self->buffer[stop - 1] == '\r') {
+        size--;
+    }
+    int status = check_line_size(self, size);
+    if (status < 0) {
+        return status;
+    }
+    *line = self->buffer + self->start;
+    *length = size;
+    self->start = next;
+    self->line_number++;
+    return 1;
+}
+
+int
+cadre_data_file_line(cadre_data_file_t *self, const char **line, size_t *length)
+{
+    size_t searched = 0;
+    for (;;) {
+        size_t left = self->stop - self->start;
+        char *newline = left > searched
+                            ? memchr(self->buffer + self->start + searched, '\n', left - searched)
+                            : NULL;
+        if (newline) {
+            size_t stop = (size_t)(newline - self->buffer);
+            return hand_out(self, stop, stop + 1, line, length);
+        }
+        if (self->ended) {
+            break;
+        }
+        searched = left;
+        int status = fill(self);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return self->start == self->stop ? 0 : hand_out(self, self->stop, self->stop, line, length);
+}

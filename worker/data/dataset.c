@@ -1,0 +1,176 @@
+#include "worker/data/dataset.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/data/reader.h"
+
+/* Text is larger than what it parses to, but not without end: a file of blank lines compresses a
+ * thousandfold. */
+enum { CONTENT_PER_PARSED_BYTE = 32 };
+
+struct cadre_dataset {
+    cadre_row_store_t *store;
+    cadre_bad_lines_t bad;
+    cadre_dataset_info_t info;
+    cadre_dataset_column_t columns[CADRE_DATASET_COLUMNS];
+};
+
+bool
+cadre_reader_scale(const cadre_reader_t *self, double number, float *out)
+{
+    double scaled = number * self->spec->scale;
+    if (!(fabs(scaled) <= (double)FLT_MAX)) {
+        return false;
+    }
+    *out = (float)scaled;
+    return true;
+}
+
+/* `path` with the base in front when it is relative; NULL for NULL. */
+static char *
+resolve(const char *base, const char *path)
+{
+    if (!path || !base || !*base || *path == '/') {
+        return path ? cadre_strdup(path) : NULL;
+    }
+    return cadre_asprintf("%s/%s", base, path);
+}
+
+static int
+read_format(cadre_reader_t *reader)
+{
+    switch (reader->spec->format) {
+    case CADRE_DATA_CSV:
+        return cadre_csv_read(reader);
+    case CADRE_DATA_LIBSVM:
+        return cadre_libsvm_read(reader);
+    case CADRE_DATA_IDX:
+        break;
+    }
+    return cadre_idx_read(reader);
+}
+
+static void
+describe(cadre_dataset_t *self, const cadre_reader_t *reader)
+{
+    cadre_dataset_info_t *info = &self->info;
+    info->rows = cadre_row_store_rows(self->store);
+    info->file_rows = cadre_row_store_file_rows(self->store);
+    info->features = reader->features;
+    info->classes = cadre_label_rule_classes(&reader->label, reader->spec);
+    info->skipped = self->bad.count;
+    info->size_bytes = cadre_row_store_size_bytes(self->store);
+    info->y_dtype = reader->spec->label_kind == CADRE_LABEL_CLASS ? CADRE_I32 : CADRE_F32;
+    info->row_rank = 1;
+    info->row_shape[0] = reader->features;
+    if (reader->row_rank > 0) {
+        info->row_rank = reader->row_rank;
+        memcpy(info->row_shape, reader->row_shape, sizeof(info->row_shape));
+    }
+    self->columns[0] = (cadre_dataset_column_t){
+        .name = "x", .dtype = CADRE_F32, .rank = 1, .shape = {reader->features}};
+    self->columns[1] = (cadre_dataset_column_t){.name = "y", .dtype = info->y_dtype};
+}
+
+static int
+fill(cadre_dataset_t *self, cadre_reader_t *reader)
+{
+    cadre_label_rule_init(&reader->label, reader->spec);
+    cadre_bad_lines_init(&self->bad, reader->spec->skip_bad);
+    reader->bad = &self->bad;
+    int status = read_format(reader);
+    self->store = reader->store;
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_row_store_finish(self->store, reader->features);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s", reader->path);
+    }
+    describe(self, reader);
+    return 0;
+}
+
+int
+cadre_dataset_open(const cadre_data_spec_t *spec, const cadre_dataset_options_t *options,
+                   cadre_dataset_t **out)
+{
+    cadre_dataset_options_t chosen = options ? *options : (cadre_dataset_options_t){0};
+    if (chosen.size_bytes_max == 0 || chosen.size_bytes_max > CADRE_DATASET_SIZE_MAX) {
+        chosen.size_bytes_max = CADRE_DATASET_SIZE_MAX;
+    }
+    cadre_auto(cadre_free) char *path = resolve(chosen.base, spec->path);
+    cadre_auto(cadre_free) char *labels_path = resolve(chosen.base, spec->labels_path);
+    cadre_reader_t reader = {
+        .spec = spec,
+        .path = path,
+        .labels_path = labels_path,
+        .size_bytes_max = chosen.size_bytes_max,
+        .content_bytes_max = chosen.size_bytes_max * CONTENT_PER_PARSED_BYTE,
+    };
+    cadre_dataset_t *self = cadre_calloc(1, sizeof(*self));
+    int status = fill(self, &reader);
+    if (status < 0) {
+        cadre_dataset_close(&self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void
+cadre_dataset_close(cadre_dataset_t **self_p)
+{
+    cadre_dataset_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_row_store_destroy(&self->store);
+    cadre_bad_lines_fini(&self->bad);
+    free(self);
+}
+
+const cadre_dataset_info_t *
+cadre_dataset_info(const cadre_dataset_t *self)
+{
+    return &self->info;
+}
+
+const cadre_dataset_column_t *
+cadre_dataset_column(const cadre_dataset_t *self, int index)
+{
+    cadre_assert(index >= 0 && index < CADRE_DATASET_COLUMNS);
+    return &self->columns[index];
+}
+
+const char *
+cadre_dataset_skipped(const cadre_dataset_t *self, int index)
+{
+    return index >= 0 && index < CADRE_BAD_LINES_REPORTS_MAX ? self->bad.reports[index] : NULL;
+}
+
+int
+cadre_dataset_read(const cadre_dataset_t *self, const int64_t *rows, int64_t count, float *x,
+                   void *y)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i] < 0 || rows[i] >= self->info.rows) {
+            return cadre_fail(CADRE_EINVALID, "no row %" PRId64 ", the dataset has %" PRId64,
+                              rows[i], self->info.rows);
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        cadre_label_t label;
+        cadre_row_store_read(self->store, rows[i], x + i * self->info.features, &label);
+        memcpy((char *)y + (size_t)i * sizeof(label), &label, sizeof(label));
+    }
+    return 0;
+}

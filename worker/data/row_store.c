@@ -1,0 +1,250 @@
+#include "worker/data/row_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+/* A growing array of elements of one size. */
+typedef struct {
+    char *bytes;
+    size_t element_size;
+    size_t count;
+    size_t capacity;
+} array_t;
+
+struct cadre_row_store {
+    cadre_row_kind_t kind;
+    int64_t features;
+    int64_t first_row;
+    int64_t rows_max; /* of the asked part; INT64_MAX: all that follow first_row */
+    int64_t seen;
+    uint64_t size_bytes_max;
+    array_t x;      /* one element per row; sparse: one cadre_sparse_item_t per item */
+    array_t starts; /* sparse: where in x each row begins, and behind the last where it ends */
+    array_t labels;
+    float scaled[256]; /* u8: what each byte becomes */
+};
+
+static uint64_t
+size_of(const array_t *array, size_t more)
+{
+    return (uint64_t)(array->count + more) * array->element_size;
+}
+
+/* Room for `more` elements, growing by half, so that adding stays linear. */
+static void
+reserve(array_t *array, size_t more)
+{
+    if (array->capacity - array->count >= more) {
+        return;
+    }
+    size_t capacity = array->capacity + array->capacity / 2;
+    if (capacity < array->count + more) {
+        capacity = array->count + more;
+    }
+    array->bytes = cadre_realloc(array->bytes, capacity, array->element_size);
+    array->capacity = capacity;
+}
+
+static void
+append(array_t *array, const void *elements, size_t count)
+{
+    reserve(array, count);
+    if (count > 0) {
+        memcpy(array->bytes + array->count * array->element_size, elements,
+               count * array->element_size);
+    }
+    array->count += count;
+}
+
+static void
+shrink(array_t *array)
+{
+    if (array->capacity > array->count) {
+        array->bytes = cadre_realloc(array->bytes, array->count, array->element_size);
+        array->capacity = array->count;
+    }
+}
+
+cadre_row_store_t *
+cadre_row_store_new(cadre_row_kind_t kind, const cadre_data_spec_t *spec, int64_t features,
+                    uint64_t size_bytes_max)
+{
+    cadre_row_store_t *self = cadre_calloc(1, sizeof(*self));
+    self->kind = kind;
+    self->features = features;
+    self->first_row = spec->first_row;
+    self->rows_max = spec->rows > 0 ? spec->rows : INT64_MAX;
+    self->size_bytes_max = size_bytes_max;
+    self->labels.element_size = sizeof(cadre_label_t);
+    switch (kind) {
+    case CADRE_ROWS_F32:
+        self->x.element_size = (size_t)features * sizeof(float);
+        break;
+    case CADRE_ROWS_U8:
+        self->x.element_size = (size_t)features;
+        for (int i = 0; i < 256; i++) {
+            self->scaled[i] = (float)(i * spec->scale);
+        }
+        break;
+    case CADRE_ROWS_SPARSE:
+        self->x.element_size = sizeof(cadre_sparse_item_t);
+        self->starts.element_size = sizeof(uint64_t);
+        append(&self->starts, &(uint64_t){0}, 1);
+        break;
+    }
+    return self;
+}
+
+void
+cadre_row_store_destroy(cadre_row_store_t **self_p)
+{
+    cadre_row_store_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    free(self->x.bytes);
+    free(self->starts.bytes);
+    free(self->labels.bytes);
+    free(self);
+}
+
+uint64_t
+cadre_row_store_size_bytes(const cadre_row_store_t *self)
+{
+    return size_of(&self->x, 0) + size_of(&self->starts, 0) + size_of(&self->labels, 0);
+}
+
+static int
+too_large(const cadre_row_store_t *self)
+{
+    return cadre_fail(CADRE_ETOOLARGE, "the parsed rows take more than %" PRIu64 " bytes",
+                      self->size_bytes_max);
+}
+
+/* Counts a row. Returns 1 when it is one to keep and `x_count` elements fit, 0 when it is not. */
+static int
+admit(cadre_row_store_t *self, size_t x_count)
+{
+    int64_t row = self->seen;
+    if (row < self->first_row || row - self->first_row >= self->rows_max) {
+        self->seen++;
+        return 0;
+    }
+    size_t starts = self->kind == CADRE_ROWS_SPARSE ? 1 : 0;
+    if (size_of(&self->x, x_count) + size_of(&self->starts, starts) + size_of(&self->labels, 1) >
+        self->size_bytes_max) {
+        return too_large(self);
+    }
+    self->seen++;
+    return 1;
+}
+
+int
+cadre_row_store_add(cadre_row_store_t *self, const void *x, cadre_label_t label)
+{
+    cadre_assert(self->kind != CADRE_ROWS_SPARSE);
+    int keep = admit(self, 1);
+    if (keep == 1) {
+        append(&self->x, x, 1);
+        append(&self->labels, &label, 1);
+    }
+    return keep < 0 ? keep : 0;
+}
+
+int
+cadre_row_store_add_sparse(cadre_row_store_t *self, const cadre_sparse_item_t *items, size_t count,
+                           cadre_label_t label)
+{
+    cadre_assert(self->kind == CADRE_ROWS_SPARSE);
+    int keep = admit(self, count);
+    if (keep == 1) {
+        append(&self->x, items, count);
+        append(&self->starts, &(uint64_t){self->x.count}, 1);
+        append(&self->labels, &label, 1);
+    }
+    return keep < 0 ? keep : 0;
+}
+
+int
+cadre_row_store_check_size(const cadre_row_store_t *self, int64_t file_rows)
+{
+    int64_t kept = file_rows > self->first_row ? file_rows - self->first_row : 0;
+    kept = kept < self->rows_max ? kept : self->rows_max;
+    uint64_t size_bytes = 0;
+    if (__builtin_mul_overflow((uint64_t)kept, self->x.element_size + sizeof(cadre_label_t),
+                               &size_bytes) ||
+        size_bytes > self->size_bytes_max) {
+        return too_large(self);
+    }
+    return 0;
+}
+
+int
+cadre_row_store_finish(cadre_row_store_t *self, int64_t features)
+{
+    self->features = features;
+    if (self->seen == 0) {
+        return cadre_fail(CADRE_EDATA, "no rows");
+    }
+    int64_t wanted = self->rows_max == INT64_MAX ? 1 : self->rows_max;
+    if (cadre_row_store_rows(self) < wanted) {
+        return cadre_fail(CADRE_EDATA,
+                          "%" PRId64 " rows, too few for %" PRId64 " from row %" PRId64 " on",
+                          self->seen, wanted, self->first_row);
+    }
+    shrink(&self->x);
+    shrink(&self->starts);
+    shrink(&self->labels);
+    return 0;
+}
+
+int64_t
+cadre_row_store_rows(const cadre_row_store_t *self)
+{
+    return (int64_t)self->labels.count;
+}
+
+int64_t
+cadre_row_store_file_rows(const cadre_row_store_t *self)
+{
+    return self->seen;
+}
+
+static void
+read_sparse(const cadre_row_store_t *self, int64_t row, float *x)
+{
+    uint64_t range[2];
+    memcpy(range, self->starts.bytes + (size_t)row * sizeof(range[0]), sizeof(range));
+    memset(x, 0, (size_t)self->features * sizeof(float));
+    const cadre_sparse_item_t *items = (const void *)self->x.bytes;
+    for (uint64_t i = range[0]; i < range[1]; i++) {
+        x[items[i].column] = items[i].value;
+    }
+}
+
+void
+cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x, cadre_label_t *label)
+{
+    cadre_assert(row >= 0 && (uint64_t)row < self->labels.count);
+    memcpy(label, self->labels.bytes + (size_t)row * sizeof(*label), sizeof(*label));
+    const char *bytes = self->x.bytes + (size_t)row * self->x.element_size;
+    switch (self->kind) {
+    case CADRE_ROWS_F32:
+        memcpy(x, bytes, self->x.element_size);
+        return;
+    case CADRE_ROWS_U8:
+        for (int64_t i = 0; i < self->features; i++) {
+            x[i] = self->scaled[(uint8_t)bytes[i]];
+        }
+        return;
+    case CADRE_ROWS_SPARSE:
+        read_sparse(self, row, x);
+        return;
+    }
+}
