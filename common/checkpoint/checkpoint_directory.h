@@ -21,7 +21,6 @@
 #include "common/checkpoint/manifest.h"
 
 enum {
-    CADRE_CHECKPOINT_NAME_SIZE = 32, /* bytes for "ckpt-<id>" or "shard-<k>.mdb" */
     CADRE_CHECKPOINT_ENTRIES_MAX =
         65536, /* checkpoints in one directory; a listing beyond is refused */
 };
@@ -95,8 +94,7 @@ int cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p,
 /* Removes the temporary. NULL inside is fine. */
 void cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p);
 
-/* "ckpt-00000012" and "shard-3.mdb" into CADRE_CHECKPOINT_NAME_SIZE bytes; return `text`. */
+/* "ckpt-00000012" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_name(uint64_t id, char *text);
-const char *cadre_checkpoint_shard_name(uint32_t shard, char *text);
 
 #endif

@@ -27,10 +27,9 @@ typedef struct {
     uint64_t version; /* the largest */
 } cadre_checkpoint_content_t;
 
-/* Opens DIR/ckpt-<id> and its manifest; no shard file yet. CADRE_ENOTFOUND, CADRE_EIO,
- * CADRE_ECORRUPT or CADRE_EMALFORMED. */
-int cadre_checkpoint_reader_open(const char *directory, uint64_t id,
-                                 cadre_checkpoint_reader_t **out);
+/* Opens the checkpoint in the directory `path` (DIR/ckpt-<id>, not a symbolic link) and its
+ * manifest; no shard file yet. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT or CADRE_EMALFORMED. */
+int cadre_checkpoint_reader_open(const char *path, cadre_checkpoint_reader_t **out);
 void cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p);
 
 /* The manifest, owned by the reader. */

@@ -24,10 +24,9 @@
 #define CADRE_MANIFEST_FILE_NAME "manifest.json"
 
 enum {
-    CADRE_MANIFEST_SIZE_MAX = 256 << 20,     /* bytes of the file; a larger one is refused */
-    CADRE_MANIFEST_VARIABLES_MAX = 1000000,  /* a manifest with more is refused */
-    CADRE_MANIFEST_TEXT_SIZE_MAX = 128,      /* characters of job and created */
-    CADRE_MANIFEST_FILE_NAME_SIZE_MAX = 128, /* characters of a shard's file name */
+    CADRE_MANIFEST_SIZE_MAX = 64 << 20, /* bytes of the file; a larger one is refused */
+    CADRE_MANIFEST_TEXT_SIZE_MAX = 128, /* bytes of job and created; longer ones are refused */
+    CADRE_CHECKPOINT_NAME_SIZE = 32,    /* bytes for "ckpt-<id>" or "shard-<k>.mdb" */
 };
 
 /* A run of elements that one shard held. */
@@ -49,7 +48,7 @@ typedef struct {
 } cadre_manifest_variable_t;
 
 typedef struct {
-    char *file; /* a name in the checkpoint's own directory */
+    char *file; /* cadre_checkpoint_shard_name, in the checkpoint's own directory */
     uint64_t size_bytes;
     uint64_t hash;
     cadre_shard_state_t state;
@@ -73,8 +72,8 @@ typedef struct {
  * came from cadre_strdup and cadre_calloc, JSON objects are references. */
 void cadre_manifest_fini(cadre_manifest_t *self);
 
-/* Writes the file's text to *text (freed with free). The same checks as for reading: CADRE_EINVALID
- * names the field. */
+/* Writes the file's text to *text (freed with free) and decodes it again, so that nothing is ever
+ * written that would not be read: CADRE_EINVALID names the field. */
 int cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_bytes);
 
 /* Reads `size_bytes` of text into a zeroed struct. `file` is for messages. CADRE_ECORRUPT when the
@@ -83,16 +82,19 @@ int cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *siz
 int cadre_manifest_decode(const char *file, const char *text, size_t size_bytes,
                           cadre_manifest_t *out);
 
-/* Encodes and writes `name` in the open directory: temporary name, fsync, rename, fsync of the
- * directory. `directory` is its path, for messages. CADRE_EINVALID, CADRE_EIO; nothing is left
- * behind. */
-int cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char *directory,
-                         const char *name);
+/* Encodes and writes CADRE_MANIFEST_FILE_NAME in the open directory, where it must not exist yet,
+ * and fsyncs both. `directory` is its path, for messages. There is no temporary name: the commit is
+ * the rename of the directory (checkpoint_directory.h), into which nobody looks before.
+ * CADRE_EINVALID, CADRE_EEXISTS, CADRE_EIO. */
+int cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char *directory);
 
-/* Reads and decodes `name` in the open directory. CADRE_ENOTFOUND, CADRE_EIO, and those of decode.
+/* Reads and decodes CADRE_MANIFEST_FILE_NAME in the open directory. CADRE_ENOTFOUND, CADRE_EIO, and
+ * those of decode.
  */
-int cadre_manifest_read(int directory_fd, const char *directory, const char *name,
-                        cadre_manifest_t *out);
+int cadre_manifest_read(int directory_fd, const char *directory, cadre_manifest_t *out);
+
+/* "shard-3.mdb" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
+const char *cadre_checkpoint_shard_name(uint32_t shard, char *text);
 
 /* The variable called `name`, or NULL. The array may be in any order; this is a linear search. */
 const cadre_manifest_variable_t *cadre_manifest_find(const cadre_manifest_t *self,

@@ -1,0 +1,481 @@
+#include "common/checkpoint/checkpoint_directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/assert.h"
+#include "common/checkpoint/checkpoint_directory_internal.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/disk.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+const char *
+cadre_checkpoint_name(uint64_t id, char *text)
+{
+    snprintf(text, CADRE_CHECKPOINT_NAME_SIZE, "ckpt-%08" PRIu64, id);
+    return text;
+}
+
+const char *
+cadre_checkpoint_temporary_name(uint64_t id, unsigned n, char *text)
+{
+    snprintf(text, CADRE_CHECKPOINT_TEMPORARY_SIZE, ".tmp-ckpt-%08" PRIu64 "-%u", id, n);
+    return text;
+}
+
+/* Names are ours when printing the numbers in them gives the same name again. */
+static bool
+is_checkpoint(const char *name, uint64_t *id)
+{
+    char again[CADRE_CHECKPOINT_NAME_SIZE];
+    return sscanf(name, "ckpt-%" SCNu64, id) == 1 && *id <= INT64_MAX &&
+           strcmp(cadre_checkpoint_name(*id, again), name) == 0;
+}
+
+static bool
+is_temporary(const char *name)
+{
+    char again[CADRE_CHECKPOINT_TEMPORARY_SIZE];
+    uint64_t id;
+    unsigned n;
+    return sscanf(name, ".tmp-ckpt-%" SCNu64 "-%u", &id, &n) == 2 &&
+           strcmp(cadre_checkpoint_temporary_name(id, n, again), name) == 0;
+}
+
+static bool
+is_content(const char *name)
+{
+    char again[CADRE_CHECKPOINT_NAME_SIZE];
+    uint32_t shard;
+    return strcmp(name, CADRE_MANIFEST_FILE_NAME) == 0 ||
+           (sscanf(name, "shard-%" SCNu32, &shard) == 1 &&
+            strcmp(cadre_checkpoint_shard_name(shard, again), name) == 0);
+}
+
+int
+cadre_checkpoint_directory_open(const char *path, bool create, cadre_checkpoint_directory_t **out)
+{
+    if (create && mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return cadre_disk_fail(errno, "cannot create %s", path);
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return cadre_disk_fail(errno, "cannot open %s", path);
+    }
+    cadre_checkpoint_directory_t *self = cadre_calloc(1, sizeof(*self));
+    self->path = cadre_strdup(path);
+    self->fd = fd;
+    *out = self;
+    return 0;
+}
+
+void
+cadre_checkpoint_directory_destroy(cadre_checkpoint_directory_t **self_p)
+{
+    cadre_checkpoint_directory_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    close(self->fd);
+    free(self->path);
+    free(self);
+}
+
+int
+cadre_checkpoint_directory_enter(const cadre_checkpoint_directory_t *self, const char *name,
+                                 int *out)
+{
+    int fd = openat(self->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return cadre_disk_fail(errno, "cannot open %s/%s", self->path, name);
+    }
+    *out = fd;
+    return 0;
+}
+
+static void
+free_names(char ***names_p)
+{
+    for (char **name = *names_p; name && *name; name++) {
+        free(*name);
+    }
+    free(*names_p);
+    *names_p = NULL;
+}
+
+/* The names in an open directory but "." and "..", ended by NULL. */
+static int
+read_names(int fd, const char *path, char ***out)
+{
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+    DIR *stream = again >= 0 ? fdopendir(again) : NULL;
+    if (!stream) {
+        int error = errno;
+        cadre_disk_close(&again);
+        return cadre_disk_fail(error, "cannot open %s", path);
+    }
+    cadre_auto(free_names) char **names = cadre_calloc(1, sizeof(*names));
+    size_t count = 0;
+    struct dirent *entry;
+    int status = 0;
+    while (errno = 0, status == 0 && (entry = readdir(stream))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
+        if (count == CADRE_CHECKPOINT_ENTRIES_MAX) {
+            status = cadre_fail(CADRE_ETOOLARGE, "%s holds more than %d names", path,
+                                CADRE_CHECKPOINT_ENTRIES_MAX);
+            break;
+        }
+        names = cadre_realloc(names, count + 2, sizeof(*names));
+        names[count++] = cadre_strdup(entry->d_name);
+        names[count] = NULL;
+    }
+    if (status == 0 && errno != 0) {
+        status = cadre_disk_fail(errno, "cannot list %s", path);
+    }
+    closedir(stream);
+    if (status == 0) {
+        *out = names;
+        names = NULL;
+    }
+    return status;
+}
+
+/* Whether everything in a subdirectory is a file of ours. */
+static int
+check_ours(int fd, const char *path, char **names)
+{
+    for (char **name = names; *name; name++) {
+        struct stat about;
+        if (fstatat(fd, *name, &about, AT_SYMLINK_NOFOLLOW) != 0) {
+            return cadre_disk_fail(errno, "cannot look at %s/%s", path, *name);
+        }
+        if (!is_content(*name) || !S_ISREG(about.st_mode)) {
+            return cadre_fail(CADRE_EREFUSED, "%s/%s is not ours: the directory is left alone",
+                              path, *name);
+        }
+    }
+    return 0;
+}
+
+int
+cadre_checkpoint_directory_remove(cadre_checkpoint_directory_t *self, const char *name)
+{
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = cadre_checkpoint_directory_enter(self, name, &fd);
+    if (status != 0) {
+        return status;
+    }
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, name);
+    cadre_auto(free_names) char **names = NULL;
+    status = read_names(fd, path, &names);
+    if (status == 0) {
+        status = check_ours(fd, path, names);
+    }
+    if (status != 0) {
+        return status;
+    }
+    for (char **content = names; *content; content++) {
+        if (unlinkat(fd, *content, 0) != 0) {
+            return cadre_disk_fail(errno, "cannot remove %s/%s", path, *content);
+        }
+    }
+    if (unlinkat(self->fd, name, AT_REMOVEDIR) != 0) {
+        return cadre_disk_fail(errno, "cannot remove %s", path);
+    }
+    return 0;
+}
+
+/* The sizes of the files against the manifest. */
+static int
+check_sizes(int fd, const char *path, const cadre_manifest_t *manifest)
+{
+    for (size_t k = 0; k < manifest->shard_count; k++) {
+        const cadre_manifest_shard_t *shard = &manifest->shards[k];
+        struct stat about;
+        if (fstatat(fd, shard->file, &about, AT_SYMLINK_NOFOLLOW) != 0) {
+            return cadre_disk_fail(errno, "cannot look at %s/%s", path, shard->file);
+        }
+        if (!S_ISREG(about.st_mode) || (uint64_t)about.st_size != shard->size_bytes) {
+            return cadre_fail(CADRE_ECORRUPT, "%s/%s is no file of %llu bytes", path, shard->file,
+                              (unsigned long long)shard->size_bytes);
+        }
+    }
+    return 0;
+}
+
+static int
+check_id(const char *path, uint64_t id, const cadre_manifest_t *manifest)
+{
+    return manifest->id == id ? 0
+                              : cadre_fail(CADRE_ECORRUPT, "%s holds checkpoint %llu", path,
+                                           (unsigned long long)manifest->id);
+}
+
+/* Fills an entry from the checkpoint's manifest; the status says what is wrong with it. */
+static int
+look_at(const cadre_checkpoint_directory_t *self, cadre_checkpoint_entry_t *entry)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status =
+        cadre_checkpoint_directory_enter(self, cadre_checkpoint_name(entry->id, name), &fd);
+    if (status != 0) {
+        return status;
+    }
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, name);
+    cadre_auto(cadre_manifest_fini) cadre_manifest_t manifest = {0};
+    status = cadre_manifest_read(fd, path, &manifest);
+    if (status == 0) {
+        status = check_id(path, entry->id, &manifest);
+    }
+    if (status == 0) {
+        status = check_sizes(fd, path, &manifest);
+    }
+    if (status != 0) {
+        return status;
+    }
+    entry->cut = manifest.cut;
+    entry->created = cadre_strdup(manifest.created);
+    entry->shard_count = manifest.shard_count;
+    for (size_t k = 0; k < manifest.shard_count; k++) {
+        entry->size_bytes += manifest.shards[k].size_bytes;
+    }
+    return 0;
+}
+
+static int
+newer_first(const void *left, const void *right)
+{
+    uint64_t a = ((const cadre_checkpoint_entry_t *)left)->id;
+    uint64_t b = ((const cadre_checkpoint_entry_t *)right)->id;
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+int
+cadre_checkpoint_directory_list(cadre_checkpoint_directory_t *self,
+                                cadre_checkpoint_entry_t **entries, size_t *count)
+{
+    cadre_auto(free_names) char **names = NULL;
+    int status = read_names(self->fd, self->path, &names);
+    if (status != 0) {
+        return status;
+    }
+    size_t name_count = 0;
+    while (names[name_count]) {
+        name_count++;
+    }
+    cadre_checkpoint_entry_t *found = cadre_calloc(name_count, sizeof(*found));
+    size_t found_count = 0;
+    for (char **name = names; *name; name++) {
+        cadre_checkpoint_entry_t *entry = &found[found_count];
+        if (!is_checkpoint(*name, &entry->id)) {
+            continue;
+        }
+        entry->valid = look_at(self, entry) == 0;
+        entry->reason = entry->valid ? NULL : cadre_strdup(cadre_error_text());
+        found_count++;
+    }
+    qsort(found, found_count, sizeof(*found), newer_first);
+    *entries = found;
+    *count = found_count;
+    return 0;
+}
+
+void
+cadre_checkpoint_entries_free(cadre_checkpoint_entry_t **entries_p, size_t count)
+{
+    for (size_t i = 0; *entries_p && i < count; i++) {
+        free((*entries_p)[i].reason);
+        free((*entries_p)[i].created);
+    }
+    free(*entries_p);
+    *entries_p = NULL;
+}
+
+static int
+open_reader(cadre_checkpoint_directory_t *self, uint64_t id, cadre_checkpoint_reader_t **out)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s", self->path, cadre_checkpoint_name(id, name));
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = cadre_checkpoint_reader_open(path, &reader);
+    if (status == 0) {
+        status = check_id(path, id, cadre_checkpoint_reader_manifest(reader));
+    }
+    if (status == 0) {
+        *out = reader;
+        reader = NULL;
+    }
+    return status;
+}
+
+int
+cadre_checkpoint_directory_verify(cadre_checkpoint_directory_t *self, uint64_t id)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = open_reader(self, id, &reader);
+    return status == 0 ? cadre_checkpoint_reader_contents(reader, NULL, NULL) : status;
+}
+
+static int
+verify_files(cadre_checkpoint_directory_t *self, uint64_t id)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = open_reader(self, id, &reader);
+    return status == 0 ? cadre_checkpoint_reader_verify_files(reader) : status;
+}
+
+int
+cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
+                                  void (*damaged)(void *context, uint64_t id, const char *reason),
+                                  void *context, uint64_t *id)
+{
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    int status = cadre_checkpoint_directory_list(self, &entries, &count);
+    if (status != 0) {
+        return status;
+    }
+    status = CADRE_ENOTFOUND;
+    for (size_t i = 0; status != 0 && i < count; i++) {
+        const char *reason = entries[i].reason;
+        if (entries[i].valid) {
+            status = verify_files(self, entries[i].id);
+            reason = cadre_error_text();
+        }
+        if (status == 0) {
+            *id = entries[i].id;
+        } else if (damaged) {
+            damaged(context, entries[i].id, reason);
+        }
+    }
+    cadre_checkpoint_entries_free(&entries, count);
+    return status == 0 ? 0
+                       : cadre_fail(CADRE_ENOTFOUND, "%s holds no valid checkpoint", self->path);
+}
+
+/* One rename takes the checkpoint away as a whole; removing its files may then take its time. */
+static int
+retire(cadre_checkpoint_directory_t *self, uint64_t id)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    char temporary[CADRE_CHECKPOINT_TEMPORARY_SIZE];
+    cadre_checkpoint_name(id, name);
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = cadre_checkpoint_directory_enter(self, name, &fd);
+    if (status != 0) {
+        return status;
+    }
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, name);
+    cadre_auto(free_names) char **names = NULL;
+    status = read_names(fd, path, &names);
+    if (status == 0) {
+        status = check_ours(fd, path, names);
+    }
+    if (status != 0) {
+        return status;
+    }
+    for (unsigned n = 0; n < CADRE_CHECKPOINT_TEMPORARIES_MAX; n++) {
+        cadre_checkpoint_temporary_name(id, n, temporary);
+        if (renameat2(self->fd, name, self->fd, temporary, RENAME_NOREPLACE) == 0) {
+            return cadre_checkpoint_directory_remove(self, temporary);
+        }
+        if (errno != EEXIST) {
+            return cadre_disk_fail(errno, "cannot rename %s", path);
+        }
+    }
+    return cadre_fail(CADRE_EEXISTS, "%s: too many temporaries", path);
+}
+
+/* Retires what is older than the newest `keep` valid entries. Goes on after one that cannot be
+ * removed and answers the first failure. */
+static int
+retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
+             size_t count, size_t keep, size_t *removed)
+{
+    int first_failure = 0;
+    size_t kept = 0;
+    char *text = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (kept < keep) {
+            kept += entries[i].valid ? 1 : 0;
+            continue;
+        }
+        int status = retire(self, entries[i].id);
+        if (status == 0) {
+            (*removed)++;
+        } else if (first_failure == 0) {
+            first_failure = status;
+            text = cadre_strdup(cadre_error_text());
+        }
+    }
+    if (first_failure != 0) {
+        cadre_fail(first_failure, "%s", text);
+        free(text);
+    }
+    return first_failure;
+}
+
+int
+cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep, size_t *removed)
+{
+    cadre_assert(keep > 0);
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    int status = cadre_checkpoint_directory_list(self, &entries, &count);
+    if (status != 0) {
+        return status;
+    }
+    size_t newest = 0;
+    while (newest < count && !entries[newest].valid) {
+        newest++;
+    }
+    size_t removed_count = 0;
+    if (newest < count) {
+        status = verify_files(self, entries[newest].id);
+        if (status == 0) {
+            status = retire_older(self, entries, count, keep, &removed_count);
+        }
+    }
+    cadre_checkpoint_entries_free(&entries, count);
+    if (removed) {
+        *removed = removed_count;
+    }
+    return status;
+}
+
+int
+cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed)
+{
+    cadre_auto(free_names) char **names = NULL;
+    int status = read_names(self->fd, self->path, &names);
+    size_t removed_count = 0;
+    cadre_auto(cadre_free) char *text = NULL;
+    for (char **name = names; name && *name; name++) {
+        if (!is_temporary(*name)) {
+            continue;
+        }
+        int one = cadre_checkpoint_directory_remove(self, *name);
+        removed_count += one == 0 ? 1 : 0;
+        if (one != 0 && status == 0) {
+            status = one;
+            text = cadre_strdup(cadre_error_text());
+        }
+    }
+    if (removed) {
+        *removed = removed_count;
+    }
+    return text ? cadre_fail(status, "%s", text) : status;
+}

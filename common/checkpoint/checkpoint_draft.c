@@ -1,0 +1,169 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/checkpoint/checkpoint_directory_internal.h"
+#include "common/checkpoint/disk.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+struct cadre_checkpoint_draft {
+    cadre_checkpoint_directory_t *directory; /* borrowed */
+    uint64_t id;
+    char name[CADRE_CHECKPOINT_TEMPORARY_SIZE]; /* "" once it is in place */
+    char *path;
+};
+
+static int
+refuse_existing(const cadre_checkpoint_directory_t *directory, uint64_t id)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    struct stat about;
+    cadre_checkpoint_name(id, name);
+    if (fstatat(directory->fd, name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
+        return cadre_fail(CADRE_EEXISTS, "%s/%s exists", directory->path, name);
+    }
+    return errno == ENOENT ? 0
+                           : cadre_disk_fail(errno, "cannot look at %s/%s", directory->path, name);
+}
+
+/* Makes the first temporary directory whose name is free. */
+static int
+make_temporary(cadre_checkpoint_draft_t *self)
+{
+    for (unsigned n = 0; n < CADRE_CHECKPOINT_TEMPORARIES_MAX; n++) {
+        cadre_checkpoint_temporary_name(self->id, n, self->name);
+        if (mkdirat(self->directory->fd, self->name, 0777) == 0) {
+            return 0;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    return cadre_disk_fail(errno, "cannot create %s/%s", self->directory->path, self->name);
+}
+
+int
+cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t id,
+                             cadre_checkpoint_draft_t **out)
+{
+    if (id > INT64_MAX) {
+        return cadre_fail(CADRE_EINVALID, "a checkpoint's id does not fit 63 bits");
+    }
+    int status = refuse_existing(directory, id);
+    if (status != 0) {
+        return status;
+    }
+    cadre_checkpoint_draft_t *self = cadre_calloc(1, sizeof(*self));
+    self->directory = directory;
+    self->id = id;
+    status = make_temporary(self);
+    if (status != 0) {
+        free(self);
+        return status;
+    }
+    self->path = cadre_asprintf("%s/%s", directory->path, self->name);
+    *out = self;
+    return 0;
+}
+
+const char *
+cadre_checkpoint_draft_path(const cadre_checkpoint_draft_t *self)
+{
+    return self->path;
+}
+
+void
+cadre_checkpoint_draft_abort(cadre_checkpoint_draft_t **self_p)
+{
+    cadre_checkpoint_draft_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    if (self->name[0]) {
+        /* What cannot be removed now, clean removes later; the caller's own error text stays. */
+        cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
+        cadre_checkpoint_directory_remove(self->directory, self->name);
+        cadre_fail(CADRE_ECANCELLED, "%s", text);
+    }
+    free(self->path);
+    free(self);
+}
+
+/* One file of a shard: there, of the size it was reported with, and on disk. */
+static int
+check_file(const cadre_checkpoint_draft_t *self, int fd, const cadre_manifest_shard_t *shard)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, shard->file);
+    cadre_auto(cadre_disk_close) int file_fd = -1;
+    int status = cadre_disk_open(fd, shard->file, path, &file_fd);
+    struct stat about;
+    if (status != 0) {
+        return status;
+    }
+    if (fstat(file_fd, &about) != 0) {
+        return cadre_disk_fail(errno, "cannot look at %s", path);
+    }
+    if ((uint64_t)about.st_size != shard->size_bytes) {
+        return cadre_fail(CADRE_ECORRUPT, "%s has %lld bytes instead of %llu", path,
+                          (long long)about.st_size, (unsigned long long)shard->size_bytes);
+    }
+    return cadre_disk_sync(file_fd, path);
+}
+
+static int
+check_manifest(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *manifest)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    if (manifest->id != self->id) {
+        return cadre_fail(CADRE_EINVALID, "%s: the manifest is of checkpoint %llu", self->path,
+                          (unsigned long long)manifest->id);
+    }
+    for (size_t k = 0; k < manifest->shard_count; k++) {
+        const char *file = manifest->shards[k].file;
+        if (!file || strcmp(file, cadre_checkpoint_shard_name((uint32_t)k, name)) != 0) {
+            return cadre_fail(CADRE_EINVALID, "%s: the file of shard %zu must be %s", self->path, k,
+                              name);
+        }
+    }
+    return 0;
+}
+
+/* Everything but the rename. */
+static int
+finish(const cadre_checkpoint_draft_t *self, const cadre_manifest_t *manifest)
+{
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = check_manifest(self, manifest);
+    if (status == 0) {
+        status = cadre_checkpoint_directory_enter(self->directory, self->name, &fd);
+    }
+    for (size_t k = 0; status == 0 && k < manifest->shard_count; k++) {
+        status = check_file(self, fd, &manifest->shards[k]);
+    }
+    return status == 0 ? cadre_manifest_write(manifest, fd, self->path) : status;
+}
+
+int
+cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_manifest_t *manifest)
+{
+    cadre_auto(cadre_checkpoint_draft_abort) cadre_checkpoint_draft_t *self = *self_p;
+    *self_p = NULL;
+    int status = finish(self, manifest);
+    if (status != 0) {
+        return status;
+    }
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_checkpoint_name(self->id, name);
+    int fd = self->directory->fd;
+    if (renameat(fd, self->name, fd, name) != 0) {
+        return cadre_disk_fail(errno, "cannot rename %s to %s", self->path, name);
+    }
+    self->name[0] = '\0';
+    return cadre_disk_sync(fd, self->directory->path);
+}

@@ -1,0 +1,194 @@
+#include "common/checkpoint/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+
+enum { BLOCK_SIZE = 1 << 20 };
+
+static int
+status_of(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return CADRE_ENOTFOUND;
+    case EEXIST:
+    case ENOTEMPTY:
+        return CADRE_EEXISTS;
+    case ELOOP:
+        return CADRE_ECORRUPT;
+    default:
+        return CADRE_EIO;
+    }
+}
+
+int
+cadre_disk_fail(int error, const char *format, ...)
+{
+    char text[CADRE_ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    char reason[256];
+    return cadre_fail(status_of(error), "%s: %s", text, strerror_r(error, reason, sizeof(reason)));
+}
+
+int
+cadre_disk_open(int directory_fd, const char *name, const char *path, int *out)
+{
+    /* O_NONBLOCK: a pipe under this name must not hold us up before fstat finds it out. */
+    int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return cadre_disk_fail(errno, "cannot open %s", path);
+    }
+    struct stat about;
+    if (fstat(fd, &about) != 0) {
+        int error = errno;
+        close(fd);
+        return cadre_disk_fail(error, "cannot look at %s", path);
+    }
+    if (!S_ISREG(about.st_mode)) {
+        close(fd);
+        return cadre_fail(CADRE_ECORRUPT, "%s is not a regular file", path);
+    }
+    *out = fd;
+    return 0;
+}
+
+void
+cadre_disk_close(int *fd_p)
+{
+    if (*fd_p >= 0) {
+        close(*fd_p);
+        *fd_p = -1;
+    }
+}
+
+/* Up to `size_bytes` at `offset`; the count, 0 at the end, or -1 with errno. */
+static ssize_t
+read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
+{
+    ssize_t count;
+    do {
+        count = pread(fd, bytes, size_bytes, (off_t)offset);
+    } while (count < 0 && errno == EINTR);
+    return count;
+}
+
+static void
+free_state(XXH3_state_t **state_p)
+{
+    XXH3_freeState(*state_p);
+}
+
+int
+cadre_disk_hash(int fd, const char *path, uint64_t *size_bytes, uint64_t *hash)
+{
+    cadre_auto(cadre_free) uint8_t *block = cadre_aligned_alloc(BLOCK_SIZE);
+    cadre_auto(free_state) XXH3_state_t *state = XXH3_createState();
+    cadre_assert(state);
+    XXH3_64bits_reset(state);
+    uint64_t size = 0;
+    for (;;) {
+        ssize_t count = read_at(fd, block, BLOCK_SIZE, size);
+        if (count < 0) {
+            return cadre_disk_fail(errno, "cannot read %s", path);
+        }
+        if (count == 0) {
+            break;
+        }
+        XXH3_64bits_update(state, block, (size_t)count);
+        size += (uint64_t)count;
+    }
+    *size_bytes = size;
+    *hash = XXH3_64bits_digest(state);
+    return 0;
+}
+
+int
+cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max, char **bytes,
+                size_t *size_bytes)
+{
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = cadre_disk_open(directory_fd, name, path, &fd);
+    if (status != 0) {
+        return status;
+    }
+    struct stat about;
+    if (fstat(fd, &about) != 0) {
+        return cadre_disk_fail(errno, "cannot look at %s", path);
+    }
+    if ((uint64_t)about.st_size > size_max) {
+        return cadre_fail(CADRE_ETOOLARGE, "%s has %lld bytes, more than %zu", path,
+                          (long long)about.st_size, size_max);
+    }
+    size_t size = (size_t)about.st_size;
+    cadre_auto(cadre_free) char *text = cadre_calloc(size + 1, 1);
+    size_t at = 0;
+    while (at < size) {
+        ssize_t count = read_at(fd, text + at, size - at, at);
+        if (count < 0) {
+            return cadre_disk_fail(errno, "cannot read %s", path);
+        }
+        if (count == 0) {
+            break; /* it shrank; the reader of its contents will notice */
+        }
+        at += (size_t)count;
+    }
+    *bytes = text;
+    text = NULL;
+    *size_bytes = at;
+    return 0;
+}
+
+static int
+write_all(int fd, const char *path, const char *bytes, size_t size_bytes)
+{
+    size_t at = 0;
+    while (at < size_bytes) {
+        ssize_t count = write(fd, bytes + at, size_bytes - at);
+        if (count < 0 && errno != EINTR) {
+            return cadre_disk_fail(errno, "cannot write %s", path);
+        }
+        at += count > 0 ? (size_t)count : 0;
+    }
+    return 0;
+}
+
+int
+cadre_disk_create(int directory_fd, const char *name, const char *path, const void *bytes,
+                  size_t size_bytes)
+{
+    cadre_auto(cadre_disk_close) int fd = openat(
+        directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t)0666);
+    if (fd < 0) {
+        return cadre_disk_fail(errno, "cannot create %s", path);
+    }
+    int status = write_all(fd, path, bytes, size_bytes);
+    if (status == 0) {
+        status = cadre_disk_sync(fd, path);
+    }
+    if (status != 0) {
+        unlinkat(directory_fd, name, 0);
+    }
+    return status;
+}
+
+int
+cadre_disk_sync(int fd, const char *path)
+{
+    if (fsync(fd) != 0) {
+        return cadre_disk_fail(errno, "cannot fsync %s", path);
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * disk - the few POSIX file calls of this folder, with a status and a text for whatever they
+ * answer.
+ *
+ * Thread: functions of their arguments only.
+ *
+ * Files are named by an open directory and a name without slashes and are never opened through a
+ * symbolic link. `path` is for messages.
+ */
+#ifndef CADRE_COMMON_CHECKPOINT_DISK_H
+#define CADRE_COMMON_CHECKPOINT_DISK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+
+/* Keeps "<formatted text>: <errno's text>" as the error text. CADRE_ENOTFOUND for ENOENT,
+ * CADRE_EEXISTS for EEXIST and ENOTEMPTY, CADRE_ECORRUPT for ELOOP (a link where a file should be),
+ * CADRE_EIO for everything else. */
+int cadre_disk_fail(int error, const char *format, ...) CADRE_PRINTF(2, 3);
+
+/* Opens a regular file for reading. CADRE_ECORRUPT when it is a link, a pipe or anything else. */
+int cadre_disk_open(int directory_fd, const char *name, const char *path, int *out);
+
+/* close(2) in the shape of a destructor; -1 is fine. */
+void cadre_disk_close(int *fd_p);
+
+/* Reads the file from its start for its size and XXH3-64 hash. CADRE_EIO. */
+int cadre_disk_hash(int fd, const char *path, uint64_t *size_bytes, uint64_t *hash);
+
+/* Reads a whole file of at most `size_max` bytes, which free() frees; a zero byte follows.
+ * CADRE_ETOOLARGE beyond it. */
+int cadre_disk_read(int directory_fd, const char *name, const char *path, size_t size_max,
+                    char **bytes, size_t *size_bytes);
+
+/* Creates the file, which must not exist, writes and fsyncs it; removed again on failure. The
+ * directory is the caller's to fsync. */
+int cadre_disk_create(int directory_fd, const char *name, const char *path, const void *bytes,
+                      size_t size_bytes);
+
+/* CADRE_EIO. Never to be repeated after a failure. */
+int cadre_disk_sync(int fd, const char *path);
+
+#endif

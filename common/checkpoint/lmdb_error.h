@@ -1,0 +1,17 @@
+/*
+ * lmdb_error - the one translation of LMDB's codes into statuses.
+ *
+ * Thread: functions of their arguments only.
+ */
+#ifndef CADRE_COMMON_CHECKPOINT_LMDB_ERROR_H
+#define CADRE_COMMON_CHECKPOINT_LMDB_ERROR_H
+
+#include "common/status.h"
+
+/* Keeps "<path>: cannot <action>: <text>" as the error text. `code` is what an LMDB call answered,
+ * an MDB_... or errno number other than 0. CADRE_ENOTFOUND, CADRE_EEXISTS, CADRE_EFULL (the map),
+ * CADRE_ECORRUPT, and CADRE_EIO for everything the disk or the kernel refused: with LMDB a full
+ * disk is EIO too. */
+int cadre_lmdb_fail(int code, const char *path, const char *action);
+
+#endif

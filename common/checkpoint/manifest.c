@@ -1,0 +1,195 @@
+#include "common/checkpoint/manifest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "common/assert.h"
+#include "common/checkpoint/disk.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+void
+cadre_manifest_fini(cadre_manifest_t *self)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        cadre_manifest_variable_t *variable = &self->variables[i];
+        free(variable->name);
+        json_decref(variable->initializer);
+        json_decref(variable->optimizer);
+        free(variable->partitions);
+    }
+    for (size_t k = 0; k < self->shard_count; k++) {
+        free(self->shards[k].file);
+    }
+    free(self->variables);
+    free(self->shards);
+    free(self->job);
+    free(self->created);
+    json_decref(self->progress);
+    memset(self, 0, sizeof(*self));
+}
+
+const cadre_manifest_variable_t *
+cadre_manifest_find(const cadre_manifest_t *self, const char *name)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        if (strcmp(self->variables[i].name, name) == 0) {
+            return &self->variables[i];
+        }
+    }
+    return NULL;
+}
+
+const char *
+cadre_checkpoint_shard_name(uint32_t shard, char *text)
+{
+    snprintf(text, CADRE_CHECKPOINT_NAME_SIZE, "shard-%" PRIu32 ".mdb", shard);
+    return text;
+}
+
+static void
+release(json_t **json_p)
+{
+    json_decref(*json_p);
+}
+
+static json_t *
+encode_partitions(const cadre_manifest_variable_t *variable)
+{
+    json_t *partitions = json_array();
+    for (size_t i = 0; i < variable->partition_count; i++) {
+        const cadre_manifest_partition_t *partition = &variable->partitions[i];
+        json_array_append_new(partitions,
+                              json_pack("{s:I, s:I, s:I}", "shard", (json_int_t)partition->shard,
+                                        "first_element", (json_int_t)partition->first_element,
+                                        "count", (json_int_t)partition->count));
+    }
+    return partitions;
+}
+
+static json_t *
+encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
+{
+    cadre_assert(variable->rank >= 0 && variable->rank <= CADRE_RANK_MAX);
+    json_t *shape = json_array();
+    for (int axis = 0; axis < variable->rank; axis++) {
+        json_array_append_new(shape, json_integer(variable->shape[axis]));
+    }
+    return json_pack_ex(error, 0, "{s:s, s:s, s:o, s:O, s:O, s:o}", "name", variable->name, "dtype",
+                        cadre_dtype_text(variable->dtype), "shape", shape, "initializer",
+                        variable->initializer, "optimizer", variable->optimizer, "partitions",
+                        encode_partitions(variable));
+}
+
+static json_t *
+encode_shard(const cadre_manifest_shard_t *shard, json_error_t *error)
+{
+    char hash[17];
+    snprintf(hash, sizeof(hash), "%016" PRIx64, shard->hash);
+    json_t *counters = json_object();
+#define ENCODE_COUNTER(name)                                                                       \
+    json_object_set_new(counters, #name, json_integer((json_int_t)shard->state.name));
+    CADRE_SHARD_COUNTER_LIST(ENCODE_COUNTER)
+#undef ENCODE_COUNTER
+    return json_pack_ex(error, 0, "{s:s, s:I, s:s, s:I, s:I, s:o}", "file", shard->file,
+                        "size_bytes", (json_int_t)shard->size_bytes, "hash", hash, "window_base",
+                        (json_int_t)shard->state.window_base, "generation",
+                        (json_int_t)shard->state.generation, "counters", counters);
+}
+
+/* Appends `item`; false when there is none. */
+static bool
+append(json_t *array, json_t *item)
+{
+    return item && json_array_append_new(array, item) == 0;
+}
+
+static json_t *
+encode_root(const cadre_manifest_t *self, json_error_t *error)
+{
+    cadre_auto(release) json_t *variables = json_array();
+    for (size_t i = 0; i < self->variable_count; i++) {
+        if (!append(variables, encode_variable(&self->variables[i], error))) {
+            return NULL;
+        }
+    }
+    cadre_auto(release) json_t *shards = json_array();
+    for (size_t k = 0; k < self->shard_count; k++) {
+        if (!append(shards, encode_shard(&self->shards[k], error))) {
+            return NULL;
+        }
+    }
+    /* Numbers that use all 64 bits travel as text: JSON readers keep 53 of them, jansson 63. */
+    char epoch[24], seed[24];
+    snprintf(epoch, sizeof(epoch), "%" PRIu64, self->epoch);
+    snprintf(seed, sizeof(seed), "%" PRIu64, self->seed);
+    return json_pack_ex(error, 0, "{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:O, s:O, s:O}", "schema",
+                        CADRE_MANIFEST_SCHEMA, "job", self->job, "id", (json_int_t)self->id, "cut",
+                        (json_int_t)self->cut, "epoch", epoch, "seed", seed, "created",
+                        self->created, "variables", variables, "shards", shards, "progress",
+                        self->progress);
+}
+
+int
+cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_bytes)
+{
+    json_error_t error = {.text = ""};
+    cadre_auto(release) json_t *root = encode_root(self, &error);
+    if (!root) {
+        return cadre_fail(CADRE_EINVALID, "manifest: %s", error.text);
+    }
+    cadre_auto(cadre_free) char *plain = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    if (!plain) {
+        return cadre_fail(CADRE_EINVALID, "manifest: a text is not UTF-8");
+    }
+    cadre_assert(strncmp(plain, "{\n", 2) == 0);
+    const char *body = plain + 2; /* the hash takes the first line, and the last one gets its end */
+    cadre_auto(cadre_free) char *hashed = cadre_asprintf("%s\n", body);
+    size_t hashed_size = strlen(hashed);
+    cadre_auto(cadre_free) char *whole =
+        cadre_asprintf("{\n  \"hash\": \"%016" PRIx64 "\",\n%s",
+                       (uint64_t)XXH3_64bits(hashed, hashed_size), hashed);
+    size_t whole_size = strlen(whole);
+
+    cadre_manifest_t again = {0};
+    int status = cadre_manifest_decode("manifest", whole, whole_size, &again);
+    cadre_manifest_fini(&again);
+    if (status != 0) {
+        return CADRE_EINVALID;
+    }
+    *text = whole;
+    whole = NULL;
+    *size_bytes = whole_size;
+    return 0;
+}
+
+int
+cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char *directory)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    size_t size_bytes = 0;
+    int status = cadre_manifest_encode(self, &text, &size_bytes);
+    if (status != 0) {
+        return status;
+    }
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s", directory, CADRE_MANIFEST_FILE_NAME);
+    status = cadre_disk_create(directory_fd, CADRE_MANIFEST_FILE_NAME, path, text, size_bytes);
+    return status == 0 ? cadre_disk_sync(directory_fd, directory) : status;
+}
+
+int
+cadre_manifest_read(int directory_fd, const char *directory, cadre_manifest_t *out)
+{
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s", directory, CADRE_MANIFEST_FILE_NAME);
+    cadre_auto(cadre_free) char *text = NULL;
+    size_t size_bytes = 0;
+    int status = cadre_disk_read(directory_fd, CADRE_MANIFEST_FILE_NAME, path,
+                                 CADRE_MANIFEST_SIZE_MAX, &text, &size_bytes);
+    return status == 0 ? cadre_manifest_decode(path, text, size_bytes, out) : status;
+}

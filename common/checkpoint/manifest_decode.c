@@ -1,0 +1,443 @@
+/*
+ * Reading a manifest: text that anybody may have written.
+ *
+ * The decoder remembers its first failure, and every getter after it answers nothing, so that the
+ * functions below read like the format itself.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "common/checkpoint/manifest.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "common/tensor.h"
+
+typedef struct {
+    const char *file;
+    int status;
+    char place[96]; /* the object that is being read, "" or such as "shards[3]." */
+} decoder_t;
+
+static void fail(decoder_t *self, const char *key, const char *format, ...) CADRE_PRINTF(3, 4);
+
+static void
+fail(decoder_t *self, const char *key, const char *format, ...)
+{
+    if (self->status != 0) {
+        return;
+    }
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    self->status = cadre_fail(CADRE_EMALFORMED, "%s: %s%s: %s", self->file, self->place, key, text);
+}
+
+static void enter(decoder_t *self, const char *format, ...) CADRE_PRINTF(2, 3);
+
+static void
+enter(decoder_t *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(self->place, sizeof(self->place), format, arguments);
+    va_end(arguments);
+}
+
+static const char *
+type_text(json_type type)
+{
+    switch (type) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a text";
+    case JSON_INTEGER:
+        return "a whole number";
+    case JSON_REAL:
+    case JSON_TRUE:
+    case JSON_FALSE:
+    case JSON_NULL:
+        break;
+    }
+    return "something else";
+}
+
+/* The field, borrowed, or NULL. */
+static json_t *
+get(decoder_t *self, const json_t *object, const char *key, json_type type)
+{
+    json_t *field = json_object_get(object, key);
+    if (!field) {
+        fail(self, key, "missing");
+    } else if (json_typeof(field) != type) {
+        fail(self, key, "must be %s", type_text(type));
+    }
+    return self->status == 0 ? field : NULL;
+}
+
+/* Refuses every field that is not among `keys`. */
+static void
+only(decoder_t *self, json_t *object, const char *const *keys, size_t key_count)
+{
+    const char *key;
+    json_t *field;
+    json_object_foreach(object, key, field)
+    {
+        bool known = false;
+        for (size_t i = 0; i < key_count; i++) {
+            known = known || strcmp(key, keys[i]) == 0;
+        }
+        if (!known) {
+            char shown[64];
+            snprintf(shown, sizeof(shown), "%s", key);
+            fail(self, shown, "unknown field");
+        }
+    }
+}
+
+static uint64_t
+get_number(decoder_t *self, const json_t *object, const char *key, uint64_t max)
+{
+    const json_t *field = get(self, object, key, JSON_INTEGER);
+    json_int_t number = field ? json_integer_value(field) : 0;
+    if (number < 0 || (uint64_t)number > max) {
+        fail(self, key, "%lld is not in 0..%llu", (long long)number, (unsigned long long)max);
+        return 0;
+    }
+    return (uint64_t)number;
+}
+
+/* A number of 64 bits as text, printed as `format` (PRIu64 or 016 PRIx64) prints it and no other
+ * way. */
+static uint64_t
+get_wide(decoder_t *self, const json_t *object, const char *key, bool hexadecimal)
+{
+    const json_t *field = get(self, object, key, JSON_STRING);
+    if (!field) {
+        return 0;
+    }
+    const char *text = json_string_value(field);
+    uint64_t number = strtoull(text, NULL, hexadecimal ? 16 : 10);
+    char again[24];
+    snprintf(again, sizeof(again), hexadecimal ? "%016" PRIx64 : "%" PRIu64, number);
+    if (strcmp(again, text) != 0) {
+        fail(self, key, "must be %s", hexadecimal ? "16 hex digits" : "a number of 64 bits");
+    }
+    return number;
+}
+
+/* A text without control characters, for people. */
+static char *
+get_text(decoder_t *self, const json_t *object, const char *key)
+{
+    const json_t *field = get(self, object, key, JSON_STRING);
+    if (!field) {
+        return NULL;
+    }
+    const unsigned char *text = (const unsigned char *)json_string_value(field);
+    size_t size = json_string_length(field);
+    if (size == 0 || size > CADRE_MANIFEST_TEXT_SIZE_MAX) {
+        fail(self, key, "has %zu bytes, not 1 to %d", size, CADRE_MANIFEST_TEXT_SIZE_MAX);
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] < 0x20 || text[i] == 0x7f || (text[i] == 0xc2 && text[i + 1] < 0xa0)) {
+            fail(self, key, "holds a control character");
+        }
+    }
+    return self->status == 0 ? cadre_strdup((const char *)text) : NULL;
+}
+
+/* An object of somebody else's: kept as it is. */
+static json_t *
+get_opaque(decoder_t *self, const json_t *object, const char *key)
+{
+    return json_incref(get(self, object, key, JSON_OBJECT));
+}
+
+/* An array of at most `max` items, each an object. */
+static json_t *
+get_list(decoder_t *self, const json_t *object, const char *key, size_t max)
+{
+    json_t *list = get(self, object, key, JSON_ARRAY);
+    if (list && json_array_size(list) > max) {
+        fail(self, key, "has %zu items, more than %zu", json_array_size(list), max);
+    }
+    for (size_t i = 0; self->status == 0 && i < json_array_size(list); i++) {
+        if (!json_is_object(json_array_get(list, i))) {
+            fail(self, key, "item %zu must be an object", i);
+        }
+    }
+    return self->status == 0 ? list : NULL;
+}
+
+static void
+decode_dtype(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
+{
+    const json_t *field = get(self, object, "dtype", JSON_STRING);
+    const char *text = field ? json_string_value(field) : "";
+#define MATCH(name, number, size_bytes, dtype_text)                                                \
+    if (strcmp(text, dtype_text) == 0) {                                                           \
+        variable->dtype = name;                                                                    \
+    }
+    CADRE_DTYPE_LIST(MATCH)
+#undef MATCH
+    if (!cadre_dtype_valid((uint64_t)variable->dtype)) {
+        fail(self, "dtype", "no such data type");
+    }
+}
+
+/* Returns the elements of the variable. */
+static int64_t
+decode_shape(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
+{
+    const json_t *shape = get(self, object, "shape", JSON_ARRAY);
+    if (shape && json_array_size(shape) > CADRE_RANK_MAX) {
+        fail(self, "shape", "has %zu dimensions, more than %d", json_array_size(shape),
+             CADRE_RANK_MAX);
+    }
+    if (self->status != 0) {
+        return 0;
+    }
+    variable->rank = (int)json_array_size(shape);
+    for (int axis = 0; axis < variable->rank; axis++) {
+        const json_t *dimension = json_array_get(shape, (size_t)axis);
+        variable->shape[axis] = json_is_integer(dimension) ? json_integer_value(dimension) : -1;
+    }
+    int64_t count = 0;
+    if (cadre_shape_size(variable->dtype, variable->shape, variable->rank, &count, NULL) != 0) {
+        char text[192];
+        snprintf(text, sizeof(text), "%s", cadre_error_text());
+        fail(self, "shape", "%s", text);
+    }
+    return count;
+}
+
+/* The partitions must be the variable's elements, in order, without gap or overlap. */
+static void
+decode_partitions(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable,
+                  int64_t count, size_t shard_count)
+{
+    static const char *const KEYS[] = {"shard", "first_element", "count"};
+    json_t *list = get_list(self, object, "partitions", CADRE_PARTITIONS_PER_VARIABLE_MAX);
+    if (!list) {
+        return;
+    }
+    variable->partition_count = json_array_size(list);
+    variable->partitions = cadre_calloc(variable->partition_count, sizeof(*variable->partitions));
+    int64_t next = 0;
+    for (size_t i = 0; self->status == 0 && i < variable->partition_count; i++) {
+        json_t *item = json_array_get(list, i);
+        cadre_manifest_partition_t *partition = &variable->partitions[i];
+        only(self, item, KEYS, CADRE_COUNT_OF(KEYS));
+        partition->shard = (uint32_t)get_number(self, item, "shard", shard_count - 1);
+        partition->first_element = (int64_t)get_number(self, item, "first_element", INT64_MAX);
+        partition->count = (int64_t)get_number(self, item, "count", (uint64_t)count);
+        if (partition->first_element != next || partition->count > count - next) {
+            fail(self, "partitions", "item %zu does not continue the one before", i);
+        }
+        next += partition->count;
+    }
+    if (next != count) {
+        fail(self, "partitions", "hold %lld of %lld elements", (long long)next, (long long)count);
+    }
+}
+
+static void
+decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *variable,
+                size_t shard_count)
+{
+    static const char *const KEYS[] = {"name",        "dtype",     "shape",
+                                       "initializer", "optimizer", "partitions"};
+    only(self, object, KEYS, CADRE_COUNT_OF(KEYS));
+    variable->name = get_text(self, object, "name");
+    if (variable->name && !cadre_checkpoint_name_valid(variable->name, CADRE_NAME_SIZE_MAX)) {
+        fail(self, "name", "is no valid name");
+    }
+    decode_dtype(self, object, variable);
+    int64_t count = decode_shape(self, object, variable);
+    variable->initializer = get_opaque(self, object, "initializer");
+    variable->optimizer = get_opaque(self, object, "optimizer");
+    decode_partitions(self, object, variable, count, shard_count);
+}
+
+static int
+compare_names(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void
+refuse_same_names(decoder_t *self, const cadre_manifest_t *manifest)
+{
+    cadre_auto(cadre_free) const char **names =
+        cadre_calloc(manifest->variable_count, sizeof(*names));
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        names[i] = manifest->variables[i].name;
+    }
+    qsort(names, manifest->variable_count, sizeof(*names), compare_names);
+    for (size_t i = 1; i < manifest->variable_count; i++) {
+        if (strcmp(names[i - 1], names[i]) == 0) {
+            fail(self, "variables", "%s is there twice", names[i]);
+        }
+    }
+}
+
+static void
+decode_variables(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
+{
+    json_t *list = get_list(self, root, "variables", SIZE_MAX);
+    if (!list) {
+        return;
+    }
+    manifest->variable_count = json_array_size(list);
+    manifest->variables = cadre_calloc(manifest->variable_count, sizeof(*manifest->variables));
+    for (size_t i = 0; self->status == 0 && i < manifest->variable_count; i++) {
+        enter(self, "variables[%zu].", i);
+        decode_variable(self, json_array_get(list, i), &manifest->variables[i],
+                        manifest->shard_count);
+    }
+    enter(self, "%s", "");
+    if (self->status == 0) {
+        refuse_same_names(self, manifest);
+    }
+}
+
+static void
+decode_counters(decoder_t *self, size_t index, const json_t *shard, cadre_shard_state_t *state)
+{
+    static const char *const KEYS[] = {
+#define COUNTER_KEY(name) #name,
+        CADRE_SHARD_COUNTER_LIST(COUNTER_KEY)
+#undef COUNTER_KEY
+    };
+    json_t *counters = get(self, shard, "counters", JSON_OBJECT);
+    if (!counters) {
+        return;
+    }
+    enter(self, "shards[%zu].counters.", index);
+    only(self, counters, KEYS, CADRE_COUNT_OF(KEYS));
+#define COUNTER_GET(name) state->name = get_number(self, counters, #name, INT64_MAX);
+    CADRE_SHARD_COUNTER_LIST(COUNTER_GET)
+#undef COUNTER_GET
+}
+
+static void
+decode_shard(decoder_t *self, size_t index, json_t *object, cadre_manifest_shard_t *shard)
+{
+    static const char *const KEYS[] = {"file",        "size_bytes", "hash",
+                                       "window_base", "generation", "counters"};
+    only(self, object, KEYS, CADRE_COUNT_OF(KEYS));
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    shard->file = get_text(self, object, "file");
+    if (shard->file &&
+        strcmp(shard->file, cadre_checkpoint_shard_name((uint32_t)index, name)) != 0) {
+        fail(self, "file", "must be %s", name);
+    }
+    shard->size_bytes = get_number(self, object, "size_bytes", INT64_MAX);
+    shard->hash = get_wide(self, object, "hash", true);
+    shard->state.window_base = get_number(self, object, "window_base", INT64_MAX);
+    shard->state.generation = get_number(self, object, "generation", INT64_MAX);
+    decode_counters(self, index, object, &shard->state);
+}
+
+static void
+decode_shards(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
+{
+    json_t *list = get_list(self, root, "shards", CADRE_SHARDS_MAX);
+    if (list && json_array_size(list) == 0) {
+        fail(self, "shards", "is empty");
+    }
+    if (self->status != 0) {
+        return;
+    }
+    manifest->shard_count = json_array_size(list);
+    manifest->shards = cadre_calloc(manifest->shard_count, sizeof(*manifest->shards));
+    for (size_t k = 0; self->status == 0 && k < manifest->shard_count; k++) {
+        enter(self, "shards[%zu].", k);
+        decode_shard(self, k, json_array_get(list, k), &manifest->shards[k]);
+    }
+    enter(self, "%s", "");
+}
+
+static void
+decode_root(decoder_t *self, json_t *root, cadre_manifest_t *manifest)
+{
+    static const char *const KEYS[] = {"hash", "schema",  "job",       "id",     "cut",     "epoch",
+                                       "seed", "created", "variables", "shards", "progress"};
+    only(self, root, KEYS, CADRE_COUNT_OF(KEYS));
+    manifest->job = get_text(self, root, "job");
+    manifest->id = get_number(self, root, "id", INT64_MAX);
+    manifest->cut = get_number(self, root, "cut", INT64_MAX);
+    manifest->epoch = get_wide(self, root, "epoch", false);
+    manifest->seed = get_wide(self, root, "seed", false);
+    manifest->created = get_text(self, root, "created");
+    decode_shards(self, root, manifest);
+    decode_variables(self, root, manifest);
+    manifest->progress = get_opaque(self, root, "progress");
+}
+
+/* Whether the text begins with its own hash, and the rest has it. */
+static int
+check_hash(const char *file, const char *text, size_t size_bytes)
+{
+    static const char BEFORE[] = "{\n  \"hash\": \"";
+    static const char AFTER[] = "\",\n";
+    char line[sizeof(BEFORE) + 16 + sizeof(AFTER)];
+    size_t line_size = sizeof(BEFORE) - 1 + 16 + sizeof(AFTER) - 1;
+    if (size_bytes > line_size) {
+        uint64_t hash = XXH3_64bits(text + line_size, size_bytes - line_size);
+        snprintf(line, sizeof(line), "%s%016" PRIx64 "%s", BEFORE, hash, AFTER);
+        if (memcmp(line, text, line_size) == 0) {
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_ECORRUPT,
+                      "%s: hash: does not match, the file was changed after it was written", file);
+}
+
+static void
+release(json_t **json_p)
+{
+    json_decref(*json_p);
+}
+
+int
+cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cadre_manifest_t *out)
+{
+    if (size_bytes > CADRE_MANIFEST_SIZE_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%s has %zu bytes, more than %d", file, size_bytes,
+                          CADRE_MANIFEST_SIZE_MAX);
+    }
+    json_error_t error;
+    cadre_auto(release) json_t *root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!root) {
+        return cadre_fail(CADRE_EMALFORMED, "%s:%d:%d: %s", file, error.line, error.column,
+                          error.text);
+    }
+    decoder_t decoder = {.file = file};
+    const json_t *schema = get(&decoder, root, "schema", JSON_STRING);
+    if (schema && strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA) != 0) {
+        return cadre_fail(CADRE_EPROTOCOL, "%s: schema: is not %s", file, CADRE_MANIFEST_SCHEMA);
+    }
+    int status = decoder.status == 0 ? check_hash(file, text, size_bytes) : decoder.status;
+    if (status != 0) {
+        return status;
+    }
+    cadre_manifest_t manifest = {0};
+    decode_root(&decoder, root, &manifest);
+    if (decoder.status != 0) {
+        cadre_manifest_fini(&manifest);
+        return decoder.status;
+    }
+    *out = manifest;
+    return 0;
+}

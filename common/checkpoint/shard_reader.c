@@ -1,0 +1,346 @@
+#include "common/checkpoint/shard_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lmdb.h>
+
+#include "common/assert.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/lmdb_error.h"
+#include "common/memory.h"
+
+struct cadre_shard_reader {
+    char *path;
+    MDB_env *env;
+    MDB_txn *transaction; /* read-only, for the reader's whole life */
+    MDB_dbi dbi;
+    MDB_cursor *cursor;
+};
+
+static int
+verify_file(int fd, const char *path, uint64_t size_bytes, uint64_t hash)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0) {
+        return cadre_disk_fail(errno, "cannot look at %s", path);
+    }
+    uint64_t found_size = (uint64_t)about.st_size; /* before a read of what may be far larger */
+    uint64_t found_hash = 0;
+    if (found_size == size_bytes) {
+        int status = cadre_disk_hash(fd, path, &found_size, &found_hash);
+        if (status != 0) {
+            return status;
+        }
+    }
+    if (found_size != size_bytes) {
+        return cadre_fail(CADRE_ECORRUPT, "%s has %llu bytes instead of %llu", path,
+                          (unsigned long long)found_size, (unsigned long long)size_bytes);
+    }
+    if (found_hash != hash) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: the hash does not match", path);
+    }
+    return 0;
+}
+
+/* LMDB opens by path: checks that this gave the file that was verified. */
+static int
+check_same_file(const cadre_shard_reader_t *self, int verified_fd)
+{
+    int fd = -1;
+    struct stat verified, opened;
+    int code = mdb_env_get_fd(self->env, &fd);
+    if (code != 0) {
+        return cadre_lmdb_fail(code, self->path, "open");
+    }
+    if (fstat(verified_fd, &verified) != 0 || fstat(fd, &opened) != 0) {
+        return cadre_disk_fail(errno, "cannot look at %s", self->path);
+    }
+    if (verified.st_dev != opened.st_dev || verified.st_ino != opened.st_ino) {
+        return cadre_fail(CADRE_ECORRUPT, "%s was replaced while it was opened", self->path);
+    }
+    return 0;
+}
+
+static int
+open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
+{
+    int code = mdb_env_create(&self->env);
+    if (code != 0) {
+        self->env = NULL;
+        return cadre_lmdb_fail(code, self->path, "open");
+    }
+    code = mdb_env_set_mapsize(self->env, size_bytes);
+    if (code == 0) {
+        /* No lock file: nobody writes a finished file, and its directory may be read-only. */
+        code = mdb_env_open(self->env, self->path,
+                            MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
+    }
+    if (code != 0) {
+        return cadre_lmdb_fail(code, self->path, "open");
+    }
+    int status = check_same_file(self, verified_fd);
+    if (status != 0) {
+        return status;
+    }
+    code = mdb_txn_begin(self->env, NULL, MDB_RDONLY, &self->transaction);
+    if (code == 0) {
+        code = mdb_dbi_open(self->transaction, NULL, 0, &self->dbi);
+    }
+    if (code == 0) {
+        code = mdb_cursor_open(self->transaction, self->dbi, &self->cursor);
+    }
+    return code == 0 ? 0 : cadre_lmdb_fail(code, self->path, "open");
+}
+
+int
+cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
+                        cadre_shard_reader_t **out)
+{
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
+    if (status == 0) {
+        status = verify_file(fd, path, size_bytes, hash);
+    }
+    if (status != 0) {
+        return status;
+    }
+    cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *self =
+        cadre_calloc(1, sizeof(*self));
+    self->path = cadre_strdup(path);
+    status = open_env(self, fd, size_bytes);
+    if (status != 0) {
+        return status;
+    }
+    *out = self;
+    self = NULL;
+    return 0;
+}
+
+void
+cadre_shard_reader_destroy(cadre_shard_reader_t **self_p)
+{
+    cadre_shard_reader_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    if (self->cursor) {
+        mdb_cursor_close(self->cursor);
+    }
+    if (self->transaction) {
+        mdb_txn_abort(self->transaction);
+    }
+    if (self->env) {
+        mdb_env_close(self->env);
+    }
+    free(self->path);
+    free(self);
+}
+
+int
+cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *out)
+{
+    uint8_t bytes[CADRE_SHARD_KEY_SIZE_MAX];
+    MDB_val key = {.mv_size = cadre_shard_state_key_encode(bytes), .mv_data = bytes};
+    MDB_val value;
+    int code = mdb_get(self->transaction, self->dbi, &key, &value);
+    if (code == MDB_NOTFOUND) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: the shard's state is missing", self->path);
+    }
+    if (code != 0) {
+        return cadre_lmdb_fail(code, self->path, "read");
+    }
+    int status = cadre_shard_state_decode(value.mv_data, value.mv_size, out);
+    return status == 0 ? 0 : cadre_fail_within(status, "%s", self->path);
+}
+
+/* A place in the tree: at a record, or past the last one. */
+typedef struct {
+    bool end;
+    MDB_val key;
+    MDB_val value;
+} place_t;
+
+static int
+move(cadre_shard_reader_t *self, MDB_cursor_op operation, place_t *place)
+{
+    int code = mdb_cursor_get(self->cursor, &place->key, &place->value, operation);
+    place->end = code == MDB_NOTFOUND;
+    return code == 0 || place->end ? 0 : cadre_lmdb_fail(code, self->path, "read");
+}
+
+static bool
+is_state(const place_t *place)
+{
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    size_t size = cadre_shard_state_key_encode(key);
+    return place->key.mv_size == size && memcmp(place->key.mv_data, key, size) == 0;
+}
+
+/* The record at `place` when it belongs to the range's variable and kind; sets *mine. */
+static int
+peek(const cadre_shard_reader_t *self, const place_t *place, const cadre_checkpoint_range_t *range,
+     cadre_shard_chunk_t *chunk, bool *mine)
+{
+    *mine = false;
+    if (place->end || is_state(place)) {
+        return 0;
+    }
+    int status = cadre_shard_record_peek(place->key.mv_data, place->key.mv_size,
+                                         place->value.mv_data, place->value.mv_size, chunk);
+    if (status != 0) {
+        return cadre_fail_within(status, "%s", self->path);
+    }
+    *mine = strcmp(chunk->variable, range->variable) == 0 && strcmp(chunk->kind, range->kind) == 0;
+    return 0;
+}
+
+/* Moves to the first record of the range's variable and kind that may hold its first element: the
+ * last one that starts at or before it, else the first one after it. */
+static int
+seek(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, place_t *place)
+{
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    place->key.mv_size =
+        cadre_shard_key_encode(range->variable, range->kind, range->first_element, key);
+    place->key.mv_data = key;
+    int status = move(self, MDB_SET_RANGE, place);
+    cadre_shard_chunk_t chunk;
+    bool mine = false;
+    if (status == 0) {
+        status = peek(self, place, range, &chunk, &mine);
+    }
+    if (status != 0 || (mine && chunk.first_element == range->first_element)) {
+        return status;
+    }
+    place_t before;
+    status = move(self, place->end ? MDB_LAST : MDB_PREV, &before);
+    if (status == 0) {
+        status = peek(self, &before, range, &chunk, &mine);
+    }
+    if (status != 0) {
+        return status;
+    }
+    if (mine && chunk.first_element + cadre_shard_chunk_count(&chunk) > range->first_element) {
+        *place = before;
+        return 0;
+    }
+    return before.end ? move(self, MDB_FIRST, place) : move(self, MDB_NEXT, place);
+}
+
+/* Copies what the record at `place` holds of the range's elements from *next on, and moves *next.
+ */
+static int
+copy(const place_t *place, const cadre_checkpoint_range_t *range, int64_t *next, void *out,
+     uint64_t *version)
+{
+    cadre_shard_chunk_t chunk;
+    int status = cadre_shard_record_decode(place->key.mv_data, place->key.mv_size,
+                                           place->value.mv_data, place->value.mv_size, &chunk);
+    if (status != 0) {
+        return status;
+    }
+    if (chunk.dtype != range->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "%s %s was written as %s, not %s", chunk.variable,
+                          chunk.kind, cadre_dtype_text(chunk.dtype),
+                          cadre_dtype_text(range->dtype));
+    }
+    int64_t end = range->first_element + range->count;
+    int64_t chunk_end = chunk.first_element + cadre_shard_chunk_count(&chunk);
+    int64_t count = (chunk_end < end ? chunk_end : end) - *next;
+    size_t element_size = cadre_dtype_size(chunk.dtype);
+    const uint8_t *from =
+        (const uint8_t *)chunk.bytes + (size_t)(*next - chunk.first_element) * element_size;
+    memcpy((uint8_t *)out + (size_t)(*next - range->first_element) * element_size, from,
+           (size_t)count * element_size);
+    *next += count;
+    *version = chunk.version > *version ? chunk.version : *version;
+    return 0;
+}
+
+/* Why elements from `next` on were not found. */
+static int
+fail_missing(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_t next)
+{
+    cadre_checkpoint_range_t all = *range;
+    all.first_element = 0;
+    place_t place;
+    int status = seek(self, &all, &place);
+    cadre_shard_chunk_t chunk;
+    bool mine = false;
+    if (status == 0) {
+        status = peek(self, &place, &all, &chunk, &mine);
+    }
+    if (status != 0) {
+        return status;
+    }
+    if (!mine) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s holds no %s of %s", self->path, range->kind,
+                          range->variable);
+    }
+    return cadre_fail(CADRE_ECORRUPT, "%s: %s %s: element %lld is missing", self->path,
+                      range->variable, range->kind, (long long)next);
+}
+
+int
+cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
+                        void *out, uint64_t *version)
+{
+    cadre_assert(range->first_element >= 0 && range->count >= 0 &&
+                 range->count <= INT64_MAX - range->first_element);
+    int64_t next = range->first_element;
+    int64_t end = range->first_element + range->count;
+    uint64_t newest = 0;
+    place_t place;
+    int status = range->count > 0 ? seek(self, range, &place) : 0;
+    while (status == 0 && next < end) {
+        cadre_shard_chunk_t chunk;
+        bool mine = false;
+        status = peek(self, &place, range, &chunk, &mine);
+        if (status != 0) {
+            return status;
+        }
+        if (!mine || chunk.first_element > next ||
+            chunk.first_element + cadre_shard_chunk_count(&chunk) <= next) {
+            return fail_missing(self, range, next);
+        }
+        status = copy(&place, range, &next, out, &newest);
+        if (status != 0) {
+            return cadre_fail_within(status, "%s", self->path);
+        }
+        status = next < end ? move(self, MDB_NEXT, &place) : 0;
+    }
+    if (status == 0 && version) {
+        *version = newest;
+    }
+    return status;
+}
+
+int
+cadre_shard_reader_each(cadre_shard_reader_t *self,
+                        int (*visit)(void *context, const cadre_shard_chunk_t *chunk),
+                        void *context)
+{
+    place_t place;
+    int status = move(self, MDB_FIRST, &place);
+    while (status == 0 && !place.end) {
+        if (!is_state(&place)) {
+            cadre_shard_chunk_t chunk;
+            status = cadre_shard_record_decode(place.key.mv_data, place.key.mv_size,
+                                               place.value.mv_data, place.value.mv_size, &chunk);
+            if (status != 0) {
+                return cadre_fail_within(status, "%s", self->path);
+            }
+            status = visit(context, &chunk);
+        }
+        if (status == 0) {
+            status = move(self, MDB_NEXT, &place);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,288 @@
+#include "common/checkpoint/shard_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <lmdb.h>
+
+#include "common/assert.h"
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/lmdb_error.h"
+#include "common/memory.h"
+
+/* What one transaction may add to the file beyond what is charged for its values: a put can copy
+ * the pages from the root to its leaf and split them, which for small values is more than the
+ * value. */
+static const size_t TRANSACTION_MAP_SIZE =
+    2 * (size_t)(CADRE_SHARD_TRANSACTION_SIZE_MAX + CADRE_CHECKPOINT_CHUNK_SIZE_MAX) + (16 << 20);
+
+/* The expected size is a hint from outside; beyond this the map grows as it goes. */
+static const uint64_t EXPECTED_SIZE_MAX = (uint64_t)1 << 40;
+
+struct cadre_shard_writer {
+    char *path;
+    MDB_env *env; /* NULL once the file is finished or dropped */
+    MDB_dbi dbi;
+    MDB_txn *transaction;
+    size_t transaction_size; /* bytes charged to it */
+    size_t page_size;
+    size_t map_size;
+    bool has_state;
+    int status;       /* of the failure that ended the file, 0 while it is good */
+    char *error_text; /* its text */
+};
+
+/* Closes everything and removes the file; from here on every call answers this failure. */
+static int
+drop(cadre_shard_writer_t *self, int status)
+{
+    if (self->transaction) {
+        mdb_txn_abort(self->transaction);
+        self->transaction = NULL;
+    }
+    if (self->env) {
+        mdb_env_close(self->env);
+        self->env = NULL;
+    }
+    unlink(self->path);
+    self->status = status;
+    self->error_text = cadre_strdup(cadre_error_text());
+    return status;
+}
+
+static int
+drop_lmdb(cadre_shard_writer_t *self, int code, const char *action)
+{
+    return drop(self, cadre_lmdb_fail(code, self->path, action));
+}
+
+/* Makes room in the map for whatever the next transaction can write. Only between transactions. */
+static int
+reserve_map(cadre_shard_writer_t *self)
+{
+    MDB_envinfo info;
+    int code = mdb_env_info(self->env, &info);
+    if (code != 0) {
+        return drop_lmdb(self, code, "look at the file");
+    }
+    size_t needed = (info.me_last_pgno + 1) * self->page_size + TRANSACTION_MAP_SIZE;
+    if (needed <= self->map_size) {
+        return 0;
+    }
+    self->map_size = needed + needed / 2;
+    self->map_size -= self->map_size % self->page_size;
+    code = mdb_env_set_mapsize(self->env, self->map_size);
+    return code == 0 ? 0 : drop_lmdb(self, code, "grow the map");
+}
+
+static int
+begin(cadre_shard_writer_t *self)
+{
+    int status = reserve_map(self);
+    if (status != 0) {
+        return status;
+    }
+    int code = mdb_txn_begin(self->env, NULL, 0, &self->transaction);
+    if (code != 0) {
+        self->transaction = NULL;
+        return drop_lmdb(self, code, "begin a transaction");
+    }
+    self->transaction_size = 0;
+    return 0;
+}
+
+static int
+commit(cadre_shard_writer_t *self)
+{
+    MDB_txn *transaction = self->transaction;
+    self->transaction = NULL; /* a failed commit frees it too */
+    int code = mdb_txn_commit(transaction);
+    return code == 0 ? 0 : drop_lmdb(self, code, "commit");
+}
+
+/* Creates the file ourselves, because LMDB would open one that exists, or follow a link. */
+static int
+create_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t)0666);
+    if (fd < 0) {
+        return cadre_disk_fail(errno, "cannot create %s", path);
+    }
+    close(fd);
+    return 0;
+}
+
+static int
+open_env(cadre_shard_writer_t *self)
+{
+    int code = mdb_env_create(&self->env);
+    if (code != 0) {
+        self->env = NULL;
+        return drop_lmdb(self, code, "open");
+    }
+    code = mdb_env_set_mapsize(self->env, self->map_size);
+    if (code == 0) {
+        code = mdb_env_open(self->env, self->path, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0666);
+    }
+    if (code != 0) {
+        return drop_lmdb(self, code, "open");
+    }
+    int status = begin(self);
+    if (status != 0) {
+        return status;
+    }
+    code = mdb_dbi_open(self->transaction, NULL, 0, &self->dbi);
+    return code == 0 ? 0 : drop_lmdb(self, code, "open");
+}
+
+int
+cadre_shard_writer_open(const char *path, uint64_t expected_size_bytes, cadre_shard_writer_t **out)
+{
+    int status = create_file(path);
+    if (status != 0) {
+        return status;
+    }
+    cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *self =
+        cadre_calloc(1, sizeof(*self));
+    self->path = cadre_strdup(path);
+    self->page_size = (size_t)sysconf(_SC_PAGESIZE);
+    if (expected_size_bytes > EXPECTED_SIZE_MAX) {
+        expected_size_bytes = EXPECTED_SIZE_MAX;
+    }
+    self->map_size = expected_size_bytes + expected_size_bytes / 8 + TRANSACTION_MAP_SIZE;
+    self->map_size -= self->map_size % self->page_size;
+    status = open_env(self);
+    if (status != 0) {
+        return status;
+    }
+    *out = self;
+    self = NULL;
+    return 0;
+}
+
+/* Opens room for `value_size` bytes under `key`, in this transaction or the next. */
+static int
+reserve(cadre_shard_writer_t *self, const void *key, size_t key_size, size_t value_size,
+        void **value)
+{
+    if (self->status != 0) {
+        return cadre_fail(self->status, "%s", self->error_text);
+    }
+    if (self->transaction_size + value_size > CADRE_SHARD_TRANSACTION_SIZE_MAX) {
+        int status = commit(self);
+        if (status == 0) {
+            status = begin(self);
+        }
+        if (status != 0) {
+            return status;
+        }
+    }
+    MDB_val lmdb_key = {.mv_size = key_size, .mv_data = (void *)key};
+    MDB_val lmdb_value = {.mv_size = value_size};
+    int code = mdb_put(self->transaction, self->dbi, &lmdb_key, &lmdb_value,
+                       MDB_RESERVE | MDB_NOOVERWRITE);
+    if (code == MDB_KEYEXIST) { /* the transaction is as it was */
+        return cadre_lmdb_fail(code, self->path, "put a record twice");
+    }
+    if (code != 0) {
+        return drop_lmdb(self, code, "put a record");
+    }
+    /* A page for the key and what it splits, and the value in whole pages. */
+    self->transaction_size += 2 * self->page_size + value_size;
+    *value = lmdb_value.mv_data;
+    return 0;
+}
+
+int
+cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_chunk_t *chunk)
+{
+    int status = cadre_shard_chunk_check(chunk);
+    if (status != 0) {
+        return status;
+    }
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    size_t key_size =
+        cadre_shard_key_encode(chunk->variable, chunk->kind, chunk->first_element, key);
+    void *value;
+    status = reserve(self, key, key_size, CADRE_SHARD_HEADER_SIZE + chunk->size_bytes, &value);
+    if (status != 0) {
+        return status;
+    }
+    cadre_shard_header_encode(chunk, key, key_size, value);
+    if (chunk->size_bytes > 0) {
+        memcpy((uint8_t *)value + CADRE_SHARD_HEADER_SIZE, chunk->bytes, chunk->size_bytes);
+    }
+    return 0;
+}
+
+int
+cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state)
+{
+    uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
+    size_t key_size = cadre_shard_state_key_encode(key);
+    void *value;
+    int status = reserve(self, key, key_size, CADRE_SHARD_STATE_SIZE, &value);
+    if (status != 0) {
+        return status;
+    }
+    cadre_shard_state_encode(state, value);
+    self->has_state = true;
+    return 0;
+}
+
+/* LMDB has closed the file; what counts from here on is what read(2) finds in it. */
+static int
+sync_and_hash(const char *path, uint64_t *size_bytes, uint64_t *hash)
+{
+    cadre_auto(cadre_disk_close) int fd = -1;
+    int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
+    if (status == 0) {
+        status = cadre_disk_sync(fd, path);
+    }
+    return status == 0 ? cadre_disk_hash(fd, path, size_bytes, hash) : status;
+}
+
+int
+cadre_shard_writer_close(cadre_shard_writer_t **self_p, uint64_t *size_bytes, uint64_t *hash)
+{
+    cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *self = *self_p;
+    *self_p = NULL;
+    if (self->status != 0) {
+        return cadre_fail(self->status, "%s", self->error_text);
+    }
+    if (!self->has_state) {
+        return cadre_fail(CADRE_ESTATE, "%s: the shard's state was not put", self->path);
+    }
+    int status = commit(self);
+    if (status != 0) {
+        return status;
+    }
+    mdb_env_close(self->env);
+    self->env = NULL;
+    status = sync_and_hash(self->path, size_bytes, hash);
+    if (status != 0) {
+        return drop(self, status);
+    }
+    free(self->path); /* finished: destroy has nothing left to remove */
+    self->path = NULL;
+    return 0;
+}
+
+void
+cadre_shard_writer_destroy(cadre_shard_writer_t **self_p)
+{
+    cadre_shard_writer_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    if (self->path && self->status == 0) {
+        drop(self, CADRE_ECANCELLED);
+    }
+    free(self->path);
+    free(self->error_text);
+    free(self);
+}

@@ -1,0 +1,273 @@
+/*
+ * sample - a small model for the tests of this folder, written as a checkpoint in any number of
+ * shards and partitions. Every element's bytes follow from variable, kind and position, so that any
+ * range can be compared with what it must be.
+ */
+#ifndef CADRE_TESTS_CHECKPOINT_SAMPLE_H
+#define CADRE_TESTS_CHECKPOINT_SAMPLE_H
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/shard_writer.h"
+#include "common/memory.h"
+#include "common/tensor.h"
+
+#define ok(call) cr_assert_eq((call), 0, "%s: %s", #call, cadre_error_text())
+
+typedef struct {
+    const char *name;
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+    const char *kinds[4];
+    cadre_dtype_t slot_dtype;
+} sample_variable_t;
+
+static const sample_variable_t SAMPLE[] = {
+    {"fc1.weight", CADRE_F32, 2, {37, 5}, {"m", "v", "value"}, CADRE_F32},
+    {"fc1.bias", CADRE_F32, 1, {11}, {"momentum", "value"}, CADRE_F32},
+    {"fc1", CADRE_BF16, 2, {64, 3}, {"accumulator", "value"}, CADRE_F32},
+    {"steps", CADRE_I64, 0, {0}, {"value"}, CADRE_I64},
+    {"nothing", CADRE_F64, 2, {0, 4}, {"value"}, CADRE_F64},
+};
+
+static inline cadre_dtype_t
+sample_dtype(const sample_variable_t *variable, const char *kind)
+{
+    return strcmp(kind, "value") == 0 ? variable->dtype : variable->slot_dtype;
+}
+
+static inline int64_t
+sample_count(const sample_variable_t *variable)
+{
+    int64_t count = 0;
+    ok(cadre_shape_size(variable->dtype, variable->shape, variable->rank, &count, NULL));
+    return count;
+}
+
+/* The bytes of `count` elements from `first` on; freed with free. */
+static inline uint8_t *
+sample_bytes(const sample_variable_t *variable, const char *kind, int64_t first, int64_t count)
+{
+    size_t size = cadre_dtype_size(sample_dtype(variable, kind));
+    uint8_t *bytes = cadre_calloc((size_t)count + 1, size);
+    uint64_t salt =
+        (uint64_t)(variable - SAMPLE) * 1000003 + (uint64_t)kind[0] * 8191 + (uint64_t)strlen(kind);
+    for (size_t i = 0; i < (size_t)count * size; i++) {
+        uint64_t x = (salt + (uint64_t)first * size + i) * UINT64_C(0x9e3779b97f4a7c15);
+        bytes[i] = (uint8_t)(x >> 56);
+    }
+    return bytes;
+}
+
+static inline char *
+sample_directory(void)
+{
+    char *path = cadre_strdup("/tmp/cadre-checkpoint-test-XXXXXX");
+    cr_assert(mkdtemp(path));
+    return path;
+}
+
+static inline int
+sample_remove_one(const char *path, const struct stat *about, int flag, struct FTW *walk)
+{
+    (void)about, (void)flag, (void)walk;
+    return remove(path);
+}
+
+static inline void
+sample_directory_remove(char **path_p)
+{
+    nftw(*path_p, sample_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(*path_p);
+    *path_p = NULL;
+}
+
+/* Names in a directory but "." and "..". */
+static inline int
+sample_names(const char *path)
+{
+    int count = 0;
+    DIR *stream = opendir(path);
+    cr_assert(stream);
+    for (struct dirent *entry; (entry = readdir(stream));) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(stream);
+    return count;
+}
+
+static inline uint8_t *
+sample_read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "%s", path);
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *bytes = cadre_calloc(*size + 1, 1);
+    cr_assert_eq(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+static inline void
+sample_write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file, "%s", path);
+    cr_assert_eq(fwrite(bytes, 1, size, file), size);
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* Changes one byte of a file. */
+static inline void
+sample_damage(const char *path, off_t offset)
+{
+    int fd = open(path, O_RDWR);
+    cr_assert(fd >= 0, "%s", path);
+    uint8_t byte;
+    cr_assert_eq(pread(fd, &byte, 1, offset), 1);
+    byte ^= 0x10;
+    cr_assert_eq(pwrite(fd, &byte, 1, offset), 1);
+    close(fd);
+}
+
+/* One variable's catalogue entry, cut into `partitions` along axis 0, on shards in turn. */
+static inline void
+sample_partition(const sample_variable_t *sample, cadre_manifest_variable_t *variable,
+                 size_t partitions, size_t shards)
+{
+    int64_t count = sample_count(sample);
+    int64_t rows = sample->rank > 0 ? sample->shape[0] : 1;
+    int64_t row = rows > 0 ? count / rows : 0;
+    int64_t parts = (int64_t)partitions < rows ? (int64_t)partitions : rows;
+    variable->name = cadre_strdup(sample->name);
+    variable->dtype = sample->dtype;
+    variable->rank = sample->rank;
+    memcpy(variable->shape, sample->shape, sizeof(sample->shape));
+    variable->initializer = json_pack("{s:s, s:f}", "name", "normal", "stddev", 0.1);
+    variable->optimizer = json_pack("{s:s}", "name", "adam");
+    variable->partition_count = (size_t)parts;
+    variable->partitions = cadre_calloc((size_t)parts, sizeof(*variable->partitions));
+    int64_t next = 0;
+    for (int64_t i = 0; i < parts; i++) {
+        int64_t rows_here = rows / parts + (i < rows % parts ? 1 : 0);
+        variable->partitions[i] = (cadre_manifest_partition_t){
+            .shard = (uint32_t)((size_t)(i + (sample - SAMPLE)) % shards),
+            .first_element = next,
+            .count = rows_here * row};
+        next += rows_here * row;
+    }
+}
+
+/* A manifest whose shards have no size and hash yet. */
+static inline void
+sample_manifest(cadre_manifest_t *manifest, uint64_t id, size_t shards, size_t partitions)
+{
+    *manifest = (cadre_manifest_t){
+        .job = cadre_strdup("digits"),
+        .id = id,
+        .cut = 100 * id,
+        .epoch = UINT64_MAX,
+        .seed = UINT64_C(0x8000000000000001),
+        .created = cadre_strdup("2026-11-20T21:30:00Z"),
+        .variable_count = CADRE_COUNT_OF(SAMPLE),
+        .variables = cadre_calloc(CADRE_COUNT_OF(SAMPLE), sizeof(cadre_manifest_variable_t)),
+        .shard_count = shards,
+        .shards = cadre_calloc(shards, sizeof(cadre_manifest_shard_t)),
+        .progress = json_pack("{s:i, s:f, s:{s:I}}", "epoch", 3, "loss", 1.0 / 3, "cursor", "row",
+                              (json_int_t)INT64_MAX),
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(SAMPLE); i++) {
+        sample_partition(&SAMPLE[i], &manifest->variables[i], partitions, shards);
+    }
+    for (size_t k = 0; k < shards; k++) {
+        char name[CADRE_CHECKPOINT_NAME_SIZE];
+        manifest->shards[k].file = cadre_strdup(cadre_checkpoint_shard_name((uint32_t)k, name));
+        manifest->shards[k].state = (cadre_shard_state_t){.window_base = manifest->cut,
+                                                          .generation = 1 + k,
+                                                          .applied = 10 * k,
+                                                          .duplicate = 2,
+                                                          .refused = 1};
+    }
+}
+
+/* Puts one partition's values and slots, at most `chunk_count` elements at a time. */
+static inline void
+sample_put(cadre_shard_writer_t *writer, const sample_variable_t *sample, int64_t first,
+           int64_t count, int64_t chunk_count)
+{
+    for (const char *const *kind = sample->kinds; *kind; kind++) {
+        int64_t next = first;
+        do {
+            int64_t left = first + count - next;
+            int64_t here = left < chunk_count ? left : chunk_count;
+            uint8_t *bytes = sample_bytes(sample, *kind, next, here);
+            cadre_shard_chunk_t chunk = {.variable = sample->name,
+                                         .kind = *kind,
+                                         .dtype = sample_dtype(sample, *kind),
+                                         .rank = sample->rank,
+                                         .first_element = next,
+                                         .version = 7 + (uint64_t)first,
+                                         .bytes = bytes};
+            chunk.size_bytes = (size_t)here * cadre_dtype_size(chunk.dtype);
+            memcpy(chunk.shape, sample->shape, sizeof(chunk.shape));
+            ok(cadre_shard_writer_put_chunk(writer, &chunk));
+            free(bytes);
+            next += here;
+        } while (next < first + count);
+    }
+}
+
+/* Writes the file of shard k as the manifest has it, and notes size and hash there. */
+static inline void
+sample_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
+{
+    char *file = cadre_asprintf("%s/%s", path, manifest->shards[k].file);
+    cadre_shard_writer_t *writer = NULL;
+    ok(cadre_shard_writer_open(file, 0, &writer));
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        const cadre_manifest_variable_t *variable = &manifest->variables[i];
+        for (size_t j = variable->partition_count; j-- > 0;) {
+            const cadre_manifest_partition_t *partition = &variable->partitions[j];
+            if (partition->shard == k) {
+                sample_put(writer, &SAMPLE[i], partition->first_element, partition->count, 23);
+            }
+        }
+    }
+    ok(cadre_shard_writer_put_state(writer, &manifest->shards[k].state));
+    ok(cadre_shard_writer_close(&writer, &manifest->shards[k].size_bytes,
+                                &manifest->shards[k].hash));
+    cr_assert_null(writer);
+    free(file);
+}
+
+/* Commits a whole checkpoint. */
+static inline void
+sample_commit(cadre_checkpoint_directory_t *directory, uint64_t id, size_t shards,
+              size_t partitions)
+{
+    cadre_manifest_t manifest;
+    sample_manifest(&manifest, id, shards, partitions);
+    cadre_checkpoint_draft_t *draft = NULL;
+    ok(cadre_checkpoint_draft_begin(directory, id, &draft));
+    for (size_t k = 0; k < shards; k++) {
+        sample_write_shard(cadre_checkpoint_draft_path(draft), &manifest, k);
+    }
+    ok(cadre_checkpoint_draft_commit(&draft, &manifest));
+    cr_assert_null(draft);
+    cadre_manifest_fini(&manifest);
+}
+
+#endif
