@@ -70,9 +70,12 @@ bool cadre_log_enabled(cadre_log_level_t level);
  * format, never in the values: whatever a value contains, spaces, quotes or bytes from a peer, it
  * stays that value, quoted and escaped as the style asks. A value that is one single %d, %u, %f or
  * the like becomes a number in JSON, any other a string. Conversions: d i u x X o c s p f F e E g G
- * % with flags, width, precision (also *) and the length modifiers hh h l ll z j t. `format` may be
- * "" for an event without pairs. Keys ts, level, task, event and cut are taken. */
+ * % with flags, width, precision (also *) and the length modifiers hh h l ll z j t. Keys ts,
+ * level, task, event and cut are taken. */
 void cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
     CADRE_PRINTF(3, 4);
+
+/* Logs an event that has no pairs. */
+void cadre_log_event(cadre_log_level_t level, const char *event);
 
 #endif

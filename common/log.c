@@ -1,0 +1,284 @@
+#include "common/log.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/assert.h"
+#include "common/log_line.h"
+#include "common/memory.h"
+
+/* Written by cadre_log_setup before there are threads, read-only afterwards. */
+static struct {
+    cadre_log_options_t options;
+    char task[CADRE_LOG_TASK_SIZE];
+} settings;
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+void
+cadre_log_setup(const cadre_log_options_t *options)
+{
+    settings.options = *options;
+    snprintf(settings.task, sizeof(settings.task), "%s", options->task ? options->task : "cadre");
+    settings.options.task = settings.task;
+}
+
+/* One write(2) per line: lines of several processes do not mix on a pipe or a terminal. What cannot
+ * be written is lost; there is nobody left to tell. */
+static void
+write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size_bytes)
+{
+    (void)owner;
+    (void)level;
+    ssize_t written = write(STDERR_FILENO, line, size_bytes);
+    (void)written;
+}
+
+void
+cadre_log_setup_stderr(cadre_log_level_t level, const char *task)
+{
+    cadre_log_setup(&(cadre_log_options_t){
+        .level = level,
+        .style = isatty(STDERR_FILENO) ? CADRE_LOG_TEXT : CADRE_LOG_JSON,
+        .task = task,
+        .write = write_stderr,
+    });
+}
+
+int
+cadre_log_level_parse(const char *text, cadre_log_level_t *level)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(level_names); i++) {
+        if (strcmp(text, level_names[i]) == 0) {
+            *level = (cadre_log_level_t)i;
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_EINVALID, "log level '%.40s' is none of debug, info, warn, error",
+                      text);
+}
+
+bool
+cadre_log_enabled(cadre_log_level_t level)
+{
+    return settings.options.write && level >= settings.options.level;
+}
+
+/* --- one conversion of the format --- */
+
+enum { SPEC_SIZE = 32 };
+
+/* A walk over the format and its arguments. */
+typedef struct {
+    const char *at;
+    va_list arguments;
+} walk_t;
+
+typedef struct {
+    char spec[SPEC_SIZE]; /* "%-8.3f", every * replaced by its number, length modifier left out */
+    size_t size;
+    char length[3]; /* "", "hh", "h", "l", "ll", "z", "j", "t" */
+    char conversion;
+} conversion_t;
+
+static void
+put_spec(conversion_t *conversion, const char *text, size_t size)
+{
+    cadre_assert(conversion->size + size < sizeof(conversion->spec));
+    memcpy(conversion->spec + conversion->size, text, size);
+    conversion->size += size;
+    conversion->spec[conversion->size] = '\0';
+}
+
+/* Reads from '%' up to the conversion character. */
+static conversion_t
+parse_conversion(walk_t *walk)
+{
+    conversion_t parsed = {0};
+    put_spec(&parsed, walk->at++, 1);
+    while (*walk->at && strchr("-+ #0123456789.*", *walk->at)) {
+        if (*walk->at == '*') {
+            char number[16];
+            int given = va_arg(walk->arguments, int);
+            bool precision = walk->at[-1] == '.';
+            int length = snprintf(number, sizeof(number), "%d", precision && given < 0 ? 0 : given);
+            put_spec(&parsed, number, (size_t)length);
+        } else {
+            put_spec(&parsed, walk->at, 1);
+        }
+        walk->at++;
+    }
+    for (size_t i = 0; *walk->at && strchr("hlzjt", *walk->at); i++) {
+        cadre_assert(i < sizeof(parsed.length) - 1);
+        parsed.length[i] = *walk->at++;
+    }
+    parsed.conversion = *walk->at;
+    cadre_assert(parsed.conversion != '\0');
+    walk->at++;
+    return parsed;
+}
+
+static intmax_t
+next_signed(walk_t *walk, const char *length)
+{
+    switch (length[0]) {
+    case 'l':
+        return length[1] ? va_arg(walk->arguments, long long) : va_arg(walk->arguments, long);
+    case 'z':
+        return va_arg(walk->arguments, ssize_t);
+    case 'j':
+        return va_arg(walk->arguments, intmax_t);
+    case 't':
+        return va_arg(walk->arguments, ptrdiff_t);
+    case 'h': {
+        int value = va_arg(walk->arguments, int);
+        return length[1] ? (signed char)value : (short)value;
+    }
+    default:
+        return va_arg(walk->arguments, int);
+    }
+}
+
+static uintmax_t
+next_unsigned(walk_t *walk, const char *length)
+{
+    switch (length[0]) {
+    case 'l':
+        return length[1] ? va_arg(walk->arguments, unsigned long long)
+                         : va_arg(walk->arguments, unsigned long);
+    case 'z':
+        return va_arg(walk->arguments, size_t);
+    case 'j':
+        return va_arg(walk->arguments, uintmax_t);
+    case 't':
+        return (uintmax_t)va_arg(walk->arguments, ptrdiff_t);
+    case 'h': {
+        unsigned value = va_arg(walk->arguments, unsigned);
+        return length[1] ? (unsigned char)value : (unsigned short)value;
+    }
+    default:
+        return va_arg(walk->arguments, unsigned);
+    }
+}
+
+/* Formats the conversion at walk->at behind `used` bytes of `value`; returns the new size. `number`
+ * becomes true when it wrote a number in decimal. Each argument is taken here, by its own type,
+ * because only so do we know where a value ends. */
+static size_t
+format_conversion(walk_t *walk, char *value, size_t used, bool *number)
+{
+    conversion_t parsed = parse_conversion(walk);
+    char *to = value + used;
+    size_t room = CADRE_LOG_VALUE_SIZE - used;
+    int length = 0;
+    if (strchr("di", parsed.conversion)) {
+        put_spec(&parsed, "jd", 2);
+        length = snprintf(to, room, parsed.spec, next_signed(walk, parsed.length));
+    } else if (strchr("uxXo", parsed.conversion)) {
+        put_spec(&parsed, (char[]){'j', parsed.conversion}, 2);
+        length = snprintf(to, room, parsed.spec, next_unsigned(walk, parsed.length));
+    } else {
+        put_spec(&parsed, &parsed.conversion, 1);
+        if (strchr("eEfFgG", parsed.conversion)) {
+            length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, double));
+        } else if (parsed.conversion == 's') {
+            const char *text = va_arg(walk->arguments, const char *);
+            length = snprintf(to, room, parsed.spec, text ? text : "(null)");
+        } else if (parsed.conversion == 'c') {
+            length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, int));
+        } else if (parsed.conversion == 'p') {
+            length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, void *));
+        } else {
+            cadre_assert(parsed.conversion == '%'); /* log.h names all there are */
+            length = snprintf(to, room, "%%");
+        }
+    }
+    *number = strchr("diueEfFgG", parsed.conversion) != NULL;
+    size_t added = length > 0 ? (size_t)length : 0;
+    return added < room ? used + added : CADRE_LOG_VALUE_SIZE - 1;
+}
+
+/* --- one pair --- */
+
+/* Formats a value up to the space that ends it (the closing quote when it starts with one) and
+ * moves past it. */
+static void
+format_value(walk_t *walk, char *value, bool *number)
+{
+    size_t used = 0;
+    size_t parts = 0;
+    bool quoted = *walk->at == '"';
+    char end = quoted ? '"' : ' ';
+    *number = false;
+    walk->at += quoted;
+    for (; *walk->at && *walk->at != end; parts++) {
+        if (*walk->at == '%') {
+            used = format_conversion(walk, value, used, number);
+            continue;
+        }
+        if (used < CADRE_LOG_VALUE_SIZE - 1) {
+            value[used++] = *walk->at;
+        }
+        walk->at++;
+    }
+    value[used] = '\0';
+    *number = *number && parts == 1 && !quoted;
+    walk->at += quoted && *walk->at;
+    walk->at += *walk->at == ' ';
+}
+
+static void
+add_pair(walk_t *walk, cadre_log_line_t *line)
+{
+    size_t key_size = strcspn(walk->at, "= %\"");
+    const char *key = walk->at;
+    if (key_size > 0 && key[key_size] == '=') {
+        walk->at += key_size + 1;
+    } else { /* a mistake in a format must not end a training run */
+        key = "text";
+        key_size = strlen(key);
+    }
+    char value[CADRE_LOG_VALUE_SIZE];
+    bool number = false;
+    format_value(walk, value, &number);
+    cadre_log_line_add(line, key, key_size, value, number);
+}
+
+static void
+write_line(cadre_log_level_t level, cadre_log_line_t *line)
+{
+    cadre_log_line_end(line);
+    settings.options.write(settings.options.owner, level, line->bytes, line->size);
+}
+
+void
+cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
+{
+    if (!cadre_log_enabled(level)) {
+        return;
+    }
+    cadre_log_line_t line;
+    cadre_log_line_begin(&line, settings.options.style, level, settings.task, event);
+    walk_t walk = {.at = format};
+    va_start(walk.arguments, format);
+    while (*walk.at) {
+        add_pair(&walk, &line);
+    }
+    va_end(walk.arguments);
+    write_line(level, &line);
+}
+
+void
+cadre_log_event(cadre_log_level_t level, const char *event)
+{
+    if (!cadre_log_enabled(level)) {
+        return;
+    }
+    cadre_log_line_t line;
+    cadre_log_line_begin(&line, settings.options.style, level, settings.task, event);
+    write_line(level, &line);
+}
