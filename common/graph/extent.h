@@ -16,11 +16,11 @@ enum {
     CADRE_EXTENT_NO_SYMBOL = -1,
     CADRE_SYMBOLS_MAX = 8,
     CADRE_SYMBOL_SIZE_MAX = 31,
-    CADRE_SHAPE_EXTENTS_TEXT_SIZE = 256,
+    CADRE_EXTENTS_TEXT_SIZE = 256,
 };
 
 typedef struct {
-    int64_t factor; /* at least 0 */
+    int64_t factor; /* at least 1 */
     int symbol;     /* CADRE_EXTENT_NO_SYMBOL or an index */
 } cadre_extent_t;
 
@@ -29,9 +29,15 @@ typedef struct {
     cadre_extent_t extents[CADRE_PROGRAM_RANK_MAX];
 } cadre_extents_t;
 
+/* Elements of a shape, its symbols aside. A larger one is refused where it is made. */
+#define CADRE_EXTENTS_FACTOR_MAX (INT64_C(1) << 40)
+
 cadre_extent_t cadre_extent_number(int64_t factor);
 bool cadre_extent_equal(cadre_extent_t left, cadre_extent_t right);
 bool cadre_extents_equal(const cadre_extents_t *left, const cadre_extents_t *right);
+
+/* The product of the factors; CADRE_ETOOLARGE beyond CADRE_EXTENTS_FACTOR_MAX. */
+int cadre_extents_factor(const cadre_extents_t *shape, int64_t *out);
 
 /* True when both have the same number of elements whatever the symbols are. */
 bool cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *right);
@@ -39,7 +45,7 @@ bool cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t
 /* The value of `extent` for the given symbols; CADRE_ETOOLARGE when it overflows. */
 int cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out);
 
-/* "[B,512]", "[2*B,1]", "[]" into `text` of CADRE_SHAPE_EXTENTS_TEXT_SIZE bytes; returns `text`. */
+/* "[B,512]", "[2*B,1]", "[]" into `text` of CADRE_EXTENTS_TEXT_SIZE bytes; returns `text`. */
 const char *cadre_extents_text(const cadre_extents_t *shape, const char *const *symbols,
                                char *text);
 

@@ -18,9 +18,9 @@ enum {
 
 /* name, number, text, inputs at least, inputs at most, attributes, carries the result's shape */
 #define CADRE_OP_LIST(X)                                                                           \
-    X(ARG, 1, "arg", 0, 0, 1, true)                                                                \
-    X(VAR, 2, "var", 0, 0, 1, true)                                                                \
-    X(CONST, 3, "const", 0, 0, 1, true)                                                            \
+    X(ARG, 1, "arg", 0, 0, 1, false)                                                               \
+    X(VAR, 2, "var", 0, 0, 1, false)                                                               \
+    X(CONST, 3, "const", 0, 0, 1, false)                                                           \
     X(MATMUL, 16, "matmul", 2, 2, 2, false)                                                        \
     X(MAP1, 17, "map1", 1, 1, 1, false)                                                            \
     X(MAP2, 18, "map2", 2, 2, 1, false)                                                            \

@@ -1,0 +1,333 @@
+/*
+ * builder - the life of a program under construction: scopes, the sticky mistake, leaves, outputs.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/graph/program_data.h"
+#include "common/memory.h"
+
+static const cadre_node_t none = {0};
+
+cadre_dim_t
+cadre_dim(int64_t size)
+{
+    return (cadre_dim_t){.factor = size, .symbol = NULL};
+}
+
+cadre_dim_t
+cadre_sym(const char *symbol)
+{
+    return cadre_sym_times(symbol, 1);
+}
+
+cadre_dim_t
+cadre_sym_times(const char *symbol, int64_t factor)
+{
+    return (cadre_dim_t){.factor = factor, .symbol = symbol ? symbol : ""};
+}
+
+cadre_program_t *
+cadre_program_new(const char *name)
+{
+    cadre_program_t *self = cadre_calloc(1, sizeof(*self));
+    self->name = cadre_strdup(name ? name : "");
+    int status = cadre_program_check_name("a program", self->name);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+    }
+    return self;
+}
+
+void
+cadre_program_mistake(cadre_program_t *self, int status)
+{
+    cadre_assert(status < 0);
+    if (self->status < 0) {
+        return;
+    }
+    self->status = status;
+    for (int i = self->scope_count - 1; i >= 0; i--) {
+        bool last = i == self->scope_count - 1;
+        char *text = cadre_asprintf("%s%s%s", self->scopes[i], last ? ": " : "/",
+                                    last ? cadre_error_text() : self->text);
+        free(self->text);
+        self->text = text;
+    }
+    if (!self->text) {
+        self->text = cadre_strdup(cadre_error_text());
+    }
+}
+
+/* True while nodes may be added; building on after the end is a mistake of its own, told at once
+ * because finish has already answered. */
+static bool
+building(cadre_program_t *self)
+{
+    if (self->finished) {
+        cadre_fail(CADRE_ESTATE, "program %s is finished", self->name);
+        return false;
+    }
+    return self->status == 0;
+}
+
+int
+cadre_program_finish(cadre_program_t *self)
+{
+    if (self->finished) {
+        return 0;
+    }
+    if (self->status == 0 && self->scope_count > 0) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "the scope is not ended"));
+    }
+    if (self->status == 0) {
+        int status = cadre_program_check(self);
+        status = status < 0 ? status : cadre_program_encode(self);
+        if (status < 0) {
+            cadre_program_mistake(self, status);
+        }
+    }
+    if (self->status < 0) {
+        return cadre_fail(self->status, "%s", self->text);
+    }
+    self->finished = true;
+    return 0;
+}
+
+void
+cadre_scope_begin(cadre_program_t *self, const char *name)
+{
+    if (!building(self)) {
+        return;
+    }
+    if (self->scope_count == CADRE_SCOPE_DEPTH_MAX) {
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_ETOOLARGE, "more than %d scopes deep", CADRE_SCOPE_DEPTH_MAX));
+        return;
+    }
+    self->scopes[self->scope_count++] = cadre_strndup(name, strnlen(name, CADRE_NAME_SIZE_MAX));
+}
+
+void
+cadre_scope_end(cadre_program_t *self)
+{
+    if (!building(self)) {
+        return;
+    }
+    if (self->scope_count == 0) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "no scope to end"));
+        return;
+    }
+    cadre_free(&self->scopes[--self->scope_count]);
+}
+
+bool
+cadre_program_has(cadre_program_t *self, cadre_node_t node, const char *what)
+{
+    if (!building(self)) {
+        return false;
+    }
+    if (node.id < 1 || node.id > self->node_count) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "%s: an input is %s", what,
+                                               node.id == 0 ? "empty" : "of another program"));
+        return false;
+    }
+    return true;
+}
+
+const cadre_program_node_t *
+cadre_program_at(const cadre_program_t *self, cadre_node_t node)
+{
+    return cadre_program_node(self, node.id - 1);
+}
+
+cadre_node_t
+cadre_program_emit(cadre_program_t *self, const cadre_program_node_t *node)
+{
+    if (!building(self)) {
+        return none;
+    }
+    int32_t index = 0;
+    int status = cadre_program_add_node(self, node, &index);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+        return none;
+    }
+    return (cadre_node_t){.id = index + 1};
+}
+
+cadre_node_t
+cadre_program_emit1(cadre_program_t *self, cadre_op_t op, int64_t attribute, cadre_node_t x)
+{
+    if (!cadre_program_has(self, x, cadre_op_text(op, attribute))) {
+        return none;
+    }
+    cadre_program_node_t node = {
+        .op = op, .input_count = 1, .inputs = {x.id - 1}, .attributes = {attribute}};
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t attribute, cadre_node_t left,
+                    cadre_node_t right)
+{
+    const char *text = cadre_op_text(op, attribute);
+    if (!cadre_program_has(self, left, text) || !cadre_program_has(self, right, text)) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = op,
+                                 .input_count = 2,
+                                 .inputs = {left.id - 1, right.id - 1},
+                                 .attributes = {attribute}};
+    return cadre_program_emit(self, &node);
+}
+
+bool
+cadre_program_shape(cadre_program_t *self, const char *what, const cadre_dim_t *dims, int rank,
+                    cadre_extents_t *out)
+{
+    if (!building(self)) {
+        return false;
+    }
+    if (rank < 0 || rank > CADRE_PROGRAM_RANK_MAX) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "%s: rank %d is not in 0..%d", what,
+                                               rank, CADRE_PROGRAM_RANK_MAX));
+        return false;
+    }
+    cadre_extents_t shape = {.rank = rank};
+    for (int i = 0; i < rank; i++) {
+        shape.extents[i] = cadre_extent_number(dims[i].factor);
+        int status = 0;
+        if (dims[i].factor < 1) {
+            status = cadre_fail(CADRE_EINVALID, "dimension %d is %" PRId64, i, dims[i].factor);
+        } else if (dims[i].symbol) {
+            status = cadre_program_find_symbol(self, dims[i].symbol, &shape.extents[i].symbol);
+        }
+        if (status < 0) {
+            cadre_program_mistake(self, cadre_fail_within(status, "%s", what));
+            return false;
+        }
+    }
+    *out = shape;
+    return true;
+}
+
+/* The node of a leaf that was added with `status`. */
+static cadre_node_t
+leaf(cadre_program_t *self, int status, int32_t index)
+{
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+        return none;
+    }
+    return (cadre_node_t){.id = index + 1};
+}
+
+cadre_node_t
+cadre_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const cadre_dim_t *dims,
+          int rank)
+{
+    cadre_extents_t shape = {0};
+    if (!cadre_program_shape(self, "arg", dims, rank, &shape)) {
+        return none;
+    }
+    int32_t index = 0;
+    int status = cadre_program_add_argument(self, name, dtype, &shape, &index);
+    return leaf(self, status, index);
+}
+
+/* The variable `name` if it is there; its shape must be the given one. */
+static int
+find_variable(const cadre_program_t *self, const char *name, const int64_t *shape, int rank,
+              int32_t *index)
+{
+    for (int i = 0; i < self->variable_count; i++) {
+        const cadre_program_variable_t *variable = &self->variables[i];
+        if (!name || strcmp(variable->name, name) != 0) {
+            continue;
+        }
+        bool same = variable->rank == rank;
+        for (int axis = 0; same && axis < rank; axis++) {
+            same = variable->shape[axis] == shape[axis];
+        }
+        if (!same) {
+            return cadre_fail(CADRE_ESHAPE, "variable %s is there with another shape", name);
+        }
+        *index = variable->node;
+        return 0;
+    }
+    return CADRE_ENOTFOUND;
+}
+
+cadre_node_t
+cadre_var(cadre_program_t *self, const char *name, const int64_t *shape, int rank)
+{
+    if (!building(self)) {
+        return none;
+    }
+    int32_t index = 0;
+    int status = find_variable(self, name, shape, rank, &index);
+    if (status == CADRE_ENOTFOUND) {
+        status = cadre_program_add_variable(self, name, shape, rank, &index);
+    }
+    return leaf(self, status, index);
+}
+
+cadre_node_t
+cadre_const(cadre_program_t *self, const cadre_tensor_t *tensor)
+{
+    if (!building(self)) {
+        return none;
+    }
+    int32_t index = 0;
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t copy = {0};
+    int status = tensor->rank > CADRE_PROGRAM_RANK_MAX
+                     ? cadre_fail(CADRE_EINVALID, "const: rank %d is not in 0..%d", tensor->rank,
+                                  CADRE_PROGRAM_RANK_MAX)
+                     : cadre_tensor_init(&copy, tensor->dtype, tensor->shape, tensor->rank);
+    if (status == 0) {
+        memcpy(copy.data, tensor->data, cadre_tensor_size_bytes(tensor));
+        status = cadre_program_add_constant(self, &copy, &index);
+    }
+    return leaf(self, status, index);
+}
+
+cadre_node_t
+cadre_const_f32(cadre_program_t *self, float value)
+{
+    cadre_tensor_t tensor = {.dtype = CADRE_F32, .rank = 0, .data = &value};
+    return cadre_const(self, &tensor);
+}
+
+void
+cadre_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient)
+{
+    if (!cadre_program_has(self, variable, "push") || !cadre_program_has(self, gradient, "push")) {
+        return;
+    }
+    const cadre_program_node_t *to = cadre_program_at(self, variable);
+    int status = 0;
+    if (to->op != CADRE_OP_VAR) {
+        status = cadre_fail(CADRE_EINVALID, "push: the target is no variable");
+    } else {
+        status =
+            cadre_program_add_push(self, (int)to->attributes[CADRE_LEAF_INDEX], gradient.id - 1);
+    }
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+    }
+}
+
+void
+cadre_result(cadre_program_t *self, const char *name, cadre_node_t node)
+{
+    if (!cadre_program_has(self, node, "result")) {
+        return;
+    }
+    int status = cadre_program_add_result(self, name, node.id - 1);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+    }
+}

@@ -1,0 +1,342 @@
+/*
+ * builder_ops - one public call per operation.
+ */
+#include "common/graph/program_data.h"
+
+static const cadre_node_t none = {0};
+
+#define MAP1(call, function)                                                                       \
+    cadre_node_t call(cadre_program_t *self, cadre_node_t x)                                       \
+    {                                                                                              \
+        return cadre_program_emit1(self, CADRE_OP_MAP1, function, x);                              \
+    }
+MAP1(cadre_neg, CADRE_MAP1_NEG)
+MAP1(cadre_exp, CADRE_MAP1_EXP)
+MAP1(cadre_logarithm, CADRE_MAP1_LOG)
+MAP1(cadre_sqrt, CADRE_MAP1_SQRT)
+MAP1(cadre_rsqrt, CADRE_MAP1_RSQRT)
+MAP1(cadre_recip, CADRE_MAP1_RECIP)
+MAP1(cadre_square, CADRE_MAP1_SQUARE)
+MAP1(cadre_abs, CADRE_MAP1_ABS)
+MAP1(cadre_sign, CADRE_MAP1_SIGN)
+MAP1(cadre_step, CADRE_MAP1_STEP)
+MAP1(cadre_relu, CADRE_MAP1_RELU)
+MAP1(cadre_sigmoid, CADRE_MAP1_SIGMOID)
+MAP1(cadre_tanh, CADRE_MAP1_TANH)
+MAP1(cadre_gelu, CADRE_MAP1_GELU)
+MAP1(cadre_dgelu, CADRE_MAP1_DGELU)
+MAP1(cadre_softplus, CADRE_MAP1_SOFTPLUS)
+#undef MAP1
+
+#define MAP2(call, function)                                                                       \
+    cadre_node_t call(cadre_program_t *self, cadre_node_t left, cadre_node_t right)                \
+    {                                                                                              \
+        return cadre_program_emit2(self, CADRE_OP_MAP2, function, left, right);                    \
+    }
+MAP2(cadre_add, CADRE_MAP2_ADD)
+MAP2(cadre_sub, CADRE_MAP2_SUB)
+MAP2(cadre_mul, CADRE_MAP2_MUL)
+MAP2(cadre_div, CADRE_MAP2_DIV)
+MAP2(cadre_max, CADRE_MAP2_MAX)
+MAP2(cadre_min, CADRE_MAP2_MIN)
+MAP2(cadre_gt, CADRE_MAP2_GT)
+MAP2(cadre_eq, CADRE_MAP2_EQ)
+#undef MAP2
+
+cadre_node_t
+cadre_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes, cadre_node_t no)
+{
+    if (!cadre_program_has(self, condition, "where") || !cadre_program_has(self, yes, "where") ||
+        !cadre_program_has(self, no, "where")) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_WHERE,
+                                 .input_count = 3,
+                                 .inputs = {condition.id - 1, yes.id - 1, no.id - 1}};
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpose_left,
+                        cadre_node_t right, int transpose_right)
+{
+    if (!cadre_program_has(self, left, "matmul") || !cadre_program_has(self, right, "matmul")) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_MATMUL,
+                                 .input_count = 2,
+                                 .inputs = {left.id - 1, right.id - 1},
+                                 .attributes = {transpose_left != 0, transpose_right != 0}};
+    return cadre_program_emit(self, &node);
+}
+
+/* One matrix for all leading axes: the same as one long matrix on the left, where the leading axes
+ * collapse into the rows. Only two of them can be multiplied symbolically when they stay `number
+ * times one symbol`. */
+static bool
+collapse_rows(const cadre_extents_t *shape, cadre_extents_t *out)
+{
+    cadre_extent_t rows = cadre_extent_number(1);
+    for (int i = 0; i < shape->rank - 1; i++) {
+        if (rows.symbol >= 0 && shape->extents[i].symbol >= 0) {
+            return false;
+        }
+        rows.symbol = rows.symbol >= 0 ? rows.symbol : shape->extents[i].symbol;
+        rows.factor *= shape->extents[i].factor;
+    }
+    *out = (cadre_extents_t){.rank = 2, .extents = {rows, shape->extents[shape->rank - 1]}};
+    return true;
+}
+
+cadre_node_t
+cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
+{
+    if (!cadre_program_has(self, left, "matmul") || !cadre_program_has(self, right, "matmul")) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, left)->shape;
+    cadre_extents_t matrix = cadre_program_at(self, right)->shape;
+    cadre_extents_t flat = {0};
+    if (shape.rank <= 2 || matrix.rank != 2 ||
+        !cadre_extent_equal(shape.extents[shape.rank - 1], matrix.extents[0]) ||
+        !collapse_rows(&shape, &flat)) {
+        return cadre_matmul_transposed(self, left, 0, right, 0);
+    }
+    cadre_node_t rows = cadre_program_emit_reshape(self, left, &flat);
+    cadre_node_t product = cadre_matmul_transposed(self, rows, 0, right, 0);
+    shape.extents[shape.rank - 1] = matrix.extents[1];
+    return cadre_program_emit_reshape(self, product, &shape);
+}
+
+cadre_node_t
+cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int begin,
+                          int end)
+{
+    if (!cadre_program_has(self, x, cadre_op_text(CADRE_OP_REDUCE, function))) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_REDUCE,
+                                 .input_count = 1,
+                                 .inputs = {x.id - 1},
+                                 .attributes = {function, begin, end}};
+    return cadre_program_emit(self, &node);
+}
+
+/* An axis counted from the end becomes one counted from the start. */
+static int
+from_start(const cadre_program_t *self, cadre_node_t x, int axis)
+{
+    return axis < 0 ? axis + cadre_program_at(self, x)->shape.rank : axis;
+}
+
+static cadre_node_t
+reduce(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int axis)
+{
+    if (!cadre_program_has(self, x, cadre_op_text(CADRE_OP_REDUCE, function))) {
+        return none;
+    }
+    int begin = from_start(self, x, axis);
+    return cadre_program_emit_reduce(self, function, x, begin, begin < 0 ? begin : begin + 1);
+}
+
+cadre_node_t
+cadre_sum(cadre_program_t *self, cadre_node_t x, int axis)
+{
+    return reduce(self, CADRE_REDUCE_SUM, x, axis);
+}
+
+cadre_node_t
+cadre_mean(cadre_program_t *self, cadre_node_t x, int axis)
+{
+    return reduce(self, CADRE_REDUCE_MEAN, x, axis);
+}
+
+cadre_node_t
+cadre_reduce_max(cadre_program_t *self, cadre_node_t x, int axis)
+{
+    return reduce(self, CADRE_REDUCE_MAX, x, axis);
+}
+
+cadre_node_t
+cadre_argmax(cadre_program_t *self, cadre_node_t x, int axis)
+{
+    return reduce(self, CADRE_REDUCE_ARGMAX, x, axis);
+}
+
+static cadre_node_t
+reduce_all(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x)
+{
+    if (!cadre_program_has(self, x, cadre_op_text(CADRE_OP_REDUCE, function))) {
+        return none;
+    }
+    int rank = cadre_program_at(self, x)->shape.rank;
+    return rank == 0 ? x : cadre_program_emit_reduce(self, function, x, 0, rank);
+}
+
+cadre_node_t
+cadre_sum_all(cadre_program_t *self, cadre_node_t x)
+{
+    return reduce_all(self, CADRE_REDUCE_SUM, x);
+}
+
+cadre_node_t
+cadre_mean_all(cadre_program_t *self, cadre_node_t x)
+{
+    return reduce_all(self, CADRE_REDUCE_MEAN, x);
+}
+
+cadre_node_t
+cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_extents_t *shape,
+                             bool share)
+{
+    if (!cadre_program_has(self, x, "broadcast")) {
+        return none;
+    }
+    if (cadre_extents_equal(&cadre_program_at(self, x)->shape, shape)) {
+        return x;
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_BROADCAST,
+                                 .shape = *shape,
+                                 .input_count = 1,
+                                 .inputs = {x.id - 1},
+                                 .attributes = {share}};
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
+{
+    cadre_extents_t shape = {0};
+    if (!cadre_program_shape(self, "broadcast", dims, rank, &shape)) {
+        return none;
+    }
+    return cadre_program_emit_broadcast(self, x, &shape, false);
+}
+
+cadre_node_t
+cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x, const cadre_extents_t *shape)
+{
+    if (!cadre_program_has(self, x, "reshape")) {
+        return none;
+    }
+    if (cadre_extents_equal(&cadre_program_at(self, x)->shape, shape)) {
+        return x;
+    }
+    cadre_program_node_t node = {
+        .op = CADRE_OP_RESHAPE, .shape = *shape, .input_count = 1, .inputs = {x.id - 1}};
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
+{
+    cadre_extents_t shape = {0};
+    if (!cadre_program_shape(self, "reshape", dims, rank, &shape)) {
+        return none;
+    }
+    return cadre_program_emit_reshape(self, x, &shape);
+}
+
+cadre_node_t
+cadre_transpose(cadre_program_t *self, cadre_node_t x, const int *order)
+{
+    if (!cadre_program_has(self, x, "transpose")) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_TRANSPOSE, .input_count = 1, .inputs = {x.id - 1}};
+    for (int i = 0; i < cadre_program_at(self, x)->shape.rank; i++) {
+        node.attributes[i] = order[i];
+    }
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_concat(cadre_program_t *self, const cadre_node_t *nodes, int count, int axis)
+{
+    cadre_program_node_t node = {.op = CADRE_OP_CONCAT, .input_count = count};
+    for (int i = 0; i < count && i < CADRE_OP_INPUTS_MAX; i++) {
+        if (!cadre_program_has(self, nodes[i], "concat")) {
+            return none;
+        }
+        node.inputs[i] = nodes[i].id - 1;
+    }
+    if (count > 0) {
+        node.attributes[CADRE_AXIS] = from_start(self, nodes[0], axis);
+    }
+    return cadre_program_emit(self, &node);
+}
+
+static cadre_node_t
+change_axis(cadre_program_t *self, cadre_op_t op, cadre_node_t x, int axis,
+            const int64_t amounts[2])
+{
+    if (!cadre_program_has(self, x, cadre_op_text(op, 0))) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = op,
+                                 .input_count = 1,
+                                 .inputs = {x.id - 1},
+                                 .attributes = {from_start(self, x, axis), amounts[0], amounts[1]}};
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_slice(cadre_program_t *self, cadre_node_t x, int axis, int64_t begin, int64_t length)
+{
+    return change_axis(self, CADRE_OP_SLICE, x, axis, (int64_t[2]){begin, length});
+}
+
+cadre_node_t
+cadre_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before, int64_t after)
+{
+    return change_axis(self, CADRE_OP_PAD, x, axis, (int64_t[2]){before, after});
+}
+
+cadre_node_t
+cadre_softmax(cadre_program_t *self, cadre_node_t x)
+{
+    return cadre_program_emit1(self, CADRE_OP_SOFTMAX, 0, x);
+}
+
+cadre_node_t
+cadre_log_softmax(cadre_program_t *self, cadre_node_t x)
+{
+    return cadre_program_emit1(self, CADRE_OP_SOFTMAX, 1, x);
+}
+
+cadre_node_t
+cadre_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+{
+    return cadre_program_emit2(self, CADRE_OP_XENT, 0, logits, labels);
+}
+
+cadre_node_t
+cadre_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype)
+{
+    return cadre_program_emit1(self, CADRE_OP_CAST, (int64_t)dtype, x);
+}
+
+cadre_node_t
+cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape)
+{
+    cadre_program_node_t node = {
+        .op = CADRE_OP_RAND, .shape = *shape, .attributes = {self->rand_count}};
+    self->rand_count++;
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank)
+{
+    cadre_extents_t shape = {0};
+    if (!cadre_program_shape(self, "rand", dims, rank, &shape)) {
+        return none;
+    }
+    return cadre_program_emit_rand(self, &shape);
+}
+
+cadre_node_t
+cadre_detach(cadre_program_t *self, cadre_node_t x)
+{
+    return cadre_program_emit1(self, CADRE_OP_DETACH, 0, x);
+}

@@ -1,0 +1,114 @@
+#include "common/graph/extent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/status.h"
+
+cadre_extent_t
+cadre_extent_number(int64_t factor)
+{
+    return (cadre_extent_t){.factor = factor, .symbol = CADRE_EXTENT_NO_SYMBOL};
+}
+
+bool
+cadre_extent_equal(cadre_extent_t left, cadre_extent_t right)
+{
+    return left.factor == right.factor && left.symbol == right.symbol;
+}
+
+bool
+cadre_extents_equal(const cadre_extents_t *left, const cadre_extents_t *right)
+{
+    if (left->rank != right->rank) {
+        return false;
+    }
+    for (int i = 0; i < left->rank; i++) {
+        if (!cadre_extent_equal(left->extents[i], right->extents[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int
+cadre_extents_factor(const cadre_extents_t *shape, int64_t *out)
+{
+    int64_t product = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        if (__builtin_mul_overflow(product, shape->extents[i].factor, &product) ||
+            product > CADRE_EXTENTS_FACTOR_MAX) {
+            return cadre_fail(CADRE_ETOOLARGE, "the shape has more than 2^40 elements");
+        }
+    }
+    *out = product;
+    return 0;
+}
+
+bool
+cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *right)
+{
+    int64_t left_factor = 0;
+    int64_t right_factor = 0;
+    if (cadre_extents_factor(left, &left_factor) < 0 ||
+        cadre_extents_factor(right, &right_factor) < 0 || left_factor != right_factor) {
+        return false;
+    }
+    int powers[CADRE_SYMBOLS_MAX] = {0};
+    for (int i = 0; i < left->rank; i++) {
+        if (left->extents[i].symbol >= 0) {
+            powers[left->extents[i].symbol]++;
+        }
+    }
+    for (int i = 0; i < right->rank; i++) {
+        if (right->extents[i].symbol >= 0) {
+            powers[right->extents[i].symbol]--;
+        }
+    }
+    for (int i = 0; i < CADRE_SYMBOLS_MAX; i++) {
+        if (powers[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int
+cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out)
+{
+    int64_t times = extent.symbol >= 0 ? symbol_values[extent.symbol] : 1;
+    int64_t value = 0;
+    if (__builtin_mul_overflow(extent.factor, times, &value)) {
+        return cadre_fail(CADRE_ETOOLARGE, "a dimension is beyond 2^63");
+    }
+    *out = value;
+    return 0;
+}
+
+const char *
+cadre_extents_text(const cadre_extents_t *shape, const char *const *symbols, char *text)
+{
+    size_t at = 0;
+    text[at++] = '[';
+    for (int i = 0; i < shape->rank; i++) {
+        cadre_extent_t extent = shape->extents[i];
+        const char *symbol = extent.symbol >= 0 ? symbols[extent.symbol] : "";
+        size_t room = CADRE_EXTENTS_TEXT_SIZE - at;
+        int length = 0;
+        if (i > 0) {
+            text[at++] = ',';
+            room--;
+        }
+        if (extent.symbol < 0) {
+            length = snprintf(text + at, room, "%" PRId64, extent.factor);
+        } else if (extent.factor == 1) {
+            length = snprintf(text + at, room, "%s", symbol);
+        } else {
+            length = snprintf(text + at, room, "%" PRId64 "*%s", extent.factor, symbol);
+        }
+        at += (size_t)length;
+    }
+    text[at++] = ']';
+    text[at] = '\0';
+    return text;
+}

@@ -1,0 +1,22 @@
+/*
+ * infer - the dtype and shape of a node from its op, attributes and inputs.
+ *
+ * The same rules run where a program is built and, over untrusted bytes, where it is decoded: a
+ * node that passes here is safe to plan and run. Texts begin with the op: "matmul: inner dimensions
+ * differ: ...".
+ */
+#ifndef CADRE_COMMON_GRAPH_INFER_H
+#define CADRE_COMMON_GRAPH_INFER_H
+
+#include "common/graph/program.h"
+
+/* Fills node->dtype and node->shape; for ops that carry a shape (op.h) checks the one given. The
+ * inputs must be nodes of `program`; input count, attributes and leaf indexes are checked here.
+ * CADRE_ESHAPE, CADRE_EDTYPE, CADRE_EINVALID, CADRE_ETOOLARGE. */
+int cadre_infer(const cadre_program_t *program, cadre_program_node_t *node);
+
+/* The shape that `left` and `right` broadcast to; false when they do not. */
+bool cadre_infer_broadcast(const cadre_extents_t *left, const cadre_extents_t *right,
+                           cadre_extents_t *out);
+
+#endif

@@ -1,0 +1,406 @@
+#include "common/graph/program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/graph/infer.h"
+#include "common/graph/program_data.h"
+#include "common/memory.h"
+#include "common/tensor.h"
+
+void
+cadre_program_destroy(cadre_program_t **self_p)
+{
+    cadre_program_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    for (int i = 0; i < self->symbol_count; i++) {
+        cadre_free(&self->symbols[i]);
+    }
+    for (int i = 0; i < self->argument_count; i++) {
+        free(self->arguments[i].name);
+    }
+    for (int i = 0; i < self->variable_count; i++) {
+        free(self->variables[i].name);
+    }
+    for (int i = 0; i < self->constant_count; i++) {
+        cadre_tensor_fini(&self->constants[i]);
+    }
+    for (int i = 0; i < self->result_count; i++) {
+        free(self->results[i].name);
+    }
+    for (int i = 0; i < self->scope_count; i++) {
+        cadre_free(&self->scopes[i]);
+    }
+    free(self->variables);
+    free(self->constants);
+    free(self->pushes);
+    free(self->nodes);
+    free(self->text);
+    free(self->bytes);
+    free(self->name);
+    free(self);
+}
+
+/* Makes room for one more element: arrays have a power of two of places, so that the count alone
+ * says when they are full. */
+static void *
+grown(void *array, int count, size_t size_bytes)
+{
+    bool full = (count & (count - 1)) == 0;
+    return full ? cadre_realloc(array, count ? 2 * (size_t)count : 1, size_bytes) : array;
+}
+
+int
+cadre_program_check_name(const char *what, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length > CADRE_NAME_SIZE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "the name of %s has %zu characters, not 1 to %d", what,
+                          length, CADRE_NAME_SIZE_MAX);
+    }
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) {
+            return cadre_fail(CADRE_EINVALID, "the name of %s has a control character", what);
+        }
+    }
+    return 0;
+}
+
+static int
+full(const char *what, int limit)
+{
+    return cadre_fail(CADRE_ETOOLARGE, "more than %d %s", limit, what);
+}
+
+static bool
+is_word(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+    return text[length] == '\0' && length > 0 && !(text[0] >= '0' && text[0] <= '9');
+}
+
+int
+cadre_program_find_symbol(cadre_program_t *self, const char *symbol, int *index)
+{
+    for (int i = 0; i < self->symbol_count; i++) {
+        if (strcmp(self->symbols[i], symbol) == 0) {
+            *index = i;
+            return 0;
+        }
+    }
+    return cadre_program_add_symbol(self, symbol, index);
+}
+
+int
+cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *index)
+{
+    if (!is_word(symbol) || strlen(symbol) > CADRE_SYMBOL_SIZE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "a symbol is a word of at most %d characters",
+                          CADRE_SYMBOL_SIZE_MAX);
+    }
+    for (int i = 0; i < self->symbol_count; i++) {
+        if (strcmp(self->symbols[i], symbol) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "symbol %s is there already", symbol);
+        }
+    }
+    if (self->symbol_count == CADRE_SYMBOLS_MAX) {
+        return full("symbols", CADRE_SYMBOLS_MAX);
+    }
+    self->symbols[self->symbol_count] = cadre_strdup(symbol);
+    *index = self->symbol_count++;
+    return 0;
+}
+
+static int
+add_leaf(cadre_program_t *self, cadre_op_t op, int index, int32_t *node)
+{
+    cadre_program_node_t leaf = {.op = op, .attributes = {index}};
+    return cadre_program_add_node(self, &leaf, node);
+}
+
+int
+cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+                           const cadre_extents_t *shape, int32_t *node)
+{
+    int status = cadre_program_check_name("an argument", name);
+    if (status < 0) {
+        return status;
+    }
+    for (int i = 0; i < self->argument_count; i++) {
+        if (strcmp(self->arguments[i].name, name) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "argument %s is there already", name);
+        }
+    }
+    if (dtype != CADRE_F32 && dtype != CADRE_I32) {
+        return cadre_fail(CADRE_EDTYPE, "argument %s must be f32 or i32, not %s", name,
+                          cadre_dtype_text(dtype));
+    }
+    if (self->argument_count == CADRE_ARGUMENTS_MAX) {
+        return full("arguments", CADRE_ARGUMENTS_MAX);
+    }
+    cadre_program_argument_t *argument = &self->arguments[self->argument_count++];
+    *argument = (cadre_program_argument_t){
+        .name = cadre_strdup(name), .dtype = dtype, .shape = *shape, .node = self->node_count};
+    return add_leaf(self, CADRE_OP_ARG, self->argument_count - 1, node);
+}
+
+int
+cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_t *shape, int rank,
+                           int32_t *node)
+{
+    int status = cadre_program_check_name("a variable", name);
+    if (status < 0) {
+        return status;
+    }
+    if (rank < 0 || rank > CADRE_PROGRAM_RANK_MAX) {
+        return cadre_fail(CADRE_EINVALID, "variable %s: rank %d is not in 0..%d", name, rank,
+                          CADRE_PROGRAM_RANK_MAX);
+    }
+    for (int i = 0; i < self->variable_count; i++) {
+        if (strcmp(self->variables[i].name, name) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "variable %s is there already", name);
+        }
+    }
+    if (self->variable_count == CADRE_PROGRAM_VARIABLES_MAX) {
+        return full("variables", CADRE_PROGRAM_VARIABLES_MAX);
+    }
+    self->variables = grown(self->variables, self->variable_count, sizeof(*self->variables));
+    cadre_program_variable_t *variable = &self->variables[self->variable_count++];
+    *variable = (cadre_program_variable_t){
+        .name = cadre_strdup(name), .rank = rank, .node = self->node_count};
+    for (int i = 0; i < rank; i++) {
+        variable->shape[i] = shape[i];
+    }
+    return add_leaf(self, CADRE_OP_VAR, self->variable_count - 1, node);
+}
+
+int
+cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_t *node)
+{
+    if (tensor->dtype != CADRE_F32 && tensor->dtype != CADRE_I32) {
+        return cadre_fail(CADRE_EDTYPE, "a constant must be f32 or i32, not %s",
+                          cadre_dtype_text(tensor->dtype));
+    }
+    size_t size_bytes = cadre_tensor_size_bytes(tensor);
+    if (self->constant_count == CADRE_PROGRAM_CONSTANTS_MAX) {
+        return full("constants", CADRE_PROGRAM_CONSTANTS_MAX);
+    }
+    if (size_bytes > CADRE_PROGRAM_CONSTANT_SIZE_MAX - self->constants_size_bytes) {
+        return full("bytes of constants", CADRE_PROGRAM_CONSTANT_SIZE_MAX);
+    }
+    self->constants = grown(self->constants, self->constant_count, sizeof(*self->constants));
+    self->constants[self->constant_count++] = *tensor;
+    self->constants_size_bytes += size_bytes;
+    *tensor = (cadre_tensor_t){0};
+    return add_leaf(self, CADRE_OP_CONST, self->constant_count - 1, node);
+}
+
+int
+cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
+{
+    cadre_assert(variable >= 0 && variable < self->variable_count);
+    cadre_assert(node >= 0 && node < self->node_count);
+    const cadre_program_variable_t *to = &self->variables[variable];
+    const cadre_program_node_t *from = &self->nodes[node];
+    for (int i = 0; i < self->push_count; i++) {
+        if (self->pushes[i].variable == variable) {
+            return cadre_fail(CADRE_EEXISTS, "push: variable %s has one already", to->name);
+        }
+    }
+    char left[CADRE_EXTENTS_TEXT_SIZE];
+    char right[CADRE_EXTENTS_TEXT_SIZE];
+    const cadre_extents_t *shape = &self->nodes[to->node].shape;
+    if (!cadre_extents_equal(&from->shape, shape)) {
+        return cadre_fail(CADRE_ESHAPE, "push: variable %s is %s, the gradient %s", to->name,
+                          cadre_extents_text(shape, self->symbols, left),
+                          cadre_extents_text(&from->shape, self->symbols, right));
+    }
+    if (from->dtype != CADRE_F32) {
+        return cadre_fail(CADRE_EDTYPE, "push: the gradient of %s must be f32", to->name);
+    }
+    self->pushes = grown(self->pushes, self->push_count, sizeof(*self->pushes));
+    self->pushes[self->push_count++] = (cadre_program_push_t){.variable = variable, .node = node};
+    return 0;
+}
+
+int
+cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node)
+{
+    cadre_assert(node >= 0 && node < self->node_count);
+    int status = cadre_program_check_name("a result", name);
+    if (status < 0) {
+        return status;
+    }
+    for (int i = 0; i < self->result_count; i++) {
+        if (strcmp(self->results[i].name, name) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "result %s is there already", name);
+        }
+    }
+    if (self->result_count == CADRE_RESULTS_MAX) {
+        return full("results", CADRE_RESULTS_MAX);
+    }
+    self->results[self->result_count++] =
+        (cadre_program_result_t){.name = cadre_strdup(name), .node = node};
+    return 0;
+}
+
+int
+cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, int32_t *index)
+{
+    cadre_program_node_t copy = *node;
+    for (int i = 0; i < copy.input_count; i++) {
+        if (copy.inputs[i] < 0 || copy.inputs[i] >= self->node_count) {
+            return cadre_fail(
+                CADRE_EINVALID, "%s: input %d is node %" PRId32 ", not an earlier one",
+                cadre_op_text(copy.op, copy.attributes[CADRE_FUNCTION]), i, copy.inputs[i]);
+        }
+    }
+    int status = cadre_infer(self, &copy);
+    if (status < 0) {
+        return status;
+    }
+    if (self->node_count == CADRE_PROGRAM_NODES_MAX) {
+        return full("nodes", CADRE_PROGRAM_NODES_MAX);
+    }
+    self->nodes = grown(self->nodes, self->node_count, sizeof(*self->nodes));
+    self->nodes[self->node_count] = copy;
+    *index = self->node_count++;
+    return 0;
+}
+
+int
+cadre_program_check(const cadre_program_t *self)
+{
+    if (self->push_count == 0 && self->result_count == 0) {
+        return cadre_fail(CADRE_EINVALID, "the program has no push and no result");
+    }
+    for (int symbol = 0; symbol < self->symbol_count; symbol++) {
+        bool bound = false;
+        for (int i = 0; i < self->argument_count && !bound; i++) {
+            const cadre_extents_t *shape = &self->arguments[i].shape;
+            for (int axis = 0; axis < shape->rank; axis++) {
+                bound = bound || shape->extents[axis].symbol == symbol;
+            }
+        }
+        if (!bound) {
+            return cadre_fail(CADRE_EINVALID, "symbol %s is in the shape of no argument",
+                              self->symbols[symbol]);
+        }
+    }
+    return 0;
+}
+
+const char *
+cadre_program_name(const cadre_program_t *self)
+{
+    return self->name;
+}
+
+uint64_t
+cadre_program_hash(const cadre_program_t *self)
+{
+    return self->hash;
+}
+
+int
+cadre_program_symbol_count(const cadre_program_t *self)
+{
+    return self->symbol_count;
+}
+
+const char *const *
+cadre_program_symbols(const cadre_program_t *self)
+{
+    return self->symbols;
+}
+
+int
+cadre_program_argument_count(const cadre_program_t *self)
+{
+    return self->argument_count;
+}
+
+const cadre_program_argument_t *
+cadre_program_argument(const cadre_program_t *self, int index)
+{
+    cadre_assert(index >= 0 && index < self->argument_count);
+    return &self->arguments[index];
+}
+
+int
+cadre_program_variable_count(const cadre_program_t *self)
+{
+    return self->variable_count;
+}
+
+const cadre_program_variable_t *
+cadre_program_variable(const cadre_program_t *self, int index)
+{
+    cadre_assert(index >= 0 && index < self->variable_count);
+    return &self->variables[index];
+}
+
+int
+cadre_program_constant_count(const cadre_program_t *self)
+{
+    return self->constant_count;
+}
+
+const cadre_tensor_t *
+cadre_program_constant(const cadre_program_t *self, int index)
+{
+    cadre_assert(index >= 0 && index < self->constant_count);
+    return &self->constants[index];
+}
+
+int
+cadre_program_push_count(const cadre_program_t *self)
+{
+    return self->push_count;
+}
+
+const cadre_program_push_t *
+cadre_program_push(const cadre_program_t *self, int index)
+{
+    cadre_assert(index >= 0 && index < self->push_count);
+    return &self->pushes[index];
+}
+
+int
+cadre_program_result_count(const cadre_program_t *self)
+{
+    return self->result_count;
+}
+
+const cadre_program_result_t *
+cadre_program_result(const cadre_program_t *self, int index)
+{
+    cadre_assert(index >= 0 && index < self->result_count);
+    return &self->results[index];
+}
+
+int
+cadre_program_node_count(const cadre_program_t *self)
+{
+    return self->node_count;
+}
+
+const cadre_program_node_t *
+cadre_program_node(const cadre_program_t *self, int32_t index)
+{
+    cadre_assert(index >= 0 && index < self->node_count);
+    return &self->nodes[index];
+}
+
+const uint8_t *
+cadre_program_bytes(const cadre_program_t *self, size_t *size_bytes)
+{
+    cadre_assert(self->bytes);
+    *size_bytes = self->size_bytes;
+    return self->bytes;
+}

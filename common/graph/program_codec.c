@@ -1,0 +1,453 @@
+/*
+ * program_codec - a program as bytes.
+ *
+ * Little-endian: "CDRP", u16 format, u16 zero, name, u8 symbol count, names of symbols, u32 node
+ * count, nodes, u16 push count, pushes (u16 variable, u32 node), u8 result count, results (name,
+ * u32 node). A name is u8 length and bytes. A shape is u8 rank and per axis u8 symbol (255 for
+ * none) and i64 factor. A node is u8 op, u8 input count, u32 per input and then, for an arg: name,
+ * u8 dtype, shape; for a var: name, shape; for a const: u8 dtype, shape, data; for others: one i64
+ * per attribute that the op has, and its shape where the op carries one.
+ *
+ * Nothing is stored that can be inferred, so there is nothing to contradict: decoding adds the
+ * nodes one by one by the same rules as building, and the tables of arguments, variables and
+ * constants arise on the way. An encoding is unique, so its hash identifies the program.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "common/graph/program_data.h"
+#include "common/memory.h"
+#include "common/tensor.h"
+
+enum { FORMAT = 1, NO_SYMBOL = 255 };
+
+static const uint8_t magic[4] = {'C', 'D', 'R', 'P'};
+
+/* ---- writing ---- */
+
+typedef struct {
+    uint8_t *bytes;
+    size_t size_bytes;
+    size_t room;
+} writer_t;
+
+static void
+put_bytes(writer_t *writer, const void *bytes, size_t size_bytes)
+{
+    if (writer->room - writer->size_bytes < size_bytes) {
+        writer->room = 2 * (writer->room + size_bytes);
+        writer->bytes = cadre_realloc(writer->bytes, writer->room, 1);
+    }
+    if (size_bytes > 0) {
+        memcpy(writer->bytes + writer->size_bytes, bytes, size_bytes);
+    }
+    writer->size_bytes += size_bytes;
+}
+
+static void
+put(writer_t *writer, uint64_t value, int width)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < width; i++) {
+        bytes[i] = (uint8_t)(value >> (8 * i));
+    }
+    put_bytes(writer, bytes, (size_t)width);
+}
+
+static void
+put_name(writer_t *writer, const char *name)
+{
+    size_t length = strlen(name);
+    put(writer, length, 1);
+    put_bytes(writer, name, length);
+}
+
+static void
+put_shape(writer_t *writer, const cadre_extents_t *shape)
+{
+    put(writer, (uint64_t)shape->rank, 1);
+    for (int i = 0; i < shape->rank; i++) {
+        int symbol = shape->extents[i].symbol;
+        put(writer, symbol < 0 ? NO_SYMBOL : (uint64_t)symbol, 1);
+        put(writer, (uint64_t)shape->extents[i].factor, 8);
+    }
+}
+
+static void
+put_constant(writer_t *writer, const cadre_tensor_t *tensor)
+{
+    const uint8_t *data = tensor->data;
+    size_t size_bytes = cadre_tensor_size_bytes(tensor);
+    for (size_t at = 0; at < size_bytes; at += 4) { /* f32 and i32 only */
+        uint32_t word = 0;
+        memcpy(&word, data + at, 4);
+        put(writer, word, 4);
+    }
+}
+
+static void
+put_node(writer_t *writer, const cadre_program_t *program, const cadre_program_node_t *node)
+{
+    const cadre_op_info_t *info = cadre_op_info((uint64_t)node->op);
+    int64_t index = node->attributes[CADRE_LEAF_INDEX];
+    put(writer, (uint64_t)node->op, 1);
+    put(writer, (uint64_t)node->input_count, 1);
+    for (int i = 0; i < node->input_count; i++) {
+        put(writer, (uint64_t)node->inputs[i], 4);
+    }
+    if (node->op == CADRE_OP_ARG) {
+        put_name(writer, program->arguments[index].name);
+        put(writer, (uint64_t)node->dtype, 1);
+        put_shape(writer, &node->shape);
+    } else if (node->op == CADRE_OP_VAR) {
+        put_name(writer, program->variables[index].name);
+        put_shape(writer, &node->shape);
+    } else if (node->op == CADRE_OP_CONST) {
+        put(writer, (uint64_t)node->dtype, 1);
+        put_shape(writer, &node->shape);
+        put_constant(writer, &program->constants[index]);
+    } else {
+        for (int i = 0; i < info->attributes; i++) {
+            put(writer, (uint64_t)node->attributes[i], 8);
+        }
+        if (info->carries_shape) {
+            put_shape(writer, &node->shape);
+        }
+    }
+}
+
+int
+cadre_program_encode(cadre_program_t *self)
+{
+    writer_t writer = {0};
+    put_bytes(&writer, magic, sizeof(magic));
+    put(&writer, FORMAT, 2);
+    put(&writer, 0, 2);
+    put_name(&writer, self->name);
+    put(&writer, (uint64_t)self->symbol_count, 1);
+    for (int i = 0; i < self->symbol_count; i++) {
+        put_name(&writer, self->symbols[i]);
+    }
+    put(&writer, (uint64_t)self->node_count, 4);
+    for (int i = 0; i < self->node_count; i++) {
+        put_node(&writer, self, &self->nodes[i]);
+    }
+    put(&writer, (uint64_t)self->push_count, 2);
+    for (int i = 0; i < self->push_count; i++) {
+        put(&writer, (uint64_t)self->pushes[i].variable, 2);
+        put(&writer, (uint64_t)self->pushes[i].node, 4);
+    }
+    put(&writer, (uint64_t)self->result_count, 1);
+    for (int i = 0; i < self->result_count; i++) {
+        put_name(&writer, self->results[i].name);
+        put(&writer, (uint64_t)self->results[i].node, 4);
+    }
+    if (writer.size_bytes > CADRE_PROGRAM_SIZE_MAX) {
+        free(writer.bytes);
+        return cadre_fail(CADRE_ETOOLARGE, "the program has %zu bytes, not at most %d",
+                          writer.size_bytes, CADRE_PROGRAM_SIZE_MAX);
+    }
+    self->bytes = writer.bytes;
+    self->size_bytes = writer.size_bytes;
+    self->hash = XXH3_64bits(self->bytes, self->size_bytes);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* Reads past the end give zeros and set `broken`, so that a record is read whole before one check.
+ */
+typedef struct {
+    const uint8_t *bytes;
+    size_t left;
+    bool broken;
+} reader_t;
+
+typedef struct {
+    char text[UINT8_MAX + 1];
+} name_t;
+
+static const uint8_t *
+get_bytes(reader_t *reader, size_t size_bytes)
+{
+    if (reader->broken || size_bytes > reader->left) {
+        reader->broken = true;
+        return NULL;
+    }
+    const uint8_t *bytes = reader->bytes;
+    reader->bytes += size_bytes;
+    reader->left -= size_bytes;
+    return bytes;
+}
+
+static uint64_t
+get(reader_t *reader, int width)
+{
+    const uint8_t *bytes = get_bytes(reader, (size_t)width);
+    uint64_t value = 0;
+    for (int i = 0; bytes && i < width; i++) {
+        value |= (uint64_t)bytes[i] << (8 * i);
+    }
+    return value;
+}
+
+static const char *
+get_name(reader_t *reader, name_t *name)
+{
+    size_t length = (size_t)get(reader, 1);
+    const uint8_t *bytes = get_bytes(reader, length);
+    if (!bytes || memchr(bytes, '\0', length)) {
+        reader->broken = true;
+        length = 0;
+    } else {
+        memcpy(name->text, bytes, length);
+    }
+    name->text[length] = '\0';
+    return name->text;
+}
+
+static cadre_extents_t
+get_shape(reader_t *reader)
+{
+    cadre_extents_t shape = {.rank = (int)get(reader, 1)};
+    if (shape.rank > CADRE_PROGRAM_RANK_MAX) {
+        reader->broken = true;
+        shape.rank = 0;
+    }
+    for (int i = 0; i < shape.rank; i++) {
+        uint64_t symbol = get(reader, 1);
+        shape.extents[i].symbol = symbol == NO_SYMBOL ? CADRE_EXTENT_NO_SYMBOL : (int)symbol;
+        shape.extents[i].factor = (int64_t)get(reader, 8);
+    }
+    return shape;
+}
+
+static int
+malformed(const char *what)
+{
+    return cadre_fail(CADRE_EMALFORMED, "program: %s", what);
+}
+
+static cadre_dtype_t
+get_dtype(reader_t *reader)
+{
+    uint64_t number = get(reader, 1);
+    if (number != CADRE_F32 && number != CADRE_I32) {
+        reader->broken = true;
+        return CADRE_F32;
+    }
+    return (cadre_dtype_t)number;
+}
+
+/* A leaf's shape in numbers; a variable or constant has no symbols. */
+static void
+numbers_only(reader_t *reader, const cadre_extents_t *shape, int64_t *numbers)
+{
+    int64_t factor = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        numbers[i] = shape->extents[i].factor;
+        if (shape->extents[i].symbol >= 0 || numbers[i] < 1) {
+            reader->broken = true;
+            return;
+        }
+    }
+    if (cadre_extents_factor(shape, &factor) < 0) {
+        reader->broken = true;
+    }
+}
+
+static int
+get_argument(reader_t *reader, cadre_program_t *program)
+{
+    name_t name;
+    get_name(reader, &name);
+    cadre_dtype_t dtype = get_dtype(reader);
+    cadre_extents_t shape = get_shape(reader);
+    int32_t index = 0;
+    return reader->broken ? malformed("a broken arg")
+                          : cadre_program_add_argument(program, name.text, dtype, &shape, &index);
+}
+
+static int
+get_variable(reader_t *reader, cadre_program_t *program)
+{
+    name_t name;
+    get_name(reader, &name);
+    cadre_extents_t shape = get_shape(reader);
+    int64_t numbers[CADRE_PROGRAM_RANK_MAX] = {0};
+    numbers_only(reader, &shape, numbers);
+    int32_t index = 0;
+    return reader->broken
+               ? malformed("a broken var")
+               : cadre_program_add_variable(program, name.text, numbers, shape.rank, &index);
+}
+
+static int
+get_constant(reader_t *reader, cadre_program_t *program)
+{
+    cadre_dtype_t dtype = get_dtype(reader);
+    cadre_extents_t shape = get_shape(reader);
+    int64_t numbers[CADRE_PROGRAM_RANK_MAX] = {0};
+    numbers_only(reader, &shape, numbers);
+    size_t size_bytes = 0;
+    /* The data must be there before memory of that size is taken. */
+    if (reader->broken || cadre_shape_size(dtype, numbers, shape.rank, NULL, &size_bytes) < 0 ||
+        size_bytes > reader->left) {
+        return malformed("a broken const");
+    }
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
+    int status = cadre_tensor_init(&tensor, dtype, numbers, shape.rank);
+    if (status < 0) {
+        return status;
+    }
+    uint8_t *data = tensor.data;
+    for (size_t at = 0; at < size_bytes; at += 4) {
+        uint32_t word = (uint32_t)get(reader, 4);
+        memcpy(data + at, &word, 4);
+    }
+    int32_t index = 0;
+    return cadre_program_add_constant(program, &tensor, &index);
+}
+
+static int
+get_operation(reader_t *reader, cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_op_info_t *info = cadre_op_info((uint64_t)node->op);
+    for (int i = 0; i < info->attributes; i++) {
+        node->attributes[i] = (int64_t)get(reader, 8);
+    }
+    if (info->carries_shape) {
+        node->shape = get_shape(reader);
+    }
+    int32_t index = 0;
+    return reader->broken ? malformed("it ends inside a node")
+                          : cadre_program_add_node(program, node, &index);
+}
+
+static int
+get_node(reader_t *reader, cadre_program_t *program)
+{
+    uint64_t number = get(reader, 1);
+    const cadre_op_info_t *info = cadre_op_info(number);
+    cadre_program_node_t node = {.op = (cadre_op_t)number, .input_count = (int)get(reader, 1)};
+    if (reader->broken || !info) {
+        return malformed("no such operation");
+    }
+    if (node.input_count < info->inputs_min || node.input_count > info->inputs_max) {
+        return malformed("a wrong number of inputs");
+    }
+    for (int i = 0; i < node.input_count; i++) {
+        uint64_t input = get(reader, 4);
+        if (input >= (uint64_t)program->node_count) {
+            return malformed("an input is not an earlier node");
+        }
+        node.inputs[i] = (int32_t)input;
+    }
+    switch (node.op) {
+    case CADRE_OP_ARG:
+        return get_argument(reader, program);
+    case CADRE_OP_VAR:
+        return get_variable(reader, program);
+    case CADRE_OP_CONST:
+        return get_constant(reader, program);
+    default: /* every other op has the same form */
+        return get_operation(reader, program, &node);
+    }
+}
+
+static int
+get_outputs(reader_t *reader, cadre_program_t *program)
+{
+    int status = 0;
+    uint64_t push_count = get(reader, 2);
+    for (uint64_t i = 0; i < push_count && status == 0; i++) {
+        uint64_t variable = get(reader, 2);
+        uint64_t node = get(reader, 4);
+        if (reader->broken || variable >= (uint64_t)program->variable_count ||
+            node >= (uint64_t)program->node_count) {
+            return malformed("a broken push");
+        }
+        status = cadre_program_add_push(program, (int)variable, (int32_t)node);
+    }
+    uint64_t result_count = get(reader, 1);
+    for (uint64_t i = 0; i < result_count && status == 0; i++) {
+        name_t name;
+        get_name(reader, &name);
+        uint64_t node = get(reader, 4);
+        if (reader->broken || node >= (uint64_t)program->node_count) {
+            return malformed("a broken result");
+        }
+        status = cadre_program_add_result(program, name.text, (int32_t)node);
+    }
+    if (status == 0 && (reader->broken || reader->left > 0)) {
+        return malformed(reader->broken ? "it ends too early" : "something follows its end");
+    }
+    return status;
+}
+
+static int
+get_head(reader_t *reader, cadre_program_t **out)
+{
+    const uint8_t *start = get_bytes(reader, sizeof(magic));
+    if (!start || memcmp(start, magic, sizeof(magic)) != 0) {
+        return malformed("not a program");
+    }
+    uint64_t format = get(reader, 2);
+    if (!reader->broken && format != FORMAT) {
+        return cadre_fail(CADRE_EPROTOCOL, "program: format %" PRIu64 ", not %d", format, FORMAT);
+    }
+    uint64_t zero = get(reader, 2);
+    name_t name;
+    get_name(reader, &name);
+    if (reader->broken || zero != 0) {
+        return malformed("a broken head");
+    }
+    cadre_program_t *program = cadre_program_new(name.text);
+    int status = program->status;
+    uint64_t symbol_count = get(reader, 1);
+    for (uint64_t i = 0; i < symbol_count && status == 0; i++) {
+        int index = 0;
+        status = cadre_program_add_symbol(program, get_name(reader, &name), &index);
+    }
+    if (status < 0) {
+        cadre_program_destroy(&program);
+        return status;
+    }
+    *out = program;
+    return 0;
+}
+
+int
+cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out)
+{
+    if (size_bytes > CADRE_PROGRAM_SIZE_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "the program has %zu bytes, not at most %d", size_bytes,
+                          CADRE_PROGRAM_SIZE_MAX);
+    }
+    reader_t reader = {.bytes = bytes, .left = size_bytes};
+    cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
+    int status = get_head(&reader, &program);
+    if (status < 0) {
+        return status;
+    }
+    uint64_t node_count = get(&reader, 4);
+    for (uint64_t i = 0; i < node_count; i++) {
+        status = get_node(&reader, program);
+        if (status < 0) {
+            return cadre_fail_within(status, "node %" PRIu64, i);
+        }
+    }
+    status = get_outputs(&reader, program);
+    status = status < 0 ? status : cadre_program_check(program);
+    status = status < 0 ? status : cadre_program_finish(program);
+    if (status < 0) {
+        return status;
+    }
+    *out = program;
+    program = NULL;
+    return 0;
+}
