@@ -1,0 +1,40 @@
+/*
+ * arena - places inside one block of memory, given out and taken back while a plan is made.
+ *
+ * Plain bookkeeping: no memory is touched. Best fit from a list of holes; the block grows at its
+ * end when no hole fits. Every place begins and ends at a multiple of CADRE_ARENA_ALIGNMENT.
+ *
+ * Owner:   the plan that is being made.
+ * Thread:  its owner's.
+ */
+#ifndef CADRE_WORKER_DEVICE_ARENA_H
+#define CADRE_WORKER_DEVICE_ARENA_H
+
+#include <stddef.h>
+
+enum { CADRE_ARENA_ALIGNMENT = 256 };
+
+typedef struct {
+    size_t offset;
+    size_t size_bytes;
+} cadre_arena_hole_t;
+
+typedef struct {
+    cadre_arena_hole_t *holes; /* by offset; no two touch, none touches the end */
+    int hole_count;
+    int hole_room;
+    size_t end;            /* places in use or in holes lie below it */
+    size_t size_bytes_max; /* the largest `end` so far: what must be allocated */
+} cadre_arena_t;
+
+void cadre_arena_init(cadre_arena_t *self);
+void cadre_arena_fini(cadre_arena_t *self);
+
+/* The offset of a place of `size_bytes` (rounded up to the alignment). Sizes below 2^47 in at most
+ * 2^16 places cannot overflow; the caller keeps to that. */
+size_t cadre_arena_take(cadre_arena_t *self, size_t size_bytes);
+
+/* Ends a place; `size_bytes` as it was taken. */
+void cadre_arena_give(cadre_arena_t *self, size_t offset, size_t size_bytes);
+
+#endif

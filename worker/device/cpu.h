@@ -1,0 +1,56 @@
+/*
+ * cpu - the operations as plain loops, and OpenBLAS for matmul.
+ *
+ * Plain functions without state. Loops are written so that the compiler vectorises them
+ * (CMakeLists.txt sets the flags). An output may be the same memory as an input of the ops that
+ * plan.c lets work in place; no other overlap occurs.
+ */
+#ifndef CADRE_WORKER_DEVICE_CPU_H
+#define CADRE_WORKER_DEVICE_CPU_H
+
+#include "worker/device/plan.h"
+
+/* One step with its memory found. */
+typedef struct {
+    const cadre_step_t *step;
+    const cadre_value_t *out;
+    void *out_data;
+    const cadre_value_t *inputs[CADRE_OP_INPUTS_MAX];
+    const void *data[CADRE_OP_INPUTS_MAX];
+    uint64_t seed; /* of the closure */
+} cadre_operands_t;
+
+/* A loop whose iterations touch different elements, also when output and input are the same memory:
+ * lets the compiler vectorise without checks for overlap. */
+#if defined(__clang__)
+#define CADRE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CADRE_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* Runs one step; CADRE_EDATA for a label out of range. */
+int cadre_cpu_step(const cadre_operands_t *operands);
+
+void cadre_cpu_map1(const cadre_operands_t *operands);
+void cadre_cpu_map2(const cadre_operands_t *operands);
+void cadre_cpu_where(const cadre_operands_t *operands);
+void cadre_cpu_cast(const cadre_operands_t *operands);
+
+void cadre_cpu_reduce(const cadre_operands_t *operands);
+
+/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
+void cadre_cpu_gather(const cadre_operands_t *operands);
+void cadre_cpu_concat(const cadre_operands_t *operands);
+void cadre_cpu_pad(const cadre_operands_t *operands);
+void cadre_cpu_rand(const cadre_operands_t *operands);
+
+void cadre_cpu_softmax(const cadre_operands_t *operands);
+int cadre_cpu_xent(const cadre_operands_t *operands);
+int cadre_cpu_xent_grad(const cadre_operands_t *operands);
+
+void cadre_cpu_matmul(const cadre_operands_t *operands);
+
+/* OpenBLAS has one pool of threads per process. */
+void cadre_cpu_set_threads(int threads);
+
+#endif

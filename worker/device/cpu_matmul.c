@@ -1,0 +1,47 @@
+/*
+ * cpu_matmul - matmul through OpenBLAS. The only file that includes cblas.h, which brings the macro
+ * `I` with it.
+ */
+#include <cblas.h>
+
+#include "worker/device/cpu.h"
+#include "worker/device/element.h"
+
+void
+cadre_cpu_set_threads(int threads)
+{
+    openblas_set_num_threads(threads);
+}
+
+void
+cadre_cpu_matmul(const cadre_operands_t *operands)
+{
+    const cadre_value_t *left = operands->inputs[0];
+    const cadre_value_t *out = operands->out;
+    const int64_t *attributes = operands->step->attributes;
+    int rank = out->rank;
+    CBLAS_TRANSPOSE flip_left = attributes[CADRE_MATMUL_TRANSPOSE_LEFT] ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE flip_right =
+        attributes[CADRE_MATMUL_TRANSPOSE_RIGHT] ? CblasTrans : CblasNoTrans;
+    blasint rows = (blasint)out->shape[rank - 2];
+    blasint columns = (blasint)out->shape[rank - 1];
+    blasint inner = (blasint)left->shape[flip_left == CblasTrans ? rank - 2 : rank - 1];
+    blasint left_columns = (blasint)left->shape[rank - 1];
+    blasint right_columns = (blasint)operands->inputs[1]->shape[rank - 1];
+    int64_t out_count = (int64_t)rows * columns;
+    const cadre_real_t *a = operands->data[0];
+    const cadre_real_t *b = operands->data[1];
+    cadre_real_t *c = operands->out_data;
+    for (int64_t batch = 0; batch < out->count / out_count; batch++) {
+#ifdef CADRE_REAL_DOUBLE
+        cblas_dgemm(
+#else
+        cblas_sgemm(
+#endif
+            CblasRowMajor, flip_left, flip_right, rows, columns, inner, 1, a, left_columns, b,
+            right_columns, 0, c, columns);
+        a += (int64_t)rows * inner;
+        b += (int64_t)inner * columns;
+        c += out_count;
+    }
+}

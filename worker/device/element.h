@@ -1,0 +1,189 @@
+/*
+ * element - the functions of one element that every device computes alike.
+ *
+ * The number type is one macro: the tests build the CPU device a second time with
+ * CADRE_REAL_DOUBLE, because gradient checks separate right from wrong only in double. A device
+ * compiler defines CADRE_ELEMENT to mark the functions as its own.
+ *
+ * NaN stays NaN in each: a comparison alone would turn it into 0 and hide a diverged model.
+ */
+#ifndef CADRE_WORKER_DEVICE_ELEMENT_H
+#define CADRE_WORKER_DEVICE_ELEMENT_H
+
+#include <math.h>
+#include <stdint.h>
+
+#ifdef CADRE_REAL_DOUBLE
+typedef double cadre_real_t;
+#define CADRE_REAL_DTYPE   CADRE_F64
+#define CADRE_MATH(name)   name
+#define CADRE_REAL(number) number
+#else
+typedef float cadre_real_t;
+#define CADRE_REAL_DTYPE   CADRE_F32
+#define CADRE_MATH(name)   name##f
+#define CADRE_REAL(number) number##F
+#endif
+
+#ifndef CADRE_ELEMENT
+#define CADRE_ELEMENT static inline
+#endif
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_neg(cadre_real_t x)
+{
+    return -x;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_exp(cadre_real_t x)
+{
+    return CADRE_MATH(exp)(x);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_log(cadre_real_t x)
+{
+    return CADRE_MATH(log)(x);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_sqrt(cadre_real_t x)
+{
+    return CADRE_MATH(sqrt)(x);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_rsqrt(cadre_real_t x)
+{
+    return 1 / CADRE_MATH(sqrt)(x);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_recip(cadre_real_t x)
+{
+    return 1 / x;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_square(cadre_real_t x)
+{
+    return x * x;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_abs(cadre_real_t x)
+{
+    return CADRE_MATH(fabs)(x);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_sign(cadre_real_t x)
+{
+    return x > 0 ? 1 : x < 0 ? -1 : x;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_step(cadre_real_t x)
+{
+    return x > 0 ? 1 : x <= 0 ? 0 : x;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_relu(cadre_real_t x)
+{
+    return x < 0 ? 0 : x;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_sigmoid(cadre_real_t x)
+{
+    return 1 / (1 + CADRE_MATH(exp)(-x));
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_tanh(cadre_real_t x)
+{
+    return CADRE_MATH(tanh)(x);
+}
+
+/* x Phi(x), Phi the normal distribution function. */
+CADRE_ELEMENT cadre_real_t
+cadre_element_gelu(cadre_real_t x)
+{
+    const cadre_real_t inverse_root_two = CADRE_REAL(0.70710678118654752440);
+    return CADRE_REAL(0.5) * x * (1 + CADRE_MATH(erf)(x * inverse_root_two));
+}
+
+/* Phi(x) + x phi(x). */
+CADRE_ELEMENT cadre_real_t
+cadre_element_dgelu(cadre_real_t x)
+{
+    const cadre_real_t inverse_root_two = CADRE_REAL(0.70710678118654752440);
+    const cadre_real_t inverse_root_two_pi = CADRE_REAL(0.39894228040143267794);
+    cadre_real_t below = CADRE_REAL(0.5) * (1 + CADRE_MATH(erf)(x * inverse_root_two));
+    return below + x * inverse_root_two_pi * CADRE_MATH(exp)(CADRE_REAL(-0.5) * x * x);
+}
+
+/* log(1 + exp(x)) without overflow. */
+CADRE_ELEMENT cadre_real_t
+cadre_element_softplus(cadre_real_t x)
+{
+    return (x > 0 ? x : 0) + CADRE_MATH(log1p)(CADRE_MATH(exp)(-CADRE_MATH(fabs)(x)));
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_add(cadre_real_t left, cadre_real_t right)
+{
+    return left + right;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_sub(cadre_real_t left, cadre_real_t right)
+{
+    return left - right;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_mul(cadre_real_t left, cadre_real_t right)
+{
+    return left * right;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_div(cadre_real_t left, cadre_real_t right)
+{
+    return left / right;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_max(cadre_real_t left, cadre_real_t right)
+{
+    return left > right || left != left ? left : right;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_min(cadre_real_t left, cadre_real_t right)
+{
+    return left < right || left != left ? left : right;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_gt(cadre_real_t left, cadre_real_t right)
+{
+    return left > right ? 1 : 0;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_eq(cadre_real_t left, cadre_real_t right)
+{
+    return left == right ? 1 : 0;
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_where(cadre_real_t condition, cadre_real_t yes, cadre_real_t no)
+{
+    return condition != 0 ? yes : no;
+}
+
+#endif

@@ -1,0 +1,366 @@
+#include "worker/device/plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "common/tensor.h"
+#include "worker/device/arena.h"
+#include "worker/device/element.h"
+
+/* Keeps sums of sizes far from overflow; no device has so much memory. */
+static const size_t value_size_bytes_max = (size_t)1 << 46;
+
+void
+cadre_plan_destroy(cadre_plan_t **self_p)
+{
+    cadre_plan_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    for (int i = 0; i < self->constant_count; i++) {
+        free(self->constants[i]);
+    }
+    free(self->constants);
+    free(self->values);
+    free(self->steps);
+    free(self->copies);
+    free(self->results);
+    free(self);
+}
+
+static bool
+is_leaf(cadre_op_t op)
+{
+    return op == CADRE_OP_ARG || op == CADRE_OP_VAR || op == CADRE_OP_CONST;
+}
+
+static bool
+is_alias(cadre_op_t op)
+{
+    return op == CADRE_OP_RESHAPE || op == CADRE_OP_DETACH;
+}
+
+static cadre_place_t
+leaf_place(const cadre_program_node_t *node)
+{
+    cadre_place_kind_t kind = node->op == CADRE_OP_ARG   ? CADRE_PLACE_ARGUMENT
+                              : node->op == CADRE_OP_VAR ? CADRE_PLACE_VARIABLE
+                                                         : CADRE_PLACE_CONSTANT;
+    return (cadre_place_t){.kind = kind, .index = (int)node->attributes[CADRE_LEAF_INDEX]};
+}
+
+static int
+size_values(cadre_plan_t *self, const cadre_program_t *program, const int64_t *symbol_values)
+{
+    for (int32_t i = 0; i < self->value_count; i++) {
+        const cadre_program_node_t *node = cadre_program_node(program, i);
+        cadre_value_t *value = &self->values[i];
+        value->dtype = node->dtype;
+        value->rank = node->shape.rank;
+        cadre_dtype_t dtype = node->dtype == CADRE_F32 ? CADRE_REAL_DTYPE : node->dtype;
+        int status = cadre_program_node_shape(program, i, symbol_values, value->shape);
+        if (status == 0) {
+            status = cadre_shape_size(dtype, value->shape, value->rank, &value->count,
+                                      &value->size_bytes);
+        }
+        if (status == 0 && value->size_bytes > value_size_bytes_max) {
+            status = cadre_fail(CADRE_ETOOLARGE, "%zu bytes in one value", value->size_bytes);
+        }
+        if (status < 0) {
+            return cadre_fail_within(status, "node %d", (int)i);
+        }
+        value->root = is_alias(node->op) ? self->values[node->inputs[0]].root : i;
+        value->last_use = -1;
+        if (is_leaf(node->op)) {
+            value->place = leaf_place(node);
+        }
+    }
+    return 0;
+}
+
+static void
+mark_live(cadre_plan_t *self, const cadre_program_t *program)
+{
+    for (int i = 0; i < cadre_program_push_count(program); i++) {
+        self->values[cadre_program_push(program, i)->node].live = true;
+    }
+    for (int i = 0; i < cadre_program_result_count(program); i++) {
+        self->values[cadre_program_result(program, i)->node].live = true;
+    }
+    for (int32_t i = self->value_count - 1; i >= 0; i--) {
+        const cadre_program_node_t *node = cadre_program_node(program, i);
+        for (int k = 0; k < node->input_count && self->values[i].live; k++) {
+            self->values[node->inputs[k]].live = true;
+        }
+    }
+}
+
+/* The value of an output goes straight to `to` if nothing else decided its place, else is copied
+ * there at the end. Either way it lives to the end. */
+static void
+place_output(cadre_plan_t *self, int32_t node, cadre_place_t to)
+{
+    cadre_value_t *root = &self->values[self->values[node].root];
+    root->last_use = INT_MAX;
+    if (root->place.kind == CADRE_PLACE_NONE) {
+        root->place = to;
+    } else {
+        self->copies[self->copy_count++] = (cadre_plan_copy_t){.value = node, .to = to};
+    }
+}
+
+static int
+place_outputs(cadre_plan_t *self, const cadre_program_t *program)
+{
+    int push_count = cadre_program_push_count(program);
+    self->result_count = cadre_program_result_count(program);
+    self->results = cadre_calloc((size_t)self->result_count, sizeof(*self->results));
+    self->copies = cadre_calloc((size_t)(push_count + self->result_count), sizeof(*self->copies));
+    for (int i = 0; i < push_count; i++) {
+        place_output(self, cadre_program_push(program, i)->node,
+                     (cadre_place_t){.kind = CADRE_PLACE_GRADIENT, .index = i});
+    }
+    size_t size_bytes = 0;
+    for (int i = 0; i < self->result_count; i++) {
+        int32_t node = cadre_program_result(program, i)->node;
+        self->results[i] = node;
+        size_bytes += self->values[node].size_bytes;
+        place_output(self, node, (cadre_place_t){.kind = CADRE_PLACE_RESULT, .index = i});
+    }
+    if (size_bytes > CADRE_RESULT_SIZE_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "results of %zu bytes, not at most %d", size_bytes,
+                          CADRE_RESULT_SIZE_MAX);
+    }
+    return 0;
+}
+
+static void
+plan_walk(const cadre_plan_t *self, cadre_step_t *step)
+{
+    const cadre_value_t *out = &self->values[step->output];
+    const cadre_value_t *first = step->input_count > 0 ? &self->values[step->inputs[0]] : NULL;
+    cadre_strided_t *walk = &step->walk;
+    cadre_strided_init(walk, out->shape, out->rank);
+    int64_t strides[CADRE_PROGRAM_RANK_MAX] = {0}; /* of a contiguous first input */
+    for (int64_t i = first ? first->rank - 1 : -1, next = 1; i >= 0; i--) {
+        strides[i] = next;
+        next *= first->shape[i];
+    }
+    int walked = 1;
+    if (step->op == CADRE_OP_TRANSPOSE) {
+        for (int i = 0; i < out->rank; i++) {
+            walk->stride[0][i] = strides[step->attributes[i]];
+        }
+    } else if (step->op == CADRE_OP_SLICE) {
+        int64_t axis = step->attributes[CADRE_AXIS];
+        /* Begin counts in units of the axis' symbol, and so does the length. */
+        int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
+        walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
+        memcpy(walk->stride[0], strides, sizeof(strides));
+    } else if (step->op == CADRE_OP_MAP2 || step->op == CADRE_OP_WHERE ||
+               step->op == CADRE_OP_BROADCAST) {
+        walked = step->input_count;
+        for (int i = 0; i < walked; i++) {
+            const cadre_value_t *input = &self->values[step->inputs[i]];
+            cadre_strided_broadcast(walk, i, input->shape, input->rank);
+        }
+    }
+    cadre_strided_merge(walk, walked);
+}
+
+static int
+check_matmul(const cadre_plan_t *self, const cadre_step_t *step)
+{
+    for (int i = 0; i < 2; i++) {
+        const cadre_value_t *input = &self->values[step->inputs[i]];
+        for (int axis = input->rank - 2; axis < input->rank; axis++) {
+            if (input->shape[axis] > INT_MAX) {
+                return cadre_fail(CADRE_ETOOLARGE, "matmul: a dimension is beyond 2^31");
+            }
+        }
+    }
+    return 0;
+}
+
+static int
+make_steps(cadre_plan_t *self, const cadre_program_t *program)
+{
+    int count = 0;
+    for (int32_t i = 0; i < self->value_count; i++) {
+        cadre_op_t op = cadre_program_node(program, i)->op;
+        count += self->values[i].live && !is_leaf(op) && !is_alias(op);
+    }
+    self->steps = cadre_calloc((size_t)count, sizeof(*self->steps));
+    for (int32_t i = 0; i < self->value_count; i++) {
+        const cadre_program_node_t *node = cadre_program_node(program, i);
+        if (!self->values[i].live || is_leaf(node->op) || is_alias(node->op)) {
+            continue;
+        }
+        int at = self->step_count++;
+        cadre_step_t *step = &self->steps[at];
+        *step = (cadre_step_t){.op = node->op, .output = i, .input_count = node->input_count};
+        memcpy(step->attributes, node->attributes, sizeof(step->attributes));
+        memcpy(step->inputs, node->inputs, sizeof(step->inputs));
+        plan_walk(self, step);
+        if (step->op == CADRE_OP_MATMUL && check_matmul(self, step) < 0) {
+            return CADRE_ETOOLARGE;
+        }
+        for (int k = 0; k < step->input_count; k++) {
+            cadre_value_t *root = &self->values[self->values[step->inputs[k]].root];
+            root->last_use = root->last_use < at ? at : root->last_use;
+        }
+    }
+    return 0;
+}
+
+/* ---- memory ---- */
+
+/* Whether each element of the output depends on inputs only at its own place or, for rows, is
+ * written after all of its row was read. */
+static bool
+may_work_in_place(cadre_op_t op, int input)
+{
+    switch (op) {
+    case CADRE_OP_MAP1:
+    case CADRE_OP_MAP2:
+    case CADRE_OP_WHERE:
+    case CADRE_OP_SOFTMAX:
+        return true;
+    case CADRE_OP_XENT_GRAD:
+        return input == 0;
+    case CADRE_OP_ARG:
+    case CADRE_OP_VAR:
+    case CADRE_OP_CONST:
+    case CADRE_OP_MATMUL:
+    case CADRE_OP_REDUCE:
+    case CADRE_OP_BROADCAST:
+    case CADRE_OP_RESHAPE:
+    case CADRE_OP_TRANSPOSE:
+    case CADRE_OP_CONCAT:
+    case CADRE_OP_SLICE:
+    case CADRE_OP_PAD:
+    case CADRE_OP_XENT:
+    case CADRE_OP_CAST:
+    case CADRE_OP_RAND:
+    case CADRE_OP_DETACH:
+        return false;
+    }
+    return false;
+}
+
+static bool
+dies_at(const cadre_value_t *root, int step)
+{
+    return root->place.kind == CADRE_PLACE_ARENA && root->last_use == step;
+}
+
+/* The root that the output of the step may take over, or -1. With as many elements as the output an
+ * input is not broadcast, so both are walked alike; the same memory read under another shape by the
+ * same step would not be. */
+static int32_t
+find_donor(const cadre_plan_t *self, int at)
+{
+    const cadre_step_t *step = &self->steps[at];
+    const cadre_value_t *out = &self->values[step->output];
+    for (int i = 0; i < step->input_count; i++) {
+        const cadre_value_t *input = &self->values[step->inputs[i]];
+        if (!may_work_in_place(step->op, i) || !dies_at(&self->values[input->root], at) ||
+            input->count != out->count || self->values[input->root].dtype != out->dtype) {
+            continue;
+        }
+        bool alike = true;
+        for (int k = 0; k < step->input_count; k++) {
+            const cadre_value_t *other = &self->values[step->inputs[k]];
+            alike = alike && (other->root != input->root || other->count == out->count);
+        }
+        if (alike) {
+            return input->root;
+        }
+    }
+    return -1;
+}
+
+/* In program order: a place for the output, then an end to the inputs that die here. In that order,
+ * because the step still reads them while it writes. */
+static void
+plan_memory(cadre_plan_t *self, bool reuse)
+{
+    cadre_arena_t arena;
+    cadre_arena_init(&arena);
+    for (int at = 0; at < self->step_count; at++) {
+        const cadre_step_t *step = &self->steps[at];
+        cadre_value_t *out = &self->values[step->output];
+        if (out->place.kind == CADRE_PLACE_NONE) {
+            int32_t donor = reuse ? find_donor(self, at) : -1;
+            out->place.kind = CADRE_PLACE_ARENA;
+            if (donor >= 0) {
+                out->place.offset = self->values[donor].place.offset;
+                self->values[donor].last_use = -1; /* the place goes on under its new name */
+            } else {
+                out->place.offset = cadre_arena_take(&arena, out->size_bytes);
+            }
+        }
+        for (int k = 0; k < step->input_count && reuse; k++) {
+            cadre_value_t *root = &self->values[self->values[step->inputs[k]].root];
+            if (dies_at(root, at)) {
+                cadre_arena_give(&arena, root->place.offset, root->size_bytes);
+                root->last_use = -1; /* once, also when the step reads it twice */
+            }
+        }
+    }
+    self->arena_size_bytes = arena.size_bytes_max;
+    cadre_arena_fini(&arena);
+}
+
+static void
+copy_constants(cadre_plan_t *self, const cadre_program_t *program)
+{
+    self->constant_count = cadre_program_constant_count(program);
+    self->constants = cadre_calloc((size_t)self->constant_count, sizeof(*self->constants));
+    for (int i = 0; i < self->constant_count; i++) {
+        const cadre_tensor_t *tensor = cadre_program_constant(program, i);
+        int64_t count = cadre_tensor_count(tensor);
+        if (tensor->dtype != CADRE_F32) {
+            size_t size_bytes = cadre_tensor_size_bytes(tensor);
+            self->constants[i] = cadre_aligned_alloc(size_bytes);
+            memcpy(self->constants[i], tensor->data, size_bytes);
+            continue;
+        }
+        const float *from = tensor->data;
+        cadre_real_t *to = cadre_aligned_alloc((size_t)count * sizeof(*to));
+        for (int64_t k = 0; k < count; k++) {
+            to[k] = from[k];
+        }
+        self->constants[i] = to;
+    }
+}
+
+int
+cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, bool reuse,
+               cadre_plan_t **out)
+{
+    cadre_auto(cadre_plan_destroy) cadre_plan_t *self = cadre_calloc(1, sizeof(*self));
+    self->value_count = cadre_program_node_count(program);
+    self->values = cadre_calloc((size_t)self->value_count, sizeof(*self->values));
+    int status = size_values(self, program, symbol_values);
+    if (status < 0) {
+        return status;
+    }
+    mark_live(self, program);
+    status = make_steps(self, program);
+    status = status < 0 ? status : place_outputs(self, program);
+    if (status < 0) {
+        return status;
+    }
+    plan_memory(self, reuse);
+    copy_constants(self, program);
+    *out = self;
+    self = NULL;
+    return 0;
+}
