@@ -332,7 +332,7 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
                           size_bytes, count, CADRE_LARGE_HEADER_SIZE_MAX, CADRE_MESSAGE_CHUNKS_MAX);
     }
     decoder_t decoder = {.schema = NULL};
-    cadre_message_t decoded;
+    cadre_message_t decoded = {0};
     size_t storage_bytes = 0;
     int status = check_protocol(header, size_bytes);
     if (status == 0) {

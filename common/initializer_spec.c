@@ -81,12 +81,10 @@ cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
     }
     CADRE_INITIALIZER_LIST(X)
 #undef X
-    return cadre_fail(CADRE_ENOTFOUND,
-                      "no initializer '%.64s'; there are"
 #define X(name, number, known) " " known
-                      CADRE_INITIALIZER_LIST(X),
+    static const char names[] = CADRE_INITIALIZER_LIST(X);
 #undef X
-                      text);
+    return cadre_fail(CADRE_ENOTFOUND, "no initializer '%.64s'; there are%s", text, names);
 }
 
 int

@@ -115,12 +115,10 @@ cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
     }
     CADRE_OPTIMIZER_LIST(X)
 #undef X
-    return cadre_fail(CADRE_ENOTFOUND,
-                      "no optimizer '%.64s'; there are"
 #define X(name, number, known) " " known
-                      CADRE_OPTIMIZER_LIST(X),
+    static const char names[] = CADRE_OPTIMIZER_LIST(X);
 #undef X
-                      text);
+    return cadre_fail(CADRE_ENOTFOUND, "no optimizer '%.64s'; there are%s", text, names);
 }
 
 int

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -181,7 +182,8 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     bool named = is_name(endpoint);
     cadre_endpoint_t wanted = *endpoint;
     if (named) {
-        strcpy(wanted.host, cadre_endpoint_is_local(endpoint) ? "127.0.0.1" : "*");
+        snprintf(wanted.host, sizeof(wanted.host), "%s",
+                 cadre_endpoint_is_local(endpoint) ? "127.0.0.1" : "*");
     }
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_endpoint_text(&wanted, text);
@@ -194,7 +196,7 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     status = cadre_endpoint_parse(text, &self->endpoint);
     cadre_assert(status == 0);
     if (named) {
-        strcpy(self->endpoint.host, endpoint->host);
+        memcpy(self->endpoint.host, endpoint->host, sizeof(self->endpoint.host));
     }
     return 0;
 }

@@ -1,15 +1,16 @@
 /*
  * split - where the parts of a variable begin: the one rule, known to every role.
  *
- * `rows` rows are cut into `parts` contiguous parts; the first `rows % parts` of them have one row more than the others
- * (13 in 5: 3,3,3,2,2). Thread: any; no state.
+ * `rows` rows are cut into `parts` contiguous parts; the first `rows % parts` of them have one row
+ * more than the others (13 in 5: 3,3,3,2,2). Thread: any; no state.
  */
 #ifndef CADRE_COMMON_SPLIT_H
 #define CADRE_COMMON_SPLIT_H
 
 #include <stdint.h>
 
-/* First row of part `part`, for 0 <= part <= parts; `parts` is at least 1. Part `parts` begins at `rows`. */
+/* First row of part `part`, for 0 <= part <= parts; `parts` is at least 1. Part `parts` begins at
+ * `rows`. */
 int64_t cadre_split_first(int64_t rows, int64_t parts, int64_t part);
 
 /* Rows of part `part`. */

@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the header tells the analyzer is no name for a definition. */
+#undef cadre_fail
+#undef cadre_fail_within
+
 static _Thread_local char error_text[CADRE_ERROR_TEXT_SIZE];
 
 const char *

@@ -7,7 +7,8 @@
 
 enum { CAPACITY_MIN = 16 };
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the key reaches the low bits. */
+/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the key reaches the low bits.
+ */
 static size_t
 home(const cadre_u64_map_t *self, uint64_t key)
 {

@@ -3,8 +3,9 @@
  *
  * Owner:   whoever initialised it; the pointers stay the caller's. Thread: one at a time.
  *
- * Keys are ids that Cadre hands out, or random incarnations, and are mixed before use. It is on the path of every closure
- * and update, where a general container (a list node and a duplicated key per entry) cost more than the lookup.
+ * Keys are ids that Cadre hands out, or random incarnations, and are mixed before use. It is on the
+ * path of every closure and update, where a general container (a list node and a duplicated key per
+ * entry) cost more than the lookup.
  */
 #ifndef CADRE_COMMON_U64_MAP_H
 #define CADRE_COMMON_U64_MAP_H
@@ -36,7 +37,8 @@ void *cadre_u64_map_put(cadre_u64_map_t *self, uint64_t key, void *value);
 /* Takes the value of `key` out; NULL when there was none. */
 void *cadre_u64_map_take(cadre_u64_map_t *self, uint64_t key);
 
-/* Walks the values in no particular order: start with *cursor = 0; NULL at the end. The map must not change meanwhile. */
+/* Walks the values in no particular order: start with *cursor = 0; NULL at the end. The map must
+ * not change meanwhile. */
 void *cadre_u64_map_next(const cadre_u64_map_t *self, size_t *cursor);
 
 #endif

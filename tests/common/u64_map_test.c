@@ -16,7 +16,8 @@ Test(u64_map, is_empty_when_zeroed)
     cadre_u64_map_fini(&map);
 }
 
-/* Against a plain array over a small key space, so that keys collide and gaps are closed all the time. */
+/* Against a plain array over a small key space, so that keys collide and gaps are closed all the
+ * time. */
 Test(u64_map, agrees_with_an_array_over_random_operations)
 {
     enum { KEYS = 200, OPERATIONS = 200000 };

@@ -1,6 +1,7 @@
 #include "worker/data/bad_lines.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,6 @@ cadre_bad_lines_token(const char *text, const char *end, char token[CADRE_BAD_LI
             token[i] = text[i];
         }
     }
-    strcpy(token + shown, shown < length ? "..." : "");
+    snprintf(token + shown, CADRE_BAD_LINES_TOKEN_SIZE - shown, "%s", shown < length ? "..." : "");
     return token;
 }
