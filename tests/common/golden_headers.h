@@ -1,0 +1,120 @@
+/*
+ * golden_headers - the exact bytes of a sample (message_sample.h) of every message.
+ *
+ * They change only with a reason: other releases would read the new bytes differently or not at
+ * all. A failing test prints what it got, to be pasted here once the reason is good.
+ */
+#ifndef CADRE_TESTS_COMMON_GOLDEN_HEADERS_H
+#define CADRE_TESTS_COMMON_GOLDEN_HEADERS_H
+
+/* clang-format off */
+#define GOLDEN_HEADERS(G)                                                                          \
+    G(HELLO,                                                                                       \
+      "dc00110101cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e612074"           \
+      "657874206f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f66"           \
+      "206974a4686f7374ceffffffffa761646472657373d92e612074657874206f66206d6f7265207468"           \
+      "616e207468697274792d6f6e652062797465732c20c2bd206f66206974cd0400cf000000012a05f2"           \
+      "08cfffffffffffffffe8c41807000000000000000000000000010000ffffffffffffffff")                  \
+    G(WELCOME,                                                                                     \
+      "9d0102cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a3"           \
+      "6a6f62cdea62ce0036ee80ce000927c006ccce")                                                    \
+    G(UNKNOWN_PEER,                                                                                \
+      "960103cd03e8cf0123456789abcdefce00011170c400")                                              \
+    G(HEARTBEAT,                                                                                   \
+      "990104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
+      "000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffff"           \
+      "ffffff")                                                                                    \
+    G(DRAIN,                                                                                       \
+      "960105cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000")              \
+    G(STOP,                                                                                        \
+      "970106cd03e8cf0123456789abcdefce00011170c400d92e612074657874206f66206d6f72652074"           \
+      "68616e207468697274792d6f6e652062797465732c20c2bd206f66206974")                              \
+    G(GOODBYE,                                                                                     \
+      "970107cd03e8cf0123456789abcdefce00011170c4080100000000000000d92e612074657874206f"           \
+      "66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974")              \
+    G(REPLY,                                                                                       \
+      "990108cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
+      "74657874c41807000000000000000000000000010000ffffffffffffffff")                              \
+    G(SHARD,                                                                                       \
+      "9a0110cd03e8cf0123456789abcdefce00011170c408010000000000000001a761646472657373cd"           \
+      "ea62cf000000012a05f203")                                                                    \
+    G(VARIABLE,                                                                                    \
+      "9d0111cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
+      "6e616d65ccffc41807000000000000000000000000010000ffffffffffffffffce0001000006c418"           \
+      "07000000000000000000000000010000ffffffffffffffff")                                          \
+    G(FUNCTION,                                                                                    \
+      "9a0112cd03e8cf0123456789abcdefce00011170c4000102d92e612074657874206f66206d6f7265"           \
+      "207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf000000012a05f2"           \
+      "03")                                                                                        \
+    G(DATASET,                                                                                     \
+      "980113cd03e8cf0123456789abcdefce00011170c408010000000000000001a46e616d65")                  \
+    G(DATASET_READY,                                                                               \
+      "9e0114cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c9d92e612074657874206f66206d6f7265207468616e207468697274792d6f6e652062797465732c"           \
+      "20c2bd206f66206974cf000000012a05f203ce7fffffff06cccecdea67")                                \
+    G(WANT,                                                                                        \
+      "980115cd03e8cf0123456789abcdefce00011170c40001ccc9")                                        \
+    G(CLOSURE,                                                                                     \
+      "dc00100120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
+      "01ccc9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffff"           \
+      "ff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffff"           \
+      "ffff")                                                                                      \
+    G(CANCEL,                                                                                      \
+      "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
+      "ffffffffffffffff")                                                                          \
+    G(CLOSURE_DONE,                                                                                \
+      "9f0122cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62ceffffff"           \
+      "ffcfffffffffffffffe306ccce93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000"           \
+      "000000010000ffffffffffffffff")                                                              \
+    G(CLOSURE_FAILED,                                                                              \
+      "9c0123cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c904cd270fcd0400a474657874")                                                                \
+    G(ACK,                                                                                         \
+      "970124cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
+      "ffffffffffffffff")                                                                          \
+    G(CREATE,                                                                                      \
+      "dc00140130cd03e8cf0123456789abcdefce00011170c40001a46e616d65cdea62ce00010000ccff"           \
+      "c41807000000000000000000000000010000ffffffffffffffffcccecdea67ccffc4180000000000"           \
+      "00e03f00000000000000809c7500883ce4377e0bccd3c418000000000000e03f0000000000000080"           \
+      "9c7500883ce4377ecf000000012a05f20d")                                                        \
+    G(SETTLE,                                                                                      \
+      "970131cd03e8cf0123456789abcdefce00011170c408010000000000000001")                            \
+    G(SNAPSHOT,                                                                                    \
+      "9a0132cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c9d92e612074657874206f66206d6f7265207468616e207468697274792d6f6e652062797465732c"           \
+      "20c2bd206f66206974cf000000012a05f203")                                                      \
+    G(SNAPSHOT_TAKEN,                                                                              \
+      "990133cd03e8cf0123456789abcdefce00011170c40001ccc9d92e612074657874206f66206d6f72"           \
+      "65207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974")                        \
+    G(SNAPSHOT_WRITTEN,                                                                            \
+      "9d0134cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e6120746578"           \
+      "74206f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f662069"           \
+      "74a466696c65cf7fffffffffffffff06c41807000000000000000000000000010000ffffffffffff"           \
+      "ffff")                                                                                      \
+    G(CHECKPOINT_END,                                                                              \
+      "980135cd03e8cf0123456789abcdefce00011170c41001000000000000002c010000000000000101")          \
+    G(RESTORE,                                                                                     \
+      "990136cd03e8cf0123456789abcdefce00011170c400d92e612074657874206f66206d6f72652074"           \
+      "68616e207468697274792d6f6e652062797465732c20c2bd206f66206974ccc9cdea62")                    \
+    G(COUNT,                                                                                       \
+      "960137cd03e8cf0123456789abcdefce00011170c4080100000000000000")                              \
+    G(PULL,                                                                                        \
+      "980140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
+      "000000000000010000ffffffffffffffff")                                                        \
+    G(VALUES,                                                                                      \
+      "9a0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
+      "74657874cdea62c41807000000000000000000000000010000ffffffffffffffff")                        \
+    G(PUSH,                                                                                        \
+      "9a0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c41807000000000000000000"           \
+      "000000010000ffffffffffffffff")                                                              \
+    G(APPLIED,                                                                                     \
+      "9c0143cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e6120746578"           \
+      "74206f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f662069"           \
+      "74cf000000012a05f203cfffffffffffffffe3c41807000000000000000000000000010000ffffff"           \
+      "ffffffffff")                                                                                \
+    G(ASSIGN,                                                                                      \
+      "9b0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c902ceffffffffcdffff")
+/* clang-format on */
+
+#endif
