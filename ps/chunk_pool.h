@@ -20,7 +20,7 @@
 #include "common/chunk.h"
 
 enum {
-    CADRE_CHUNK_POOL_CLASSES = 16,         /* sizes kept at a time */
+    CADRE_CHUNK_POOL_CLASSES = 32,         /* sizes kept at a time */
     CADRE_CHUNK_POOL_SIZE_MAX = 128 << 20, /* what a shard gives its pool */
 };
 

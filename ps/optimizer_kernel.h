@@ -3,7 +3,8 @@
  * -O3.
  *
  * On x86-64 each is built twice and the CPU chooses: plain, and with AVX2. AVX2 alone, without FMA,
- * rounds like the plain one, so a restored shard gets the same bits on another machine.
+ * rounds like the plain one, so a restored shard gets the same bits on another machine (ftrl with
+ * another power than one half follows libm's pow).
  *
  * The rules of cadre_optimizer_stretch_t hold: an output is the input itself, or overlaps nothing.
  *

@@ -107,6 +107,27 @@ Test(applied_window, forgets_all_when_it_begins_anew)
     cr_assert_eq(cadre_applied_window_mark(window, 8000), 0);
 }
 
+/* The base lies within a word of the ring, which so holds ids of both its ends when it grows. */
+Test(applied_window, keeps_both_ends_of_the_ring_when_it_grows)
+{
+    for (uint64_t base = 0; base < 130; base++) {
+        cadre_auto(cadre_applied_window_destroy) cadre_applied_window_t *window =
+            cadre_applied_window_new(base);
+        const uint64_t capacity = 8 * cadre_applied_window_size_bytes(window);
+        const uint64_t last = base + capacity - 1;
+        cr_assert_eq(cadre_applied_window_mark(window, base), 0);
+        cr_assert_eq(cadre_applied_window_mark(window, last), 0);
+        cr_assert_eq(8 * cadre_applied_window_size_bytes(window), capacity);
+        cr_assert_eq(cadre_applied_window_mark(window, last + 1), 0);
+        cr_assert_eq(8 * cadre_applied_window_size_bytes(window), 2 * capacity);
+        for (uint64_t id = base; id < base + 2 * capacity; id++) {
+            cr_assert_eq(cadre_applied_window_is_applied(window, id),
+                         id == base || id == last || id == last + 1, "base %d id %d", (int)base,
+                         (int)id);
+        }
+    }
+}
+
 /* Against a plain array of flags: marks near and far, settles in small and large steps, from bases
  * on and off a word's border, through several doublings and many turns of the ring. */
 Test(applied_window, agrees_with_a_table_that_never_forgets)

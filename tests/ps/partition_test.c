@@ -453,6 +453,41 @@ Test(partition, restores_a_snapshot_with_its_slots_and_counts)
     }
 }
 
+Test(partition, keeps_the_rest_of_a_shared_chunk_when_a_part_is_restored)
+{
+    fixture_t fixture;
+    fixture_init(&fixture, "momentum");
+    cadre_chunk_t *before[CHUNKS];
+    cadre_chunk_t *after[CHUNKS];
+    cadre_partition_pull(fixture.partition, before);
+    cadre_auto(cadre_free) char *expected = copy_of(before);
+    const size_t offset = CADRE_CHUNK_SIZE_MAX - 4; /* the end of one chunk, the start of another */
+    memcpy(expected + offset, "12345678", 8);
+    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, offset, "12345678", 8), 0);
+    cadre_partition_pull(fixture.partition, after);
+    expect_bytes(after, expected, "restored");
+    drop(before);
+    drop(after);
+    fixture_fini(&fixture);
+}
+
+/* Adam's first step moves every element by the learning rate, however often values were assigned
+ * before it. */
+Test(partition, does_not_count_an_assignment_as_an_optimizer_step)
+{
+    fixture_t fixture;
+    fixture_init(&fixture, "adam");
+    for (int i = 0; i < 5; i++) {
+        cadre_partition_assign(fixture.partition, CADRE_ASSIGN_SET, fixture.gradient);
+    }
+    cadre_partition_apply(fixture.partition, fixture.gradient);
+    cadre_chunk_t *chunks[CHUNKS];
+    cadre_partition_pull(fixture.partition, chunks);
+    cr_assert_float_eq(*(float *)cadre_chunk_data(chunks[0]), 1 - 0.001, 1e-6);
+    drop(chunks);
+    fixture_fini(&fixture);
+}
+
 Test(partition, refuses_to_restore_what_it_does_not_have)
 {
     fixture_t fixture;
