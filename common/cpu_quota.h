@@ -14,7 +14,7 @@
  * least 1. Files that are missing or odd set no limit. */
 int cadre_cpu_count(void);
 
-/* The quota part alone, for files under `root` ("/" on a real system): the quota rounded down, at
+/* The quota part alone, for files under `root` ("" on a real system): the quota rounded down, at
  * least 1; 0 when there is none. */
 int cadre_cpu_quota(const char *root);
 
