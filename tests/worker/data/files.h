@@ -117,7 +117,10 @@ files_open_well(const char *json, int64_t rows, int64_t features)
 static inline double
 files_check_row(const cadre_dataset_t *dataset, int64_t row, const float *expected)
 {
-    float x[64] = {0};
+    float x[64];
+    for (size_t i = 0; i < CADRE_COUNT_OF(x); i++) {
+        x[i] = -99; /* what is not written must not look right */
+    }
     union {
         int32_t number;
         float value;
