@@ -115,6 +115,12 @@ Test(codec_scan, believes_no_count)
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
         cr_assert_eq(scan_value(&bad[i]), CADRE_EMALFORMED, "case %zu", i);
     }
+    scan_value(&bad[1]);
+    cr_assert_str_eq(cadre_error_text(), "header: the value at byte 0 declares 32 bytes or "
+                                         "elements, and 1 bytes are left");
+    cr_assert_eq(scan_value(&(value_t){{0xa2, 'a'}, 2}), CADRE_EMALFORMED);
+    cr_assert_str_eq(cadre_error_text(), "header: the value at byte 0 declares 2 bytes or "
+                                         "elements, and 1 bytes are left");
     cr_assert_eq(scan_value(&(value_t){{0}, 0}), CADRE_EMALFORMED, "nothing at all");
     cr_assert_eq(scan_value(&(value_t){{0x91, 1, 1}, 3}), CADRE_EMALFORMED, "and then some");
     cr_assert_str_eq(cadre_error_text(), "header: 1 bytes follow its end");

@@ -218,17 +218,23 @@ Test(codec, refuses_or_understands_every_change_of_a_byte)
 
 Test(codec, needs_no_storage_for_a_closure_without_data)
 {
-    cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE, .closure = {.id = 7}};
-    cadre_auto(cadre_chunk_unref) cadre_chunk_t *header = cadre_message_encode(&message);
-    cadre_message_t back;
-    int status = cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
-                                      NULL, 0, &back);
-    cr_assert_eq(status, 0);
-    cr_assert_null(back.storage);
-    cr_assert_null(back.chunks);
-    cr_assert_eq(back.closure.id, 7);
-    cr_assert_eq(back.closure.names.count, 0);
-    cadre_message_fini(&back);
+    for (size_t chunks = 0; chunks < 2; chunks++) {
+        cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE, .closure = {.id = 7}};
+        for (size_t i = 0; i < chunks; i++) {
+            cadre_message_add_chunk(&message, cadre_chunk_new(8));
+        }
+        cadre_auto(cadre_chunk_unref) cadre_chunk_t *header = cadre_message_encode(&message);
+        cadre_message_t back;
+        int status = cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
+                                          message.chunks, chunks, &back);
+        cr_assert_eq(status, 0);
+        cr_assert_null(back.storage);
+        cr_assert_eq(back.chunk_count, chunks);
+        cr_assert_eq(back.closure.id, 7);
+        cr_assert_eq(back.closure.names.count, 0);
+        cadre_message_fini(&back);
+        cadre_message_fini(&message);
+    }
 }
 
 Test(codec, encodes_a_missing_string_as_an_empty_one)
