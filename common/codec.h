@@ -3,10 +3,14 @@
  *
  * Thread: any; the functions keep no state.
  *
- * The decoder takes bytes of unknown origin. Before msgpack-c sees them a pre-scan without
- * allocation bounds tokens, depth and every declared count (msgpack-c itself can be made to reserve
- * gigabytes by five bytes); then type, range and presence of every field are checked against the
- * table. It never aborts and never allocates more than a small multiple of the header's size.
+ * Files: codec_table (the tables as data), codec (encoding, rights), codec_scan and codec_decode
+ * (decoding), codec_text (the form for logs).
+ *
+ * The decoder takes bytes of unknown origin. A scan without allocation bounds values, depth and
+ * every declared count; then type, range and presence of every field are checked against the table.
+ * It never aborts and never allocates more than a small multiple of the header's size. msgpack-c
+ * only writes: its unpacker can be made to reserve gigabytes by five bytes, and what the scan
+ * leaves to read is little (codec_scan.h).
  */
 #ifndef CADRE_COMMON_CODEC_H
 #define CADRE_COMMON_CODEC_H
