@@ -1,0 +1,78 @@
+#include "coordinator/closure.h"
+
+#include <stdlib.h>
+
+#include "common/memory.h"
+
+cadre_closure_t *
+cadre_closure_new(uint32_t function)
+{
+    cadre_closure_t *self = cadre_calloc(1, sizeof(*self));
+    self->function = function;
+    self->steps = 1;
+    self->tag = CADRE_TAG_NONE;
+    return self;
+}
+
+void
+cadre_closure_destroy(cadre_closure_t **self_p)
+{
+    cadre_closure_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    free(self->batches);
+    for (size_t i = 0; i < self->name_count; i++) {
+        free(self->names[i]);
+    }
+    free(self->names);
+    cadre_tensor_list_fini(&self->tensors);
+    free(self);
+}
+
+void
+cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    closure->next = NULL;
+    closure->previous = self->last;
+    if (self->last) {
+        self->last->next = closure;
+    } else {
+        self->first = closure;
+    }
+    self->last = closure;
+    self->count++;
+}
+
+void
+cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    closure->previous = NULL;
+    closure->next = self->first;
+    if (self->first) {
+        self->first->previous = closure;
+    } else {
+        self->last = closure;
+    }
+    self->first = closure;
+    self->count++;
+}
+
+void
+cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    if (closure->previous) {
+        closure->previous->next = closure->next;
+    } else {
+        self->first = closure->next;
+    }
+    if (closure->next) {
+        closure->next->previous = closure->previous;
+    } else {
+        self->last = closure->previous;
+    }
+    closure->next = NULL;
+    closure->previous = NULL;
+    self->count--;
+}

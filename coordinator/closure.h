@@ -1,0 +1,68 @@
+/*
+ * closure - one call of a function, from schedule to its end.
+ *
+ * Owner:   the closure queue from put to the end; then whoever gets the end callback frees it.
+ * Thread:  under the coordinator's lock.
+ */
+#ifndef CADRE_COORDINATOR_CLOSURE_H
+#define CADRE_COORDINATOR_CLOSURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/message.h"
+#include "common/tensor_list.h"
+
+typedef enum {
+    CADRE_CLOSURE_NEW, /* not in the queue */
+    CADRE_CLOSURE_QUEUED,
+    CADRE_CLOSURE_IN_FLIGHT, /* on a worker */
+    CADRE_CLOSURE_ENDED,
+} cadre_closure_state_t;
+
+/* Worker index of a closure that any worker may run. */
+#define CADRE_TAG_NONE UINT32_MAX
+
+typedef struct cadre_closure {
+    struct cadre_closure *next; /* in the list that `state` says: a queue's, or the worker's */
+    struct cadre_closure *previous;
+    cadre_closure_state_t state;
+    uint64_t
+        id; /* 0 until it is first handed out; then this and the next `steps` - 1 are its own */
+    uint64_t attempt; /* 1 for the first */
+    uint32_t function;
+    uint32_t steps;
+    uint32_t variables; /* that existed when it was scheduled */
+    uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    bool wants_results;
+    uint64_t *batches; /* as in the CLOSURE message */
+    size_t batch_items;
+    char **names;
+    size_t name_count;
+    cadre_tensor_list_t tensors;
+
+    void *worker;       /* IN_FLIGHT: the member that has it */
+    uint64_t worker_id; /* its incarnation */
+    uint64_t sent_ms;
+    uint32_t lost; /* attempts that died with their worker */
+    void *future;  /* the API's, NULL when nobody waits */
+} cadre_closure_t;
+
+/* An empty closure of `function` with one step and no tag. */
+cadre_closure_t *cadre_closure_new(uint32_t function);
+
+/* Must be in no list. */
+void cadre_closure_destroy(cadre_closure_t **self_p);
+
+/* A list of closures; zeroed memory is an empty one. */
+typedef struct {
+    cadre_closure_t *first;
+    cadre_closure_t *last;
+    size_t count;
+} cadre_closure_list_t;
+
+void cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure);
+void cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closure);
+void cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * closure_queue - which closures wait, how many are in flight, and the one pending error.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * The rules (those of TensorFlow's coordinator, and where ours go further):
+ *   - What was put comes out in order; what is put back comes out first.
+ *   - Work tagged for a worker comes before common work, is given to no other worker, and join does
+ * not wait for it.
+ *   - The first failure is kept. Everything queued is cancelled at once, so that workers stop; what
+ * is in flight is to be cancelled by the owner. Further failures are counted, later cancellations
+ * are not.
+ *   - The error is raised once, by the first of schedule, join and done that asks, and only after
+ * everything in flight has ended. Raising it makes the queue clean and usable.
+ */
+#ifndef CADRE_COORDINATOR_CLOSURE_QUEUE_H
+#define CADRE_COORDINATOR_CLOSURE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+#include "coordinator/closure.h"
+
+enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL included */
+
+/* How a closure ended. `message` has the results of one that succeeded (NULL otherwise). */
+typedef struct {
+    int status;
+    const char *text;
+    const cadre_message_t *message;
+} cadre_closure_end_t;
+
+/* Told of every closure that ends, which it then owns. It must not call the queue. */
+typedef void (*cadre_closure_ended_t)(void *context, cadre_closure_t *closure,
+                                      const cadre_closure_end_t *end);
+
+typedef struct {
+    size_t capacity;
+    cadre_closure_list_t common;
+    cadre_closure_list_t tagged;
+    size_t in_flight; /* of common closures */
+    size_t tagged_in_flight;
+    bool cancelling; /* from a failure or cancel until nothing is in flight */
+    int error;       /* first failure, 0 for none */
+    size_t error_count;
+    char error_text[CADRE_CLOSURE_ERROR_SIZE];
+    cadre_closure_ended_t ended;
+    void *context;
+} cadre_closure_queue_t;
+
+void cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity,
+                              cadre_closure_ended_t ended, void *context);
+
+/* Ends everything queued as CADRE_ECLOSED. Nothing may be in flight. */
+void cadre_closure_queue_fini(cadre_closure_queue_t *self);
+
+/* Appends a new closure. CADRE_EAGAIN when it must wait: the queue is full, an error waits to be
+ * raised, or everything is being cancelled. */
+int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
+/* The next closure for the worker with index `worker`, now in flight; NULL when there is none. With
+ * `redo_only` only closures that have an id come out: nothing new is begun. */
+cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker,
+                                          bool redo_only);
+
+/* Returns a closure in flight to the front; ends it as cancelled instead while everything is being
+ * cancelled. */
+void cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
+/* Ends a closure that is in flight, or queued again after it was. A status below 0 other than
+ * CADRE_ECANCELLED becomes the pending error. */
+void cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure,
+                                const cadre_closure_end_t *end);
+
+/* Cancels what is queued and refuses new closures until nothing is in flight. */
+void cadre_closure_queue_cancel(cadre_closure_queue_t *self);
+
+/* 0 when no error is pending; CADRE_EAGAIN when one is but closures are still in flight; else the
+ * error, once, with its text in `text` (CADRE_CLOSURE_ERROR_SIZE bytes), which counts the others.
+ */
+int cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text);
+
+/* Nothing common is queued or in flight. */
+bool cadre_closure_queue_done(const cadre_closure_queue_t *self);
+
+#endif

@@ -1,0 +1,196 @@
+#include "coordinator/membership.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+void
+cadre_membership_init(cadre_membership_t *self, uint32_t ps_count)
+{
+    *self = (cadre_membership_t){.ps_count = ps_count};
+    self->ps = cadre_calloc(ps_count, sizeof(*self->ps));
+}
+
+static void
+destroy(cadre_member_t *member)
+{
+    free(member->host);
+    free(member->address);
+    free(member->devices);
+    free(member->acks);
+    free(member);
+}
+
+void
+cadre_membership_fini(cadre_membership_t *self)
+{
+    cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
+        destroy(member);
+    }
+    cadre_u64_map_fini(&self->members);
+    free(self->ps);
+    free(self->workers);
+    *self = (cadre_membership_t){0};
+}
+
+cadre_member_t *
+cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation)
+{
+    return cadre_u64_map_get(&self->members, incarnation);
+}
+
+cadre_member_t *
+cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
+                          const cadre_hello_message_t *hello)
+{
+    cadre_member_t *holder = NULL;
+    if (from->role == CADRE_ROLE_PS && hello->index < self->ps_count) {
+        holder = self->ps[hello->index];
+    } else if (from->role == CADRE_ROLE_WORKER && hello->index < self->worker_capacity) {
+        holder = self->workers[hello->index];
+    }
+    return holder && holder->task.incarnation != from->incarnation ? holder : NULL;
+}
+
+/* Room for worker `index`. */
+static void
+grow_workers(cadre_membership_t *self, uint32_t index)
+{
+    if (index < self->worker_capacity) {
+        return;
+    }
+    uint32_t capacity = self->worker_capacity ? self->worker_capacity : 8;
+    while (capacity <= index) {
+        capacity *= 2;
+    }
+    self->workers = cadre_realloc(self->workers, capacity, sizeof(*self->workers));
+    for (uint32_t i = self->worker_capacity; i < capacity; i++) {
+        self->workers[i] = NULL;
+    }
+    self->worker_capacity = capacity;
+}
+
+static uint32_t
+free_index(const cadre_membership_t *self)
+{
+    uint32_t index = 0;
+    while (index < self->worker_capacity && self->workers[index]) {
+        index++;
+    }
+    return index;
+}
+
+static int
+take_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
+{
+    if (member->task.role == CADRE_ROLE_PS) {
+        if (index >= self->ps_count) {
+            return cadre_fail(CADRE_EINVALID, "ps index %" PRIu64 " in a job of %u ps", index,
+                              self->ps_count);
+        }
+        self->ps[index] = member;
+        self->ps_joined++;
+    } else if (member->task.role == CADRE_ROLE_WORKER) {
+        index = index == CADRE_INDEX_ANY ? free_index(self) : index;
+        if (index >= CADRE_TASKS_MAX) {
+            return cadre_fail(CADRE_EINVALID, "worker index %" PRIu64 " is not below %d", index,
+                              CADRE_TASKS_MAX);
+        }
+        grow_workers(self, (uint32_t)index);
+        self->workers[index] = member;
+        self->worker_count++;
+    } else {
+        return cadre_fail(CADRE_EINVALID, "role %s does not join",
+                          cadre_role_text(member->task.role));
+    }
+    member->index = (uint32_t)index;
+    return 0;
+}
+
+static void
+set_text(char **text, const char *value)
+{
+    free(*text);
+    *text = cadre_strdup(value);
+}
+
+int
+cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
+                      const cadre_hello_message_t *hello, uint64_t now_ms, cadre_member_t **out)
+{
+    cadre_member_t *member = cadre_membership_find(self, from->incarnation);
+    if (!member) {
+        if (self->members.count >= CADRE_TASKS_MAX) {
+            return cadre_fail(CADRE_EFULL, "the job has %d tasks, the most there can be",
+                              CADRE_TASKS_MAX);
+        }
+        member = cadre_calloc(1, sizeof(*member));
+        member->task = *from;
+        int status = take_place(self, member, hello->index);
+        if (status < 0) {
+            destroy(member);
+            return status;
+        }
+        cadre_u64_map_put(&self->members, from->incarnation, member);
+    }
+    set_text(&member->host, hello->host);
+    set_text(&member->address, hello->address);
+    set_text(&member->devices, hello->devices);
+    member->process = (uint32_t)hello->process;
+    member->slots = hello->slots ? (uint32_t)hello->slots : 1;
+    cadre_membership_heard(member, now_ms);
+    *out = member;
+    return 0;
+}
+
+void
+cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member)
+{
+    cadre_assert(member->in_flight.count == 0);
+    if (member->task.role == CADRE_ROLE_PS) {
+        self->ps[member->index] = NULL;
+        self->ps_joined--;
+    } else {
+        self->workers[member->index] = NULL;
+        self->worker_count--;
+    }
+    cadre_u64_map_take(&self->members, member->task.incarnation);
+    destroy(member);
+}
+
+void
+cadre_membership_heard(cadre_member_t *member, uint64_t now_ms)
+{
+    member->heard_ms = now_ms;
+    member->suspect = false;
+}
+
+cadre_member_t *
+cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lease_ms,
+                         uint64_t *due_ms)
+{
+    uint64_t suspect_ms = lease_ms < CADRE_SUSPECT_MS ? lease_ms : CADRE_SUSPECT_MS;
+    cadre_member_t *member = NULL;
+    *due_ms = UINT64_MAX;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
+        if (now_ms >= member->heard_ms + lease_ms) {
+            return member;
+        }
+        member->suspect = now_ms >= member->heard_ms + suspect_ms;
+        uint64_t next_ms = member->heard_ms + (member->suspect ? lease_ms : suspect_ms);
+        *due_ms = next_ms < *due_ms ? next_ms : *due_ms;
+    }
+    return NULL;
+}
+
+const char *
+cadre_member_name(const cadre_member_t *member, char text[32])
+{
+    snprintf(text, 32, "%s %u", cadre_role_text(member->task.role), member->index);
+    return text;
+}

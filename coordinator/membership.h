@@ -1,0 +1,88 @@
+/*
+ * membership - who is in the job: ps and workers by index and incarnation, and whether they are
+ * still heard.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * A task joins with HELLO, stays by being heard within its lease, and goes by GOODBYE, by a closed
+ * connection, by silence, or because a new incarnation of its role and index says HELLO. An
+ * incarnation that is gone may come back only by HELLO.
+ */
+#ifndef CADRE_COORDINATOR_MEMBERSHIP_H
+#define CADRE_COORDINATOR_MEMBERSHIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/message.h"
+#include "common/task.h"
+#include "common/u64_map.h"
+#include "coordinator/closure.h"
+
+typedef struct cadre_member {
+    cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
+    uint32_t index;    /* the one it has */
+    uint64_t heard_ms;
+    uint64_t heartbeat; /* last sequence */
+    bool suspect;       /* silent for CADRE_SUSPECT_MS: gets no new work */
+    bool draining;      /* finishes what it has */
+    char *host;
+    uint32_t process;
+    char *address; /* ps: its data endpoint */
+    char *devices;
+    uint32_t slots;
+    uint64_t counters[64]; /* from its last heartbeat */
+
+    /* Workers: what they have, kept by the dispatcher. */
+    cadre_closure_list_t in_flight;
+    uint64_t ended;        /* closures it reported */
+    uint32_t credit;       /* closures it may hold */
+    uint64_t credit_ms;    /* when it was computed */
+    uint64_t credit_ended; /* `ended` then */
+    uint64_t *acks;        /* (closure, attempt): reports to acknowledge */
+    size_t ack_items;
+    size_t ack_capacity;
+} cadre_member_t;
+
+typedef struct {
+    cadre_u64_map_t members; /* by incarnation */
+    cadre_member_t **ps;     /* [ps_count], NULL where none is */
+    uint32_t ps_count;
+    cadre_member_t **workers; /* by index, NULL where none is */
+    uint32_t worker_capacity;
+    uint32_t worker_count;
+    uint32_t ps_joined;
+} cadre_membership_t;
+
+void cadre_membership_init(cadre_membership_t *self, uint32_t ps_count);
+void cadre_membership_fini(cadre_membership_t *self);
+
+/* The member with this incarnation, or NULL. */
+cadre_member_t *cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation);
+
+/* The member that holds the place a HELLO asks for, another incarnation of the same role and index;
+ * NULL when the place is free. The caller lets it go first (cadre_membership_remove). */
+cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
+                                          const cadre_hello_message_t *hello);
+
+/* Adds, or brings up to date, the sender of a HELLO. CADRE_EINVALID for a role or index that has no
+ * place in the job, CADRE_EFULL beyond CADRE_TASKS_MAX. */
+int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
+                          const cadre_hello_message_t *hello, uint64_t now_ms,
+                          cadre_member_t **member);
+
+/* Takes a member out and frees it; nothing may be in flight on it. */
+void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
+
+/* Notes that a member was heard. */
+void cadre_membership_heard(cadre_member_t *member, uint64_t now_ms);
+
+/* The first member that has been silent for `lease_ms`, or NULL; marks the suspect ones on the way.
+ * `due_ms` becomes when to look again. */
+cadre_member_t *cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms,
+                                         uint64_t lease_ms, uint64_t *due_ms);
+
+/* "worker 3" or "ps 0" into `text` of 32 bytes; returns it. */
+const char *cadre_member_name(const cadre_member_t *member, char text[32]);
+
+#endif
