@@ -13,9 +13,31 @@ at_most(int64_t value, int64_t limit)
     return value < limit ? value : limit;
 }
 
-int
-cadre_partitioner_count(const cadre_variable_options_t *options, int64_t rows,
-                        int64_t row_size_bytes, uint32_t shard_count, uint32_t *count)
+/* Parts per axis as the caller gives them. */
+static int
+check_given(const int64_t *parts, int count, const int64_t *shape, int rank)
+{
+    if (count != rank || count == 0 || !parts) {
+        return cadre_fail(CADRE_EINVALID, "parts have %d entries, the variable has %d axes", count,
+                          rank);
+    }
+    for (int i = 0; i < count; i++) {
+        if (parts[i] < 1) {
+            return cadre_fail(CADRE_EINVALID, "axis %d is cut into %" PRId64 " parts", i, parts[i]);
+        }
+        if (i > 0 && parts[i] != 1) {
+            return cadre_fail(CADRE_EINVALID, "only axis 0 can be cut, not axis %d", i);
+        }
+    }
+    if (parts[0] > shape[0]) {
+        return cadre_fail(CADRE_EINVALID, "%" PRId64 " parts of %" PRId64 " rows", parts[0],
+                          shape[0]);
+    }
+    return 0;
+}
+
+static int
+check_options(const cadre_variable_options_t *options)
 {
     if (options->count < 0 || options->bytes < 0 || options->max_partitions < 0) {
         return cadre_fail(CADRE_EINVALID,
@@ -23,8 +45,26 @@ cadre_partitioner_count(const cadre_variable_options_t *options, int64_t rows,
                           ", max_partitions %d: none may be negative",
                           options->count, options->bytes, options->max_partitions);
     }
-    if (options->partitioner != CADRE_PARTITION_FIXED && options->bytes == 0) {
+    bool by_size = options->partitioner == CADRE_PARTITION_MIN_BYTES ||
+                   options->partitioner == CADRE_PARTITION_MAX_BYTES;
+    if (by_size && options->bytes == 0) {
         return cadre_fail(CADRE_EINVALID, "partitioner: bytes must be at least 1");
+    }
+    return 0;
+}
+
+int
+cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *shape, int rank,
+                        size_t element_size_bytes, uint32_t shard_count, uint32_t *count)
+{
+    int status = check_options(options);
+    if (status < 0) {
+        return status;
+    }
+    int64_t rows = rank > 0 ? shape[0] : 1;
+    int64_t row_size_bytes = (int64_t)element_size_bytes;
+    for (int i = 1; i < rank; i++) {
+        row_size_bytes *= shape[i];
     }
     int64_t most = options->max_partitions ? options->max_partitions : (int64_t)shard_count;
     int64_t parts = 1;
@@ -41,6 +81,13 @@ cadre_partitioner_count(const cadre_variable_options_t *options, int64_t rows,
         parts = at_most(rows / rows_per_part + (rows % rows_per_part != 0), most);
         break;
     }
+    case CADRE_PARTITION_GIVEN:
+        status = check_given(options->parts, options->part_count, shape, rank);
+        if (status < 0) {
+            return status;
+        }
+        parts = options->parts[0];
+        break;
     default:
         return cadre_fail(CADRE_EINVALID, "partitioner: %d is no kind", (int)options->partitioner);
     }
@@ -51,28 +98,6 @@ cadre_partitioner_count(const cadre_variable_options_t *options, int64_t rows,
                           CADRE_PARTITIONS_PER_VARIABLE_MAX);
     }
     *count = (uint32_t)parts;
-    return 0;
-}
-
-int
-cadre_partitioner_check(const int64_t *parts, int count, const int64_t *shape, int rank)
-{
-    if (count != rank || count == 0) {
-        return cadre_fail(CADRE_EINVALID, "partitions have %d entries, the variable has %d axes",
-                          count, rank);
-    }
-    for (int i = 0; i < count; i++) {
-        if (parts[i] < 1) {
-            return cadre_fail(CADRE_EINVALID, "axis %d is cut into %" PRId64 " parts", i, parts[i]);
-        }
-        if (i > 0 && parts[i] != 1) {
-            return cadre_fail(CADRE_EINVALID, "only axis 0 can be cut, not axis %d", i);
-        }
-    }
-    if (parts[0] > shape[0] && shape[0] > 0) {
-        return cadre_fail(CADRE_EINVALID, "%" PRId64 " parts of %" PRId64 " rows", parts[0],
-                          shape[0]);
-    }
     return 0;
 }
 

@@ -16,15 +16,12 @@
 
 #include <cadre/coordinator.h>
 
-/* The number of parts for `rows` rows of `row_size_bytes`: at least 1, at most `rows` and
- * CADRE_PARTITIONS_PER_VARIABLE_MAX. CADRE_EINVALID for a bad kind, a negative count or size, a
- * size of 0 where one is needed. */
-int cadre_partitioner_count(const cadre_variable_options_t *options, int64_t rows,
-                            int64_t row_size_bytes, uint32_t shard_count, uint32_t *count);
-
-/* Parts per axis, as a partitioner of the user's own gives them: CADRE_EINVALID unless it has one
- * entry per axis, the first at least 1 and at most the rows, all others 1. */
-int cadre_partitioner_check(const int64_t *parts, int count, const int64_t *shape, int rank);
+/* The number of parts for a variable of this shape whose elements have `element_size_bytes`: at
+ * least 1, at most its rows and CADRE_PARTITIONS_PER_VARIABLE_MAX. CADRE_EINVALID for a bad kind, a
+ * negative count or size, a size of 0 where one is needed, given parts that do not have one entry
+ * per axis, or that cut another axis than the first, or into none or more parts than rows. */
+int cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *shape, int rank,
+                            size_t element_size_bytes, uint32_t shard_count, uint32_t *count);
 
 /* Where parts are put. */
 typedef struct {

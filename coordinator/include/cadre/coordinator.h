@@ -107,6 +107,7 @@ typedef enum {
     CADRE_PARTITION_FIXED = 0,
     CADRE_PARTITION_MIN_BYTES = 1,
     CADRE_PARTITION_MAX_BYTES = 2,
+    CADRE_PARTITION_GIVEN = 3, /* `parts`: one entry per axis, all but the first 1 */
 } cadre_partitioner_t;
 
 typedef struct {
@@ -125,6 +126,8 @@ typedef struct {
     int count;
     int64_t bytes;
     int max_partitions;
+    const int64_t *parts; /* for CADRE_PARTITION_GIVEN */
+    int part_count;
     const cadre_variable_t
         *colocate_with; /* unpartitioned, on the shard of that one's first part; or NULL */
 } cadre_variable_options_t;

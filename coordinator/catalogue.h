@@ -1,0 +1,107 @@
+/*
+ * catalogue - what the job has: variables and where their parts live, functions, datasets.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock; the public handles are
+ * pointers to its entries, whose defining fields never change once they are there.
+ *
+ * Ids are 1, 2, 3 in order of creation, so that "every variable up to n" says what a closure needs.
+ */
+#ifndef CADRE_COORDINATOR_CATALOGUE_H
+#define CADRE_COORDINATOR_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/initializer_spec.h"
+#include "common/message.h"
+#include "common/optimizer_spec.h"
+#include "coordinator/partitioner.h"
+
+struct cadre_variable {
+    cadre_coordinator_t *coordinator; /* for the public calls; NULL in the simulation */
+    uint32_t id;
+    char *name;
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+    int64_t rows; /* shape[0]; 1 for a scalar */
+    size_t row_size_bytes;
+    cadre_initializer_spec_t initializer;
+    cadre_optimizer_spec_t optimizer;
+    uint32_t partitions;
+    uint16_t *shards; /* [partitions] */
+    bool created;     /* exists on its shards */
+};
+
+struct cadre_function {
+    cadre_coordinator_t *coordinator;
+    uint32_t id;
+    cadre_function_kind_t kind;
+    char *name;
+    uint64_t hash;
+    cadre_chunk_t *program; /* encoded; NULL for a native function */
+};
+
+struct cadre_dataset {
+    cadre_coordinator_t *coordinator;
+    uint32_t id;
+    char *name;
+    char *description;
+    bool opened; /* a worker has answered */
+    int status;
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    cadre_dataset_info_t info;
+    /* the epoch being handed out */
+    uint64_t order;
+    int64_t next;
+    int64_t batch_size;
+    bool drop_last;
+};
+
+typedef struct {
+    cadre_placement_t placement;
+    uint64_t seed; /* of the job */
+    cadre_variable_t **variables;
+    uint32_t variable_count;
+    cadre_function_t **functions;
+    uint32_t function_count;
+    cadre_dataset_t **datasets;
+    uint32_t dataset_count;
+} cadre_catalogue_t;
+
+void cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_robin,
+                          uint64_t seed);
+void cadre_catalogue_fini(cadre_catalogue_t *self);
+
+/* CADRE_EINVALID unless 1 to CADRE_NAME_SIZE_MAX characters of [A-Za-z0-9._-], a letter or digit
+ * first; `what` goes into the text. */
+int cadre_name_check(const char *what, const char *name);
+
+/* Adds a variable with its parts placed, not yet created on the shards. CADRE_EEXISTS,
+ * CADRE_EINVALID, CADRE_EDTYPE, CADRE_ENOTFOUND for an unknown initializer or optimizer. */
+int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
+                                 const cadre_tensor_t *like,
+                                 const cadre_variable_options_t *options,
+                                 cadre_variable_t **variable);
+
+/* Takes the newest variable out again, when it could not be created. */
+void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable);
+
+cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name);
+
+/* Adds a function, or finds the one with the same kind, name and hash; takes the program's
+ * reference. */
+int cadre_catalogue_add_function(cadre_catalogue_t *self, cadre_function_kind_t kind,
+                                 const char *name, uint64_t hash, cadre_chunk_t *program,
+                                 cadre_function_t **function, bool *is_new);
+
+int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
+                                cadre_dataset_t **dataset);
+
+/* The CREATE of one part; lists are borrowed from the variable. `shape` is room for them. */
+cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
+                                               uint64_t shape[CADRE_RANK_MAX]);
+
+#endif
