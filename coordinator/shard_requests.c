@@ -1,0 +1,135 @@
+#include "coordinator/shard_requests.h"
+
+#include <stdlib.h>
+
+#include "common/memory.h"
+
+struct cadre_shard_request {
+    cadre_shard_request_t *next;
+    uint64_t id;
+    cadre_outbox_entry_t entry;
+    bool sent;
+    uint64_t sent_ms;
+    cadre_answered_t answered;
+    void *context;
+    uint64_t detail;
+};
+
+void
+cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count)
+{
+    *self = (cadre_shard_requests_t){.shard_count = shard_count};
+    self->lanes = cadre_calloc(shard_count, sizeof(*self->lanes));
+    for (uint32_t i = 0; i < shard_count; i++) {
+        self->lanes[i].last_p = &self->lanes[i].first;
+    }
+}
+
+static void
+destroy(cadre_shard_request_t *request)
+{
+    cadre_outbox_entry_fini(&request->entry);
+    free(request);
+}
+
+/* Takes *at out of its lane. */
+static cadre_shard_request_t *
+take(cadre_shard_requests_t *self, cadre_shard_lane_t *lane, cadre_shard_request_t **at)
+{
+    cadre_shard_request_t *request = *at;
+    *at = request->next;
+    if (lane->last_p == &request->next) {
+        lane->last_p = at;
+    }
+    lane->sent -= request->sent ? 1 : 0;
+    self->count--;
+    return request;
+}
+
+void
+cadre_shard_requests_fini(cadre_shard_requests_t *self)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        while (self->lanes[i].first) {
+            destroy(take(self, &self->lanes[i], &self->lanes[i].first));
+        }
+    }
+    free(self->lanes);
+    *self = (cadre_shard_requests_t){0};
+}
+
+void
+cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_message_t *message,
+                         cadre_answered_t answered, void *context, uint64_t detail)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    cadre_shard_request_t *request = cadre_calloc(1, sizeof(*request));
+    request->id = ++self->last;
+    request->answered = answered;
+    request->context = context;
+    request->detail = detail;
+    message->request = request->id;
+    cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
+    cadre_outbox_entry_init(&request->entry, &nobody, message);
+    *lane->last_p = request;
+    lane->last_p = &request->next;
+    self->count++;
+}
+
+void
+cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard, const cadre_task_t *task,
+                          uint64_t now_ms, uint64_t resend_ms, cadre_outbox_t *outbox)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    for (cadre_shard_request_t *request = lane->first; request; request = request->next) {
+        if (!task) {
+            lane->sent -= request->sent ? 1 : 0;
+            request->sent = false;
+            continue;
+        }
+        if (request->sent && now_ms < request->sent_ms + resend_ms) {
+            continue;
+        }
+        if (!request->sent) {
+            if (lane->sent >= CADRE_SHARD_WINDOW) {
+                return;
+            }
+            lane->sent++;
+        }
+        request->sent = true;
+        request->sent_ms = now_ms;
+        request->entry.destination = *task;
+        cadre_outbox_repeat(outbox, &request->entry);
+    }
+}
+
+bool
+cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
+                            const cadre_message_t *reply)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    for (cadre_shard_request_t **at = &lane->first; *at; at = &(*at)->next) {
+        if ((*at)->id == reply->request) {
+            cadre_shard_request_t *request = take(self, lane, at);
+            request->answered(request->context, request->detail, reply, 0);
+            destroy(request);
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        cadre_shard_lane_t *lane = &self->lanes[i];
+        for (cadre_shard_request_t **at = &lane->first; *at;) {
+            if ((*at)->context == context) {
+                destroy(take(self, lane, at));
+            } else {
+                at = &(*at)->next;
+            }
+        }
+    }
+}

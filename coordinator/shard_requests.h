@@ -1,0 +1,60 @@
+/*
+ * shard_requests - what the coordinator has asked its ps tasks and not yet been answered.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * Every request can be repeated: CREATE, RESTORE, SETTLE, COUNT and SNAPSHOT by their nature, ASSIGN by its sequence. So it goes
+ * out again after resend_ms until it is answered, and waits while its ps is away. Each shard gets its requests in order, one
+ * window of CADRE_SHARD_WINDOW at a time.
+ */
+#ifndef CADRE_COORDINATOR_SHARD_REQUESTS_H
+#define CADRE_COORDINATOR_SHARD_REQUESTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/outbox.h"
+
+enum { CADRE_SHARD_WINDOW = 64 };
+
+/* Told of each answer; with `reply` NULL when the request was given up (status says why). It may ask again, but not
+ * forget. */
+typedef void (*cadre_answered_t)(void *context, uint64_t detail, const cadre_message_t *reply,
+                                 int status);
+
+typedef struct cadre_shard_request cadre_shard_request_t;
+
+typedef struct {
+    cadre_shard_request_t *first;
+    cadre_shard_request_t **last_p;
+    uint32_t sent;
+} cadre_shard_lane_t;
+
+typedef struct {
+    cadre_shard_lane_t *lanes; /* [shard_count] */
+    uint32_t shard_count;
+    uint64_t last; /* request ids only go up */
+    size_t count;
+} cadre_shard_requests_t;
+
+void cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count);
+void cadre_shard_requests_fini(cadre_shard_requests_t *self);
+
+/* Queues `message` (its chunks move) for shard `shard`; its request id is set here. */
+void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_message_t *message,
+                              cadre_answered_t answered, void *context, uint64_t detail);
+
+/* Sends what the window allows, and again what is overdue, to the task that serves `shard` now; with `task` NULL (the ps is
+ * away) everything counts as unsent. */
+void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
+                               const cadre_task_t *task, uint64_t now_ms, uint64_t resend_ms,
+                               cadre_outbox_t *outbox);
+
+/* Ends the request that `reply` answers; false when there is none. */
+bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
+                                 const cadre_message_t *reply);
+
+/* Drops every request with this context, without telling it. */
+void cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context);
+
+#endif
