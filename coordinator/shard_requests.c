@@ -76,6 +76,14 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     self->count++;
 }
 
+/* What comes after these waits for their answer: RESTORE begins the shard anew, and a shard takes
+ * ASSIGNs by ascending sequence. */
+static bool
+is_ordered(cadre_message_type_t type)
+{
+    return type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_ASSIGN;
+}
+
 void
 cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard, const cadre_task_t *task,
                           uint64_t now_ms, uint64_t resend_ms, cadre_outbox_t *outbox)
@@ -87,19 +95,19 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard, const ca
             request->sent = false;
             continue;
         }
-        if (request->sent && now_ms < request->sent_ms + resend_ms) {
-            continue;
+        if (!request->sent && lane->sent >= CADRE_SHARD_WINDOW) {
+            return;
         }
-        if (!request->sent) {
-            if (lane->sent >= CADRE_SHARD_WINDOW) {
-                return;
-            }
-            lane->sent++;
+        if (!request->sent || now_ms >= request->sent_ms + resend_ms) {
+            lane->sent += request->sent ? 0 : 1;
+            request->sent = true;
+            request->sent_ms = now_ms;
+            request->entry.destination = *task;
+            cadre_outbox_repeat(outbox, &request->entry);
         }
-        request->sent = true;
-        request->sent_ms = now_ms;
-        request->entry.destination = *task;
-        cadre_outbox_repeat(outbox, &request->entry);
+        if (is_ordered(request->entry.type)) {
+            return;
+        }
     }
 }
 

@@ -3,9 +3,10 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Every request can be repeated: CREATE, RESTORE, SETTLE, COUNT and SNAPSHOT by their nature, ASSIGN by its sequence. So it goes
- * out again after resend_ms until it is answered, and waits while its ps is away. Each shard gets its requests in order, one
- * window of CADRE_SHARD_WINDOW at a time.
+ * Every request can be repeated: CREATE, RESTORE, SETTLE, COUNT and SNAPSHOT by their nature,
+ * ASSIGN by its sequence. So it goes out again after resend_ms until it is answered, and waits
+ * while its ps is away. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at
+ * a time.
  */
 #ifndef CADRE_COORDINATOR_SHARD_REQUESTS_H
 #define CADRE_COORDINATOR_SHARD_REQUESTS_H
@@ -17,8 +18,8 @@
 
 enum { CADRE_SHARD_WINDOW = 64 };
 
-/* Told of each answer; with `reply` NULL when the request was given up (status says why). It may ask again, but not
- * forget. */
+/* Told of each answer; with `reply` NULL when the request was given up (status says why). It may
+ * ask again, but not forget. */
 typedef void (*cadre_answered_t)(void *context, uint64_t detail, const cadre_message_t *reply,
                                  int status);
 
@@ -41,11 +42,12 @@ void cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_coun
 void cadre_shard_requests_fini(cadre_shard_requests_t *self);
 
 /* Queues `message` (its chunks move) for shard `shard`; its request id is set here. */
-void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_message_t *message,
-                              cadre_answered_t answered, void *context, uint64_t detail);
+void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
+                              cadre_message_t *message, cadre_answered_t answered, void *context,
+                              uint64_t detail);
 
-/* Sends what the window allows, and again what is overdue, to the task that serves `shard` now; with `task` NULL (the ps is
- * away) everything counts as unsent. */
+/* Sends what the window allows, and again what is overdue, to the task that serves `shard` now;
+ * with `task` NULL (the ps is away) everything counts as unsent. */
 void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                                const cadre_task_t *task, uint64_t now_ms, uint64_t resend_ms,
                                cadre_outbox_t *outbox);

@@ -1,0 +1,302 @@
+#include "coordinator/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/checkpoint_manifest.h"
+#include "coordinator/coordinator_core.h"
+
+static void
+set_state(cadre_checkpoint_t *self, cadre_checkpoint_state_t state)
+{
+    static const uint8_t allowed[] = {
+        [CADRE_CHECKPOINT_IDLE] = 1 << CADRE_CHECKPOINT_OPENING,
+        [CADRE_CHECKPOINT_OPENING] = 1 << CADRE_CHECKPOINT_DRAINING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_DRAINING] = 1 << CADRE_CHECKPOINT_SNAPSHOT | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_SNAPSHOT] = 1 << CADRE_CHECKPOINT_WRITING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_WRITING] = 1 << CADRE_CHECKPOINT_COMMITTING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_COMMITTING] = 1 << CADRE_CHECKPOINT_IDLE,
+    };
+    cadre_assert(allowed[self->state] & 1 << state);
+    self->state = state;
+}
+
+static void
+order(cadre_core_t *core, cadre_store_order_kind_t kind, void *manifest)
+{
+    cadre_core_event_t event = {.kind = CADRE_CORE_STORE};
+    event.store = (cadre_store_order_t){
+        .kind = kind, .checkpoint = core->checkpoint.id, .manifest = manifest};
+    cadre_core_emit(core, &event);
+}
+
+int
+cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (!self->enabled) {
+        return cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
+    }
+    cadre_assert(self->state == CADRE_CHECKPOINT_IDLE);
+    set_state(self, CADRE_CHECKPOINT_OPENING);
+    free(self->progress);
+    self->progress = progress ? cadre_strdup(progress) : NULL;
+    self->id = 0;
+    self->begun_ms = core->now_ms;
+    self->deadline_ms = core->now_ms + CADRE_CHECKPOINT_DRAIN_MS;
+    if (!self->shards) {
+        self->shards = cadre_calloc(core->options.ps_count, sizeof(*self->shards));
+    }
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        self->shards[i] = (cadre_written_shard_t){.taken = false};
+    }
+    order(core, CADRE_STORE_OPEN, NULL);
+    return 0;
+}
+
+bool
+cadre_checkpoint_holds(const cadre_core_t *core)
+{
+    return core->checkpoint.state == CADRE_CHECKPOINT_DRAINING ||
+           core->checkpoint.state == CADRE_CHECKPOINT_SNAPSHOT;
+}
+
+/* --- the end --- */
+
+static void
+end(cadre_core_t *core, int status, const char *text)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    set_state(self, CADRE_CHECKPOINT_IDLE);
+    self->attempts++;
+    self->last_status = status;
+    snprintf(self->last_text, sizeof(self->last_text), "%s", text);
+    self->due_ms = core->now_ms + self->every_ms;
+    free(self->draft);
+    self->draft = NULL;
+    core->progress = true;
+}
+
+static void
+tell_shards_end(cadre_core_t *core, bool committed)
+{
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        if (core->membership.ps[i]) {
+            cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+            message.checkpoint_end = (cadre_checkpoint_end_message_t){
+                .checkpoint = core->checkpoint.id, .committed = committed};
+            cadre_outbox_send(&core->outbox, &core->membership.ps[i]->task, &message);
+        }
+    }
+}
+
+void
+cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (self->state == CADRE_CHECKPOINT_IDLE) {
+        return;
+    }
+    cadre_shard_requests_forget(&core->requests, core);
+    if (self->state != CADRE_CHECKPOINT_COMMITTING) {
+        order(core, CADRE_STORE_ABORT, NULL);
+    }
+    tell_shards_end(core, false);
+    core->totals.checkpoints_failed++;
+    cadre_core_log(core, 'W', "checkpoint_failed",
+                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid\"",
+                   self->id, text);
+    end(core, status, text);
+}
+
+/* --- snapshot and write --- */
+
+static void
+on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_core_t *core = context;
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (self->state != CADRE_CHECKPOINT_SNAPSHOT) {
+        return;
+    }
+    if (!reply || reply->type != CADRE_MESSAGE_SNAPSHOT_TAKEN) {
+        cadre_checkpoint_abort(core, status < 0 ? status : CADRE_EMALFORMED,
+                               "a shard answered out of turn");
+    } else if (reply->snapshot_taken.checkpoint != self->id) {
+        return;
+    } else if (reply->snapshot_taken.status != 0) {
+        cadre_checkpoint_abort(core, -(int)reply->snapshot_taken.status,
+                               reply->snapshot_taken.text);
+    } else {
+        self->shards[shard].taken = true;
+    }
+}
+
+static void
+take_snapshots(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    set_state(self, CADRE_CHECKPOINT_SNAPSHOT);
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
+        message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
+                                                      .cut = self->cut,
+                                                      .directory = self->draft,
+                                                      .generation = core->generations[i]};
+        cadre_shard_requests_ask(&core->requests, i, &message, on_taken, core, i);
+    }
+}
+
+void
+cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
+                            const cadre_snapshot_written_message_t *written)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (written->checkpoint != self->id || self->shards == NULL ||
+        (self->state != CADRE_CHECKPOINT_WRITING && self->state != CADRE_CHECKPOINT_SNAPSHOT)) {
+        return;
+    }
+    if (written->status != 0) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        snprintf(text, sizeof(text), "ps %u: %.200s", shard, written->text);
+        cadre_checkpoint_abort(core, -(int)written->status, text);
+        return;
+    }
+    cadre_written_shard_t *entry = &self->shards[shard];
+    entry->taken = true;
+    entry->written = true;
+    snprintf(entry->file, sizeof(entry->file), "%s", written->file);
+    entry->size_bytes = written->size_bytes;
+    entry->hash = written->hash;
+    entry->counter_count = written->counters.count;
+    for (size_t i = 0; i < written->counters.count && i < 64; i++) {
+        entry->counters[i] = written->counters.items[i];
+    }
+}
+
+/* --- moving on --- */
+
+static bool
+all_shards(const cadre_core_t *core, bool written)
+{
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        const cadre_written_shard_t *shard = &core->checkpoint.shards[i];
+        if (written ? !shard->written : !shard->taken) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The cut: every id below it is begun, and nothing at or above it will be until the snapshots are
+ * taken. */
+static void
+cut(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    set_state(self, CADRE_CHECKPOINT_DRAINING);
+    self->cut = core->next_id;
+    self->hold_ms = core->now_ms;
+    if (!self->progress && self->on_progress) {
+        self->progress = self->on_progress(self->progress_context, self->cut);
+    }
+}
+
+static void
+commit(cadre_core_t *core)
+{
+    cadre_manifest_t *manifest = NULL;
+    int status = cadre_checkpoint_manifest(core, &manifest);
+    if (status < 0) {
+        cadre_checkpoint_abort(core, status, cadre_error_text());
+        return;
+    }
+    set_state(&core->checkpoint, CADRE_CHECKPOINT_COMMITTING);
+    order(core, CADRE_STORE_COMMIT, manifest);
+}
+
+void
+cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answer)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (answer->kind == CADRE_STORE_OPEN && self->state == CADRE_CHECKPOINT_OPENING) {
+        if (answer->status < 0) {
+            cadre_checkpoint_abort(core, answer->status, answer->text);
+            return;
+        }
+        self->id = answer->checkpoint;
+        self->draft = cadre_strdup(answer->text);
+        cut(core);
+    } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
+        if (answer->status < 0) {
+            cadre_checkpoint_abort(core, answer->status, answer->text);
+            return;
+        }
+        tell_shards_end(core, true);
+        free(self->last_path);
+        self->last_path = cadre_strdup(answer->text);
+        self->last_id = self->id;
+        core->settled = self->cut;
+        core->totals.checkpoints++;
+        cadre_core_log(core, 'I', "checkpoint",
+                       "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"",
+                       self->id, self->cut, core->now_ms - self->begun_ms, self->last_path);
+        end(core, 0, "");
+    }
+}
+
+uint64_t
+cadre_checkpoint_tick(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    uint64_t now_ms = core->now_ms;
+    if (self->state == CADRE_CHECKPOINT_IDLE) {
+        bool automatic = self->enabled && self->every_ms > 0;
+        if (automatic && self->due_ms == 0) {
+            self->due_ms = now_ms + self->every_ms;
+        }
+        if (!automatic || core->fatal || core->catalogue.variable_count == 0) {
+            return UINT64_MAX;
+        }
+        if (now_ms < self->due_ms) {
+            return self->due_ms;
+        }
+        cadre_checkpoint_begin(core, NULL);
+    }
+    if (core->fatal) {
+        cadre_checkpoint_abort(core, core->fatal, core->fatal_text);
+        return UINT64_MAX;
+    }
+    if (self->state != CADRE_CHECKPOINT_COMMITTING && now_ms >= self->deadline_ms) {
+        cadre_checkpoint_abort(core, CADRE_ETIMEOUT, "it took longer than its limit");
+        return UINT64_MAX;
+    }
+    if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {
+        take_snapshots(core);
+    }
+    if (self->state == CADRE_CHECKPOINT_SNAPSHOT && all_shards(core, false)) {
+        set_state(self, CADRE_CHECKPOINT_WRITING);
+        self->deadline_ms = now_ms + CADRE_CHECKPOINT_WRITE_MS;
+        cadre_core_log(core, 'D', "checkpoint_snapshot",
+                       "checkpoint=%" PRIu64 " cut=%" PRIu64 " pause_ms=%" PRIu64, self->id,
+                       self->cut, now_ms - self->hold_ms);
+    }
+    if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(core, true)) {
+        commit(core);
+    }
+    return self->deadline_ms;
+}
+
+void
+cadre_checkpoint_fini(cadre_checkpoint_t *self)
+{
+    free(self->draft);
+    free(self->progress);
+    free(self->shards);
+    free(self->last_path);
+    *self = (cadre_checkpoint_t){.enabled = false};
+}

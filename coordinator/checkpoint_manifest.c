@@ -1,0 +1,138 @@
+#include "coordinator/checkpoint_manifest.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/split.h"
+#include "common/status.h"
+#include "coordinator/coordinator_core.h"
+
+static json_t *
+parameters_json(const cadre_parameter_t *table, const double *values, size_t count)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(object, table[i].name, json_real(values[i]));
+    }
+    return object;
+}
+
+static void
+fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable)
+{
+    const cadre_parameter_t *table = NULL;
+    entry->name = cadre_strdup(variable->name);
+    entry->dtype = variable->dtype;
+    entry->rank = variable->rank;
+    memcpy(entry->shape, variable->shape, sizeof(entry->shape));
+    size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);
+    entry->initializer = json_pack("{s:s, s:I, s:o}", "kind",
+                                   cadre_initializer_kind_text(variable->initializer.kind), "seed",
+                                   (json_int_t)(variable->initializer.seed >> 1), "parameters",
+                                   parameters_json(table, variable->initializer.parameters, count));
+    count = cadre_optimizer_parameters(variable->optimizer.kind, &table);
+    entry->optimizer =
+        json_pack("{s:s, s:o}", "kind", cadre_optimizer_kind_text(variable->optimizer.kind),
+                  "parameters", parameters_json(table, variable->optimizer.parameters, count));
+    int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
+    entry->partition_count = variable->partitions;
+    entry->partitions = cadre_calloc(variable->partitions, sizeof(*entry->partitions));
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        entry->partitions[i] = (cadre_manifest_partition_t){
+            .shard = variable->shards[i],
+            .first_element =
+                row_elements * cadre_split_first(variable->rows, variable->partitions, i),
+            .count = row_elements * cadre_split_rows(variable->rows, variable->partitions, i)};
+    }
+}
+
+static void
+fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t shard)
+{
+    const cadre_written_shard_t *written = &core->checkpoint.shards[shard];
+    entry->file = cadre_strdup(written->file);
+    entry->size_bytes = written->size_bytes;
+    entry->hash = written->hash;
+    entry->state = (cadre_shard_state_t){.window_base = core->checkpoint.cut,
+                                         .generation = core->generations[shard],
+                                         .applied = written->counters[CADRE_PS_COUNTER_applied],
+                                         .duplicate = written->counters[CADRE_PS_COUNTER_duplicate],
+                                         .refused = written->counters[CADRE_PS_COUNTER_refused]};
+}
+
+/* The user's record and our own counts, side by side. */
+static json_t *
+progress_json(const cadre_core_t *core)
+{
+    json_t *user = json_null();
+    if (core->checkpoint.progress) {
+        json_error_t error;
+        user = json_loads(core->checkpoint.progress, JSON_REJECT_DUPLICATES, &error);
+        if (!json_is_object(user)) {
+            json_decref(user);
+            cadre_fail(CADRE_EINVALID, "the progress record is no JSON object: %s", error.text);
+            return NULL;
+        }
+    }
+    const cadre_totals_t *totals = &core->totals;
+    return json_pack("{s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}}", "user", user, "closures",
+                     "scheduled", (json_int_t)core->begun, "finished", (json_int_t)totals->finished,
+                     "failed", (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts,
+                     "workers_lost", (json_int_t)totals->workers_lost, "ps_lost",
+                     (json_int_t)totals->ps_lost);
+}
+
+int
+cadre_checkpoint_manifest(const cadre_core_t *core, cadre_manifest_t **out)
+{
+    json_t *progress = progress_json(core);
+    if (!progress) {
+        return CADRE_EINVALID;
+    }
+    cadre_manifest_t *manifest = cadre_calloc(1, sizeof(*manifest));
+    manifest->job = cadre_strdup(core->options.job);
+    manifest->id = core->checkpoint.id;
+    manifest->cut = core->checkpoint.cut;
+    manifest->epoch = core->options.epoch;
+    manifest->seed = core->options.seed;
+    manifest->progress = progress;
+    manifest->variables =
+        cadre_calloc(core->catalogue.variable_count, sizeof(*manifest->variables));
+    for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {
+        if (core->catalogue.variables[i]->created) {
+            fill_variable(&manifest->variables[manifest->variable_count++],
+                          core->catalogue.variables[i]);
+        }
+    }
+    manifest->shard_count = core->options.ps_count;
+    manifest->shards = cadre_calloc(manifest->shard_count, sizeof(*manifest->shards));
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        fill_shard(&manifest->shards[i], core, i);
+    }
+    *out = manifest;
+    return 0;
+}
+
+int
+cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals, char **progress)
+{
+    json_t *user = NULL;
+    json_int_t counts[6] = {0};
+    json_error_t error;
+    if (json_unpack_ex(manifest->progress, &error, 0, "{s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}}",
+                       "user", &user, "closures", "scheduled", &counts[0], "finished", &counts[1],
+                       "failed", &counts[2], "attempts", &counts[3], "workers_lost", &counts[4],
+                       "ps_lost", &counts[5]) < 0) {
+        return cadre_fail(CADRE_EMALFORMED, "the manifest's progress record: %s", error.text);
+    }
+    *totals = (cadre_totals_t){.scheduled = (uint64_t)counts[0],
+                               .finished = (uint64_t)counts[1],
+                               .failed = (uint64_t)counts[2],
+                               .attempts = (uint64_t)counts[3],
+                               .workers_lost = (uint64_t)counts[4],
+                               .ps_lost = (uint64_t)counts[5]};
+    *progress = json_is_object(user) ? json_dumps(user, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    return 0;
+}

@@ -1,0 +1,444 @@
+#include "coordinator/coordinator_core.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+void
+cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
+{
+    *self = (cadre_core_t){.options = *options, .next_id = 1, .now_ms = now_ms};
+    cadre_membership_init(&self->membership, options->ps_count);
+    cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
+    cadre_closure_queue_init(&self->queue, options->queue_capacity, options->ended,
+                             options->context);
+    cadre_shard_requests_init(&self->requests, options->ps_count);
+    self->generations = cadre_calloc(options->ps_count, sizeof(*self->generations));
+    self->assigned = cadre_calloc(options->ps_count, sizeof(*self->assigned));
+    self->restore_path = cadre_strdup("");
+    self->restore_cut = 1;
+    self->settled = 1;
+}
+
+void
+cadre_core_fini(cadre_core_t *self)
+{
+    cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        while (member->in_flight.first) {
+            cadre_closure_t *closure = member->in_flight.first;
+            cadre_closure_list_remove(&member->in_flight, closure);
+            cadre_closure_queue_put_back(&self->queue, closure);
+        }
+    }
+    cadre_closure_queue_fini(&self->queue);
+    cadre_u64_map_fini(&self->closures);
+    cadre_shard_requests_fini(&self->requests);
+    cadre_membership_fini(&self->membership);
+    cadre_catalogue_fini(&self->catalogue);
+    cadre_checkpoint_fini(&self->checkpoint);
+    cadre_outbox_fini(&self->outbox);
+    free(self->events);
+    free(self->generations);
+    free(self->assigned);
+    free(self->restore_path);
+}
+
+void
+cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut, const cadre_totals_t *totals)
+{
+    free(self->restore_path);
+    self->restore_path = cadre_strdup(path);
+    self->restore_cut = cut;
+    self->settled = cut;
+    self->next_id = cut;
+    self->totals = *totals;
+    self->begun = totals->scheduled;
+    self->checkpoint.last_path = cadre_strdup(path);
+}
+
+/* --- events and messages --- */
+
+void
+cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event)
+{
+    if (self->event_count == 0) {
+        self->event_first = 0;
+    }
+    if (self->event_first + self->event_count == self->event_capacity) {
+        self->event_capacity = self->event_capacity ? 2 * self->event_capacity : 16;
+        self->events = cadre_realloc(self->events, self->event_capacity, sizeof(*self->events));
+    }
+    self->events[self->event_first + self->event_count++] = *event;
+}
+
+bool
+cadre_core_event(cadre_core_t *self, cadre_core_event_t *event)
+{
+    if (self->event_count == 0) {
+        return false;
+    }
+    *event = self->events[self->event_first++];
+    self->event_count--;
+    return true;
+}
+
+void
+cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
+{
+    cadre_core_event_t event = {.kind = CADRE_CORE_LOG, .level = level, .name = name};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(event.text, sizeof(event.text), format, arguments);
+    va_end(arguments);
+    cadre_core_emit(self, &event);
+}
+
+cadre_message_t
+cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
+{
+    return (cadre_message_t){
+        .type = type, .incarnation = self->options.incarnation, .epoch = self->options.epoch};
+}
+
+/* --- coming and going --- */
+
+static void
+welcome(cadre_core_t *self, const cadre_member_t *member)
+{
+    bool is_ps = member->task.role == CADRE_ROLE_PS;
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
+    message.welcome =
+        (cadre_welcome_message_t){.index = member->index,
+                                  .job = self->options.job,
+                                  .heartbeat_ms = self->options.heartbeat_ms,
+                                  .lease_ms = self->options.lease_ms,
+                                  .resend_ms = self->options.resend_ms,
+                                  .shards = self->options.ps_count,
+                                  .generation = is_ps ? self->generations[member->index] : 0};
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+static void
+ignore_answer(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    (void)context, (void)detail, (void)reply, (void)status;
+}
+
+/* A ps that is new here: its shard begins at the restore point, and everyone learns where it is. */
+static void
+on_new_ps(cadre_core_t *self, cadre_member_t *ps)
+{
+    uint32_t shard = ps->index;
+    self->generations[shard]++;
+    cadre_core_event_t event = {.kind = CADRE_CORE_SHARD_MOVED, .shard = shard};
+    snprintf(event.text, sizeof(event.text), "%s", ps->address);
+    cadre_core_emit(self, &event);
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_RESTORE);
+    message.restore = (cadre_restore_message_t){.path = self->restore_path,
+                                                .cut = self->restore_cut,
+                                                .generation = self->generations[shard]};
+    cadre_shard_requests_ask(&self->requests, shard, &message, ignore_answer, self, shard);
+    cadre_core_announce_shard(self, shard);
+}
+
+/* Takes a member out: what it had in flight goes back to the queue. */
+static void
+lose(cadre_core_t *self, cadre_member_t *member, const char *why)
+{
+    char name[32];
+    cadre_member_name(member, name);
+    size_t in_flight = member->in_flight.count;
+    bool is_ps = member->task.role == CADRE_ROLE_PS;
+    if (is_ps) {
+        if (self->catalogue.variable_count > 0 && !self->stopping && !self->fatal) {
+            self->fatal = CADRE_EUNAVAILABLE;
+            snprintf(self->fatal_text, sizeof(self->fatal_text),
+                     "%s (process %u on %s) is lost: %s; its shard cannot be served", name,
+                     member->process, member->host, why);
+        }
+        self->totals.ps_lost++;
+    } else {
+        self->totals.workers_lost++;
+        cadre_dispatch_lost(self, member);
+    }
+    cadre_core_log(self, is_ps ? 'E' : 'W', is_ps ? "ps_lost" : "worker_lost",
+                   "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
+                   member->process, why, in_flight,
+                   is_ps ? "the job cannot go on" : "they run again on other workers");
+    cadre_membership_remove(&self->membership, member);
+    self->progress = true;
+}
+
+static void
+on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
+{
+    const cadre_hello_message_t *hello = &message->hello;
+    cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
+    if (occupant) {
+        lose(self, occupant, "replaced by a new process with the same index");
+    }
+    bool known = cadre_membership_find(&self->membership, from->incarnation) != NULL;
+    cadre_member_t *member = NULL;
+    int status = hello->role == from->role
+                     ? cadre_membership_join(&self->membership, from, hello, self->now_ms, &member)
+                     : cadre_fail(CADRE_EINVALID, "HELLO of another role");
+    if (status < 0) {
+        cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
+                       hello->host, hello->process, cadre_error_text());
+        char reason[CADRE_TEXT_SIZE_MAX + 1];
+        snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
+        cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
+        stop.stop.reason = reason;
+        cadre_outbox_send(&self->outbox, from, &stop);
+        return;
+    }
+    if (!known) {
+        char name[32];
+        cadre_core_log(self, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
+                       cadre_member_name(member, name), member->host, member->process,
+                       member->slots);
+        if (member->task.role == CADRE_ROLE_PS) {
+            on_new_ps(self, member);
+        }
+    }
+    welcome(self, member);
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        cadre_core_brief(self, member);
+        cadre_dispatch_compare(self, member, hello->held, true);
+    }
+    self->progress = true;
+}
+
+void
+cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
+    if (member) {
+        lose(self, member, "its connection closed");
+    }
+}
+
+/* --- what members say --- */
+
+static void
+on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
+                 const cadre_dataset_ready_message_t *ready)
+{
+    if (ready->id < 1 || ready->id > self->catalogue.dataset_count) {
+        return;
+    }
+    cadre_dataset_t *dataset = self->catalogue.datasets[ready->id - 1];
+    int status = -(int)ready->status;
+    if (dataset->opened) {
+        if (status == 0 && dataset->status == 0 && dataset->info.rows != (int64_t)ready->rows) {
+            cadre_core_log(self, 'E', "dataset_differs",
+                           "dataset=%s worker=%u rows=%" PRIu64 " expected=%" PRId64, dataset->name,
+                           member->index, ready->rows, dataset->info.rows);
+        }
+        return;
+    }
+    dataset->opened = true;
+    dataset->status = status;
+    snprintf(dataset->text, sizeof(dataset->text), "%s", ready->text);
+    dataset->info = (cadre_dataset_info_t){.rows = (int64_t)ready->rows,
+                                           .features = (int64_t)ready->features,
+                                           .label = (cadre_dtype_t)ready->label_dtype,
+                                           .classes = (int64_t)ready->classes,
+                                           .skipped = (int64_t)ready->skipped};
+    self->progress = true;
+}
+
+static void
+on_heartbeat(cadre_core_t *self, cadre_member_t *member, const cadre_heartbeat_message_t *heartbeat)
+{
+    if (heartbeat->sequence <= member->heartbeat) {
+        return; /* overtaken by a later one */
+    }
+    member->heartbeat = heartbeat->sequence;
+    for (size_t i = 0; i < heartbeat->counters.count && i < 64; i++) {
+        member->counters[i] = heartbeat->counters.items[i];
+    }
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        cadre_dispatch_compare(self, member, heartbeat->held, false);
+    }
+}
+
+static void
+on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
+{
+    char name[32];
+    cadre_core_log(self, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
+                   cadre_member_name(member, name), reason);
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        cadre_dispatch_lost(self, member);
+        cadre_membership_remove(&self->membership, member);
+        self->progress = true;
+    } else if (self->stopping) {
+        cadre_membership_remove(&self->membership, member);
+        self->progress = true;
+    } else {
+        lose(self, member, reason);
+    }
+}
+
+static void
+from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
+{
+    bool is_ps = member->task.role == CADRE_ROLE_PS;
+    switch (message->type) {
+    case CADRE_MESSAGE_HEARTBEAT:
+        on_heartbeat(self, member, &message->heartbeat);
+        break;
+    case CADRE_MESSAGE_GOODBYE:
+        on_goodbye(self, member, message->goodbye.reason);
+        break;
+    case CADRE_MESSAGE_DATASET_READY:
+        on_dataset_ready(self, member, &message->dataset_ready);
+        break;
+    case CADRE_MESSAGE_WANT:
+        cadre_core_on_want(self, member, &message->want);
+        break;
+    case CADRE_MESSAGE_CLOSURE_DONE:
+        cadre_dispatch_done(self, member, message);
+        break;
+    case CADRE_MESSAGE_CLOSURE_FAILED:
+        cadre_dispatch_failed(self, member, &message->closure_failed);
+        break;
+    case CADRE_MESSAGE_REPLY:
+    case CADRE_MESSAGE_VALUES:
+    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
+        if (is_ps) {
+            cadre_shard_requests_answer(&self->requests, member->index, message);
+        }
+        break;
+    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
+        cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
+        break;
+    case CADRE_MESSAGE_HELLO:
+    case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_UNKNOWN_PEER:
+    case CADRE_MESSAGE_DRAIN:
+    case CADRE_MESSAGE_STOP:
+    case CADRE_MESSAGE_SHARD:
+    case CADRE_MESSAGE_VARIABLE:
+    case CADRE_MESSAGE_FUNCTION:
+    case CADRE_MESSAGE_DATASET:
+    case CADRE_MESSAGE_CLOSURE:
+    case CADRE_MESSAGE_CANCEL:
+    case CADRE_MESSAGE_ACK:
+    case CADRE_MESSAGE_CREATE:
+    case CADRE_MESSAGE_SETTLE:
+    case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CHECKPOINT_END:
+    case CADRE_MESSAGE_RESTORE:
+    case CADRE_MESSAGE_COUNT:
+    case CADRE_MESSAGE_PULL:
+    case CADRE_MESSAGE_PUSH:
+    case CADRE_MESSAGE_APPLIED:
+    case CADRE_MESSAGE_ASSIGN:
+        break; /* the table of rights has refused these already */
+    }
+}
+
+void
+cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
+                   uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
+    if (self->stopping && !member) {
+        /* nobody joins a job that is ending */
+    } else if (message->type == CADRE_MESSAGE_HELLO) {
+        on_hello(self, from, message);
+    } else if (!member) {
+        cadre_message_t unknown = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_outbox_send(&self->outbox, from, &unknown);
+    } else {
+        cadre_membership_heard(member, now_ms);
+        from_member(self, member, message);
+    }
+    cadre_message_fini(message);
+}
+
+void
+cadre_core_stop(cadre_core_t *self, const char *reason)
+{
+    self->stopping = true;
+    cadre_checkpoint_abort(self, CADRE_ECLOSED, reason);
+    const cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_STOP);
+        message.stop.reason = reason;
+        cadre_outbox_send(&self->outbox, &member->task, &message);
+    }
+}
+
+/* --- time --- */
+
+/* Without checkpoints nothing else moves the shards' windows forward. */
+static void
+settle_windows(cadre_core_t *self)
+{
+    if (self->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
+        return;
+    }
+    uint64_t lowest = self->next_id;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
+        lowest = closure->id < lowest ? closure->id : lowest;
+    }
+    if (lowest - self->settled < CADRE_APPLIED_WINDOW_MAX / 4) {
+        return;
+    }
+    self->settled = lowest;
+    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SETTLE);
+        message.settle.base = lowest;
+        cadre_shard_requests_ask(&self->requests, shard, &message, ignore_answer, self, shard);
+    }
+}
+
+uint64_t
+cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    uint64_t due_ms = UINT64_MAX;
+    cadre_member_t *expired = NULL;
+    while ((expired = cadre_membership_expired(&self->membership, now_ms, self->options.lease_ms,
+                                               &due_ms))) {
+        lose(self, expired, "its lease ran out");
+    }
+    if (!self->stopping) {
+        settle_windows(self);
+        uint64_t checkpoint_due_ms = cadre_checkpoint_tick(self);
+        due_ms = checkpoint_due_ms < due_ms ? checkpoint_due_ms : due_ms;
+        cadre_dispatch_cancel(self);
+        cadre_dispatch(self);
+    }
+    cadre_dispatch_acknowledge(self);
+    for (uint32_t shard = 0; self->requests.count > 0 && shard < self->options.ps_count; shard++) {
+        const cadre_member_t *ps = self->membership.ps[shard];
+        cadre_shard_requests_pump(&self->requests, shard, ps ? &ps->task : NULL, now_ms,
+                                  self->options.resend_ms, &self->outbox);
+    }
+    if (self->requests.count > 0 && now_ms + self->options.resend_ms < due_ms) {
+        due_ms = now_ms + self->options.resend_ms;
+    }
+    return due_ms;
+}
+
+void
+cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    cadre_checkpoint_on_stored(self, answer);
+    self->progress = true;
+}

@@ -1,0 +1,186 @@
+/*
+ * coordinator_core - everything a coordinator decides.
+ *
+ * Owner:   libcadre's coordinator (or the simulation).
+ * Thread:  under the coordinator's lock (coordinator/README.md, rule 1): its actor and the threads
+ * that call the API.
+ *
+ * A core: no socket, thread, clock or file. Messages and the time go in, messages (the outbox) and
+ * events come out. Files are the store's: it is asked by STORE events and answers with
+ * cadre_core_stored.
+ */
+#ifndef CADRE_COORDINATOR_COORDINATOR_CORE_H
+#define CADRE_COORDINATOR_COORDINATOR_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/catalogue.h"
+#include "coordinator/checkpoint.h"
+#include "coordinator/closure_queue.h"
+#include "coordinator/membership.h"
+#include "coordinator/shard_requests.h"
+
+typedef struct {
+    uint64_t incarnation; /* random, of this process */
+    uint64_t epoch;       /* of the session, one more than the last one's; at least 1 */
+    const char *job;      /* borrowed for the life of the core */
+    uint32_t ps_count;
+    uint64_t seed;
+    size_t queue_capacity;
+    uint64_t lease_ms;
+    uint64_t heartbeat_ms;
+    uint64_t resend_ms;
+    uint64_t ps_timeout_ms;
+    bool round_robin;
+    cadre_closure_ended_t ended; /* every closure's end, see closure_queue.h */
+    void *context;
+} cadre_core_options_t;
+
+typedef enum {
+    CADRE_CORE_SHARD_MOVED, /* `shard`: connect to `text` */
+    CADRE_CORE_LOG,         /* `level`, `name`, `text` */
+    CADRE_CORE_STORE,       /* `store`: what the store is to do */
+} cadre_core_event_kind_t;
+
+typedef struct {
+    cadre_core_event_kind_t kind;
+    uint32_t shard;
+    char level;
+    const char *name;
+    char text[512];
+    cadre_store_order_t store;
+} cadre_core_event_t;
+
+/* An operation of the API under way: a create, read, assign or count over several shards. It lives
+ * with its caller. */
+typedef struct {
+    size_t pending;
+    int status; /* first failure */
+    char text[CADRE_TEXT_SIZE_MAX + 64];
+    void *target; /* read: the value's bytes; count: cadre_shard_totals_t */
+    const cadre_variable_t *variable;
+} cadre_operation_t;
+
+typedef struct cadre_core cadre_core_t;
+
+struct cadre_core {
+    cadre_core_options_t options;
+    cadre_outbox_t outbox;
+    cadre_core_event_t *events;
+    size_t event_first;
+    size_t event_count;
+    size_t event_capacity;
+    bool progress; /* something ended or changed that a caller may wait for; the shell clears it */
+
+    cadre_membership_t membership;
+    cadre_catalogue_t catalogue;
+    cadre_closure_queue_t queue;
+    cadre_u64_map_t closures; /* by id: begun and not ended */
+    cadre_shard_requests_t requests;
+    cadre_checkpoint_t checkpoint;
+    cadre_totals_t totals;
+
+    uint64_t begun;        /* closures that were given an id */
+    uint64_t next_id;      /* of the next closure to be handed out */
+    uint64_t settled;      /* window base that the shards were last told */
+    uint32_t turn;         /* worker index that is served next */
+    uint64_t *generations; /* [ps_count]: of each shard, from 1 */
+    uint64_t *assigned;    /* [ps_count]: last sequence */
+    char *restore_path;    /* what new shards load from; "" for initial values */
+    uint64_t restore_cut;
+    int fatal; /* the job cannot go on: every call answers this */
+    char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
+    bool stopping;
+    uint64_t cancel_ms; /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t now_ms;    /* of the turn under way */
+};
+
+void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
+
+/* Ends whatever is queued or in flight as CADRE_ECLOSED. */
+void cadre_core_fini(cadre_core_t *self);
+
+/* Begins from a checkpoint: before the first task joins. `path` is copied. */
+void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut,
+                       const cadre_totals_t *totals);
+
+/* --- what the shell calls --- */
+
+bool cadre_core_event(cadre_core_t *self, cadre_core_event_t *event);
+
+/* A message from the task `from`; takes it. */
+void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
+                        uint64_t now_ms);
+
+/* The connection to a task is gone: it is lost unless it says HELLO again. */
+void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
+
+/* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
+ * and calls. Returns when it wants to be called again at the latest. */
+uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms);
+
+/* The store's answer to an order. */
+void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
+
+/* Tells every task to stop. */
+void cadre_core_stop(cadre_core_t *self, const char *reason);
+
+/* --- what the API calls --- */
+
+/* Asks the shards to create every part of `variable`; `operation` ends when all have. */
+void cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
+                                cadre_operation_t *operation);
+
+/* Tells the workers about a variable that was created, a function or a dataset. */
+void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
+void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
+void cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *function);
+void cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset);
+
+/* Reads into operation->target, which has room for the variable. */
+void cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
+                              cadre_operation_t *operation);
+
+/* Assigns `bytes`, the whole value, which is copied. */
+void cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
+                                cadre_assign_mode_t mode, const void *bytes,
+                                cadre_operation_t *operation);
+
+/* Asks shard `shard` for its counters, into operation->target. */
+void cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_t *operation);
+
+/* Gives an operation up: no answer will touch it any more. */
+void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
+
+/* --- between the files of the core --- */
+
+/* An empty message of this type with the sender's fields filled in. */
+cadre_message_t cadre_core_message(const cadre_core_t *self, cadre_message_type_t type);
+void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
+void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* dispatcher.c */
+void cadre_dispatch(cadre_core_t *self);
+void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
+                         const cadre_message_t *message);
+void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
+                           const cadre_closure_failed_message_t *failed);
+void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member);
+
+/* What a worker says it holds: closures it should have and does not are sent again, others
+ * cancelled. `all`: also those that were sent a moment ago. */
+void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t held,
+                            bool all);
+
+/* Tells the workers to stop what is in flight, while the queue is cancelling. */
+void cadre_dispatch_cancel(cadre_core_t *self);
+void cadre_dispatch_acknowledge(cadre_core_t *self);
+
+/* Every definition, to one worker. */
+void cadre_core_brief(cadre_core_t *self, const cadre_member_t *member);
+void cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
+                        const cadre_want_message_t *want);
+
+#endif

@@ -1,0 +1,340 @@
+/*
+ * dispatcher - which worker gets which closure, and what its report means.
+ *
+ * A worker may hold `credit` closures: twice its slots, and for closures that are short as many as
+ * it ends in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves it idle.
+ * Closures of a worker that is lost go back to the front of the queue under the same ids; the first
+ * attempt to report ends a closure, whichever it is.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator_core.h"
+
+enum {
+    CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
+    CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
+    CREDIT_MAX = 512,
+    RESEND_CLOSURE_MS = 3000, /* not heard of by then: it is sent again */
+};
+
+static cadre_member_t *
+worker_of(const cadre_closure_t *closure)
+{
+    return closure->worker;
+}
+
+/* --- sending --- */
+
+static void
+send_closure(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_CLOSURE);
+    message.closure = (cadre_closure_message_t){
+        .id = closure->id,
+        .attempt = closure->attempt,
+        .function = closure->function,
+        .steps = closure->steps,
+        .flags = closure->wants_results ? CADRE_CLOSURE_WANTS_RESULTS : 0,
+        .seed = self->options.seed ^ closure->id * UINT64_C(0x9e3779b97f4a7c15),
+        .variables = closure->variables,
+        .batches = {closure->batches, closure->batch_items},
+        .names = {(const char *const *)closure->names, closure->name_count},
+        .tensors = cadre_tensor_list_items(&closure->tensors)};
+    cadre_tensor_list_add_chunks(&closure->tensors, &message);
+    closure->sent_ms = self->now_ms;
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+static void
+measure_credit(cadre_core_t *self, cadre_member_t *member)
+{
+    uint32_t least = 2 * member->slots;
+    if (member->credit < least) {
+        member->credit = least;
+    }
+    uint64_t passed_ms = self->now_ms - member->credit_ms;
+    if (passed_ms < CREDIT_INTERVAL_MS) {
+        return;
+    }
+    uint64_t ended = member->ended - member->credit_ended;
+    uint64_t cover = ended * CREDIT_COVER_MS / passed_ms + least;
+    /* Growing by doubling lets a rate show that the credit itself was holding down. */
+    uint64_t most = 2 * (uint64_t)member->credit;
+    cover = cover < most ? cover : most;
+    member->credit = (uint32_t)(cover < CREDIT_MAX ? cover : CREDIT_MAX);
+    member->credit_ms = self->now_ms;
+    member->credit_ended = member->ended;
+}
+
+static bool
+can_take(cadre_core_t *self, cadre_member_t *member)
+{
+    if (!member || member->suspect || member->draining) {
+        return false;
+    }
+    measure_credit(self, member);
+    return member->in_flight.count < member->credit;
+}
+
+static void
+begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
+{
+    if (closure->id == 0) {
+        closure->id = self->next_id;
+        self->next_id += closure->steps;
+        self->begun++;
+        cadre_u64_map_put(&self->closures, closure->id, closure);
+    }
+    closure->attempt++;
+    closure->worker = member;
+    self->totals.attempts++;
+    cadre_closure_list_push(&member->in_flight, closure);
+    send_closure(self, member, closure);
+}
+
+/* Whether the shards' windows have room for one more id. */
+static bool
+window_open(const cadre_core_t *self)
+{
+    return self->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX - CADRE_CLOSURE_QUEUE_MAX;
+}
+
+void
+cadre_dispatch(cadre_core_t *self)
+{
+    if (self->queue.cancelling || self->fatal) {
+        return;
+    }
+    const cadre_membership_t *membership = &self->membership;
+    uint32_t idle = 0; /* workers in a row that took nothing */
+    while (idle < membership->worker_capacity &&
+           self->queue.common.count + self->queue.tagged.count > 0) {
+        self->turn = self->turn < membership->worker_capacity ? self->turn : 0;
+        cadre_member_t *member = membership->workers[self->turn++];
+        cadre_closure_t *closure = NULL;
+        if (can_take(self, member)) {
+            bool redo_only = cadre_checkpoint_holds(self) || !window_open(self);
+            closure = cadre_closure_queue_take(&self->queue, member->index, redo_only);
+        }
+        if (closure) {
+            begin(self, member, closure);
+            self->progress = true; /* there is room in the queue */
+        }
+        idle = closure ? 0 : idle + 1;
+    }
+}
+
+/* --- reports --- */
+
+static void
+acknowledge(cadre_member_t *member, uint64_t id, uint64_t attempt)
+{
+    if (member->ack_items + 2 > member->ack_capacity) {
+        member->ack_capacity = member->ack_capacity ? 2 * member->ack_capacity : 64;
+        member->acks = cadre_realloc(member->acks, member->ack_capacity, sizeof(*member->acks));
+    }
+    member->acks[member->ack_items++] = id;
+    member->acks[member->ack_items++] = attempt;
+}
+
+void
+cadre_dispatch_acknowledge(cadre_core_t *self)
+{
+    cadre_member_t *member = NULL;
+    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
+        member = self->membership.workers[i];
+        for (size_t at = 0; member && at < member->ack_items;) {
+            size_t items = member->ack_items - at;
+            items = items < 2 * CADRE_HELD_MAX ? items : 2 * CADRE_HELD_MAX;
+            cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
+            message.ack.reports = (cadre_u64s_t){member->acks + at, items};
+            cadre_outbox_send(&self->outbox, &member->task, &message);
+            at += items;
+        }
+        if (member) {
+            member->ack_items = 0;
+        }
+    }
+}
+
+static void
+tell_cancel(cadre_core_t *self, const cadre_member_t *member, const uint64_t *ids, size_t count)
+{
+    for (size_t at = 0; at < count; at += CADRE_HELD_MAX) {
+        size_t items = count - at < CADRE_HELD_MAX ? count - at : CADRE_HELD_MAX;
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_CANCEL);
+        message.cancel.ids = (cadre_u64s_t){ids + at, items};
+        cadre_outbox_send(&self->outbox, &member->task, &message);
+    }
+}
+
+/* Ends a closure that has been begun, wherever it is. */
+static void
+finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
+       const cadre_closure_end_t *end)
+{
+    cadre_member_t *holder = closure->state == CADRE_CLOSURE_IN_FLIGHT ? worker_of(closure) : NULL;
+    if (holder) {
+        cadre_closure_list_remove(&holder->in_flight, closure);
+        if (holder != reporter) {
+            tell_cancel(self, holder, &closure->id, 1);
+        }
+    }
+    cadre_u64_map_take(&self->closures, closure->id);
+    if (end->status == 0) {
+        self->totals.finished++;
+    } else if (end->status != CADRE_ECANCELLED) {
+        self->totals.failed++;
+    }
+    closure->worker = NULL;
+    self->progress = true;
+    cadre_closure_queue_finish(&self->queue, closure, end);
+}
+
+void
+cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
+{
+    const cadre_closure_done_message_t *done = &message->closure_done;
+    acknowledge(member, done->id, done->attempt);
+    cadre_closure_t *closure = cadre_u64_map_get(&self->closures, done->id);
+    if (!closure || done->attempt > closure->attempt) {
+        return; /* ended before */
+    }
+    member->ended++;
+    finish(self, closure, member, &(cadre_closure_end_t){.message = message});
+}
+
+/* Gives a closure in flight back to the queue, which may end it. */
+static void
+put_back(cadre_core_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_list_remove(&worker_of(closure)->in_flight, closure);
+    closure->worker = NULL;
+    self->progress = true;
+    if (self->queue.cancelling) {
+        cadre_u64_map_take(&self->closures, closure->id);
+    }
+    cadre_closure_queue_put_back(&self->queue, closure);
+}
+
+static const char *
+function_name(const cadre_core_t *self, const cadre_closure_t *closure)
+{
+    return self->catalogue.functions[closure->function - 1]->name;
+}
+
+void
+cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
+                      const cadre_closure_failed_message_t *failed)
+{
+    acknowledge(member, failed->id, failed->attempt);
+    cadre_closure_t *closure = cadre_u64_map_get(&self->closures, failed->id);
+    if (!closure || closure->state != CADRE_CLOSURE_IN_FLIGHT || worker_of(closure) != member ||
+        closure->attempt != failed->attempt) {
+        return; /* an attempt that no longer counts */
+    }
+    member->ended++;
+    if (failed->reason != CADRE_FAILURE_USER) {
+        put_back(self, closure);
+        return;
+    }
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    int status = failed->status ? -(int)failed->status : CADRE_EFUNCTION;
+    snprintf(text, sizeof(text),
+             "function %s, closure %" PRIu64 ", attempt %" PRIu64 ", worker %u: %s",
+             function_name(self, closure), closure->id, closure->attempt, member->index,
+             failed->text[0] ? failed->text : cadre_status_text(status));
+    finish(self, closure, member, &(cadre_closure_end_t){.status = status, .text = text});
+}
+
+/* --- workers that go, and what they hold --- */
+
+/* A closure whose worker died: back to the front, or the end when it has taken down too many. */
+static void
+lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *member)
+{
+    if (++closure->lost < CADRE_ATTEMPTS_MAX) {
+        put_back(self, closure);
+        return;
+    }
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text),
+             "function %s, closure %" PRIu64 ": %u attempts died with their workers, the last with "
+             "worker %u (process %u on %s)",
+             function_name(self, closure), closure->id, closure->lost, member->index,
+             member->process, member->host);
+    finish(self, closure, member, &(cadre_closure_end_t){.status = CADRE_EPOISON, .text = text});
+}
+
+void
+cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member)
+{
+    /* The newest first, so that at the front they come to stand in their old order. */
+    while (member->in_flight.last) {
+        lose_attempt(self, member->in_flight.last, member);
+    }
+}
+
+static int
+compare_ids(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+void
+cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t held, bool all)
+{
+    uint64_t *ids = cadre_calloc(held.count, sizeof(*ids));
+    uint64_t *strangers = cadre_calloc(held.count, sizeof(*strangers));
+    size_t stranger_count = 0;
+    for (size_t i = 0; i < held.count; i++) {
+        ids[i] = held.items[i];
+        const cadre_closure_t *closure = cadre_u64_map_get(&self->closures, ids[i]);
+        if (all && (!closure || closure->state != CADRE_CLOSURE_IN_FLIGHT ||
+                    worker_of(closure) != member)) {
+            strangers[stranger_count++] = ids[i];
+        }
+    }
+    qsort(ids, held.count, sizeof(*ids), compare_ids);
+    for (cadre_closure_t *closure = member->in_flight.first; closure; closure = closure->next) {
+        bool due = all || self->now_ms >= closure->sent_ms + RESEND_CLOSURE_MS;
+        if (due && !bsearch(&closure->id, ids, held.count, sizeof(*ids), compare_ids)) {
+            send_closure(self, member, closure);
+        }
+    }
+    tell_cancel(self, member, strangers, stranger_count);
+    free(ids);
+    free(strangers);
+}
+
+void
+cadre_dispatch_cancel(cadre_core_t *self)
+{
+    if (!self->queue.cancelling) {
+        self->cancel_ms = 0;
+        return;
+    }
+    if (self->cancel_ms && self->now_ms < self->cancel_ms + self->options.resend_ms) {
+        return;
+    }
+    self->cancel_ms = self->now_ms ? self->now_ms : 1;
+    uint64_t *ids = cadre_calloc(self->closures.count, sizeof(*ids));
+    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
+        const cadre_member_t *member = self->membership.workers[i];
+        size_t count = 0;
+        const cadre_closure_t *closure = member ? member->in_flight.first : NULL;
+        for (; closure; closure = closure->next) {
+            ids[count++] = closure->id;
+        }
+        if (count > 0) {
+            tell_cancel(self, member, ids, count);
+        }
+    }
+    free(ids);
+}
