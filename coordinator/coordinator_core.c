@@ -406,6 +406,26 @@ settle_windows(cadre_core_t *self)
     }
 }
 
+/* A dataset that no worker has answered for is announced again. Returns whether there is one. */
+static bool
+chase_datasets(cadre_core_t *self)
+{
+    bool missing = false;
+    bool due = self->now_ms >= self->datasets_ms + self->options.resend_ms;
+    for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
+        if (!self->catalogue.datasets[i]->opened) {
+            missing = true;
+            if (due) {
+                cadre_core_announce_dataset(self, self->catalogue.datasets[i]);
+            }
+        }
+    }
+    if (due) {
+        self->datasets_ms = self->now_ms;
+    }
+    return missing;
+}
+
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
 {
@@ -429,7 +449,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
         cadre_shard_requests_pump(&self->requests, shard, ps ? &ps->task : NULL, now_ms,
                                   self->options.resend_ms, &self->outbox);
     }
-    if (self->requests.count > 0 && now_ms + self->options.resend_ms < due_ms) {
+    bool chasing = chase_datasets(self) || self->requests.count > 0 || self->queue.cancelling;
+    if (chasing && now_ms + self->options.resend_ms < due_ms) {
         due_ms = now_ms + self->options.resend_ms;
     }
     return due_ms;

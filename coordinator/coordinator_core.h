@@ -92,8 +92,9 @@ struct cadre_core {
     int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint64_t cancel_ms; /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t now_ms;    /* of the turn under way */
+    uint64_t datasets_ms; /* when unopened datasets were last announced */
+    uint64_t cancel_ms;   /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t now_ms;      /* of the turn under way */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);

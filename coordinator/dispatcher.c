@@ -149,7 +149,7 @@ cadre_dispatch_acknowledge(cadre_core_t *self)
         member = self->membership.workers[i];
         for (size_t at = 0; member && at < member->ack_items;) {
             size_t items = member->ack_items - at;
-            items = items < 2 * CADRE_HELD_MAX ? items : 2 * CADRE_HELD_MAX;
+            items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
             cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
             message.ack.reports = (cadre_u64s_t){member->acks + at, items};
             cadre_outbox_send(&self->outbox, &member->task, &message);

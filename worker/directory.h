@@ -50,6 +50,8 @@ typedef struct {
     char *description; /* JSON */
     bool answered;     /* the reader has opened it, or failed to */
     int status;
+    cadre_dataset_ready_message_t ready; /* the answer, repeated when the coordinator asks again */
+    char text[CADRE_TEXT_SIZE_MAX + 1];  /* ready.text */
 } cadre_dataset_entry_t;
 
 typedef struct {

@@ -296,6 +296,14 @@ cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status
 }
 
 void
+cadre_worker_say_ready(cadre_worker_core_t *self, const cadre_dataset_entry_t *entry)
+{
+    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_DATASET_READY);
+    message.dataset_ready = entry->ready;
+    cadre_outbox_send(&self->outbox, &self->coordinator, &message);
+}
+
+void
 cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
                                  const cadre_dataset_ready_message_t *ready, uint64_t now_ms)
 {
@@ -305,10 +313,11 @@ cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
     }
     entry->answered = true;
     entry->status = -(int)ready->status;
-    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_DATASET_READY);
-    message.dataset_ready = *ready;
-    message.dataset_ready.id = dataset;
-    cadre_outbox_send(&self->outbox, &self->coordinator, &message);
+    entry->ready = *ready;
+    entry->ready.id = dataset;
+    snprintf(entry->text, sizeof(entry->text), "%s", ready->text ? ready->text : "");
+    entry->ready.text = entry->text;
+    cadre_worker_say_ready(self, entry);
     cadre_worker_advance(self, now_ms);
 }
 

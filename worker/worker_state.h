@@ -94,6 +94,9 @@ void cadre_worker_hand_back(cadre_worker_core_t *self, uint64_t now_ms);
 
 void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms);
 
+/* Tells the coordinator what became of a dataset. */
+void cadre_worker_say_ready(cadre_worker_core_t *self, const cadre_dataset_entry_t *entry);
+
 /* The ids of all runs, into a list that the caller frees. */
 cadre_u64s_t cadre_worker_held(const cadre_worker_core_t *self);
 
