@@ -13,7 +13,7 @@ open_thousand(void)
     cadre_auto(cadre_free) char *text = cadre_calloc(ROWS, 32);
     size_t size = 0;
     for (int i = 0; i < ROWS; i++) {
-        size += (size_t)sprintf(text + size, "%d,%d,%d\n", i, -i, i % 10);
+        size += (size_t)snprintf(text + size, 32, "%d,%d,%d\n", i, -i, i % 10);
     }
     files_write("a", text, size);
     return files_open_well("{'format':'csv','path':'a'}", ROWS, 2);
@@ -136,7 +136,8 @@ Test(batch, refuses_more_than_its_limit)
 {
     char text[17 * 2 * 4 + 20] = "1 16777216:1\n";
     for (int i = 0; i < 16; i++) {
-        strcat(text, "1\n");
+        size_t size = strlen(text);
+        snprintf(text + size, sizeof(text) - size, "1\n");
     }
     files_write_text("a", text);
     cadre_dataset_t *dataset =

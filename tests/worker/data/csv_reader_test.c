@@ -167,7 +167,8 @@ Test(csv_reader, counts_skipped_lines_beyond_those_it_reports)
 {
     char text[1000] = "1,2,3\n";
     for (int i = 0; i < 50; i++) {
-        strcat(text, "bad\n");
+        size_t size = strlen(text);
+        snprintf(text + size, sizeof(text) - size, "bad\n");
     }
     files_write_text("a", text);
     cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':50"), 1, 2);
@@ -199,7 +200,7 @@ open_long_line(size_t length, const char *line_end)
     cadre_auto(cadre_free) char *text = cadre_calloc(length + 3, 1);
     memset(text, ' ', length);
     memcpy(text, "1,2,3", 5);
-    strcpy(text + length, line_end);
+    snprintf(text + length, 3, "%s", line_end);
     files_write_text("a", text);
     cadre_dataset_t *dataset = NULL;
     int status = files_open(CSV(), &dataset);
@@ -224,7 +225,7 @@ Test(csv_reader, reads_lines_across_the_borders_of_its_buffer)
     cadre_auto(cadre_free) char *text = cadre_calloc(ROWS, 40);
     size_t size = 0;
     for (int i = 0; i < ROWS; i++) {
-        size += (size_t)sprintf(text + size, "%d,%d.5,%d\n", i, -i, i % 10);
+        size += (size_t)snprintf(text + size, 40, "%d,%d.5,%d\n", i, -i, i % 10);
     }
     files_write("c.gz", text, size);
     cadre_dataset_t *dataset =
