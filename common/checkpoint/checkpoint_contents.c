@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -193,6 +194,7 @@ check_complete(const walk_t *self, const cadre_manifest_variable_t *variable)
     bool has_values = total == 0;
     size_t index = self->newest[variable - self->reader->manifest.variables];
     for (; index != NONE; index = self->kinds[index].before) {
+        cadre_assert(index < self->kind_count);
         const cadre_checkpoint_content_t *content = &self->kinds[index].content;
         if (content->count != total) {
             return cadre_fail(CADRE_ECORRUPT, "%s: %s %s: %lld of %lld elements are missing",

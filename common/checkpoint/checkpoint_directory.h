@@ -74,9 +74,9 @@ int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t
  * NULL. */
 int cadre_checkpoint_directory_clean(cadre_checkpoint_directory_t *self, size_t *removed);
 
-/* Starts checkpoint `id` in a fresh temporary directory; the draft must end before `self` does.
- * CADRE_EEXISTS when the checkpoint exists, CADRE_EIO. */
-int cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *self, uint64_t id,
+/* Starts checkpoint `id` in a fresh temporary directory; the draft must end before `directory`
+ * does. CADRE_EEXISTS when the checkpoint exists, CADRE_EIO. */
+int cadre_checkpoint_draft_begin(cadre_checkpoint_directory_t *directory, uint64_t id,
                                  cadre_checkpoint_draft_t **out);
 
 /* The temporary directory, as DIR was given plus its name: where shards write. Valid while the

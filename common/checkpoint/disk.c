@@ -13,6 +13,8 @@
 #include "common/assert.h"
 #include "common/memory.h"
 
+#undef cadre_disk_fail
+
 enum { BLOCK_SIZE = 1 << 20 };
 
 static int

@@ -20,6 +20,10 @@
  * CADRE_EIO for everything else. */
 int cadre_disk_fail(int error, const char *format, ...) CADRE_PRINTF(2, 3);
 
+#ifdef __clang_analyzer__
+#define cadre_disk_fail(...) (cadre_disk_fail(__VA_ARGS__), CADRE_EIO) /* as in common/status.h */
+#endif
+
 /* Opens a regular file for reading. CADRE_ECORRUPT when it is a link, a pipe or anything else. */
 int cadre_disk_open(int directory_fd, const char *name, const char *path, int *out);
 

@@ -4,6 +4,8 @@
 
 #include "common/checkpoint/disk.h"
 
+#undef cadre_lmdb_fail
+
 static int
 status_of(int code)
 {

@@ -29,7 +29,7 @@ keep(void *owner, cadre_log_level_t level, const char *line, size_t size_bytes)
     cr_assert_eq(strlen(line), size_bytes);
     cr_assert_leq(size_bytes, CADRE_LOG_LINE_SIZE);
     cr_assert_eq(strchr(line, '\n'), line + size_bytes - 1, "not one line: %s", line);
-    strcpy(sink->line, line);
+    snprintf(sink->line, sizeof(sink->line), "%s", line);
     sink->size = size_bytes;
     sink->lines++;
 }

@@ -3,8 +3,12 @@
 
 Without files it takes every source of the libraries and programs (tests are compiled with the same
 warnings, but their macros give clang-tidy nothing but noise). Prints findings, exits 1 on any.
+
+A file that had no finding is not looked at again until what the compiler sees of it changes: the
+build folder keeps the hash of its preprocessed text.
 """
 import concurrent.futures
+import hashlib
 import json
 import os
 import subprocess
@@ -17,19 +21,47 @@ EXTRA = ("-enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-cla
          "-Wno-unknown-warning-option")
 
 
-def sources(build):
+def read_commands(build):
+    """The compile command of each source of the libraries and programs, by path from the root."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
-        paths = {os.path.relpath(entry["file"], source.ROOT) for entry in json.load(file)}
-    return sorted((path for path in paths if path.split("/")[0] in source.LIBRARY_FOLDERS),
-                  key=lambda path: -os.path.getsize(os.path.join(source.ROOT, path)))
+        entries = {os.path.relpath(entry["file"], source.ROOT): entry for entry in json.load(file)}
+    return {path: entry for path, entry in entries.items()
+            if path.split("/")[0] in source.LIBRARY_FOLDERS}
 
 
-def check(build, path):
+def fingerprint(entry):
+    """A hash of all that decides what clang-tidy says about one source."""
+    words = entry["command"].split()
+    words = words[:words.index("-o")] + words[words.index("-c") + 1:]
+    words = [word for word in words if os.path.basename(word) != "ccache"]
+    run = subprocess.run(words + ["-E", "-CC", "-D__clang_analyzer__"], cwd=entry["directory"],
+                         capture_output=True, timeout=60, check=False)
+    if run.returncode:
+        return None
+    digest = hashlib.sha256(run.stdout)
+    digest.update(" ".join(words).encode())
+    for path in (".clang-tidy", "tests/gates/clang_tidy.py"):
+        digest.update(source.read(path).encode())
+    return digest.hexdigest()
+
+
+def check(build, path, entry):
+    """(whether `path` is clean, what clang-tidy said)."""
+    mark = fingerprint(entry)
+    seen = os.path.join(build, "clang-tidy", mark) if mark else None
+    if seen and os.path.exists(seen):
+        return True, ""
     command = ["clang-tidy-14", "--quiet", "-p", build, "--warnings-as-errors=*"]
     command += [f"--extra-arg={flag}" for flag in EXTRA] + [path]
     run = subprocess.run(command, cwd=source.ROOT, capture_output=True, text=True, timeout=300,
                          check=False)
-    return run.returncode, run.stdout + (run.stderr if run.returncode and not run.stdout else "")
+    if run.returncode:
+        return False, run.stdout or run.stderr
+    if seen:
+        os.makedirs(os.path.dirname(seen), exist_ok=True)
+        with open(seen, "w", encoding="utf-8"):
+            pass
+    return True, ""
 
 
 def main(arguments):
@@ -37,16 +69,19 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     build = os.path.abspath(arguments[0])
-    paths = arguments[1:] or sources(build)
-    if not paths:
-        print("clang_tidy: nothing to check", file=sys.stderr)
-        return 1
+    commands = read_commands(build)
+    unknown = [path for path in arguments[1:] if path not in commands]
+    # The largest first, so that no core waits for one at the end.
+    paths = sorted(arguments[1:] or commands,
+                   key=lambda path: -os.path.getsize(os.path.join(source.ROOT, path)))
+    if unknown or not paths:
+        print(f"clang_tidy: not in the build: {' '.join(unknown) or 'anything'}", file=sys.stderr)
+        return 2
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for status, text in pool.map(lambda path: check(build, path), paths):
-            failed += status != 0
-            if status != 0:
-                print(text, end="", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for clean, text in pool.map(lambda path: check(build, path, commands[path]), paths):
+            failed += not clean
+            print(text, end="", flush=True)
     print(f"clang_tidy: {len(paths)} files, {failed} with findings")
     return 1 if failed else 0
 
