@@ -1,7 +1,7 @@
 /*
  * bad_lines - how many bad lines a file may have, and which there were.
  *
- * Owner:   the dataset.
+ * Owner:   the source.
  * Thread:  one at a time while reading; immutable afterwards.
  */
 #ifndef CADRE_WORKER_DATA_BAD_LINES_H

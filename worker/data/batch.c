@@ -27,7 +27,7 @@ ensure(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape, int ra
 }
 
 static int
-check_range(const cadre_dataset_info_t *info, int64_t first, int64_t count)
+check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
 {
     if (first < 0 || count < 1 || first >= info->rows || count > info->rows - first) {
         return cadre_fail(CADRE_EINVALID,
@@ -46,10 +46,10 @@ check_range(const cadre_dataset_info_t *info, int64_t first, int64_t count)
 }
 
 static int
-copy_rows(const cadre_dataset_t *dataset, const cadre_batch_order_t *order, int64_t first,
+copy_rows(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
           int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)
 {
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(source);
     size_t y_size = cadre_dtype_size(info->y_dtype);
     cadre_permutation_t permutation;
     cadre_permutation_init(&permutation, (uint64_t)info->rows, order->seed, order->epoch);
@@ -63,9 +63,8 @@ copy_rows(const cadre_dataset_t *dataset, const cadre_batch_order_t *order, int6
                           ? (int64_t)cadre_permutation_at(&permutation, (uint64_t)position)
                           : position;
         }
-        int status =
-            cadre_dataset_read(dataset, rows, part, (float *)x->data + done * info->features,
-                               (char *)y->data + (size_t)done * y_size);
+        int status = cadre_source_read(source, rows, part, (float *)x->data + done * info->features,
+                                       (char *)y->data + (size_t)done * y_size);
         if (status < 0) {
             return status;
         }
@@ -74,10 +73,10 @@ copy_rows(const cadre_dataset_t *dataset, const cadre_batch_order_t *order, int6
 }
 
 int
-cadre_batch_read(const cadre_dataset_t *dataset, const cadre_batch_order_t *order, int64_t first,
+cadre_batch_read(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
                  int64_t count, cadre_tensor_t *x, cadre_tensor_t *y)
 {
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(source);
     int status = check_range(info, first, count);
     if (status == 0) {
         status = ensure(x, CADRE_F32, (int64_t[]){count, info->features}, 2);
@@ -85,5 +84,5 @@ cadre_batch_read(const cadre_dataset_t *dataset, const cadre_batch_order_t *orde
     if (status == 0) {
         status = ensure(y, info->y_dtype, (int64_t[]){count}, 1);
     }
-    return status < 0 ? status : copy_rows(dataset, order, first, count, x, y);
+    return status < 0 ? status : copy_rows(source, order, first, count, x, y);
 }

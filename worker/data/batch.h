@@ -15,7 +15,7 @@
 
 #include <cadre/tensor.h>
 
-#include "worker/data/dataset.h"
+#include "worker/data/source.h"
 
 /* Bytes of x of one batch; a larger one is refused. */
 #define CADRE_BATCH_SIZE_MAX ((uint64_t)1 << 30)
@@ -32,7 +32,7 @@ typedef struct {
  * the shape fits; the caller ends them with cadre_tensor_fini. CADRE_EINVALID when the range is
  * empty or leaves the dataset, CADRE_ETOOLARGE beyond CADRE_BATCH_SIZE_MAX; both leave the tensors
  * as they were. */
-int cadre_batch_read(const cadre_dataset_t *dataset, const cadre_batch_order_t *order,
-                     int64_t first, int64_t count, cadre_tensor_t *x, cadre_tensor_t *y);
+int cadre_batch_read(const cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
+                     int64_t count, cadre_tensor_t *x, cadre_tensor_t *y);
 
 #endif

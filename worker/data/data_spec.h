@@ -46,7 +46,7 @@ typedef enum {
 
 typedef struct {
     cadre_data_format_t format;
-    char *path;        /* relative ones belong to the base that cadre_dataset_open is given */
+    char *path;        /* relative ones belong to the base that cadre_source_open is given */
     char *labels_path; /* idx only, else NULL */
     cadre_label_kind_t label_kind;
     int64_t classes;           /* 0: found in the file */

@@ -29,7 +29,7 @@ void cadre_label_rule_init(cadre_label_rule_t *self, const cadre_data_spec_t *sp
  * rule has not changed. */
 int cadre_label_rule_read(cadre_label_rule_t *self, double number, cadre_label_t *out);
 
-/* Number of classes, as cadre_dataset_info_t has it. */
+/* Number of classes, as cadre_source_info_t has it. */
 int64_t cadre_label_rule_classes(const cadre_label_rule_t *self, const cadre_data_spec_t *spec);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * reader - what the three formats have in common: they fill a row store from files.
  *
- * Owner:   cadre_dataset_open, for as long as it runs.
+ * Owner:   cadre_source_open, for as long as it runs.
  * Thread:  one.
  *
  * A line that is bad by itself fails with CADRE_EDATA and the bare reason as text;
@@ -30,7 +30,7 @@ typedef struct {
     uint64_t content_bytes_max; /* of one file, uncompressed */
     cadre_label_rule_t label;
     cadre_bad_lines_t *bad;
-    cadre_row_store_t *store; /* made by the reader, finished by the dataset */
+    cadre_row_store_t *store; /* made by the reader, finished by the source */
     int64_t features;
     int row_rank;
     int64_t row_shape[CADRE_RANK_MAX];

@@ -1,7 +1,7 @@
 /*
  * row_store - parsed rows as compact arrays.
  *
- * Owner:   the dataset.
+ * Owner:   the source.
  * Thread:  one at a time while rows are added; immutable and readable by all after finish.
  *
  * Rows come in file order. All are counted; only those of the asked part are kept.

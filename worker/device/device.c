@@ -159,7 +159,7 @@ reserve(cadre_slot_t *self, size_t size_bytes)
 }
 
 static int
-find_plan(cadre_slot_t *self, const cadre_run_t *run, const cadre_plan_t **out)
+find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t **out)
 {
     int64_t symbol_values[CADRE_SYMBOLS_MAX] = {0};
     int status = cadre_program_bind(run->program, run->arguments, run->argument_count,
@@ -187,7 +187,7 @@ find_plan(cadre_slot_t *self, const cadre_run_t *run, const cadre_plan_t **out)
 }
 
 static void *
-place_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_run_t *run,
+place_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
            cadre_place_t place)
 {
     switch (place.kind) {
@@ -211,14 +211,14 @@ place_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_run_t
 }
 
 static void *
-value_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_run_t *run,
+value_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
            int32_t value)
 {
     return place_data(self, plan, run, plan->values[plan->values[value].root].place);
 }
 
 static int
-run_steps(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_run_t *run)
+run_steps(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
     for (int at = 0; at < plan->step_count; at++) {
         const cadre_step_t *step = &plan->steps[at];
@@ -245,7 +245,7 @@ run_steps(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_run_t 
 }
 
 static void
-drop_results(const cadre_run_t *run, int count)
+drop_results(const cadre_slot_run_t *run, int count)
 {
     for (int i = 0; i < count; i++) {
         cadre_tensor_fini(&run->results[i]);
@@ -253,7 +253,7 @@ drop_results(const cadre_run_t *run, int count)
 }
 
 static int
-make_results(const cadre_plan_t *plan, const cadre_run_t *run)
+make_results(const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
     for (int i = 0; i < plan->result_count; i++) {
         const cadre_value_t *value = &plan->values[plan->results[i]];
@@ -268,7 +268,7 @@ make_results(const cadre_plan_t *plan, const cadre_run_t *run)
 }
 
 int
-cadre_slot_run(cadre_slot_t *self, const cadre_run_t *run)
+cadre_slot_run(cadre_slot_t *self, const cadre_slot_run_t *run)
 {
     const cadre_plan_t *plan = NULL;
     int status = find_plan(self, run, &plan);

@@ -56,13 +56,13 @@ typedef struct {
     void *const *gradients;       /* per push: room for the variable's f32 values, contiguous; the
                                      last op writes there itself. May overlap nothing else. */
     cadre_tensor_t *results;      /* per result: initialised on success, ended by the caller */
-} cadre_run_t;
+} cadre_slot_run_t;
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by
  * the caller and gradients have no meaningful content. CADRE_EINVALID, CADRE_ESHAPE and
  * CADRE_EDTYPE for arguments that do not fit, CADRE_EDATA for a label out of range,
  * CADRE_ENOMEMORY, CADRE_ETOOLARGE. NaN and infinity are values like others and propagate. */
-int cadre_slot_run(cadre_slot_t *self, const cadre_run_t *run);
+int cadre_slot_run(cadre_slot_t *self, const cadre_slot_run_t *run);
 
 /* Bytes the slot's arena holds now. */
 size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);

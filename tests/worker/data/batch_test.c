@@ -7,7 +7,7 @@ TestSuite(batch, .timeout = 60, .init = files_setup, .fini = files_teardown);
 enum { ROWS = 1000 };
 
 /* Row i is [i, -i] with label i % 10. */
-static cadre_dataset_t *
+static cadre_source_t *
 open_thousand(void)
 {
     cadre_auto(cadre_free) char *text = cadre_calloc(ROWS, 32);
@@ -36,7 +36,7 @@ check_batch(const cadre_tensor_t *x, const cadre_tensor_t *y, int64_t count, int
 
 Test(batch, keeps_the_order_of_the_file_when_it_does_not_shuffle)
 {
-    cadre_dataset_t *dataset = open_thousand();
+    cadre_source_t *dataset = open_thousand();
     cadre_batch_order_t order = {.seed = 1, .epoch = 1};
     cadre_tensor_t x = {0};
     cadre_tensor_t y = {0};
@@ -47,12 +47,12 @@ Test(batch, keeps_the_order_of_the_file_when_it_does_not_shuffle)
     }
     cadre_tensor_fini(&x);
     cadre_tensor_fini(&y);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(batch, visits_each_row_of_an_epoch_once_in_an_order_of_its_own)
 {
-    cadre_dataset_t *dataset = open_thousand();
+    cadre_source_t *dataset = open_thousand();
     float first[2][2] = {{0}};
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
         cadre_batch_order_t order = {.shuffle = true, .seed = 7, .epoch = epoch};
@@ -72,12 +72,12 @@ Test(batch, visits_each_row_of_an_epoch_once_in_an_order_of_its_own)
         cadre_tensor_fini(&y);
     }
     cr_assert(first[0][0] != first[1][0] || first[0][1] != first[1][1]);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(batch, gives_the_same_rows_whatever_the_cut)
 {
-    cadre_dataset_t *dataset = open_thousand();
+    cadre_source_t *dataset = open_thousand();
     cadre_batch_order_t order = {.shuffle = true, .seed = 7, .epoch = 3};
     cadre_tensor_t x = {0};
     cadre_tensor_t y = {0};
@@ -92,12 +92,12 @@ Test(batch, gives_the_same_rows_whatever_the_cut)
     cadre_tensor_fini(&y);
     cadre_tensor_fini(&one);
     cadre_tensor_fini(&label);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(batch, uses_memory_again_when_the_shape_stays)
 {
-    cadre_dataset_t *dataset = open_thousand();
+    cadre_source_t *dataset = open_thousand();
     cadre_batch_order_t order = {.shuffle = true};
     cadre_tensor_t x = {0};
     cadre_tensor_t y = {0};
@@ -109,12 +109,12 @@ Test(batch, uses_memory_again_when_the_shape_stays)
     cr_assert_eq(x.shape[0], 101);
     cadre_tensor_fini(&x);
     cadre_tensor_fini(&y);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(batch, refuses_a_range_that_leaves_the_dataset)
 {
-    cadre_dataset_t *dataset = open_thousand();
+    cadre_source_t *dataset = open_thousand();
     cadre_batch_order_t order = {0};
     cadre_tensor_t x = {0};
     cadre_tensor_t y = {0};
@@ -129,7 +129,7 @@ Test(batch, refuses_a_range_that_leaves_the_dataset)
     cr_expect_eq(cadre_batch_read(dataset, &order, ROWS - 1, 1, &x, &y), 0);
     cadre_tensor_fini(&x);
     cadre_tensor_fini(&y);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(batch, refuses_more_than_its_limit)
@@ -140,7 +140,7 @@ Test(batch, refuses_more_than_its_limit)
         snprintf(text + size, sizeof(text) - size, "1\n");
     }
     files_write_text("a", text);
-    cadre_dataset_t *dataset =
+    cadre_source_t *dataset =
         files_open_well("{'format':'libsvm','path':'a'}", 17, CADRE_DATA_FEATURES_MAX);
     cadre_batch_order_t order = {0};
     cadre_tensor_t x = {0};
@@ -150,5 +150,5 @@ Test(batch, refuses_more_than_its_limit)
     cr_expect_eq(cadre_batch_read(dataset, &order, 0, 1, &x, &y), 0);
     cadre_tensor_fini(&x);
     cadre_tensor_fini(&y);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }

@@ -14,11 +14,11 @@ static void
 check_two_rows(const char *text, const char *json)
 {
     files_write_text("a", text);
-    cadre_dataset_t *dataset = files_open_well(json, 2, 2);
+    cadre_source_t *dataset = files_open_well(json, 2, 2);
     cr_expect_eq(files_check_row(dataset, 0, row_0), 7, "%s", text);
     cr_expect_eq(files_check_row(dataset, 1, row_1), 0, "%s", text);
-    cr_expect_eq(cadre_dataset_info(dataset)->classes, 8);
-    cadre_dataset_close(&dataset);
+    cr_expect_eq(cadre_source_info(dataset)->classes, 8);
+    cadre_source_close(&dataset);
 }
 
 Test(csv_reader, reads_rows_with_the_label_last)
@@ -91,9 +91,9 @@ Test(csv_reader, reads_gzip_whatever_the_name)
     snprintf(compressed, sizeof(compressed), "%s/c.gz", files_folder);
     snprintf(plain, sizeof(plain), "%s/a", files_folder);
     cr_assert_eq(rename(compressed, plain), 0);
-    cadre_dataset_t *dataset = files_open_well(CSV(), 2, 2);
+    cadre_source_t *dataset = files_open_well(CSV(), 2, 2);
     cr_expect_eq(files_check_row(dataset, 0, row_0), 7);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(csv_reader, names_file_line_and_column_of_a_bad_field)
@@ -150,15 +150,15 @@ Test(csv_reader, says_when_there_is_no_such_label_column)
 Test(csv_reader, skips_bad_lines_up_to_the_number_allowed)
 {
     files_write_text("a", "1,2.5,7\n1,x,2\n-3,4e2,0\n1\n");
-    cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':2"), 2, 2);
+    cadre_source_t *dataset = files_open_well(CSV(",'skip_bad':2"), 2, 2);
     cr_expect_eq(files_check_row(dataset, 1, row_1), 0, "rows are numbered without bad lines");
-    cr_expect_eq(cadre_dataset_info(dataset)->skipped, 2);
-    cr_expect_not_null(strstr(cadre_dataset_skipped(dataset, 0), "/a:2: column 1: 'x'"));
-    cr_expect_not_null(strstr(cadre_dataset_skipped(dataset, 1), "/a:4: 1 fields, expected 3"));
-    cr_expect_null(cadre_dataset_skipped(dataset, 2));
-    cr_expect_null(cadre_dataset_skipped(dataset, -1));
-    cr_expect_null(cadre_dataset_skipped(dataset, CADRE_BAD_LINES_REPORTS_MAX));
-    cadre_dataset_close(&dataset);
+    cr_expect_eq(cadre_source_info(dataset)->skipped, 2);
+    cr_expect_not_null(strstr(cadre_source_skipped(dataset, 0), "/a:2: column 1: 'x'"));
+    cr_expect_not_null(strstr(cadre_source_skipped(dataset, 1), "/a:4: 1 fields, expected 3"));
+    cr_expect_null(cadre_source_skipped(dataset, 2));
+    cr_expect_null(cadre_source_skipped(dataset, -1));
+    cr_expect_null(cadre_source_skipped(dataset, CADRE_BAD_LINES_REPORTS_MAX));
+    cadre_source_close(&dataset);
     files_check_refused(CSV(",'skip_bad':1"), CADRE_EDATA,
                         "more than 1 bad lines: @/a:4: 1 fields, expected 3");
 }
@@ -171,18 +171,18 @@ Test(csv_reader, counts_skipped_lines_beyond_those_it_reports)
         snprintf(text + size, sizeof(text) - size, "bad\n");
     }
     files_write_text("a", text);
-    cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':50"), 1, 2);
-    cr_expect_eq(cadre_dataset_info(dataset)->skipped, 50);
-    cr_expect_not_null(cadre_dataset_skipped(dataset, CADRE_BAD_LINES_REPORTS_MAX - 1));
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = files_open_well(CSV(",'skip_bad':50"), 1, 2);
+    cr_expect_eq(cadre_source_info(dataset)->skipped, 50);
+    cr_expect_not_null(cadre_source_skipped(dataset, CADRE_BAD_LINES_REPORTS_MAX - 1));
+    cadre_source_close(&dataset);
 }
 
 Test(csv_reader, a_skipped_line_leaves_no_trace_in_the_classes)
 {
     files_write_text("a", "1,2,3\nx,2,900\n1,2,1\n");
-    cadre_dataset_t *dataset = files_open_well(CSV(",'skip_bad':1"), 2, 2);
-    cr_expect_eq(cadre_dataset_info(dataset)->classes, 4);
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = files_open_well(CSV(",'skip_bad':1"), 2, 2);
+    cr_expect_eq(cadre_source_info(dataset)->classes, 4);
+    cadre_source_close(&dataset);
 }
 
 Test(csv_reader, reads_points_in_every_locale)
@@ -202,9 +202,9 @@ open_long_line(size_t length, const char *line_end)
     memcpy(text, "1,2,3", 5);
     snprintf(text + length, 3, "%s", line_end);
     files_write_text("a", text);
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     int status = files_open(CSV(), &dataset);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     return status;
 }
 
@@ -228,13 +228,13 @@ Test(csv_reader, reads_lines_across_the_borders_of_its_buffer)
         size += (size_t)snprintf(text + size, 40, "%d,%d.5,%d\n", i, -i, i % 10);
     }
     files_write("c.gz", text, size);
-    cadre_dataset_t *dataset =
+    cadre_source_t *dataset =
         files_open_well("{'format':'csv','path':'c.gz','scale':0.5}", ROWS, 2);
     for (int i = 0; i < ROWS; i += 7) {
         float expected[] = {(float)i / 2, ((float)-i - 0.5F * (i > 0 ? 1 : -1)) / 2};
         cr_assert_eq(files_check_row(dataset, i, expected), i % 10);
     }
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(csv_reader, survives_random_changes)

@@ -16,7 +16,7 @@
 
 #include "common/memory.h"
 #include "common/status.h"
-#include "worker/data/dataset.h"
+#include "worker/data/source.h"
 
 enum { FILES_PATH_SIZE = 256 };
 
@@ -61,7 +61,7 @@ files_write_text(const char *name, const char *text)
 
 /* Opens the dataset that `json` describes (with ' for "), paths within the folder. */
 static inline int
-files_open_within(const char *json, uint64_t size_bytes_max, cadre_dataset_t **out)
+files_open_within(const char *json, uint64_t size_bytes_max, cadre_source_t **out)
 {
     cadre_auto(cadre_free) char *text = cadre_strdup(json);
     for (char *at = text; *at; at++) {
@@ -70,14 +70,14 @@ files_open_within(const char *json, uint64_t size_bytes_max, cadre_dataset_t **o
     cadre_data_spec_t spec = {0};
     int status = cadre_data_spec_decode(text, strlen(text), &spec);
     cr_assert_eq(status, 0, "%s", cadre_error_text());
-    cadre_dataset_options_t options = {.base = files_folder, .size_bytes_max = size_bytes_max};
-    status = cadre_dataset_open(&spec, &options, out);
+    cadre_source_options_t options = {.base = files_folder, .size_bytes_max = size_bytes_max};
+    status = cadre_source_open(&spec, &options, out);
     cadre_data_spec_fini(&spec);
     return status;
 }
 
 static inline int
-files_open(const char *json, cadre_dataset_t **out)
+files_open(const char *json, cadre_source_t **out)
 {
     return files_open_within(json, 0, out);
 }
@@ -86,9 +86,9 @@ files_open(const char *json, cadre_dataset_t **out)
 static inline void
 files_check_refused(const char *json, int wanted, const char *text)
 {
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     int status = files_open(json, &dataset);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     char expected[CADRE_ERROR_TEXT_SIZE] = "";
     size_t at = 0;
     for (const char *c = text; *c; c++) {
@@ -101,13 +101,13 @@ files_check_refused(const char *json, int wanted, const char *text)
 }
 
 /* Opens, and checks the number of rows and features. */
-static inline cadre_dataset_t *
+static inline cadre_source_t *
 files_open_well(const char *json, int64_t rows, int64_t features)
 {
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     int status = files_open(json, &dataset);
     cr_assert_eq(status, 0, "%s", cadre_error_text());
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(dataset);
     cr_assert_eq(info->rows, rows, "%" PRId64 " rows", info->rows);
     cr_assert_eq(info->features, features, "%" PRId64 " features", info->features);
     return dataset;
@@ -115,7 +115,7 @@ files_open_well(const char *json, int64_t rows, int64_t features)
 
 /* Row `row` must have these features; returns its label as a number. */
 static inline double
-files_check_row(const cadre_dataset_t *dataset, int64_t row, const float *expected)
+files_check_row(const cadre_source_t *dataset, int64_t row, const float *expected)
 {
     float x[64];
     for (size_t i = 0; i < CADRE_COUNT_OF(x); i++) {
@@ -125,9 +125,9 @@ files_check_row(const cadre_dataset_t *dataset, int64_t row, const float *expect
         int32_t number;
         float value;
     } y = {0};
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(dataset);
     cr_assert_leq(info->features, 64);
-    cr_assert_eq(cadre_dataset_read(dataset, &row, 1, x, &y), 0);
+    cr_assert_eq(cadre_source_read(dataset, &row, 1, x, &y), 0);
     for (int64_t i = 0; i < info->features; i++) {
         cr_expect_eq(x[i], expected[i], "row %" PRId64 ", x[%" PRId64 "] is %g, not %g", row, i,
                      (double)x[i], (double)expected[i]);
@@ -171,7 +171,7 @@ files_mutate(const char *json, const char *name, const void *bytes, size_t size_
             }
         }
         files_write(name, copy, size);
-        cadre_dataset_t *dataset = NULL;
+        cadre_source_t *dataset = NULL;
         int status = files_open_within(json, 1 << 20, &dataset);
         cr_assert(status == 0 || status == CADRE_EDATA || status == CADRE_ETOOLARGE, "%s: %s",
                   cadre_status_name(status), cadre_error_text());
@@ -180,14 +180,14 @@ files_mutate(const char *json, const char *name, const void *bytes, size_t size_
             continue;
         }
         opened++;
-        const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+        const cadre_source_info_t *info = cadre_source_info(dataset);
         float *x = cadre_calloc((size_t)info->features, sizeof(*x));
         int32_t y = 0;
         for (int64_t row = 0; row < info->rows; row++) {
-            cr_assert_eq(cadre_dataset_read(dataset, &row, 1, x, &y), 0);
+            cr_assert_eq(cadre_source_read(dataset, &row, 1, x, &y), 0);
         }
         free(x);
-        cadre_dataset_close(&dataset);
+        cadre_source_close(&dataset);
     }
     return opened;
 }

@@ -13,17 +13,17 @@ static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 2, 0, 9};
 static void
 check_three_images(const char *json)
 {
-    cadre_dataset_t *dataset = files_open_well(json, 3, 4);
+    cadre_source_t *dataset = files_open_well(json, 3, 4);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){1, 2, 3, 4}), 2);
     cr_expect_eq(files_check_row(dataset, 1, (float[]){5, 6, 7, 8}), 0);
     cr_expect_eq(files_check_row(dataset, 2, (float[]){9, 10, 0, 255}), 9);
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(dataset);
     cr_expect_eq(info->classes, 10);
     cr_expect_eq(info->row_rank, 2);
     cr_expect_eq(info->row_shape[0], 2);
     cr_expect_eq(info->row_shape[1], 2);
     cr_expect_eq(info->size_bytes, 3 * (4 + 4), "bytes stay bytes");
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(idx_reader, reads_images_and_labels)
@@ -44,9 +44,9 @@ Test(idx_reader, scales_bytes)
 {
     files_write("a", images, sizeof(images));
     files_write("b", labels, sizeof(labels));
-    cadre_dataset_t *dataset = files_open_well(IDX(",'scale':-0.5,'first_row':2"), 1, 4);
+    cadre_source_t *dataset = files_open_well(IDX(",'scale':-0.5,'first_row':2"), 1, 4);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){-4.5F, -5, 0, -127.5F}), 9);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(idx_reader, reads_every_element_type)
@@ -71,10 +71,10 @@ Test(idx_reader, reads_every_element_type)
     files_write("b", one, sizeof(one));
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         files_write("a", cases[i].bytes, cases[i].size);
-        cadre_dataset_t *dataset = files_open_well(IDX(), 1, 2);
+        cadre_source_t *dataset = files_open_well(IDX(), 1, 2);
         cr_expect_eq(files_check_row(dataset, 0, cases[i].expected), 4);
-        cr_expect_eq(cadre_dataset_info(dataset)->row_rank, 1);
-        cadre_dataset_close(&dataset);
+        cr_expect_eq(cadre_source_info(dataset)->row_rank, 1);
+        cadre_source_close(&dataset);
     }
 }
 
@@ -144,7 +144,7 @@ Test(idx_reader, finds_a_cut_gzip_file)
     char path[2 * FILES_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/c.gz", files_folder);
     cr_assert_eq(truncate(path, 30), 0);
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     cr_assert_eq(files_open(IDX_GZ, &dataset), CADRE_EDATA);
     cr_assert_not_null(strstr(cadre_error_text(), "the compressed data ends too early"), "%s",
                        cadre_error_text());
@@ -161,7 +161,7 @@ Test(idx_reader, finds_a_damaged_gzip_file)
     fseek(file, -6, SEEK_END); /* in the checksum */
     fputc(0x55, file);
     fclose(file);
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     cr_assert_eq(files_open(IDX_GZ, &dataset), CADRE_EDATA);
     cr_assert_not_null(strstr(cadre_error_text(), "incorrect data check"), "%s",
                        cadre_error_text());
@@ -178,7 +178,7 @@ Test(idx_reader, allocates_nothing_for_a_promise_that_cannot_be_kept)
         "@/a:15: the file ends too early: the header promises 72057594021150732 bytes");
     files_write("c.gz", huge, sizeof(huge));
     files_write("d.gz", labels, sizeof(labels));
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     cr_assert_eq(files_open(IDX_GZ, &dataset), CADRE_EDATA);
     cr_assert_not_null(strstr(cadre_error_text(), "the header promises"));
     static const uint8_t wide[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1};
@@ -194,9 +194,9 @@ Test(idx_reader, checks_labels)
                         "@/b:10: label 9 is no class from 0 to 8");
     files_check_refused(IDX(",'label_kind':'binary'"), CADRE_EDATA,
                         "@/b:8: label 2 is not one of 0, 1 and -1");
-    cadre_dataset_t *dataset = files_open_well(IDX(",'classes':20"), 3, 4);
-    cr_expect_eq(cadre_dataset_info(dataset)->classes, 20);
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = files_open_well(IDX(",'classes':20"), 3, 4);
+    cr_expect_eq(cadre_source_info(dataset)->classes, 20);
+    cadre_source_close(&dataset);
 }
 
 Test(idx_reader, survives_random_changes)

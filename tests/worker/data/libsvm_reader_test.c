@@ -7,31 +7,31 @@ TestSuite(libsvm_reader, .timeout = 60, .init = files_setup, .fini = files_teard
 Test(libsvm_reader, reads_sparse_rows)
 {
     files_write_text("a", "+1 1:0.5 3:-2\n-1 2:1e1\n-1\n+1 1:1 2:2 3:3 4:4 # all of them\r\n");
-    cadre_dataset_t *dataset = files_open_well(LIBSVM(), 4, 4);
+    cadre_source_t *dataset = files_open_well(LIBSVM(), 4, 4);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){0.5F, 0, -2, 0}), 1);
     cr_expect_eq(files_check_row(dataset, 1, (float[]){0, 10, 0, 0}), 0);
     cr_expect_eq(files_check_row(dataset, 2, (float[]){0, 0, 0, 0}), 0);
     cr_expect_eq(files_check_row(dataset, 3, (float[]){1, 2, 3, 4}), 1);
-    cr_expect_eq(cadre_dataset_info(dataset)->classes, 2);
-    cr_expect_eq(cadre_dataset_info(dataset)->y_dtype, CADRE_F32);
-    cadre_dataset_close(&dataset);
+    cr_expect_eq(cadre_source_info(dataset)->classes, 2);
+    cr_expect_eq(cadre_source_info(dataset)->y_dtype, CADRE_F32);
+    cadre_source_close(&dataset);
 }
 
 Test(libsvm_reader, takes_comments_blank_lines_and_tabs)
 {
     files_write_text("a", "# a comment\n\n \t\n1\t2:5  3:6 \n# 7\n0 1:1#1:2\n");
-    cadre_dataset_t *dataset = files_open_well(LIBSVM(), 2, 3);
+    cadre_source_t *dataset = files_open_well(LIBSVM(), 2, 3);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){0, 5, 6}), 1);
     cr_expect_eq(files_check_row(dataset, 1, (float[]){1, 0, 0}), 0);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(libsvm_reader, passes_over_query_ids)
 {
     files_write_text("a", "1 qid:3 1:5\n0 qid:4\n");
-    cadre_dataset_t *dataset = files_open_well(LIBSVM(), 2, 1);
+    cadre_source_t *dataset = files_open_well(LIBSVM(), 2, 1);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){5}), 1);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     files_write_text("a", "1 qid:x 1:5\n");
     files_check_refused(LIBSVM(), CADRE_EDATA, "@/a:1: 'qid:x' is no qid:number");
     files_write_text("a", "1 1:5 qid:3\n");
@@ -42,20 +42,20 @@ Test(libsvm_reader, passes_over_query_ids)
 Test(libsvm_reader, checks_indices_against_the_features_given)
 {
     files_write_text("a", "1 3:1\n");
-    cadre_dataset_t *dataset = files_open_well(LIBSVM(",'features':3"), 1, 3);
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = files_open_well(LIBSVM(",'features':3"), 1, 3);
+    cadre_source_close(&dataset);
     dataset = files_open_well(LIBSVM(",'features':5"), 1, 5);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){0, 0, 1, 0, 0}), 1);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     files_check_refused(LIBSVM(",'features':2"), CADRE_EDATA, "@/a:1: index 3 is above 2 features");
 }
 
 Test(libsvm_reader, has_a_largest_index)
 {
     files_write_text("a", "1 16777216:1\n");
-    cadre_dataset_t *dataset = files_open_well(LIBSVM(), 1, CADRE_DATA_FEATURES_MAX);
-    cr_expect_lt(cadre_dataset_info(dataset)->size_bytes, 100);
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = files_open_well(LIBSVM(), 1, CADRE_DATA_FEATURES_MAX);
+    cr_expect_lt(cadre_source_info(dataset)->size_bytes, 100);
+    cadre_source_close(&dataset);
     files_write_text("a", "1 16777217:1\n");
     files_check_refused(LIBSVM(), CADRE_EDATA, "@/a:1: index 16777217 is above 16777216 features");
 }
@@ -107,10 +107,10 @@ Test(libsvm_reader, does_not_mix_the_two_ways_to_write_a_binary_label)
 Test(libsvm_reader, skips_bad_lines_without_trace)
 {
     files_write_text("a", "1 1:1\n0 9:x\n-1 2:1\n");
-    cadre_dataset_t *dataset = files_open_well(LIBSVM(",'skip_bad':1"), 2, 2);
+    cadre_source_t *dataset = files_open_well(LIBSVM(",'skip_bad':1"), 2, 2);
     cr_expect_eq(files_check_row(dataset, 1, (float[]){0, 1}), 0);
-    cr_expect_eq(cadre_dataset_info(dataset)->skipped, 1);
-    cadre_dataset_close(&dataset);
+    cr_expect_eq(cadre_source_info(dataset)->skipped, 1);
+    cadre_source_close(&dataset);
 }
 
 Test(libsvm_reader, survives_random_changes)

@@ -108,13 +108,13 @@ static double
 run(check_t *check)
 {
     cadre_tensor_t result = {0};
-    cadre_run_t request = {.program = check->program,
-                           .arguments = check->arguments,
-                           .argument_count = cadre_program_argument_count(check->program),
-                           .variables = (const void *const *)check->variables,
-                           .seed = 42,
-                           .gradients = check->gradients,
-                           .results = &result};
+    cadre_slot_run_t request = {.program = check->program,
+                                .arguments = check->arguments,
+                                .argument_count = cadre_program_argument_count(check->program),
+                                .variables = (const void *const *)check->variables,
+                                .seed = 42,
+                                .gradients = check->gradients,
+                                .results = &result};
     int status = cadre_slot_run(check->slot, &request);
     cr_assert_eq(status, 0, "%s", cadre_error_text());
     double loss = *(double *)result.data;

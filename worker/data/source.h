@@ -1,7 +1,7 @@
 /*
- * dataset - the rows of one file, parsed once, read at random.
+ * source - the rows of one file, parsed once, read at random.
  *
- * Owner:   the caller of cadre_dataset_open.
+ * Owner:   the caller of cadre_source_open.
  * Thread:  immutable once open: any number of threads may read it at the same time; whoever closes
  *          it makes sure that they are done.
  *
@@ -11,8 +11,8 @@
  * and class counts and the validity of lines are taken from the whole file, also when the
  * description asks for a part, so that the training part and the held-out part of a file agree.
  */
-#ifndef CADRE_WORKER_DATA_DATASET_H
-#define CADRE_WORKER_DATA_DATASET_H
+#ifndef CADRE_WORKER_DATA_SOURCE_H
+#define CADRE_WORKER_DATA_SOURCE_H
 
 #include <stdint.h>
 
@@ -22,16 +22,16 @@
 #include "worker/data/data_spec.h"
 
 /* Bytes of parsed rows that a dataset may hold; open fails beyond it. */
-#define CADRE_DATASET_SIZE_MAX ((uint64_t)4 << 30)
+#define CADRE_SOURCE_SIZE_MAX ((uint64_t)4 << 30)
 
-enum { CADRE_DATASET_COLUMNS = 2 }; /* "x" and "y" */
+enum { CADRE_SOURCE_COLUMNS = 2 }; /* "x" and "y" */
 
-typedef struct cadre_dataset cadre_dataset_t;
+typedef struct cadre_source cadre_source_t;
 
 typedef struct {
     const char *base;        /* folder for relative paths; NULL: the current one */
-    uint64_t size_bytes_max; /* 0: CADRE_DATASET_SIZE_MAX */
-} cadre_dataset_options_t;
+    uint64_t size_bytes_max; /* 0: CADRE_SOURCE_SIZE_MAX */
+} cadre_source_options_t;
 
 /* A column of the dataset: its name, and type and shape of one row of it. */
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
     cadre_dtype_t dtype;
     int rank;
     int64_t shape[CADRE_RANK_MAX];
-} cadre_dataset_column_t;
+} cadre_source_column_t;
 
 typedef struct {
     int64_t rows;          /* readable: those of the asked part */
@@ -52,30 +52,30 @@ typedef struct {
     cadre_dtype_t y_dtype; /* CADRE_I32 for "class", else CADRE_F32 */
     int row_rank; /* shape of a row before flattening: [28,28] for MNIST, else [features] */
     int64_t row_shape[CADRE_RANK_MAX];
-} cadre_dataset_info_t;
+} cadre_source_info_t;
 
 /* Reads the file that `spec` describes; `options` may be NULL. CADRE_ENOTFOUND when a file is
  * missing or cannot be opened, CADRE_EDATA as `file:line: reason` when its content is bad (line: of
  * the text; for IDX the offset of the byte), CADRE_ETOOLARGE beyond a limit. */
-int cadre_dataset_open(const cadre_data_spec_t *spec, const cadre_dataset_options_t *options,
-                       cadre_dataset_t **out);
+int cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
+                      cadre_source_t **out);
 
 /* Frees the rows and nulls the pointer; NULL inside is fine. */
-void cadre_dataset_close(cadre_dataset_t **self_p);
+void cadre_source_close(cadre_source_t **self_p);
 
-const cadre_dataset_info_t *cadre_dataset_info(const cadre_dataset_t *self);
+const cadre_source_info_t *cadre_source_info(const cadre_source_t *self);
 
 /* Column 0 is "x": f32 [features]; column 1 is "y": i32 or f32, a scalar. */
-const cadre_dataset_column_t *cadre_dataset_column(const cadre_dataset_t *self, int index);
+const cadre_source_column_t *cadre_source_column(const cadre_source_t *self, int index);
 
 /* The text `file:line: reason` of skipped line number `index`; NULL beyond the first
  * CADRE_BAD_LINES_REPORTS_MAX. */
-const char *cadre_dataset_skipped(const cadre_dataset_t *self, int index);
+const char *cadre_source_skipped(const cadre_source_t *self, int index);
 
 /* Copies `count` rows, numbered from 0 within the asked part, in the order given: `x` gets
  * [count, features], `y` [count] of y_dtype. CADRE_EINVALID, with nothing written, when a number is
  * out of range. */
-int cadre_dataset_read(const cadre_dataset_t *self, const int64_t *rows, int64_t count, float *x,
-                       void *y);
+int cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count, float *x,
+                      void *y);
 
 #endif

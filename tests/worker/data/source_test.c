@@ -1,4 +1,4 @@
-#include "worker/data/dataset.h"
+#include "worker/data/source.h"
 
 #include <math.h>
 #include <signal.h>
@@ -15,32 +15,32 @@ static const char six_rows[] = "0,10,0\n1,11,0\n2,12,0\n3,13,0\n4,14,5\n5,15,0\n
 Test(dataset, describes_its_columns)
 {
     files_write_text("a", "1,2,3\n");
-    cadre_dataset_t *dataset = files_open_well(CSV(), 1, 2);
-    const cadre_dataset_column_t *x = cadre_dataset_column(dataset, 0);
-    const cadre_dataset_column_t *y = cadre_dataset_column(dataset, 1);
+    cadre_source_t *dataset = files_open_well(CSV(), 1, 2);
+    const cadre_source_column_t *x = cadre_source_column(dataset, 0);
+    const cadre_source_column_t *y = cadre_source_column(dataset, 1);
     cr_expect_str_eq(x->name, "x");
     cr_expect(x->dtype == CADRE_F32 && x->rank == 1 && x->shape[0] == 2);
     cr_expect_str_eq(y->name, "y");
     cr_expect(y->dtype == CADRE_I32 && y->rank == 0);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     cr_expect_null(dataset);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(dataset, turns_labels_into_their_kind)
 {
     files_write_text("a", "1,2,-1\n1,2,+1\n1,2,1.0\n");
-    cadre_dataset_t *dataset = files_open_well(CSV(",'label_kind':'binary'"), 3, 2);
+    cadre_source_t *dataset = files_open_well(CSV(",'label_kind':'binary'"), 3, 2);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){1, 2}), 0);
     cr_expect_eq(files_check_row(dataset, 1, (float[]){1, 2}), 1);
     cr_expect_eq(files_check_row(dataset, 2, (float[]){1, 2}), 1);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     files_write_text("a", "1,2,-1.5\n1,2,3e9\n");
     dataset = files_open_well(CSV(",'label_kind':'value'"), 2, 2);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){1, 2}), -1.5);
     cr_expect_eq(files_check_row(dataset, 1, (float[]){1, 2}), 3e9);
-    cr_expect_eq(cadre_dataset_info(dataset)->classes, 0);
-    cadre_dataset_close(&dataset);
+    cr_expect_eq(cadre_source_info(dataset)->classes, 0);
+    cadre_source_close(&dataset);
     files_write_text("a", "1,2,1e39\n");
     files_check_refused(CSV(",'label_kind':'value'"), CADRE_EDATA,
                         "@/a:1: label 1e+39 does not fit f32");
@@ -49,9 +49,9 @@ Test(dataset, turns_labels_into_their_kind)
 Test(dataset, scales_x_and_not_y)
 {
     files_write_text("a", "4,-8,3\n");
-    cadre_dataset_t *dataset = files_open_well(CSV(",'scale':0.25,'classes':4"), 1, 2);
+    cadre_source_t *dataset = files_open_well(CSV(",'scale':0.25,'classes':4"), 1, 2);
     cr_expect_eq(files_check_row(dataset, 0, (float[]){1, -2}), 3);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     files_write_text("a", "1e9,-8,3\n");
     files_check_refused(CSV(",'scale':1e30"), CADRE_EDATA,
                         "@/a:1: column 0: 1e+09 does not fit f32");
@@ -60,23 +60,23 @@ Test(dataset, scales_x_and_not_y)
 Test(dataset, cuts_a_file_into_parts_that_agree)
 {
     files_write_text("a", six_rows);
-    cadre_dataset_t *train = files_open_well(CSV(",'rows':4"), 4, 2);
-    cadre_dataset_t *held_out = files_open_well(CSV(",'first_row':4"), 2, 2);
+    cadre_source_t *train = files_open_well(CSV(",'rows':4"), 4, 2);
+    cadre_source_t *held_out = files_open_well(CSV(",'first_row':4"), 2, 2);
     cr_expect_eq(files_check_row(train, 3, (float[]){3, 13}), 0);
     cr_expect_eq(files_check_row(held_out, 0, (float[]){4, 14}), 5);
     cr_expect_eq(files_check_row(held_out, 1, (float[]){5, 15}), 0);
-    cr_expect_eq(cadre_dataset_info(train)->classes, 6);
-    cr_expect_eq(cadre_dataset_info(held_out)->classes, 6);
-    cr_expect_eq(cadre_dataset_info(train)->file_rows, 6);
-    cadre_dataset_close(&train);
-    cadre_dataset_close(&held_out);
+    cr_expect_eq(cadre_source_info(train)->classes, 6);
+    cr_expect_eq(cadre_source_info(held_out)->classes, 6);
+    cr_expect_eq(cadre_source_info(train)->file_rows, 6);
+    cadre_source_close(&train);
+    cadre_source_close(&held_out);
 }
 
 Test(dataset, refuses_a_part_that_the_file_does_not_have)
 {
     files_write_text("a", six_rows);
-    cadre_dataset_t *dataset = files_open_well(CSV(",'first_row':4,'rows':2"), 2, 2);
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = files_open_well(CSV(",'first_row':4,'rows':2"), 2, 2);
+    cadre_source_close(&dataset);
     files_check_refused(CSV(",'first_row':4,'rows':3"), CADRE_EDATA,
                         "@/a: 6 rows, too few for 3 from row 4 on");
     files_check_refused(CSV(",'first_row':6"), CADRE_EDATA,
@@ -86,31 +86,31 @@ Test(dataset, refuses_a_part_that_the_file_does_not_have)
 Test(dataset, reads_rows_in_the_order_given)
 {
     files_write_text("a", six_rows);
-    cadre_dataset_t *dataset = files_open_well(CSV(), 6, 2);
+    cadre_source_t *dataset = files_open_well(CSV(), 6, 2);
     int64_t rows[] = {5, 0, 4, 4};
     float x[8];
     int32_t y[4];
-    cr_assert_eq(cadre_dataset_read(dataset, rows, 4, x, y), 0);
+    cr_assert_eq(cadre_source_read(dataset, rows, 4, x, y), 0);
     static const float expected[] = {5, 15, 0, 10, 4, 14, 4, 14};
     for (size_t i = 0; i < CADRE_COUNT_OF(expected); i++) {
         cr_expect_eq(x[i], expected[i]);
     }
     cr_expect(y[0] == 0 && y[1] == 0 && y[2] == 5 && y[3] == 5);
-    cr_expect_eq(cadre_dataset_read(dataset, rows, 0, x, y), 0);
-    cadre_dataset_close(&dataset);
+    cr_expect_eq(cadre_source_read(dataset, rows, 0, x, y), 0);
+    cadre_source_close(&dataset);
 }
 
 Test(dataset, refuses_row_numbers_out_of_range_and_writes_nothing)
 {
     files_write_text("a", six_rows);
-    cadre_dataset_t *dataset = files_open_well(CSV(), 6, 2);
+    cadre_source_t *dataset = files_open_well(CSV(), 6, 2);
     float x[4] = {77, 77, 77, 77};
     int32_t y[2] = {77, 77};
-    cr_expect_eq(cadre_dataset_read(dataset, (int64_t[]){0, 6}, 2, x, y), CADRE_EINVALID);
+    cr_expect_eq(cadre_source_read(dataset, (int64_t[]){0, 6}, 2, x, y), CADRE_EINVALID);
     cr_expect_str_eq(cadre_error_text(), "no row 6, the dataset has 6");
-    cr_expect_eq(cadre_dataset_read(dataset, (int64_t[]){0, -1}, 2, x, y), CADRE_EINVALID);
+    cr_expect_eq(cadre_source_read(dataset, (int64_t[]){0, -1}, 2, x, y), CADRE_EINVALID);
     cr_expect(x[0] == 77 && y[0] == 77);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(dataset, says_why_a_file_cannot_be_opened)
@@ -132,12 +132,12 @@ Test(dataset, takes_absolute_paths_as_they_are)
         cadre_asprintf("{\"format\":\"csv\",\"path\":\"%s/a\"}", files_folder);
     cadre_data_spec_t spec = {0};
     cr_assert_eq(cadre_data_spec_decode(json, strlen(json), &spec), 0);
-    cadre_dataset_t *dataset = NULL;
-    cr_expect_eq(cadre_dataset_open(&spec, NULL, &dataset), 0);
-    cadre_dataset_close(&dataset);
-    cadre_dataset_options_t options = {.base = "/nowhere"};
-    cr_expect_eq(cadre_dataset_open(&spec, &options, &dataset), 0);
-    cadre_dataset_close(&dataset);
+    cadre_source_t *dataset = NULL;
+    cr_expect_eq(cadre_source_open(&spec, NULL, &dataset), 0);
+    cadre_source_close(&dataset);
+    cadre_source_options_t options = {.base = "/nowhere"};
+    cr_expect_eq(cadre_source_open(&spec, &options, &dataset), 0);
+    cadre_source_close(&dataset);
     cadre_data_spec_fini(&spec);
 }
 
@@ -155,11 +155,11 @@ Test(dataset, holds_no_more_than_its_limit)
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         files_write_text("a", cases[i].text);
-        cadre_dataset_t *dataset = NULL;
+        cadre_source_t *dataset = NULL;
         int status = files_open_within(cases[i].json, cases[i].size_bytes, &dataset);
         cr_assert_eq(status, 0, "%s", cadre_error_text());
-        cr_expect_eq(cadre_dataset_info(dataset)->size_bytes, cases[i].size_bytes);
-        cadre_dataset_close(&dataset);
+        cr_expect_eq(cadre_source_info(dataset)->size_bytes, cases[i].size_bytes);
+        cadre_source_close(&dataset);
         status = files_open_within(cases[i].json, cases[i].size_bytes - 1, &dataset);
         cr_expect_eq(status, CADRE_ETOOLARGE);
         cr_expect_not_null(strstr(cadre_error_text(), "/a: the parsed rows take more than"));
@@ -173,9 +173,9 @@ Test(dataset, holds_no_more_than_its_limit_of_an_image_file)
     static const char json[] = "{'format':'idx','path':'a','labels_path':'b'}";
     files_write("a", images, sizeof(images));
     files_write("b", labels, sizeof(labels));
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     cr_assert_eq(files_open_within(json, 12, &dataset), 0);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
     cr_expect_eq(files_open_within(json, 11, &dataset), CADRE_ETOOLARGE);
 }
 
@@ -185,7 +185,7 @@ Test(dataset, stops_at_content_without_end)
     cadre_auto(cadre_free) char *text = cadre_calloc(1 << 20, 1);
     memset(text, '\n', 1 << 20);
     files_write("c.gz", text, 1 << 20);
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     cr_assert_eq(files_open_within("{'format':'csv','path':'c.gz'}", 1 << 14, &dataset),
                  CADRE_ETOOLARGE);
     cr_expect_not_null(strstr(cadre_error_text(), "more than 524288 bytes of content"));
@@ -217,11 +217,11 @@ real_data(const char *folder, char *path)
     return path;
 }
 
-static cadre_dataset_t *
+static cadre_source_t *
 open_real(const char *base, const char *json)
 {
     snprintf(files_folder, sizeof(files_folder), "%s", base);
-    cadre_dataset_t *dataset = NULL;
+    cadre_source_t *dataset = NULL;
     int status = files_open(json, &dataset);
     cr_assert_eq(status, 0, "%s", cadre_error_text());
     return dataset;
@@ -229,16 +229,16 @@ open_real(const char *base, const char *json)
 
 /* How many rows have each label from 0 on. */
 static void
-count_labels(const cadre_dataset_t *dataset, int64_t *counts)
+count_labels(const cadre_source_t *dataset, int64_t *counts)
 {
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(dataset);
     float *x = cadre_calloc((size_t)info->features, sizeof(*x));
     for (int64_t row = 0; row < info->rows; row++) {
         union {
             int32_t number;
             float value;
         } y;
-        cr_assert_eq(cadre_dataset_read(dataset, &row, 1, x, &y), 0);
+        cr_assert_eq(cadre_source_read(dataset, &row, 1, x, &y), 0);
         counts[info->y_dtype == CADRE_I32 ? y.number : (int)y.value]++;
     }
     free(x);
@@ -249,11 +249,11 @@ TestSuite(real_dataset, .timeout = 60);
 Test(real_dataset, mnist_has_its_ten_thousand_digits)
 {
     char path[FILES_PATH_SIZE];
-    cadre_dataset_t *dataset =
+    cadre_source_t *dataset =
         open_real(real_data("mnist", path), "{'format':'idx','path':'t10k-images-idx3-ubyte.gz',"
                                             "'labels_path':'t10k-labels-idx1-ubyte.gz',"
                                             "'scale':0.00392156862745098}");
-    const cadre_dataset_info_t *info = cadre_dataset_info(dataset);
+    const cadre_source_info_t *info = cadre_source_info(dataset);
     cr_expect_eq(info->rows, 10000);
     cr_expect_eq(info->features, 784);
     cr_expect(info->row_rank == 2 && info->row_shape[0] == 28 && info->row_shape[1] == 28);
@@ -263,27 +263,27 @@ Test(real_dataset, mnist_has_its_ten_thousand_digits)
     cr_expect_arr_eq(counts, expected, sizeof(counts));
     float x[784];
     int32_t y = 0;
-    cr_assert_eq(cadre_dataset_read(dataset, (int64_t[]){0}, 1, x, &y), 0);
+    cr_assert_eq(cadre_source_read(dataset, (int64_t[]){0}, 1, x, &y), 0);
     float largest = 0;
     for (int i = 0; i < 784; i++) {
         largest = fmaxf(largest, x[i]);
     }
     cr_expect_eq(y, 7);
     cr_expect(largest > 0.99F && largest <= 1);
-    cadre_dataset_close(&dataset);
+    cadre_source_close(&dataset);
 }
 
 Test(real_dataset, adult_has_its_rows_and_labels)
 {
     char path[FILES_PATH_SIZE];
     real_data("adult", path);
-    cadre_dataset_t *train =
+    cadre_source_t *train =
         open_real(path, "{'format':'libsvm','path':'a9a','label_kind':'binary','features':123}");
-    cadre_dataset_t *test = open_real(path, "{'format':'libsvm','path':'a9a.t','label_kind':"
-                                            "'binary','features':123}");
-    cr_expect_eq(cadre_dataset_info(train)->rows, 32560);
-    cr_expect_eq(cadre_dataset_info(train)->features, 123);
-    cr_expect_eq(cadre_dataset_info(test)->rows, 16281);
+    cadre_source_t *test = open_real(path, "{'format':'libsvm','path':'a9a.t','label_kind':"
+                                           "'binary','features':123}");
+    cr_expect_eq(cadre_source_info(train)->rows, 32560);
+    cr_expect_eq(cadre_source_info(train)->features, 123);
+    cr_expect_eq(cadre_source_info(test)->rows, 16281);
     int64_t counts[2] = {0};
     count_labels(train, counts);
     cr_expect(counts[0] == 24719 && counts[1] == 7841, "%" PRId64 " %" PRId64, counts[0],
@@ -292,6 +292,6 @@ Test(real_dataset, adult_has_its_rows_and_labels)
     count_labels(test, counts);
     cr_expect(counts[0] == 12435 && counts[1] == 3846, "%" PRId64 " %" PRId64, counts[0],
               counts[1]);
-    cadre_dataset_close(&train);
-    cadre_dataset_close(&test);
+    cadre_source_close(&train);
+    cadre_source_close(&test);
 }

@@ -1,4 +1,4 @@
-#include "worker/data/dataset.h"
+#include "worker/data/source.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -15,11 +15,11 @@
  * thousandfold. */
 enum { CONTENT_PER_PARSED_BYTE = 32 };
 
-struct cadre_dataset {
+struct cadre_source {
     cadre_row_store_t *store;
     cadre_bad_lines_t bad;
-    cadre_dataset_info_t info;
-    cadre_dataset_column_t columns[CADRE_DATASET_COLUMNS];
+    cadre_source_info_t info;
+    cadre_source_column_t columns[CADRE_SOURCE_COLUMNS];
 };
 
 bool
@@ -58,9 +58,9 @@ read_format(cadre_reader_t *reader)
 }
 
 static void
-describe(cadre_dataset_t *self, const cadre_reader_t *reader)
+describe(cadre_source_t *self, const cadre_reader_t *reader)
 {
-    cadre_dataset_info_t *info = &self->info;
+    cadre_source_info_t *info = &self->info;
     info->rows = cadre_row_store_rows(self->store);
     info->file_rows = cadre_row_store_file_rows(self->store);
     info->features = reader->features;
@@ -74,13 +74,13 @@ describe(cadre_dataset_t *self, const cadre_reader_t *reader)
         info->row_rank = reader->row_rank;
         memcpy(info->row_shape, reader->row_shape, sizeof(info->row_shape));
     }
-    self->columns[0] = (cadre_dataset_column_t){
+    self->columns[0] = (cadre_source_column_t){
         .name = "x", .dtype = CADRE_F32, .rank = 1, .shape = {reader->features}};
-    self->columns[1] = (cadre_dataset_column_t){.name = "y", .dtype = info->y_dtype};
+    self->columns[1] = (cadre_source_column_t){.name = "y", .dtype = info->y_dtype};
 }
 
 static int
-fill(cadre_dataset_t *self, cadre_reader_t *reader)
+fill(cadre_source_t *self, cadre_reader_t *reader)
 {
     cadre_label_rule_init(&reader->label, reader->spec);
     cadre_bad_lines_init(&self->bad, reader->spec->skip_bad);
@@ -99,12 +99,12 @@ fill(cadre_dataset_t *self, cadre_reader_t *reader)
 }
 
 int
-cadre_dataset_open(const cadre_data_spec_t *spec, const cadre_dataset_options_t *options,
-                   cadre_dataset_t **out)
+cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
+                  cadre_source_t **out)
 {
-    cadre_dataset_options_t chosen = options ? *options : (cadre_dataset_options_t){0};
-    if (chosen.size_bytes_max == 0 || chosen.size_bytes_max > CADRE_DATASET_SIZE_MAX) {
-        chosen.size_bytes_max = CADRE_DATASET_SIZE_MAX;
+    cadre_source_options_t chosen = options ? *options : (cadre_source_options_t){0};
+    if (chosen.size_bytes_max == 0 || chosen.size_bytes_max > CADRE_SOURCE_SIZE_MAX) {
+        chosen.size_bytes_max = CADRE_SOURCE_SIZE_MAX;
     }
     cadre_auto(cadre_free) char *path = resolve(chosen.base, spec->path);
     cadre_auto(cadre_free) char *labels_path = resolve(chosen.base, spec->labels_path);
@@ -115,10 +115,10 @@ cadre_dataset_open(const cadre_data_spec_t *spec, const cadre_dataset_options_t 
         .size_bytes_max = chosen.size_bytes_max,
         .content_bytes_max = chosen.size_bytes_max * CONTENT_PER_PARSED_BYTE,
     };
-    cadre_dataset_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_source_t *self = cadre_calloc(1, sizeof(*self));
     int status = fill(self, &reader);
     if (status < 0) {
-        cadre_dataset_close(&self);
+        cadre_source_close(&self);
         return status;
     }
     *out = self;
@@ -126,9 +126,9 @@ cadre_dataset_open(const cadre_data_spec_t *spec, const cadre_dataset_options_t 
 }
 
 void
-cadre_dataset_close(cadre_dataset_t **self_p)
+cadre_source_close(cadre_source_t **self_p)
 {
-    cadre_dataset_t *self = *self_p;
+    cadre_source_t *self = *self_p;
     if (!self) {
         return;
     }
@@ -138,28 +138,27 @@ cadre_dataset_close(cadre_dataset_t **self_p)
     free(self);
 }
 
-const cadre_dataset_info_t *
-cadre_dataset_info(const cadre_dataset_t *self)
+const cadre_source_info_t *
+cadre_source_info(const cadre_source_t *self)
 {
     return &self->info;
 }
 
-const cadre_dataset_column_t *
-cadre_dataset_column(const cadre_dataset_t *self, int index)
+const cadre_source_column_t *
+cadre_source_column(const cadre_source_t *self, int index)
 {
-    cadre_assert(index >= 0 && index < CADRE_DATASET_COLUMNS);
+    cadre_assert(index >= 0 && index < CADRE_SOURCE_COLUMNS);
     return &self->columns[index];
 }
 
 const char *
-cadre_dataset_skipped(const cadre_dataset_t *self, int index)
+cadre_source_skipped(const cadre_source_t *self, int index)
 {
     return index >= 0 && index < CADRE_BAD_LINES_REPORTS_MAX ? self->bad.reports[index] : NULL;
 }
 
 int
-cadre_dataset_read(const cadre_dataset_t *self, const int64_t *rows, int64_t count, float *x,
-                   void *y)
+cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count, float *x, void *y)
 {
     for (int64_t i = 0; i < count; i++) {
         if (rows[i] < 0 || rows[i] >= self->info.rows) {
