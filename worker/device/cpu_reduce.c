@@ -1,14 +1,14 @@
 /*
  * cpu_reduce - sum, mean, max and argmax over neighbouring axes, seen as [outer, size, inner].
  *
- * Sums of rows run in LANES parallel sums: the compiler may not reorder additions, so the order is
- * written out, and more short sums round less than one long one.
+ * A row is summed in blocks of LANES parallel sums: the compiler may not reorder additions, so the
+ * order is written out, and many short sums round less than one long one.
  */
 #include "common/assert.h"
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
 
-enum { LANES = 16 };
+enum { LANES = 16, BLOCK = 1024 };
 
 typedef struct {
     int64_t outer;
@@ -17,7 +17,7 @@ typedef struct {
 } layout_t;
 
 static cadre_real_t
-sum_row(const cadre_real_t *x, int64_t size)
+sum_block(const cadre_real_t *x, int64_t size)
 {
     cadre_real_t lanes[LANES] = {0};
     int64_t i = 0;
@@ -35,6 +35,16 @@ sum_row(const cadre_real_t *x, int64_t size)
         }
     }
     return lanes[0];
+}
+
+static cadre_real_t
+sum_row(const cadre_real_t *x, int64_t size)
+{
+    double total = 0;
+    for (int64_t i = 0; i < size; i += BLOCK) {
+        total += sum_block(x + i, size - i < BLOCK ? size - i : BLOCK);
+    }
+    return (cadre_real_t)total;
 }
 
 static void

@@ -33,16 +33,16 @@ row_exp(cadre_real_t *out, const cadre_real_t *x, int64_t size)
     return sum;
 }
 
-/* max + log(sum(exp(x - max))). */
+/* log(sum(exp(x - max))). The caller subtracts max and this one after the other: their sum would
+ * lose the digits of a small loss under a large logit. */
 static cadre_real_t
-row_log_sum_exp(const cadre_real_t *x, int64_t size)
+row_log_sum(const cadre_real_t *x, int64_t size, cadre_real_t max)
 {
-    cadre_real_t max = row_max(x, size);
     cadre_real_t sum = 0;
     for (int64_t i = 0; i < size; i++) {
         sum += cadre_element_exp(x[i] - max);
     }
-    return max + cadre_element_log(sum);
+    return cadre_element_log(sum);
 }
 
 void
@@ -55,9 +55,10 @@ cadre_cpu_softmax(const cadre_operands_t *operands)
     bool logarithm = operands->step->attributes[CADRE_SOFTMAX_LOG] != 0;
     for (int64_t at = 0; at < shape->count; at += size) {
         if (logarithm) {
-            cadre_real_t shift = row_log_sum_exp(x + at, size);
+            cadre_real_t max = row_max(x + at, size);
+            cadre_real_t log_sum = row_log_sum(x + at, size, max);
             for (int64_t i = 0; i < size; i++) {
-                out[at + i] = x[at + i] - shift;
+                out[at + i] = x[at + i] - max - log_sum;
             }
         } else {
             cadre_real_t scale = 1 / row_exp(out + at, x + at, size);
@@ -97,7 +98,8 @@ cadre_cpu_xent(const cadre_operands_t *operands)
     const int32_t *labels = operands->data[1];
     cadre_real_t *out = operands->out_data;
     for (int64_t row = 0; row < rows; row++) {
-        out[row] = row_log_sum_exp(x + row * size, size) - x[row * size + labels[row]];
+        cadre_real_t max = row_max(x + row * size, size);
+        out[row] = row_log_sum(x + row * size, size, max) - (x[row * size + labels[row]] - max);
     }
     return 0;
 }
