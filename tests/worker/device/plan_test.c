@@ -1,0 +1,309 @@
+/*
+ * The memory plan: no value is overwritten while somebody still reads it. Checked by an independent
+ * look at finished plans, and by comparing runs bit for bit with plans in which nothing is reused.
+ */
+#include "worker/device/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/graph/program_data.h"
+#include "tests/worker/device/run_program.h"
+
+TestSuite(plan, .timeout = 60);
+
+static bool
+overlap(const cadre_value_t *left, const cadre_value_t *right)
+{
+    return left->place.kind == CADRE_PLACE_ARENA && right->place.kind == CADRE_PLACE_ARENA &&
+           left->place.offset < right->place.offset + right->size_bytes &&
+           right->place.offset < left->place.offset + left->size_bytes;
+}
+
+static int
+last_read(const cadre_plan_t *plan, int32_t root)
+{
+    int last = -1;
+    for (int at = 0; at < plan->step_count; at++) {
+        for (int i = 0; i < plan->steps[at].input_count; i++) {
+            last = plan->values[plan->steps[at].inputs[i]].root == root ? at : last;
+        }
+    }
+    for (int i = 0; i < plan->copy_count; i++) {
+        last = plan->values[plan->copies[i].value].root == root ? plan->step_count : last;
+    }
+    return last;
+}
+
+/* Sharing memory with an input that dies is for element and row operations, from the same place. */
+static bool
+in_place(const cadre_plan_t *plan, const cadre_step_t *step, const cadre_value_t *root)
+{
+    const cadre_value_t *out = &plan->values[step->output];
+    bool fits = step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
+                step->op == CADRE_OP_WHERE || step->op == CADRE_OP_SOFTMAX ||
+                step->op == CADRE_OP_XENT_GRAD;
+    return fits && root->place.offset == out->place.offset && root->count == out->count;
+}
+
+/* Returns how many outputs took over an input. */
+static int
+check_plan(const cadre_plan_t *plan)
+{
+    int taken_over = 0;
+    for (int at = 0; at < plan->step_count; at++) {
+        const cadre_step_t *step = &plan->steps[at];
+        const cadre_value_t *out = &plan->values[step->output];
+        if (out->place.kind == CADRE_PLACE_ARENA) {
+            cr_assert_eq(out->place.offset % 256, 0);
+            cr_assert_leq(out->place.offset + out->size_bytes, plan->arena_size_bytes);
+        }
+        for (int before = 0; before < at; before++) {
+            int32_t root = plan->steps[before].output;
+            int last = last_read(plan, root);
+            if (last < at || !overlap(out, &plan->values[root])) {
+                continue;
+            }
+            cr_assert(last == at && in_place(plan, step, &plan->values[root]),
+                      "step %d (%s) writes over step %d, read until %d", at,
+                      cadre_op_text(step->op, step->attributes[0]), before, last);
+            taken_over++;
+        }
+    }
+    return taken_over;
+}
+
+static cadre_node_t
+batch_arg(cadre_program_t *p, const char *name, cadre_dtype_t dtype, int64_t width)
+{
+    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(width)};
+    return cadre_arg(p, name, dtype, dims, width > 0 ? 2 : 1);
+}
+
+static cadre_program_t *
+mlp(void)
+{
+    cadre_program_t *p = cadre_program_new("mlp");
+    cadre_node_t h = batch_arg(p, "x", CADRE_F32, 20);
+    int64_t size[] = {20, 30, 30, 30, 4};
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "w%d", i);
+        cadre_node_t w = cadre_var(p, name, (int64_t[]){size[i], size[i + 1]}, 2);
+        snprintf(name, sizeof(name), "b%d", i);
+        h = cadre_dense(p, h, w, cadre_var(p, name, &size[i + 1], 1));
+        h = i < 3 ? cadre_dropout(p, i ? cadre_tanh(p, h) : cadre_relu(p, h), 0.2F, 1) : h;
+    }
+    cadre_node_t label = batch_arg(p, "label", CADRE_I32, 0);
+    cadre_node_t loss = cadre_softmax_cross_entropy(p, h, label);
+    cadre_minimize(p, loss);
+    cadre_result(p, "loss", loss);
+    cadre_result(p, "accuracy", cadre_mean_all(p, cadre_correct(p, h, label)));
+    cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
+    return p;
+}
+
+static size_t
+planned_size(const cadre_program_t *p, int64_t rows, bool reuse, int *taken_over)
+{
+    int64_t symbol_values[CADRE_SYMBOLS_MAX] = {rows};
+    cadre_plan_t *plan = NULL;
+    cr_assert_eq(cadre_plan_new(p, symbol_values, reuse, &plan), 0, "%s", cadre_error_text());
+    *taken_over = check_plan(plan);
+    size_t size_bytes = plan->arena_size_bytes;
+    cadre_plan_destroy(&plan);
+    return size_bytes;
+}
+
+Test(plan, of_a_deep_model_reuses_memory_and_works_in_place)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = mlp();
+    int taken_over = 0;
+    size_t all = planned_size(p, 64, false, &taken_over);
+    cr_assert_eq(taken_over, 0);
+    size_t planned = planned_size(p, 64, true, &taken_over);
+    cr_assert_gt(taken_over, 10);
+    cr_assert_lt(planned * 5 / 2, all, "%zu of %zu bytes", planned, all);
+}
+
+Test(plan, leaves_out_what_no_output_needs)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("dead");
+    cadre_node_t x = batch_arg(p, "x", CADRE_F32, 3);
+    cadre_exp(p, cadre_square(p, x));
+    cadre_result(p, "y", cadre_neg(p, x));
+    cr_assert_eq(cadre_program_finish(p), 0);
+    int64_t symbol_values[CADRE_SYMBOLS_MAX] = {4};
+    cadre_plan_t *plan = NULL;
+    cr_assert_eq(cadre_plan_new(p, symbol_values, true, &plan), 0);
+    cr_assert_eq(plan->step_count, 1);
+    cr_assert_eq(plan->arena_size_bytes, 0); /* the result is written where it is wanted */
+    cadre_plan_destroy(&plan);
+}
+
+Test(plan, refuses_sizes_beyond_any_memory)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("large");
+    cadre_result(p, "sum", cadre_sum_all(p, cadre_neg(p, batch_arg(p, "x", CADRE_F32, 1 << 20))));
+    cr_assert_eq(cadre_program_finish(p), 0);
+    int64_t rows[] = {(int64_t)1 << 24, ((int64_t)1 << 24) + 1, (int64_t)1 << 43, INT64_MAX};
+    for (int i = 0; i < 4; i++) {
+        int64_t symbol_values[CADRE_SYMBOLS_MAX] = {rows[i]};
+        cadre_plan_t *plan = NULL;
+        int status = cadre_plan_new(p, symbol_values, true, &plan);
+        cr_assert_eq(status, i == 0 ? 0 : CADRE_ETOOLARGE, "%d: %s", i, cadre_error_text());
+        cadre_plan_destroy(&plan);
+    }
+}
+
+/* ---- random programs ---- */
+
+enum { POOL = 48, SIDE = 6 };
+
+/* All nodes are [B,6] or [6,6]; every operation gives one of these again. */
+static cadre_node_t
+random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool, int count)
+{
+    cadre_node_t x = pool[cadre_random_below(random, (uint64_t)count)];
+    cadre_node_t y = pool[cadre_random_below(random, (uint64_t)count)];
+    cadre_node_t z = pool[cadre_random_below(random, (uint64_t)count)];
+    cadre_extents_t shape = cadre_program_at(p, x)->shape;
+    bool same = cadre_extents_equal(&shape, &cadre_program_at(p, y)->shape);
+    cadre_node_t other = same ? y : x;
+    switch (cadre_random_below(random, 14)) {
+    case 0:
+        return cadre_tanh(p, x);
+    case 1:
+        return cadre_add(p, x, other);
+    case 2:
+        return cadre_mul(p, other, x);
+    case 3: /* the same memory, broadcast against itself */
+        return cadre_sub(p, x, cadre_slice(p, x, 1, 1, 1));
+    case 4:
+        return cadre_mul(
+            p, x,
+            cadre_program_emit_reshape(
+                p, cadre_mean(p, other, 1),
+                &(cadre_extents_t){.rank = 2,
+                                   .extents = {shape.extents[0], cadre_extent_number(1)}}));
+    case 5:
+        return cadre_softmax(p, x);
+    case 6:
+        return cadre_where(p, cadre_gt(p, x, other), other, cadre_neg(p, x));
+    case 7:
+        return cadre_add(p, x, cadre_sum(p, other, 0));
+    case 8:
+        return cadre_program_emit_reshape(p, cadre_square(p, x), &shape);
+    case 9: {
+        cadre_node_t halves[2] = {cadre_slice(p, x, 1, 3, 3), cadre_slice(p, other, 1, 0, 3)};
+        return cadre_concat(p, halves, 2, 1);
+    }
+    case 10:
+        return cadre_dropout(p, x, 0.3F, 1);
+    case 11:
+        return cadre_log_softmax(p, cadre_detach(p, x));
+    default: {
+        cadre_extents_t square = cadre_program_at(p, z)->shape;
+        bool usable = square.extents[0].symbol < 0;
+        return usable ? cadre_matmul(p, x, z) : cadre_sigmoid(p, x);
+    }
+    }
+}
+
+static cadre_program_t *
+random_program(uint64_t seed)
+{
+    cadre_random_t random;
+    cadre_random_init(&random, seed, 1);
+    cadre_program_t *p = cadre_program_new("random");
+    cadre_node_t pool[POOL];
+    int count = 0;
+    pool[count++] = batch_arg(p, "x", CADRE_F32, SIDE);
+    pool[count++] = cadre_var(p, "v", (int64_t[]){SIDE, SIDE}, 2);
+    pool[count++] = cadre_var(p, "w", (int64_t[]){SIDE, SIDE}, 2);
+    while (count < POOL) {
+        pool[count] = random_node(p, &random, pool, count);
+        count++;
+    }
+    cadre_node_t loss = {0};
+    for (int i = 0; i < 4; i++) {
+        cadre_node_t y = pool[count - 1 - i];
+        char name[16];
+        snprintf(name, sizeof(name), "y%d", i);
+        cadre_result(p, name, y);
+        cadre_node_t mean = cadre_mean_all(p, y);
+        loss = loss.id ? cadre_add(p, loss, mean) : mean;
+    }
+    /* Depends on both variables, whatever was drawn. */
+    loss = cadre_add(p, loss, cadre_mean_all(p, cadre_mul(p, pool[1], pool[2])));
+    cadre_result(p, "loss", loss);
+    cadre_minimize(p, loss);
+    cr_assert_eq(cadre_program_finish(p), 0, "seed %d: %s", (int)seed, cadre_error_text());
+    return p;
+}
+
+enum { RESULTS = 5, WEIGHTS = SIDE * SIDE };
+
+typedef struct {
+    cadre_tensor_t results[RESULTS];
+    float gradients[2][WEIGHTS];
+} outcome_t;
+
+static void
+run_random(const cadre_program_t *p, cadre_slot_t *slot, int64_t rows, outcome_t *outcome)
+{
+    cadre_tensor_t x = random_tensor(CADRE_F32, (int64_t[]){rows, SIDE}, 2, 1);
+    cadre_tensor_t v = random_tensor(CADRE_F32, (int64_t[]){SIDE, SIDE}, 2, 2);
+    cadre_tensor_t w = random_tensor(CADRE_F32, (int64_t[]){SIDE, SIDE}, 2, 3);
+    const void *variables[2] = {v.data, w.data};
+    void *gradients[2] = {outcome->gradients[0], outcome->gradients[1]};
+    cadre_run_t run = {.program = p,
+                       .arguments = &x,
+                       .argument_count = 1,
+                       .variables = variables,
+                       .seed = 11,
+                       .gradients = gradients,
+                       .results = outcome->results};
+    cr_assert_eq(cadre_slot_run(slot, &run), 0, "%s", cadre_error_text());
+    cadre_tensor_fini(&x);
+    cadre_tensor_fini(&v);
+    cadre_tensor_fini(&w);
+}
+
+static void
+compare(outcome_t *left, outcome_t *right, uint64_t seed)
+{
+    cr_assert_eq(memcmp(left->gradients, right->gradients, sizeof(left->gradients)), 0,
+                 "seed %d: gradients differ", (int)seed);
+    for (int i = 0; i < RESULTS; i++) {
+        size_t size_bytes = cadre_tensor_size_bytes(&left->results[i]);
+        cr_assert_eq(memcmp(left->results[i].data, right->results[i].data, size_bytes), 0,
+                     "seed %d: result %d differs", (int)seed, i);
+        cadre_tensor_fini(&left->results[i]);
+        cadre_tensor_fini(&right->results[i]);
+    }
+}
+
+Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
+{
+    cadre_slot_options_t separate = {.no_reuse = true, .poison = true};
+    cadre_slot_options_t shared = {.poison = true, .plans_max = 1};
+    runner_t reference = runner_open(&separate);
+    runner_t runner = runner_open(&shared);
+    int taken_over = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        cadre_program_t *p = random_program(seed);
+        int here = 0;
+        planned_size(p, 5, true, &here);
+        taken_over += here;
+        outcome_t left = {0};
+        outcome_t right = {0};
+        run_random(p, reference.slot, 5, &left);
+        run_random(p, runner.slot, 5, &right);
+        compare(&left, &right, seed);
+        cadre_program_destroy(&p);
+    }
+    cr_assert_gt(taken_over, 200);
+    runner_close(&reference);
+    runner_close(&runner);
+}
