@@ -122,11 +122,13 @@ cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function, cadre_
     return cadre_program_emit(self, &node);
 }
 
-/* An axis counted from the end becomes one counted from the start. */
+/* An axis counted from the end becomes one counted from the start; one that does not exist stays as
+ * it is, for the message. */
 static int
 from_start(const cadre_program_t *self, cadre_node_t x, int axis)
 {
-    return axis < 0 ? axis + cadre_program_at(self, x)->shape.rank : axis;
+    int rank = cadre_program_at(self, x)->shape.rank;
+    return axis < 0 && axis >= -rank ? axis + rank : axis;
 }
 
 static cadre_node_t
@@ -136,7 +138,7 @@ reduce(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int axis)
         return none;
     }
     int begin = from_start(self, x, axis);
-    return cadre_program_emit_reduce(self, function, x, begin, begin < 0 ? begin : begin + 1);
+    return cadre_program_emit_reduce(self, function, x, begin, begin + 1);
 }
 
 cadre_node_t

@@ -211,8 +211,11 @@ infer_reduce(const cadre_program_t *program, cadre_program_node_t *node)
         return CADRE_EDTYPE;
     }
     if (begin < 0 || begin >= end || end > x->shape.rank) {
-        return cadre_fail(CADRE_ESHAPE, "no axes %" PRId64 " to %" PRId64 " in %s", begin, end - 1,
-                          shown(program, &x->shape, &text));
+        const char *in = shown(program, &x->shape, &text);
+        return end == begin + 1
+                   ? cadre_fail(CADRE_ESHAPE, "no axis %" PRId64 " in %s", begin, in)
+                   : cadre_fail(CADRE_ESHAPE, "no axes %" PRId64 " to below %" PRId64 " in %s",
+                                begin, end, in);
     }
     node->dtype = function == CADRE_REDUCE_ARGMAX ? CADRE_I32 : CADRE_F32;
     node->shape.rank = 0;

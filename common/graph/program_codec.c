@@ -411,7 +411,9 @@ get_head(reader_t *reader, cadre_program_t **out)
     uint64_t symbol_count = get(reader, 1);
     for (uint64_t i = 0; i < symbol_count && status == 0; i++) {
         int index = 0;
-        status = cadre_program_add_symbol(program, get_name(reader, &name), &index);
+        get_name(reader, &name);
+        status = reader->broken ? malformed("a broken symbol")
+                                : cadre_program_add_symbol(program, name.text, &index);
     }
     if (status < 0) {
         cadre_program_destroy(&program);

@@ -44,7 +44,7 @@ run(const cadre_program_t *program, const cadre_plan_t *plan)
     int push_count = cadre_program_push_count(program);
     for (int i = 0; i < argument_count; i++) {
         int32_t node = cadre_program_argument(program, i)->node;
-        const cadre_value_t *value = &plan->values[node];
+        const cadre_plan_value_t *value = &plan->values[node];
         arguments[i] = (cadre_tensor_t){
             .dtype = value->dtype, .rank = value->rank, .data = memory_of(plan, node)};
         memcpy(arguments[i].shape, value->shape, sizeof(value->shape));
@@ -61,12 +61,12 @@ run(const cadre_program_t *program, const cadre_plan_t *plan)
     cadre_slot_t *slot = NULL;
     cadre_assert(cadre_device_open("cpu", 1, &device) == 0);
     cadre_assert(cadre_slot_open(device, NULL, &slot) == 0);
-    cadre_run_t request = {.program = program,
-                           .arguments = arguments,
-                           .argument_count = argument_count,
-                           .variables = (const void *const *)variables,
-                           .gradients = gradients,
-                           .results = results};
+    cadre_slot_run_t request = {.program = program,
+                                .arguments = arguments,
+                                .argument_count = argument_count,
+                                .variables = (const void *const *)variables,
+                                .gradients = gradients,
+                                .results = results};
     if (cadre_slot_run(slot, &request) == 0) {
         for (int i = 0; i < cadre_program_result_count(program); i++) {
             cadre_tensor_fini(&results[i]);

@@ -12,18 +12,19 @@
 
 /* One step with its memory found. */
 typedef struct {
-    const cadre_step_t *step;
-    const cadre_value_t *out;
+    const cadre_plan_step_t *step;
+    const cadre_plan_value_t *out;
     void *out_data;
-    const cadre_value_t *inputs[CADRE_OP_INPUTS_MAX];
+    const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
     const void *data[CADRE_OP_INPUTS_MAX];
     uint64_t seed; /* of the closure */
 } cadre_operands_t;
 
 /* A loop whose iterations touch different elements, also when output and input are the same memory:
- * lets the compiler vectorise without checks for overlap. */
+ * lets gcc vectorise without checks for overlap. clang decides by itself: asked to, it would warn
+ * of every loop that calls the math library. */
 #if defined(__clang__)
-#define CADRE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define CADRE_INDEPENDENT
 #else
 #define CADRE_INDEPENDENT _Pragma("GCC ivdep")
 #endif

@@ -127,7 +127,7 @@ map2_kernel(const cadre_operands_t *operands)
 }
 
 static size_t
-element_size(const cadre_value_t *value)
+element_size(const cadre_plan_value_t *value)
 {
     return value->dtype == CADRE_I32 ? sizeof(int32_t) : sizeof(cadre_real_t);
 }

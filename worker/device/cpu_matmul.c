@@ -16,8 +16,8 @@ cadre_cpu_set_threads(int threads)
 void
 cadre_cpu_matmul(const cadre_operands_t *operands)
 {
-    const cadre_value_t *left = operands->inputs[0];
-    const cadre_value_t *out = operands->out;
+    const cadre_plan_value_t *left = operands->inputs[0];
+    const cadre_plan_value_t *out = operands->out;
     const int64_t *attributes = operands->step->attributes;
     int rank = out->rank;
     CBLAS_TRANSPOSE flip_left = attributes[CADRE_MATMUL_TRANSPOSE_LEFT] ? CblasTrans : CblasNoTrans;

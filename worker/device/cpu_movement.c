@@ -58,7 +58,7 @@ cadre_cpu_gather(const cadre_operands_t *operands)
 
 /* Bytes of one step along `axis` times all axes before it, and how many there are. */
 static void
-block_layout(const cadre_value_t *value, int64_t axis, int64_t *blocks, size_t *block_bytes)
+block_layout(const cadre_plan_value_t *value, int64_t axis, int64_t *blocks, size_t *block_bytes)
 {
     *blocks = 1;
     for (int64_t i = 0; i < axis; i++) {

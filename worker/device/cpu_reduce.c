@@ -108,7 +108,7 @@ place_of_largest(int32_t *restrict out, const cadre_real_t *restrict x, layout_t
 void
 cadre_cpu_reduce(const cadre_operands_t *operands)
 {
-    const cadre_value_t *x = operands->inputs[0];
+    const cadre_plan_value_t *x = operands->inputs[0];
     const int64_t *attributes = operands->step->attributes;
     layout_t layout = {1, 1, 1};
     for (int i = 0; i < x->rank; i++) {

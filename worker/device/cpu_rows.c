@@ -48,7 +48,7 @@ row_log_sum(const cadre_real_t *x, int64_t size, cadre_real_t max)
 void
 cadre_cpu_softmax(const cadre_operands_t *operands)
 {
-    const cadre_value_t *shape = operands->inputs[0];
+    const cadre_plan_value_t *shape = operands->inputs[0];
     int64_t size = shape->shape[shape->rank - 1];
     const cadre_real_t *x = operands->data[0];
     cadre_real_t *out = operands->out_data;
@@ -87,7 +87,7 @@ check_labels(const cadre_operands_t *operands, int64_t rows, int64_t size)
 int
 cadre_cpu_xent(const cadre_operands_t *operands)
 {
-    const cadre_value_t *logits = operands->inputs[0];
+    const cadre_plan_value_t *logits = operands->inputs[0];
     int64_t size = logits->shape[logits->rank - 1];
     int64_t rows = operands->out->count;
     int status = check_labels(operands, rows, size);
@@ -108,7 +108,7 @@ cadre_cpu_xent(const cadre_operands_t *operands)
 int
 cadre_cpu_xent_grad(const cadre_operands_t *operands)
 {
-    const cadre_value_t *logits = operands->inputs[0];
+    const cadre_plan_value_t *logits = operands->inputs[0];
     int64_t size = logits->shape[logits->rank - 1];
     int64_t rows = operands->inputs[1]->count;
     int status = check_labels(operands, rows, size);

@@ -188,7 +188,7 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t **
 
 static void *
 place_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
-           cadre_place_t place)
+           cadre_plan_place_t place)
 {
     switch (place.kind) {
     case CADRE_PLACE_ARGUMENT:
@@ -221,7 +221,7 @@ static int
 run_steps(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
     for (int at = 0; at < plan->step_count; at++) {
-        const cadre_step_t *step = &plan->steps[at];
+        const cadre_plan_step_t *step = &plan->steps[at];
         cadre_operands_t operands;
         operands.step = step;
         operands.seed = run->seed;
@@ -256,7 +256,7 @@ static int
 make_results(const cadre_plan_t *plan, const cadre_slot_run_t *run)
 {
     for (int i = 0; i < plan->result_count; i++) {
-        const cadre_value_t *value = &plan->values[plan->results[i]];
+        const cadre_plan_value_t *value = &plan->values[plan->results[i]];
         cadre_dtype_t dtype = value->dtype == CADRE_F32 ? CADRE_REAL_DTYPE : value->dtype;
         int status = cadre_tensor_init(&run->results[i], dtype, value->shape, value->rank);
         if (status < 0) {

@@ -46,13 +46,13 @@ is_alias(cadre_op_t op)
     return op == CADRE_OP_RESHAPE || op == CADRE_OP_DETACH;
 }
 
-static cadre_place_t
+static cadre_plan_place_t
 leaf_place(const cadre_program_node_t *node)
 {
-    cadre_place_kind_t kind = node->op == CADRE_OP_ARG   ? CADRE_PLACE_ARGUMENT
-                              : node->op == CADRE_OP_VAR ? CADRE_PLACE_VARIABLE
-                                                         : CADRE_PLACE_CONSTANT;
-    return (cadre_place_t){.kind = kind, .index = (int)node->attributes[CADRE_LEAF_INDEX]};
+    cadre_plan_place_kind_t kind = node->op == CADRE_OP_ARG   ? CADRE_PLACE_ARGUMENT
+                                   : node->op == CADRE_OP_VAR ? CADRE_PLACE_VARIABLE
+                                                              : CADRE_PLACE_CONSTANT;
+    return (cadre_plan_place_t){.kind = kind, .index = (int)node->attributes[CADRE_LEAF_INDEX]};
 }
 
 static int
@@ -60,7 +60,7 @@ size_values(cadre_plan_t *self, const cadre_program_t *program, const int64_t *s
 {
     for (int32_t i = 0; i < self->value_count; i++) {
         const cadre_program_node_t *node = cadre_program_node(program, i);
-        cadre_value_t *value = &self->values[i];
+        cadre_plan_value_t *value = &self->values[i];
         value->dtype = node->dtype;
         value->rank = node->shape.rank;
         cadre_dtype_t dtype = node->dtype == CADRE_F32 ? CADRE_REAL_DTYPE : node->dtype;
@@ -104,9 +104,9 @@ mark_live(cadre_plan_t *self, const cadre_program_t *program)
 /* The value of an output goes straight to `to` if nothing else decided its place, else is copied
  * there at the end. Either way it lives to the end. */
 static void
-place_output(cadre_plan_t *self, int32_t node, cadre_place_t to)
+place_output(cadre_plan_t *self, int32_t node, cadre_plan_place_t to)
 {
-    cadre_value_t *root = &self->values[self->values[node].root];
+    cadre_plan_value_t *root = &self->values[self->values[node].root];
     root->last_use = INT_MAX;
     if (root->place.kind == CADRE_PLACE_NONE) {
         root->place = to;
@@ -124,14 +124,14 @@ place_outputs(cadre_plan_t *self, const cadre_program_t *program)
     self->copies = cadre_calloc((size_t)(push_count + self->result_count), sizeof(*self->copies));
     for (int i = 0; i < push_count; i++) {
         place_output(self, cadre_program_push(program, i)->node,
-                     (cadre_place_t){.kind = CADRE_PLACE_GRADIENT, .index = i});
+                     (cadre_plan_place_t){.kind = CADRE_PLACE_GRADIENT, .index = i});
     }
     size_t size_bytes = 0;
     for (int i = 0; i < self->result_count; i++) {
         int32_t node = cadre_program_result(program, i)->node;
         self->results[i] = node;
         size_bytes += self->values[node].size_bytes;
-        place_output(self, node, (cadre_place_t){.kind = CADRE_PLACE_RESULT, .index = i});
+        place_output(self, node, (cadre_plan_place_t){.kind = CADRE_PLACE_RESULT, .index = i});
     }
     if (size_bytes > CADRE_RESULT_SIZE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "results of %zu bytes, not at most %d", size_bytes,
@@ -141,10 +141,10 @@ place_outputs(cadre_plan_t *self, const cadre_program_t *program)
 }
 
 static void
-plan_walk(const cadre_plan_t *self, cadre_step_t *step)
+plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
 {
-    const cadre_value_t *out = &self->values[step->output];
-    const cadre_value_t *first = step->input_count > 0 ? &self->values[step->inputs[0]] : NULL;
+    const cadre_plan_value_t *out = &self->values[step->output];
+    const cadre_plan_value_t *first = step->input_count > 0 ? &self->values[step->inputs[0]] : NULL;
     cadre_strided_t *walk = &step->walk;
     cadre_strided_init(walk, out->shape, out->rank);
     int64_t strides[CADRE_PROGRAM_RANK_MAX] = {0}; /* of a contiguous first input */
@@ -167,7 +167,7 @@ plan_walk(const cadre_plan_t *self, cadre_step_t *step)
                step->op == CADRE_OP_BROADCAST) {
         walked = step->input_count;
         for (int i = 0; i < walked; i++) {
-            const cadre_value_t *input = &self->values[step->inputs[i]];
+            const cadre_plan_value_t *input = &self->values[step->inputs[i]];
             cadre_strided_broadcast(walk, i, input->shape, input->rank);
         }
     }
@@ -175,10 +175,10 @@ plan_walk(const cadre_plan_t *self, cadre_step_t *step)
 }
 
 static int
-check_matmul(const cadre_plan_t *self, const cadre_step_t *step)
+check_matmul(const cadre_plan_t *self, const cadre_plan_step_t *step)
 {
     for (int i = 0; i < 2; i++) {
-        const cadre_value_t *input = &self->values[step->inputs[i]];
+        const cadre_plan_value_t *input = &self->values[step->inputs[i]];
         for (int axis = input->rank - 2; axis < input->rank; axis++) {
             if (input->shape[axis] > INT_MAX) {
                 return cadre_fail(CADRE_ETOOLARGE, "matmul: a dimension is beyond 2^31");
@@ -203,8 +203,8 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
             continue;
         }
         int at = self->step_count++;
-        cadre_step_t *step = &self->steps[at];
-        *step = (cadre_step_t){.op = node->op, .output = i, .input_count = node->input_count};
+        cadre_plan_step_t *step = &self->steps[at];
+        *step = (cadre_plan_step_t){.op = node->op, .output = i, .input_count = node->input_count};
         memcpy(step->attributes, node->attributes, sizeof(step->attributes));
         memcpy(step->inputs, node->inputs, sizeof(step->inputs));
         plan_walk(self, step);
@@ -212,7 +212,7 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
             return CADRE_ETOOLARGE;
         }
         for (int k = 0; k < step->input_count; k++) {
-            cadre_value_t *root = &self->values[self->values[step->inputs[k]].root];
+            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];
             root->last_use = root->last_use < at ? at : root->last_use;
         }
     }
@@ -255,7 +255,7 @@ may_work_in_place(cadre_op_t op, int input)
 }
 
 static bool
-dies_at(const cadre_value_t *root, int step)
+dies_at(const cadre_plan_value_t *root, int step)
 {
     return root->place.kind == CADRE_PLACE_ARENA && root->last_use == step;
 }
@@ -266,17 +266,17 @@ dies_at(const cadre_value_t *root, int step)
 static int32_t
 find_donor(const cadre_plan_t *self, int at)
 {
-    const cadre_step_t *step = &self->steps[at];
-    const cadre_value_t *out = &self->values[step->output];
+    const cadre_plan_step_t *step = &self->steps[at];
+    const cadre_plan_value_t *out = &self->values[step->output];
     for (int i = 0; i < step->input_count; i++) {
-        const cadre_value_t *input = &self->values[step->inputs[i]];
+        const cadre_plan_value_t *input = &self->values[step->inputs[i]];
         if (!may_work_in_place(step->op, i) || !dies_at(&self->values[input->root], at) ||
             input->count != out->count || self->values[input->root].dtype != out->dtype) {
             continue;
         }
         bool alike = true;
         for (int k = 0; k < step->input_count; k++) {
-            const cadre_value_t *other = &self->values[step->inputs[k]];
+            const cadre_plan_value_t *other = &self->values[step->inputs[k]];
             alike = alike && (other->root != input->root || other->count == out->count);
         }
         if (alike) {
@@ -294,8 +294,8 @@ plan_memory(cadre_plan_t *self, bool reuse)
     cadre_arena_t arena;
     cadre_arena_init(&arena);
     for (int at = 0; at < self->step_count; at++) {
-        const cadre_step_t *step = &self->steps[at];
-        cadre_value_t *out = &self->values[step->output];
+        const cadre_plan_step_t *step = &self->steps[at];
+        cadre_plan_value_t *out = &self->values[step->output];
         if (out->place.kind == CADRE_PLACE_NONE) {
             int32_t donor = reuse ? find_donor(self, at) : -1;
             out->place.kind = CADRE_PLACE_ARENA;
@@ -307,7 +307,7 @@ plan_memory(cadre_plan_t *self, bool reuse)
             }
         }
         for (int k = 0; k < step->input_count && reuse; k++) {
-            cadre_value_t *root = &self->values[self->values[step->inputs[k]].root];
+            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];
             if (dies_at(root, at)) {
                 cadre_arena_give(&arena, root->place.offset, root->size_bytes);
                 root->last_use = -1; /* once, also when the step reads it twice */

@@ -27,13 +27,13 @@ typedef enum {
     CADRE_PLACE_ARENA,
     CADRE_PLACE_GRADIENT,
     CADRE_PLACE_RESULT,
-} cadre_place_kind_t;
+} cadre_plan_place_kind_t;
 
 typedef struct {
-    cadre_place_kind_t kind;
+    cadre_plan_place_kind_t kind;
     int index;     /* of the argument, variable, constant, push or result */
     size_t offset; /* in the arena */
-} cadre_place_t;
+} cadre_plan_place_t;
 
 /* One per node of the program. */
 typedef struct {
@@ -42,11 +42,11 @@ typedef struct {
     int64_t shape[CADRE_PROGRAM_RANK_MAX];
     int64_t count;
     size_t size_bytes;
-    int32_t root;        /* the value whose memory it shares; itself, but for reshape and detach */
-    bool live;           /* some output needs it */
-    int last_use;        /* of a root: the last step that reads it; INT_MAX for outputs */
-    cadre_place_t place; /* of a root */
-} cadre_value_t;
+    int32_t root; /* the value whose memory it shares; itself, but for reshape and detach */
+    bool live;    /* some output needs it */
+    int last_use; /* of a root: the last step that reads it; INT_MAX for outputs */
+    cadre_plan_place_t place; /* of a root */
+} cadre_plan_value_t;
 
 typedef struct {
     cadre_op_t op;
@@ -55,18 +55,18 @@ typedef struct {
     int input_count;
     int32_t inputs[CADRE_OP_INPUTS_MAX];
     cadre_strided_t walk; /* map2, where, broadcast, transpose, slice */
-} cadre_step_t;
+} cadre_plan_step_t;
 
 /* A value to be copied to an output after the last step. */
 typedef struct {
     int32_t value;
-    cadre_place_t to;
+    cadre_plan_place_t to;
 } cadre_plan_copy_t;
 
 typedef struct {
-    cadre_value_t *values;
+    cadre_plan_value_t *values;
     int value_count;
-    cadre_step_t *steps;
+    cadre_plan_step_t *steps;
     int step_count;
     cadre_plan_copy_t *copies;
     int copy_count;

@@ -62,12 +62,12 @@ run_linear(const cadre_program_t *p, cadre_slot_t *slot, data_t *data)
 {
     const void *variables[1] = {data->w};
     void *gradients[1] = {data->gradient};
-    cadre_run_t run = {.program = p,
-                       .arguments = data->arguments,
-                       .argument_count = 2,
-                       .variables = variables,
-                       .gradients = gradients,
-                       .results = &data->result};
+    cadre_slot_run_t run = {.program = p,
+                            .arguments = data->arguments,
+                            .argument_count = 2,
+                            .variables = variables,
+                            .gradients = gradients,
+                            .results = &data->result};
     return cadre_slot_run(slot, &run);
 }
 
@@ -202,12 +202,12 @@ Test(device, gives_out_values_that_come_from_outside_or_go_to_several_places)
     void *gradients[3] = {pushed[0], pushed[1], pushed[2]};
     cadre_tensor_t argument = {.dtype = CADRE_F32, .rank = 1, .shape = {3}, .data = values[0]};
     cadre_tensor_t results[5] = {0};
-    cadre_run_t run = {.program = p,
-                       .arguments = &argument,
-                       .argument_count = 1,
-                       .variables = variables,
-                       .gradients = gradients,
-                       .results = results};
+    cadre_slot_run_t run = {.program = p,
+                            .arguments = &argument,
+                            .argument_count = 1,
+                            .variables = variables,
+                            .gradients = gradients,
+                            .results = results};
     runner_t runner = runner_open(NULL);
     cr_assert_eq(cadre_slot_run(runner.slot, &run), 0);
     const float sums[3] = {11, 22, 33};
@@ -264,13 +264,13 @@ work(void *argument)
     void *gradients[1] = {worker->gradient};
     for (int i = 0; i < RUNS; i++) {
         cadre_tensor_t result = {0};
-        cadre_run_t run = {.program = worker->program,
-                           .arguments = &x,
-                           .argument_count = 1,
-                           .variables = variables,
-                           .seed = 77,
-                           .gradients = gradients,
-                           .results = &result};
+        cadre_slot_run_t run = {.program = worker->program,
+                                .arguments = &x,
+                                .argument_count = 1,
+                                .variables = variables,
+                                .seed = 77,
+                                .gradients = gradients,
+                                .results = &result};
         cr_assert_eq(cadre_slot_run(slot, &run), 0);
         cadre_tensor_fini(&result);
     }

@@ -572,7 +572,7 @@ Test(op, draws_the_same_numbers_for_the_same_seed_only)
     runner_t runner = runner_open(NULL);
     cadre_tensor_t results[3][2] = {0};
     for (int i = 0; i < 3; i++) {
-        cadre_run_t run = {.program = p, .seed = i == 2 ? 1U << 31 : 5, .results = results[i]};
+        cadre_slot_run_t run = {.program = p, .seed = i == 2 ? 1U << 31 : 5, .results = results[i]};
         cr_assert_eq(cadre_slot_run(runner.slot, &run), 0);
     }
     double sum = 0;

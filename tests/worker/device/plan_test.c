@@ -13,7 +13,7 @@
 TestSuite(plan, .timeout = 60);
 
 static bool
-overlap(const cadre_value_t *left, const cadre_value_t *right)
+overlap(const cadre_plan_value_t *left, const cadre_plan_value_t *right)
 {
     return left->place.kind == CADRE_PLACE_ARENA && right->place.kind == CADRE_PLACE_ARENA &&
            left->place.offset < right->place.offset + right->size_bytes &&
@@ -37,9 +37,9 @@ last_read(const cadre_plan_t *plan, int32_t root)
 
 /* Sharing memory with an input that dies is for element and row operations, from the same place. */
 static bool
-in_place(const cadre_plan_t *plan, const cadre_step_t *step, const cadre_value_t *root)
+in_place(const cadre_plan_t *plan, const cadre_plan_step_t *step, const cadre_plan_value_t *root)
 {
-    const cadre_value_t *out = &plan->values[step->output];
+    const cadre_plan_value_t *out = &plan->values[step->output];
     bool fits = step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
                 step->op == CADRE_OP_WHERE || step->op == CADRE_OP_SOFTMAX ||
                 step->op == CADRE_OP_XENT_GRAD;
@@ -52,8 +52,8 @@ check_plan(const cadre_plan_t *plan)
 {
     int taken_over = 0;
     for (int at = 0; at < plan->step_count; at++) {
-        const cadre_step_t *step = &plan->steps[at];
-        const cadre_value_t *out = &plan->values[step->output];
+        const cadre_plan_step_t *step = &plan->steps[at];
+        const cadre_plan_value_t *out = &plan->values[step->output];
         if (out->place.kind == CADRE_PLACE_ARENA) {
             cr_assert_eq(out->place.offset % 256, 0);
             cr_assert_leq(out->place.offset + out->size_bytes, plan->arena_size_bytes);
@@ -257,13 +257,13 @@ run_random(const cadre_program_t *p, cadre_slot_t *slot, int64_t rows, outcome_t
     cadre_tensor_t w = random_tensor(CADRE_F32, (int64_t[]){SIDE, SIDE}, 2, 3);
     const void *variables[2] = {v.data, w.data};
     void *gradients[2] = {outcome->gradients[0], outcome->gradients[1]};
-    cadre_run_t run = {.program = p,
-                       .arguments = &x,
-                       .argument_count = 1,
-                       .variables = variables,
-                       .seed = 11,
-                       .gradients = gradients,
-                       .results = outcome->results};
+    cadre_slot_run_t run = {.program = p,
+                            .arguments = &x,
+                            .argument_count = 1,
+                            .variables = variables,
+                            .seed = 11,
+                            .gradients = gradients,
+                            .results = outcome->results};
     cr_assert_eq(cadre_slot_run(slot, &run), 0, "%s", cadre_error_text());
     cadre_tensor_fini(&x);
     cadre_tensor_fini(&v);

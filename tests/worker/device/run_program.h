@@ -62,11 +62,11 @@ try_once(cadre_program_t *p, const cadre_tensor_t *arguments, cadre_tensor_t *re
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     cadre_slot_options_t options = {.poison = true};
     runner_t runner = runner_open(&options);
-    cadre_run_t run = {.program = p,
-                       .arguments = arguments,
-                       .argument_count = cadre_program_argument_count(p),
-                       .seed = 9,
-                       .results = result};
+    cadre_slot_run_t run = {.program = p,
+                            .arguments = arguments,
+                            .argument_count = cadre_program_argument_count(p),
+                            .seed = 9,
+                            .results = result};
     int status = cadre_slot_run(runner.slot, &run);
     runner_close(&runner);
     cadre_program_destroy(&p);
