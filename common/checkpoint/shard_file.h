@@ -44,7 +44,7 @@ typedef struct {
     int rank;
     int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
     int64_t first_element;
-    uint64_t version;  /* of the partition: updates applied to it */
+    uint64_t version;  /* of the partition: for values its version, for slots its optimizer steps */
     const void *bytes; /* little-endian elements, any alignment */
     size_t size_bytes;
 } cadre_shard_chunk_t;

@@ -1,0 +1,90 @@
+/*
+ * shard - the state that one ps serves, and everything that may be done to it.
+ *
+ * Owner:   the ps's shard actor (or the simulation).
+ * Thread:  its owner's.
+ *
+ * A core: no socket, thread, clock or file. A message goes in, its answer goes to an outbox, under
+ * the same request id and on the plane it came on. Every question is answered, refused ones with a
+ * status and a text, unless request is 0; a message that is refused changes nothing.
+ *
+ * A shard serves nobody before its session (cadre_shard_begin_session) and the session's first
+ * RESTORE, which sets its generation and where it begins: at a checkpoint, or anew. Updates and
+ * assignments of another epoch or generation are CADRE_EFENCED. An update is checked whole - known,
+ * not seen before, every partition there, every chunk of its size, every number finite - before
+ * anything is written; then it is applied to all its partitions in one turn and marked.
+ *
+ * A checkpoint holds a partition's version with its values and its optimizer steps with its slots
+ * (shard_file.h, `version`): an optimizer without slots does not look at the steps.
+ */
+#ifndef CADRE_PS_SHARD_H
+#define CADRE_PS_SHARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/outbox.h"
+#include "ps/loader.h"
+#include "ps/partition.h"
+
+typedef struct cadre_shard cadre_shard_t;
+
+typedef struct {
+    uint64_t incarnation;    /* of the ps; stands in every answer */
+    uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
+    cadre_loader_t loader;
+} cadre_shard_options_t;
+
+/* One partition of a snapshot. */
+typedef struct {
+    char name[CADRE_NAME_SIZE_MAX + 1];
+    cadre_partition_spec_t spec;
+    cadre_chunk_layout_t layout;
+    cadre_partition_snapshot_t references;
+} cadre_shard_snapshot_part_t;
+
+/* References to everything a shard held at one cut. It may be read and ended on any one thread. */
+typedef struct {
+    uint64_t checkpoint;
+    uint32_t index; /* of the shard */
+    char *directory;
+    cadre_shard_state_t state;
+    uint64_t counters[CADRE_PS_COUNTER_COUNT];
+    size_t part_count;
+    cadre_shard_snapshot_part_t *parts;
+} cadre_shard_snapshot_t;
+
+void cadre_shard_snapshot_destroy(cadre_shard_snapshot_t **self_p);
+
+cadre_shard_t *cadre_shard_new(const cadre_shard_options_t *options);
+void cadre_shard_destroy(cadre_shard_t **self_p);
+
+/* Another coordinator, or the first one: everything is dropped, and RESTORE and CREATE will say
+ * what comes instead. `index` and `epoch` are WELCOME's. */
+void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch);
+
+/* A message from `from`; takes it. One that `from` may not send, or that is not for a shard, is
+ * counted as malformed and dropped. */
+void cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
+                         cadre_message_t *message, cadre_outbox_t *outbox);
+
+/* A message that could not be decoded, or came from nobody, was dropped. */
+void cadre_shard_malformed(cadre_shard_t *self);
+
+/* The snapshot that the last SNAPSHOT took, once, for whoever writes it; NULL when there is none.
+ * Ask after every cadre_shard_receive: the next one that takes a snapshot drops an old one. */
+cadre_shard_snapshot_t *cadre_shard_take_snapshot(cadre_shard_t *self);
+
+/* [CADRE_PS_COUNTER_COUNT] */
+const uint64_t *cadre_shard_counters(const cadre_shard_t *self);
+
+/* 0 until the first RESTORE of the session. */
+uint64_t cadre_shard_generation(const cadre_shard_t *self);
+
+/* The partition, or NULL: for tests and the simulation to look at. */
+const cadre_partition_t *cadre_shard_partition(const cadre_shard_t *self, uint64_t variable,
+                                               uint64_t partition);
+
+size_t cadre_shard_partition_count(const cadre_shard_t *self);
+
+#endif
