@@ -1,0 +1,411 @@
+#include "common/graph/gradient_rules.h"
+
+#include "common/graph/program_data.h"
+
+static const cadre_node_t none = {0};
+
+static cadre_node_t
+input_of(const cadre_gradient_visit_t *visit, int index)
+{
+    return (cadre_node_t){.id = visit->node.inputs[index] + 1};
+}
+
+static bool
+wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index)
+{
+    return walk->depends[visit->node.inputs[index]];
+}
+
+static cadre_extents_t
+shape_of(const cadre_gradient_walk_t *walk, cadre_node_t node)
+{
+    return node.id > 0 ? cadre_program_at(walk->program, node)->shape : (cadre_extents_t){0};
+}
+
+/* Adds `gradient` to what has arrived for the input; a mistake in between made it empty. */
+static void
+give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
+     cadre_node_t gradient)
+{
+    cadre_node_t *adjoint = &walk->adjoints[visit->node.inputs[index]];
+    if (gradient.id == 0) {
+        return;
+    }
+    *adjoint = adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient);
+}
+
+/* Reduces `x` over the axes along which `shape` was broadcast, so that it has that shape again. */
+static cadre_node_t
+unbroadcast(cadre_gradient_walk_t *walk, cadre_node_t x, const cadre_extents_t *shape,
+            cadre_reduce_t function)
+{
+    cadre_extents_t from = shape_of(walk, x);
+    int added = from.rank - shape->rank;
+    bool grown[CADRE_PROGRAM_RANK_MAX] = {false};
+    for (int i = 0; i < from.rank; i++) {
+        grown[i] = i < added || !cadre_extent_equal(from.extents[i], shape->extents[i - added]);
+    }
+    for (int end = from.rank; end > 0; end--) {
+        if (!grown[end - 1]) {
+            continue;
+        }
+        int begin = end - 1;
+        while (begin > 0 && grown[begin - 1]) {
+            begin--;
+        }
+        x = cadre_program_emit_reduce(walk->program, function, x, begin, end);
+        end = begin + 1;
+    }
+    return x.id == 0 ? x : cadre_program_emit_reshape(walk->program, x, shape);
+}
+
+static void
+give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
+                 cadre_node_t gradient)
+{
+    cadre_extents_t shape = shape_of(walk, input_of(visit, index));
+    if (gradient.id != 0) {
+        give(walk, visit, index, unbroadcast(walk, gradient, &shape, CADRE_REDUCE_SUM));
+    }
+}
+
+/* C = op(A) op(B), where op transposes if its flag is set. */
+static void
+visit_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_node_t a = input_of(visit, 0);
+    cadre_node_t b = input_of(visit, 1);
+    cadre_node_t g = visit->gradient;
+    int flip_a = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
+    int flip_b = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
+    if (wanted(walk, visit, 0)) {
+        give(walk, visit, 0,
+             flip_a ? cadre_matmul_transposed(walk->program, b, flip_b, g, 1)
+                    : cadre_matmul_transposed(walk->program, g, 0, b, !flip_b));
+    }
+    if (wanted(walk, visit, 1)) {
+        give(walk, visit, 1,
+             flip_b ? cadre_matmul_transposed(walk->program, g, 1, a, flip_a)
+                    : cadre_matmul_transposed(walk->program, a, !flip_a, g, 0));
+    }
+}
+
+/* The derivative of a map1 function times g. Where it can be had from the result y it is, because
+ * then x need not be kept. */
+static cadre_node_t
+map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
+{
+    cadre_node_t x = input_of(visit, 0);
+    cadre_node_t y = visit->value;
+    cadre_node_t g = visit->gradient;
+    switch ((cadre_map1_t)visit->node.attributes[CADRE_FUNCTION]) {
+    case CADRE_MAP1_NEG:
+        return cadre_neg(p, g);
+    case CADRE_MAP1_EXP:
+        return cadre_mul(p, g, y);
+    case CADRE_MAP1_LOG:
+        return cadre_div(p, g, x);
+    case CADRE_MAP1_SQRT:
+        return cadre_div(p, cadre_mul(p, g, cadre_const_f32(p, 0.5F)), y);
+    case CADRE_MAP1_RSQRT:
+        return cadre_mul(p, cadre_mul(p, g, cadre_const_f32(p, -0.5F)),
+                         cadre_mul(p, y, cadre_square(p, y)));
+    case CADRE_MAP1_RECIP:
+        return cadre_neg(p, cadre_mul(p, g, cadre_square(p, y)));
+    case CADRE_MAP1_SQUARE:
+        return cadre_mul(p, g, cadre_mul(p, x, cadre_const_f32(p, 2)));
+    case CADRE_MAP1_ABS:
+        return cadre_mul(p, g, cadre_sign(p, x));
+    case CADRE_MAP1_RELU:
+        return cadre_mul(p, g, cadre_step(p, y));
+    case CADRE_MAP1_SIGMOID:
+        return cadre_mul(p, g, cadre_mul(p, y, cadre_sub(p, cadre_const_f32(p, 1), y)));
+    case CADRE_MAP1_TANH:
+        return cadre_mul(p, g, cadre_sub(p, cadre_const_f32(p, 1), cadre_square(p, y)));
+    case CADRE_MAP1_GELU:
+        return cadre_mul(p, g, cadre_dgelu(p, x));
+    case CADRE_MAP1_SOFTPLUS:
+        return cadre_mul(p, g, cadre_sigmoid(p, x));
+    case CADRE_MAP1_SIGN: /* these three have no path: see cadre_gradient_flows */
+    case CADRE_MAP1_STEP:
+    case CADRE_MAP1_DGELU:
+        break;
+    }
+    return none;
+}
+
+static void
+visit_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_program_t *p = walk->program;
+    cadre_node_t a = input_of(visit, 0);
+    cadre_node_t b = input_of(visit, 1);
+    cadre_node_t g = visit->gradient;
+    bool to_a = wanted(walk, visit, 0);
+    bool to_b = wanted(walk, visit, 1);
+    cadre_node_t for_a = g;
+    cadre_node_t for_b = g;
+    switch ((cadre_map2_t)visit->node.attributes[CADRE_FUNCTION]) {
+    case CADRE_MAP2_ADD:
+        break;
+    case CADRE_MAP2_SUB:
+        for_b = to_b ? cadre_neg(p, g) : none;
+        break;
+    case CADRE_MAP2_MUL:
+        for_a = to_a ? cadre_mul(p, g, b) : none;
+        for_b = to_b ? cadre_mul(p, g, a) : none;
+        break;
+    case CADRE_MAP2_DIV:
+        for_a = cadre_div(p, g, b);
+        for_b = to_b ? cadre_neg(p, cadre_mul(p, for_a, visit->value)) : none;
+        break;
+    case CADRE_MAP2_MAX: /* of equals, the right one gets it all */
+        for_a = cadre_mul(p, g, cadre_gt(p, a, b));
+        for_b = to_b ? cadre_sub(p, g, for_a) : none;
+        break;
+    case CADRE_MAP2_MIN:
+        for_a = cadre_mul(p, g, cadre_gt(p, b, a));
+        for_b = to_b ? cadre_sub(p, g, for_a) : none;
+        break;
+    case CADRE_MAP2_GT:
+    case CADRE_MAP2_EQ:
+        return;
+    }
+    if (to_a) {
+        give_unbroadcast(walk, visit, 0, for_a);
+    }
+    if (to_b) {
+        give_unbroadcast(walk, visit, 1, for_b);
+    }
+}
+
+static void
+visit_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_program_t *p = walk->program;
+    cadre_node_t condition = input_of(visit, 0);
+    cadre_node_t zero = cadre_const_f32(p, 0);
+    if (wanted(walk, visit, 1)) {
+        give_unbroadcast(walk, visit, 1, cadre_where(p, condition, visit->gradient, zero));
+    }
+    if (wanted(walk, visit, 2)) {
+        give_unbroadcast(walk, visit, 2, cadre_where(p, condition, zero, visit->gradient));
+    }
+}
+
+static void
+visit_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_program_t *p = walk->program;
+    cadre_node_t x = input_of(visit, 0);
+    cadre_extents_t shape = shape_of(walk, x);
+    cadre_extents_t kept = shape; /* the reduced axes stay, with size 1 */
+    for (int64_t i = visit->node.attributes[CADRE_REDUCE_BEGIN];
+         i < visit->node.attributes[CADRE_REDUCE_END]; i++) {
+        kept.extents[i] = cadre_extent_number(1);
+    }
+    int64_t function = visit->node.attributes[CADRE_FUNCTION];
+    cadre_node_t g = visit->gradient;
+    if (function == CADRE_REDUCE_MAX) { /* equals share it */
+        cadre_node_t largest = cadre_program_emit_reshape(p, visit->value, &kept);
+        cadre_node_t mask = cadre_eq(p, x, largest);
+        cadre_node_t ties = cadre_program_emit_reduce(
+            p, CADRE_REDUCE_SUM, mask, (int)visit->node.attributes[CADRE_REDUCE_BEGIN],
+            (int)visit->node.attributes[CADRE_REDUCE_END]);
+        cadre_node_t share = cadre_program_emit_reshape(p, cadre_div(p, g, ties), &kept);
+        give(walk, visit, 0, cadre_mul(p, mask, share));
+        return;
+    }
+    g = cadre_program_emit_reshape(p, g, &kept);
+    give(walk, visit, 0, cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));
+}
+
+static void
+visit_broadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_extents_t shape = shape_of(walk, input_of(visit, 0));
+    bool share = visit->node.attributes[CADRE_BROADCAST_SHARE] != 0;
+    give(walk, visit, 0,
+         unbroadcast(walk, visit->gradient, &shape, share ? CADRE_REDUCE_MEAN : CADRE_REDUCE_SUM));
+}
+
+static void
+visit_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    int inverse[CADRE_PROGRAM_RANK_MAX] = {0};
+    for (int i = 0; i < visit->node.shape.rank; i++) {
+        inverse[visit->node.attributes[i]] = i;
+    }
+    give(walk, visit, 0, cadre_transpose(walk->program, visit->gradient, inverse));
+}
+
+static void
+visit_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    int axis = (int)visit->node.attributes[CADRE_AXIS];
+    int64_t begin = 0;
+    for (int i = 0; i < visit->node.input_count; i++) {
+        int64_t length = shape_of(walk, input_of(visit, i)).extents[axis].factor;
+        if (wanted(walk, visit, i)) {
+            give(walk, visit, i, cadre_slice(walk->program, visit->gradient, axis, begin, length));
+        }
+        begin += length;
+    }
+}
+
+static void
+visit_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    int axis = (int)visit->node.attributes[CADRE_AXIS];
+    int64_t size = shape_of(walk, input_of(visit, 0)).extents[axis].factor;
+    int64_t begin = visit->node.attributes[CADRE_SLICE_BEGIN];
+    int64_t length = visit->node.attributes[CADRE_SLICE_LENGTH];
+    give(walk, visit, 0,
+         cadre_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
+}
+
+static void
+visit_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    int axis = (int)visit->node.attributes[CADRE_AXIS];
+    int64_t length = shape_of(walk, input_of(visit, 0)).extents[axis].factor;
+    give(walk, visit, 0,
+         cadre_slice(walk->program, visit->gradient, axis, visit->node.attributes[CADRE_PAD_BEFORE],
+                     length));
+}
+
+/* softmax: y (g - sum(g y)); log softmax: g - exp(y) sum(g); sums over the row. */
+static void
+visit_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_program_t *p = walk->program;
+    cadre_node_t y = visit->value;
+    cadre_node_t g = visit->gradient;
+    cadre_extents_t rows = visit->node.shape;
+    rows.extents[rows.rank - 1] = cadre_extent_number(1);
+    bool logarithm = visit->node.attributes[CADRE_SOFTMAX_LOG] != 0;
+    cadre_node_t sum = cadre_sum(p, logarithm ? g : cadre_mul(p, g, y), -1);
+    sum = cadre_program_emit_reshape(p, sum, &rows);
+    if (logarithm) {
+        give(walk, visit, 0, cadre_sub(p, g, cadre_mul(p, cadre_exp(p, y), sum)));
+    } else {
+        give(walk, visit, 0, cadre_mul(p, y, cadre_sub(p, g, sum)));
+    }
+}
+
+static void
+visit_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    if (visit->gradient.id == 0) {
+        return;
+    }
+    cadre_program_node_t node = {
+        .op = CADRE_OP_XENT_GRAD,
+        .input_count = 3,
+        .inputs = {visit->node.inputs[0], visit->node.inputs[1], visit->gradient.id - 1}};
+    give(walk, visit, 0, cadre_program_emit(walk->program, &node));
+}
+
+void
+cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_extents_t shape = {0};
+    switch (visit->node.op) {
+    case CADRE_OP_MATMUL:
+        visit_matmul(walk, visit);
+        return;
+    case CADRE_OP_MAP1:
+        give(walk, visit, 0, map1_gradient(walk->program, visit));
+        return;
+    case CADRE_OP_MAP2:
+        visit_map2(walk, visit);
+        return;
+    case CADRE_OP_WHERE:
+        visit_where(walk, visit);
+        return;
+    case CADRE_OP_REDUCE:
+        visit_reduce(walk, visit);
+        return;
+    case CADRE_OP_BROADCAST:
+        visit_broadcast(walk, visit);
+        return;
+    case CADRE_OP_RESHAPE:
+        shape = shape_of(walk, input_of(visit, 0));
+        give(walk, visit, 0, cadre_program_emit_reshape(walk->program, visit->gradient, &shape));
+        return;
+    case CADRE_OP_TRANSPOSE:
+        visit_transpose(walk, visit);
+        return;
+    case CADRE_OP_CONCAT:
+        visit_concat(walk, visit);
+        return;
+    case CADRE_OP_SLICE:
+        visit_slice(walk, visit);
+        return;
+    case CADRE_OP_PAD:
+        visit_pad(walk, visit);
+        return;
+    case CADRE_OP_SOFTMAX:
+        visit_softmax(walk, visit);
+        return;
+    case CADRE_OP_XENT:
+        visit_xent(walk, visit);
+        return;
+    case CADRE_OP_CAST: /* f32 to f32: see cadre_gradient_flows */
+        give(walk, visit, 0, visit->gradient);
+        return;
+    case CADRE_OP_ARG:
+    case CADRE_OP_VAR:
+    case CADRE_OP_CONST:
+    case CADRE_OP_XENT_GRAD:
+    case CADRE_OP_RAND:
+    case CADRE_OP_DETACH:
+        return;
+    }
+}
+
+bool
+cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node, int index)
+{
+    int64_t function = node->attributes[CADRE_FUNCTION];
+    switch (node->op) {
+    case CADRE_OP_MAP1:
+        return function != CADRE_MAP1_SIGN && function != CADRE_MAP1_STEP;
+    case CADRE_OP_MAP2:
+        return function != CADRE_MAP2_GT && function != CADRE_MAP2_EQ;
+    case CADRE_OP_WHERE:
+        return index > 0;
+    case CADRE_OP_REDUCE:
+        return function != CADRE_REDUCE_ARGMAX;
+    case CADRE_OP_XENT:
+        return index == 0;
+    case CADRE_OP_CAST:
+        return node->dtype == CADRE_F32 &&
+               cadre_program_node(program, node->inputs[0])->dtype == CADRE_F32;
+    case CADRE_OP_DETACH:
+        return false;
+    case CADRE_OP_XENT_GRAD:
+        return index != 1;
+    case CADRE_OP_ARG:
+    case CADRE_OP_VAR:
+    case CADRE_OP_CONST:
+    case CADRE_OP_RAND:
+    case CADRE_OP_MATMUL:
+    case CADRE_OP_BROADCAST:
+    case CADRE_OP_RESHAPE:
+    case CADRE_OP_TRANSPOSE:
+    case CADRE_OP_CONCAT:
+    case CADRE_OP_SLICE:
+    case CADRE_OP_PAD:
+    case CADRE_OP_SOFTMAX:
+        return true;
+    }
+    return false;
+}
+
+bool
+cadre_gradient_is_derivative(const cadre_program_node_t *node)
+{
+    return node->op == CADRE_OP_XENT_GRAD ||
+           (node->op == CADRE_OP_MAP1 && node->attributes[CADRE_FUNCTION] == CADRE_MAP1_DGELU);
+}
