@@ -137,7 +137,8 @@ on_new_ps(cadre_core_t *self, cadre_member_t *ps)
 {
     uint32_t shard = ps->index;
     self->generations[shard]++;
-    cadre_core_event_t event = {.kind = CADRE_CORE_SHARD_MOVED, .shard = shard};
+    cadre_core_event_t event = {
+        .kind = CADRE_CORE_SHARD_MOVED, .shard = shard, .incarnation = ps->task.incarnation};
     snprintf(event.text, sizeof(event.text), "%s", ps->address);
     cadre_core_emit(self, &event);
     cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_RESTORE);
@@ -223,6 +224,15 @@ cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
     cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
     if (member) {
         lose(self, member, "its connection closed");
+    }
+}
+
+void
+cadre_core_probe(cadre_core_t *self)
+{
+    const cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        welcome(self, member);
     }
 }
 

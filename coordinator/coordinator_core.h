@@ -38,7 +38,7 @@ typedef struct {
 } cadre_core_options_t;
 
 typedef enum {
-    CADRE_CORE_SHARD_MOVED, /* `shard`: connect to `text` */
+    CADRE_CORE_SHARD_MOVED, /* `shard`: connect to `text`, which is `incarnation` */
     CADRE_CORE_LOG,         /* `level`, `name`, `text` */
     CADRE_CORE_STORE,       /* `store`: what the store is to do */
 } cadre_core_event_kind_t;
@@ -46,6 +46,7 @@ typedef enum {
 typedef struct {
     cadre_core_event_kind_t kind;
     uint32_t shard;
+    uint64_t incarnation;
     char level;
     const char *name;
     char text[512];
@@ -92,6 +93,7 @@ struct cadre_core {
     int fatal; /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
+    bool creating;        /* a variable is being created on the shards */
     uint64_t datasets_ms; /* when unopened datasets were last announced */
     uint64_t cancel_ms;   /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t now_ms;      /* of the turn under way */
@@ -116,6 +118,10 @@ void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_mess
 
 /* The connection to a task is gone: it is lost unless it says HELLO again. */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
+
+/* Some connection closed: sends every member something harmless, so that the shell learns which
+ * cannot be reached. */
+void cadre_core_probe(cadre_core_t *self);
 
 /* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
  * and calls. Returns when it wants to be called again at the latest. */

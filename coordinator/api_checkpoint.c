@@ -1,0 +1,96 @@
+/* The public calls on checkpoints. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator.h"
+
+static int
+check_progress(const char *progress)
+{
+    json_error_t error;
+    json_t *object = progress ? json_loads(progress, JSON_REJECT_DUPLICATES, &error) : NULL;
+    bool good = !progress || json_is_object(object);
+    json_decref(object);
+    return good ? 0 : cadre_fail(CADRE_EINVALID, "progress is no JSON object: %s", progress);
+}
+
+/* Under the lock: waits until none is under way. */
+static int
+await_idle(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
+{
+    int status = 0;
+    while (status == 0 && self->core.checkpoint.state != CADRE_CHECKPOINT_IDLE) {
+        status = cadre_coordinator_wait(self, deadline_ms, "a checkpoint", since_ms);
+    }
+    return status;
+}
+
+int
+cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t timeout_ms,
+                      uint64_t *checkpoint)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    int64_t since_ms = 0;
+    int status = check_progress(progress);
+    if (status < 0) {
+        return status;
+    }
+    cadre_checkpoint_t *state = &self->core.checkpoint;
+    cadre_gate_lock(self->gate);
+    status = await_idle(self, deadline_ms, &since_ms);
+    if (status == 0) {
+        status = cadre_coordinator_usable(self);
+    }
+    if (status == 0) {
+        status = cadre_checkpoint_begin(&self->core, progress);
+    }
+    uint64_t mine = state->attempts + 1;
+    while (status == 0 && state->attempts < mine) {
+        status = cadre_coordinator_wait(self, deadline_ms, "a checkpoint", &since_ms);
+    }
+    if (status == 0 && state->last_status < 0) {
+        status = cadre_fail(state->last_status, "checkpoint: %s", state->last_text);
+    }
+    if (status == 0 && checkpoint) {
+        *checkpoint = state->last_id;
+    }
+    cadre_gate_unlock_and_wake(self->gate);
+    return status;
+}
+
+void
+cadre_checkpoint_on_progress(cadre_coordinator_t *self, cadre_progress_callback_t callback,
+                             void *context)
+{
+    cadre_gate_lock(self->gate);
+    self->core.checkpoint.on_progress = callback;
+    self->core.checkpoint.progress_context = context;
+    cadre_gate_unlock(self->gate);
+}
+
+bool
+cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uint64_t *cut,
+                         const char **progress)
+{
+    if (!self->resumed_path) {
+        return false;
+    }
+    *path = self->resumed_path;
+    *cut = self->resumed_cut;
+    *progress = self->resumed_progress;
+    return true;
+}
+
+char *
+cadre_checkpoint_last(cadre_coordinator_t *self)
+{
+    cadre_gate_lock(self->gate);
+    const char *path = self->core.checkpoint.last_path;
+    char *copy = path ? cadre_strdup(path) : NULL;
+    cadre_gate_unlock(self->gate);
+    return copy;
+}

@@ -1,0 +1,226 @@
+/* The public calls that schedule closures and wait for them. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/future.h"
+
+enum { CLOSURE_ARGUMENTS_SIZE_MAX = 64 << 20 }; /* bytes of all tensors of one closure */
+
+static bool
+is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
+{
+    for (uint32_t i = 0; i < self->core.catalogue.function_count; i++) {
+        if (self->core.catalogue.functions[i] == function) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
+{
+    closure->batches = cadre_calloc(4 * call->batch_count, sizeof(*closure->batches));
+    for (size_t i = 0; i < call->batch_count; i++) {
+        const cadre_batch_t *batch = &call->batches[i];
+        if (!batch->dataset || batch->dataset->coordinator != self) {
+            return cadre_fail(CADRE_EINVALID, "batch %zu is of no dataset of this coordinator", i);
+        }
+        int64_t rows = batch->dataset->info.rows;
+        if (batch->first < 0 || batch->count < 1 || batch->count > rows ||
+            batch->first > rows - batch->count) {
+            return cadre_fail(CADRE_EINVALID,
+                              "batch %zu: rows %" PRId64 " to %" PRId64 " of %" PRId64, i,
+                              batch->first, batch->first + batch->count, rows);
+        }
+        uint64_t items[] = {batch->dataset->id, batch->order, (uint64_t)batch->first,
+                            (uint64_t)batch->count};
+        memcpy(closure->batches + 4 * i, items, sizeof(items));
+        closure->batch_items += 4;
+    }
+    return 0;
+}
+
+static int
+copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
+{
+    cadre_tensor_t *tensors = cadre_calloc(call->tensor_count, sizeof(*tensors));
+    closure->names = cadre_calloc(call->tensor_count, sizeof(char *));
+    int status = 0;
+    for (size_t i = 0; i < call->tensor_count && status == 0; i++) {
+        status = cadre_name_check("argument", call->tensors[i].name);
+        if (status == 0) {
+            closure->names[closure->name_count++] = cadre_strdup(call->tensors[i].name);
+            tensors[i] = *call->tensors[i].tensor;
+        }
+    }
+    if (status == 0) {
+        status = cadre_tensor_list_encode(tensors, call->tensor_count, CLOSURE_ARGUMENTS_SIZE_MAX,
+                                          &closure->tensors);
+    }
+    free(tensors);
+    return status;
+}
+
+/* A closure of `function` with everything of `call` copied. */
+static int
+make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
+             const cadre_call_t *call, cadre_closure_t **out)
+{
+    cadre_closure_t *closure = cadre_closure_new(function->id);
+    int status = 0;
+    if (call &&
+        (call->batch_count > CADRE_BATCHES_MAX || call->tensor_count > CADRE_ARGUMENTS_MAX)) {
+        status = cadre_fail(CADRE_ETOOLARGE, "%zu batches and %zu tensors: %d and %d are the most",
+                            call->batch_count, call->tensor_count, CADRE_BATCHES_MAX,
+                            CADRE_ARGUMENTS_MAX);
+    }
+    if (call && status == 0) {
+        closure->steps = call->steps ? call->steps : 1;
+        if (call->batch_count > 0) {
+            status = copy_batches(self, closure, call);
+        }
+        if (status == 0 && call->tensor_count > 0) {
+            status = copy_tensors(closure, call);
+        }
+    }
+    if (status < 0) {
+        cadre_closure_destroy(&closure);
+        return status;
+    }
+    *out = closure;
+    return 0;
+}
+
+/* Under the lock: raises the pending error, once everything in flight has ended. */
+static int
+raise(cadre_coordinator_t *self)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    int status = cadre_closure_queue_raise(&self->core.queue, text);
+    if (status == 0 || status == CADRE_EAGAIN) {
+        return status;
+    }
+    cadre_gate_broadcast(self->gate);
+    return cadre_fail(status, "%s", text);
+}
+
+/* Under the lock: puts the closure into the queue, waiting for room and for a pending error to be
+ * raised. */
+static int
+put(cadre_coordinator_t *self, cadre_closure_t *closure, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    while (true) {
+        int status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = raise(self);
+        }
+        if (status < 0 && status != CADRE_EAGAIN) {
+            return status;
+        }
+        if (status == 0 && atomic_load(&self->gate->interrupted)) {
+            return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
+        }
+        if (status == 0 && cadre_closure_queue_put(&self->core.queue, closure) == 0) {
+            return 0;
+        }
+        status = cadre_coordinator_wait(self, deadline_ms, "room in the queue", &since_ms);
+        if (status < 0) {
+            return status;
+        }
+    }
+}
+
+int
+cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
+               const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+{
+    cadre_closure_t *closure = NULL;
+    cadre_gate_lock(self->gate);
+    bool known = is_function(self, function);
+    cadre_gate_unlock(self->gate);
+    if (!known) {
+        return cadre_fail(CADRE_EINVALID, "this is no function registered with this coordinator");
+    }
+    int status = make_closure(self, function, call, &closure);
+    if (status < 0) {
+        return status;
+    }
+    cadre_gate_lock(self->gate);
+    closure->variables = self->core.catalogue.variable_count - (self->core.creating ? 1 : 0);
+    closure->wants_results = future != NULL;
+    status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
+    if (status == 0) {
+        self->core.totals.scheduled++;
+        if (future) {
+            *future = cadre_future_new(self, closure);
+        }
+    } else {
+        cadre_closure_destroy(&closure);
+    }
+    cadre_gate_unlock_and_wake(self->gate);
+    return status;
+}
+
+int
+cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    int64_t since_ms = 0;
+    int status = 0;
+    cadre_gate_lock(self->gate);
+    while (status == 0 && !cadre_closure_queue_done(&self->core.queue)) {
+        status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, "closures to end", &since_ms);
+        }
+    }
+    while (status == 0 && (status = raise(self)) == CADRE_EAGAIN) {
+        status = cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
+    }
+    cadre_gate_unlock(self->gate);
+    return status;
+}
+
+int
+cadre_done(cadre_coordinator_t *self, bool *done)
+{
+    cadre_gate_lock(self->gate);
+    int status = cadre_coordinator_usable(self);
+    if (status == 0) {
+        status = raise(self);
+    }
+    if (status == 0 || status == CADRE_EAGAIN) {
+        *done = status == 0 && cadre_closure_queue_done(&self->core.queue);
+        status = 0;
+    }
+    cadre_gate_unlock(self->gate);
+    return status;
+}
+
+int
+cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    int64_t since_ms = 0;
+    int status = 0;
+    cadre_gate_lock(self->gate);
+    cadre_closure_queue_cancel(&self->core.queue);
+    cadre_gate_broadcast(self->gate);
+    while (status == 0 && !cadre_closure_queue_done(&self->core.queue)) {
+        status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status =
+                cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
+        }
+    }
+    cadre_gate_unlock_and_wake(self->gate);
+    return status;
+}

@@ -1,0 +1,238 @@
+/* The public calls that open, close and look at a coordinator. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/status_json.h"
+
+enum { WAITING_LOG_MS = 5000 };
+
+cadre_coordinator_options_t
+cadre_coordinator_options(void)
+{
+    return (cadre_coordinator_options_t){.size = sizeof(cadre_coordinator_options_t)};
+}
+
+static void
+destroy(cadre_coordinator_t *self)
+{
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->control, 0);
+    if (self->context) {
+        cadre_context_close(&self->context);
+    }
+    cadre_gate_unref(&self->gate);
+    if (self->lock_fd >= 0) {
+        close(self->lock_fd);
+    }
+    free(self->job);
+    free(self->checkpoint_dir);
+    free(self->resumed_path);
+    free(self->resumed_progress);
+    free(self);
+}
+
+int
+cadre_coordinator_open(const cadre_coordinator_options_t *options, cadre_coordinator_t **out)
+{
+    if (!options || options->size != sizeof(*options)) {
+        return cadre_fail(CADRE_EINVALID,
+                          "options: size is not sizeof(cadre_coordinator_options_t)");
+    }
+    cadre_coordinator_t *self = cadre_calloc(1, sizeof(*self));
+    int status = cadre_gate_open(&self->gate);
+    if (status == 0) {
+        status = cadre_context_open(&self->context);
+    }
+    if (status == 0) {
+        status = cadre_coordinator_set_up(self, options);
+    }
+    if (status < 0) {
+        destroy(self);
+        return status;
+    }
+    if (self->checkpoint_dir) {
+        status =
+            cadre_actor_open(self->context, "cadre-store", cadre_store_run, self, &self->store);
+    }
+    if (status == 0) {
+        status = cadre_actor_open(self->context, "cadre-coord", cadre_coordinator_run, self,
+                                  &self->actor);
+    }
+    if (status < 0) {
+        cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
+        cadre_core_fini(&self->core);
+        destroy(self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void
+cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
+{
+    cadre_coordinator_t *self = *coordinator_p;
+    if (!self) {
+        return;
+    }
+    *coordinator_p = NULL;
+    cadre_gate_lock(self->gate);
+    cadre_core_stop(&self->core, "the job is over");
+    int64_t deadline_ms = cadre_gate_deadline_ms(CADRE_STOP_WAIT_MS);
+    atomic_store(&self->gate->interrupted, false);
+    while (self->core.membership.members.count > 0 &&
+           cadre_gate_wait(self->gate, deadline_ms) == 0) {
+    }
+    self->gate->closed = true;
+    cadre_gate_broadcast(self->gate);
+    cadre_gate_unlock_and_wake(self->gate);
+    if (cadre_actor_stop(&self->actor, CADRE_ACTOR_STOP_MS) < 0 ||
+        cadre_actor_stop(&self->store, CADRE_STORE_STOP_MS) < 0) {
+        return; /* a thread hangs, in a disk perhaps: what it uses is left to it */
+    }
+    cadre_gate_lock(self->gate);
+    cadre_core_fini(&self->core);
+    cadre_gate_broadcast(self->gate);
+    cadre_gate_unlock(self->gate);
+    destroy(self);
+}
+
+int
+cadre_coordinator_usable(cadre_coordinator_t *self)
+{
+    if (self->core.fatal) {
+        return cadre_fail(self->core.fatal, "%s", self->core.fatal_text);
+    }
+    return 0;
+}
+
+int
+cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
+                       int64_t *since_ms)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    if (*since_ms == 0) {
+        *since_ms = now_ms;
+    } else if (now_ms - *since_ms >= WAITING_LOG_MS) {
+        *since_ms = now_ms;
+        if (deadline_ms == INT64_MAX) {
+            cadre_core_log(&self->core, 'I', "waiting",
+                           "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu limit=none", what,
+                           self->core.membership.ps_joined, self->core.membership.worker_count,
+                           self->core.queue.common.count, self->core.queue.in_flight);
+        } else {
+            cadre_core_log(&self->core, 'I', "waiting",
+                           "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu left_ms=%" PRId64,
+                           what, self->core.membership.ps_joined,
+                           self->core.membership.worker_count, self->core.queue.common.count,
+                           self->core.queue.in_flight, deadline_ms - now_ms);
+        }
+    }
+    int status = cadre_gate_wait(self->gate, deadline_ms);
+    return status < 0 ? cadre_fail_within(status, "waiting for %s", what) : 0;
+}
+
+int
+cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
+                        int64_t deadline_ms, const char *what)
+{
+    int64_t since_ms = 0;
+    while (operation->pending > 0) {
+        int status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
+        }
+        if (status < 0) {
+            cadre_core_forget(&self->core, operation);
+            return status;
+        }
+    }
+    return operation->status < 0 ? cadre_fail(operation->status, "%s: %s", what, operation->text)
+                                 : 0;
+}
+
+int
+cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t timeout_ms)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    int64_t since_ms = 0;
+    int status = 0;
+    cadre_gate_lock(self->gate);
+    const cadre_membership_t *membership = &self->core.membership;
+    while (status == 0 && (membership->ps_joined < membership->ps_count ||
+                           (int64_t)membership->worker_count < workers)) {
+        status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, "tasks to join", &since_ms);
+        }
+    }
+    if (status == CADRE_ETIMEOUT) {
+        status = cadre_fail(CADRE_ETIMEOUT, "%u of %u ps and %u of %d workers joined in time",
+                            membership->ps_joined, membership->ps_count, membership->worker_count,
+                            workers);
+    }
+    cadre_gate_unlock(self->gate);
+    return status;
+}
+
+const char *
+cadre_coordinator_address(const cadre_coordinator_t *self)
+{
+    return self->address;
+}
+
+void
+cadre_interrupt(cadre_coordinator_t *self, bool interrupted)
+{
+    atomic_store(&self->gate->interrupted, interrupted);
+}
+
+int
+cadre_status_json(cadre_coordinator_t *self, char **text)
+{
+    cadre_gate_lock(self->gate);
+    *text = cadre_core_status_json(&self->core, (uint64_t)cadre_clock_now_ms());
+    cadre_gate_unlock(self->gate);
+    return 0;
+}
+
+cadre_totals_t
+cadre_totals(cadre_coordinator_t *self)
+{
+    cadre_gate_lock(self->gate);
+    cadre_totals_t totals = self->core.totals;
+    totals.workers = (int)self->core.membership.worker_count;
+    totals.ps = (int)self->core.membership.ps_joined;
+    totals.queued = self->core.queue.common.count;
+    totals.in_flight = self->core.queue.in_flight;
+    cadre_gate_unlock(self->gate);
+    return totals;
+}
+
+int
+cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *totals,
+                   int64_t timeout_ms)
+{
+    if (shard < 0 || (uint32_t)shard >= self->core.options.ps_count) {
+        return cadre_fail(CADRE_EINVALID, "shard %d of %u", shard, self->core.options.ps_count);
+    }
+    cadre_shard_totals_t answer = {0};
+    cadre_operation_t operation = {.target = &answer};
+    cadre_gate_lock(self->gate);
+    cadre_core_count_shard(&self->core, (uint32_t)shard, &operation);
+    int status = cadre_coordinator_await(self, &operation, cadre_gate_deadline_ms(timeout_ms),
+                                         "a shard's counters");
+    cadre_gate_unlock(self->gate);
+    if (status == 0) {
+        *totals = answer;
+    }
+    return status;
+}

@@ -1,0 +1,71 @@
+/*
+ * coordinator - the object behind the public handle: core, gate, actor, store.
+ *
+ * Owner:   the caller of cadre_coordinator_open.
+ * Thread:  `core`, `store_busy` and everything that is not fixed at open: under the gate's lock.
+ */
+#ifndef CADRE_COORDINATOR_COORDINATOR_H
+#define CADRE_COORDINATOR_COORDINATOR_H
+
+#include <cadre/coordinator.h>
+
+#include "common/actor.h"
+#include "common/endpoint.h"
+#include "common/socket.h"
+#include "coordinator/coordinator_core.h"
+#include "coordinator/gate.h"
+
+enum {
+    CADRE_STOP_WAIT_MS = 2000,   /* how long close waits for tasks to leave */
+    CADRE_STORE_STOP_MS = 60000, /* and for the store to end what it is writing */
+    CADRE_STORE_ORDER = 1,       /* on the store's pipe: a cadre_store_order_t */
+};
+
+struct cadre_coordinator {
+    cadre_gate_t *gate;
+    cadre_core_t core;
+    char *job;
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_context_t *context;
+    int lock_fd;             /* of the address's lock file; -1 for none */
+    cadre_socket_t *control; /* bound; belongs to the actor once that runs */
+    cadre_monitor_t *monitor;
+    cadre_actor_t *actor;
+    cadre_actor_t *store;
+    char *checkpoint_dir;
+    int checkpoint_keep;
+    cadre_log_callback_t log;
+    void *log_context;
+    char *resumed_path; /* NULL when nothing was resumed; fixed at open */
+    uint64_t resumed_cut;
+    char *resumed_progress;
+};
+
+/* The actor's loop (coordinator_actor.c). */
+void cadre_coordinator_run(void *pipe, void *coordinator);
+
+/* Binds the control socket, reads the checkpoint to resume, makes the core: everything that can
+ * fail (setup.c). */
+int cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *options);
+
+/* The store's thread (store_actor.c): takes cadre_store_order_t, gives answers to the core under
+ * the lock. */
+void cadre_store_run(void *pipe, void *coordinator);
+
+/* The end of a closure, told by the queue (future.c). */
+void cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end);
+
+/* Under the lock: 0, or the reason why no call can succeed any more. */
+int cadre_coordinator_usable(cadre_coordinator_t *self);
+
+/* Under the lock: waits until *pending is 0; on failure the operation is forgotten. `what` is for
+ * the log. */
+int cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
+                            int64_t deadline_ms, const char *what);
+
+/* Under the lock: waits for a change; logs every 5 s what a call is waiting for. `since_ms` starts
+ * at 0. */
+int cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
+                           int64_t *since_ms);
+
+#endif

@@ -1,0 +1,377 @@
+/*
+ * The coordinator's actor: the one thread that owns its sockets. A turn receives a batch of
+ * messages, gives them to the core under the lock, and sends what comes out after it has let the
+ * lock go.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/codec.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator.h"
+
+enum {
+    TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent */
+    BACKLOG_RETRY_MS = 2,    /* a peer's queue was full: try again then */
+    POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
+    SLEEP_MS_MAX = 1000,
+};
+
+typedef struct {
+    cadre_socket_t *socket;
+    uint64_t incarnation; /* of the ps it is connected to */
+} data_link_t;
+
+typedef struct {
+    cadre_task_t from;
+    cadre_message_t message;
+} received_t;
+
+typedef struct {
+    cadre_coordinator_t *coordinator;
+    void *pipe;
+    data_link_t *links; /* [ps_count] */
+    uint32_t link_count;
+    cadre_frames_t frames;
+    received_t received[TURN_MESSAGES_MAX];
+    size_t received_count;
+    cadre_outbox_t backlog; /* for peers whose queue is full */
+    cadre_task_t gone[TURN_MESSAGES_MAX];
+    size_t gone_count;
+    bool probe; /* a connection closed: find out whose */
+    bool stopped;
+} actor_t;
+
+/* --- receiving --- */
+
+static int
+decode(cadre_frames_t *frames, cadre_message_t *message)
+{
+    return cadre_message_decode(cadre_chunk_data(frames->header),
+                                cadre_chunk_size_bytes(frames->header), frames->chunks,
+                                frames->count, message);
+}
+
+/* A message from a control peer, whose routing id says who it is. */
+static int
+identify(const cadre_frames_t *frames, const cadre_message_t *message, cadre_task_t *from)
+{
+    int status = cadre_task_parse(frames->from.bytes, frames->from.size, from);
+    if (status == 0 && from->incarnation != message->incarnation) {
+        status =
+            cadre_fail(CADRE_EFENCED, "the header names another incarnation than the sender's");
+    }
+    return status == 0 ? cadre_message_authorize(message->type, from->role) : status;
+}
+
+/* Receives what is there from one socket; `link` is NULL for control. */
+static void
+receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard)
+{
+    while (self->received_count < TURN_MESSAGES_MAX) {
+        int status = cadre_socket_receive(socket, &self->frames);
+        if (status == CADRE_EAGAIN || status == CADRE_EIO) {
+            return;
+        }
+        received_t *slot = &self->received[self->received_count];
+        slot->message = (cadre_message_t){.storage = NULL};
+        if (status == 0) {
+            status = decode(&self->frames, &slot->message);
+        }
+        if (status == 0 && link) {
+            slot->from = (cadre_task_t){CADRE_ROLE_PS, shard, link->incarnation};
+            status = cadre_message_authorize(slot->message.type, CADRE_ROLE_PS);
+        } else if (status == 0) {
+            status = identify(&self->frames, &slot->message, &slot->from);
+        }
+        if (status < 0) {
+            cadre_message_fini(&slot->message);
+            continue; /* counted by nobody we could name; the sender asks again or is fenced */
+        }
+        self->received_count++;
+    }
+}
+
+static void
+watch(actor_t *self)
+{
+    cadre_event_t event;
+    while (cadre_monitor_receive(self->coordinator->monitor, &event) == 0) {
+        self->probe = self->probe || event.kind == CADRE_EVENT_DISCONNECTED;
+    }
+}
+
+/* --- sending --- */
+
+static void
+note_gone(actor_t *self, const cadre_task_t *task)
+{
+    if (self->gone_count < TURN_MESSAGES_MAX) {
+        self->gone[self->gone_count++] = *task;
+    }
+}
+
+static int
+send_entry(actor_t *self, const cadre_outbox_entry_t *entry)
+{
+    const cadre_task_t *to = &entry->destination;
+    if (entry->plane == CADRE_PLANE_DATA) {
+        const data_link_t *link = to->index < self->link_count ? &self->links[to->index] : NULL;
+        if (!link || !link->socket || link->incarnation != to->incarnation) {
+            return 0; /* for a ps that is gone: it will be asked again */
+        }
+        return cadre_socket_send(link->socket, NULL, entry->header, entry->chunks,
+                                 entry->chunk_count);
+    }
+    char text[CADRE_TASK_TEXT_SIZE];
+    cadre_routing_id_t id;
+    cadre_task_text(to, text);
+    cadre_routing_id_set(&id, text, strlen(text));
+    return cadre_socket_send(self->coordinator->control, &id, entry->header, entry->chunks,
+                             entry->chunk_count);
+}
+
+/* Whether an earlier message for the same peer is still waiting in `blocked`. */
+static bool
+is_blocked(const uint64_t *blocked, size_t count, uint64_t incarnation)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (blocked[i] == incarnation) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sends `outbox`; what does not fit goes, in order, to the backlog. */
+static void
+send_all(actor_t *self, cadre_outbox_t *outbox)
+{
+    enum { BLOCKED_MAX = 64 };
+    uint64_t blocked[BLOCKED_MAX];
+    size_t blocked_count = 0;
+    cadre_outbox_t waiting = {.entries = NULL};
+    cadre_outbox_entry_t entry;
+    while (cadre_outbox_pop(outbox, &entry)) {
+        uint64_t peer = entry.destination.incarnation ^ (uint64_t)entry.plane << 63;
+        bool wait = blocked_count == BLOCKED_MAX || is_blocked(blocked, blocked_count, peer);
+        int status = wait ? CADRE_EAGAIN : send_entry(self, &entry);
+        if (status == CADRE_EAGAIN) {
+            if (!wait) {
+                blocked[blocked_count++] = peer;
+            }
+            cadre_outbox_repeat(&waiting, &entry);
+        } else if (status == CADRE_EUNAVAILABLE) {
+            note_gone(self, &entry.destination);
+        }
+        cadre_outbox_entry_fini(&entry);
+    }
+    while (cadre_outbox_pop(&waiting, &entry)) {
+        cadre_outbox_repeat(&self->backlog, &entry);
+        cadre_outbox_entry_fini(&entry);
+    }
+    cadre_outbox_fini(&waiting);
+}
+
+static void
+send_turn(actor_t *self, cadre_outbox_t *outbox)
+{
+    /* The backlog first, and what is new behind it, so that the order to each peer stays. */
+    cadre_outbox_t all = self->backlog;
+    self->backlog = (cadre_outbox_t){.entries = NULL};
+    cadre_outbox_entry_t entry;
+    if (cadre_outbox_count(&all) == 0) {
+        send_all(self, outbox);
+    } else {
+        while (cadre_outbox_pop(outbox, &entry)) {
+            cadre_outbox_repeat(&all, &entry);
+            cadre_outbox_entry_fini(&entry);
+        }
+        send_all(self, &all);
+    }
+    cadre_outbox_fini(&all);
+    cadre_outbox_fini(outbox);
+}
+
+/* --- events --- */
+
+static void
+connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incarnation)
+{
+    data_link_t *link = &self->links[shard];
+    char id[CADRE_TASK_TEXT_SIZE];
+    cadre_task_t me = {CADRE_ROLE_COORDINATOR, 0, self->coordinator->core.options.incarnation};
+    cadre_endpoint_t endpoint;
+    cadre_socket_close(&link->socket, 0);
+    link->incarnation = incarnation;
+    int status = cadre_endpoint_parse(address, &endpoint);
+    if (status == 0) {
+        status = cadre_socket_open_dealer(self->coordinator->context, CADRE_PLANE_DATA,
+                                          cadre_task_text(&me, id), &link->socket);
+    }
+    if (status == 0) {
+        status = cadre_socket_connect(link->socket, &endpoint);
+    }
+    if (status < 0 && self->coordinator->log) {
+        self->coordinator->log(self->coordinator->log_context, 'E', "ps_unreachable",
+                               cadre_error_text());
+    }
+}
+
+static void
+handle_events(actor_t *self, cadre_core_event_t *events, size_t count)
+{
+    cadre_coordinator_t *coordinator = self->coordinator;
+    for (size_t i = 0; i < count; i++) {
+        cadre_core_event_t *event = &events[i];
+        switch (event->kind) {
+        case CADRE_CORE_SHARD_MOVED:
+            connect_shard(self, event->shard, event->text, event->incarnation);
+            break;
+        case CADRE_CORE_LOG:
+            if (coordinator->log) {
+                coordinator->log(coordinator->log_context, event->level, event->name, event->text);
+            }
+            break;
+        case CADRE_CORE_STORE: {
+            cadre_store_order_t *order = cadre_calloc(1, sizeof(*order));
+            *order = event->store;
+            cadre_pipe_send(cadre_actor_socket(coordinator->store), CADRE_STORE_ORDER, order);
+            break;
+        }
+        }
+    }
+}
+
+/* --- the turn --- */
+
+/* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
+static uint64_t
+turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t *event_count)
+{
+    cadre_core_t *core = &self->coordinator->core;
+    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    for (size_t i = 0; i < self->received_count; i++) {
+        cadre_core_receive(core, &self->received[i].from, &self->received[i].message, now_ms);
+    }
+    for (size_t i = 0; i < self->gone_count; i++) {
+        cadre_core_gone(core, &self->gone[i], now_ms);
+    }
+    if (self->probe) {
+        cadre_core_probe(core);
+    }
+    uint64_t due_ms = cadre_core_tick(core, now_ms);
+    *outbox = core->outbox;
+    core->outbox = (cadre_outbox_t){.entries = NULL};
+    *event_count = core->event_count;
+    *events = cadre_calloc(core->event_count, sizeof(**events));
+    for (size_t i = 0; i < *event_count; i++) {
+        cadre_core_event(core, &(*events)[i]);
+    }
+    if (core->progress) {
+        core->progress = false;
+        cadre_gate_broadcast(self->coordinator->gate);
+    }
+    self->received_count = 0;
+    self->gone_count = 0;
+    self->probe = false;
+    return due_ms;
+}
+
+static void
+receive_all(actor_t *self, const zmq_pollitem_t *items)
+{
+    if (items[1].revents & ZMQ_POLLIN) {
+        uint64_t count = 0;
+        ssize_t size = read(self->coordinator->gate->wake_fd, &count, sizeof(count));
+        (void)size; /* nothing there: somebody else's wake-up was taken along */
+    }
+    if (items[0].revents & ZMQ_POLLIN) {
+        cadre_pipe_message_t message;
+        while (cadre_pipe_receive(self->pipe, &message) == 0) {
+            self->stopped = self->stopped || message.kind == CADRE_PIPE_STOP;
+        }
+    }
+    if (items[3].revents & ZMQ_POLLIN) {
+        watch(self);
+    }
+    for (uint32_t i = 0; i < self->link_count; i++) {
+        if (self->links[i].socket) {
+            receive(self, self->links[i].socket, &self->links[i], i);
+        }
+    }
+    receive(self, self->coordinator->control, NULL, 0);
+}
+
+static void
+wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
+{
+    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    long timeout_ms = due_ms > now_ms ? SLEEP_MS_MAX : 0;
+    if (due_ms > now_ms && due_ms - now_ms < SLEEP_MS_MAX) {
+        timeout_ms = (long)(due_ms - now_ms);
+    }
+    if (cadre_outbox_count(&self->backlog) > 0 && timeout_ms > BACKLOG_RETRY_MS) {
+        timeout_ms = BACKLOG_RETRY_MS;
+    }
+    timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
+    items[0] = (zmq_pollitem_t){.socket = self->pipe, .events = ZMQ_POLLIN};
+    items[1] = (zmq_pollitem_t){.fd = self->coordinator->gate->wake_fd, .events = ZMQ_POLLIN};
+    items[2] = (zmq_pollitem_t){.socket = cadre_socket_handle(self->coordinator->control),
+                                .events = ZMQ_POLLIN};
+    items[3] = (zmq_pollitem_t){.socket = cadre_monitor_handle(self->coordinator->monitor),
+                                .events = ZMQ_POLLIN};
+    int count = POLL_FIXED;
+    for (uint32_t i = 0; i < self->link_count; i++) {
+        if (self->links[i].socket) {
+            items[count++] = (zmq_pollitem_t){.socket = cadre_socket_handle(self->links[i].socket),
+                                              .events = ZMQ_POLLIN};
+        }
+    }
+    zmq_poll(items, count, timeout_ms);
+}
+
+void
+cadre_coordinator_run(void *pipe, void *argument)
+{
+    cadre_coordinator_t *coordinator = argument;
+    actor_t *self = cadre_calloc(1, sizeof(*self));
+    self->coordinator = coordinator;
+    self->pipe = pipe;
+    self->link_count = coordinator->core.options.ps_count;
+    self->links = cadre_calloc(self->link_count, sizeof(*self->links));
+    zmq_pollitem_t *items = cadre_calloc(POLL_FIXED + self->link_count, sizeof(*items));
+    while (!self->stopped) {
+        cadre_outbox_t outbox;
+        cadre_core_event_t *events = NULL;
+        size_t event_count = 0;
+        cadre_gate_lock(coordinator->gate);
+        bool busy = self->received_count > 0;
+        uint64_t due_ms = turn(self, &outbox, &events, &event_count);
+        coordinator->gate->asleep = !busy;
+        cadre_gate_unlock(coordinator->gate);
+        handle_events(self, events, event_count);
+        free(events);
+        send_turn(self, &outbox);
+        wait_for_work(self, items, due_ms, busy);
+        receive_all(self, items);
+    }
+    for (uint32_t i = 0; i < self->link_count; i++) {
+        cadre_socket_close(&self->links[i].socket, 0);
+    }
+    for (size_t i = 0; i < self->received_count; i++) {
+        cadre_message_fini(&self->received[i].message);
+    }
+    cadre_monitor_close(&coordinator->monitor);
+    cadre_socket_close(&coordinator->control, CADRE_CLEAN_STOP_LINGER_MS);
+    cadre_frames_fini(&self->frames);
+    cadre_outbox_fini(&self->backlog);
+    free(self->links);
+    free(items);
+    free(self);
+}

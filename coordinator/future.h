@@ -1,0 +1,12 @@
+/* future - making the public cadre_future_t of a closure; the rest is in <cadre/coordinator.h>. */
+#ifndef CADRE_COORDINATOR_FUTURE_H
+#define CADRE_COORDINATOR_FUTURE_H
+
+#include <cadre/coordinator.h>
+
+#include "coordinator/closure.h"
+
+/* Under the lock: a future for a closure that has not ended. */
+cadre_future_t *cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure);
+
+#endif

@@ -1,0 +1,138 @@
+#include "coordinator/gate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/assert.h"
+#include "common/clock.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+/* A wait looks up this often even without news: an interruption must not get lost between check and
+ * wait. */
+enum { LOOK_MS = 200 };
+
+int
+cadre_gate_open(cadre_gate_t **gate)
+{
+    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd < 0) {
+        return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
+    }
+    cadre_gate_t *self = cadre_calloc(1, sizeof(*self));
+    self->wake_fd = wake_fd;
+    atomic_init(&self->references, 1);
+    atomic_init(&self->interrupted, false);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&self->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&self->lock, NULL);
+    *gate = self;
+    return 0;
+}
+
+cadre_gate_t *
+cadre_gate_ref(cadre_gate_t *self)
+{
+    atomic_fetch_add(&self->references, 1);
+    return self;
+}
+
+void
+cadre_gate_unref(cadre_gate_t **self_p)
+{
+    cadre_gate_t *self = *self_p;
+    *self_p = NULL;
+    if (!self || atomic_fetch_sub(&self->references, 1) > 1) {
+        return;
+    }
+    pthread_cond_destroy(&self->changed);
+    pthread_mutex_destroy(&self->lock);
+    close(self->wake_fd);
+    free(self);
+}
+
+void
+cadre_gate_lock(cadre_gate_t *self)
+{
+    int error = pthread_mutex_lock(&self->lock);
+    cadre_assert(error == 0);
+}
+
+void
+cadre_gate_unlock(cadre_gate_t *self)
+{
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void
+wake(cadre_gate_t *self)
+{
+    if (self->asleep) {
+        self->asleep = false;
+        uint64_t one = 1;
+        ssize_t written = write(self->wake_fd, &one, sizeof(one));
+        cadre_assert(written == sizeof(one) || errno == EAGAIN);
+    }
+}
+
+void
+cadre_gate_unlock_and_wake(cadre_gate_t *self)
+{
+    wake(self);
+    cadre_gate_unlock(self);
+}
+
+void
+cadre_gate_broadcast(cadre_gate_t *self)
+{
+    if (self->waiters > 0) {
+        pthread_cond_broadcast(&self->changed);
+    }
+}
+
+int64_t
+cadre_gate_deadline_ms(int64_t timeout_ms)
+{
+    if (timeout_ms < 0) {
+        return INT64_MAX;
+    }
+    int64_t now_ms = cadre_clock_now_ms();
+    return timeout_ms < INT64_MAX - now_ms ? now_ms + timeout_ms : INT64_MAX;
+}
+
+int
+cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms)
+{
+    if (self->closed) {
+        return cadre_fail(CADRE_ECLOSED, "the coordinator was closed");
+    }
+    if (atomic_load(&self->interrupted)) {
+        return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
+    }
+    int64_t now_ms = cadre_clock_now_ms();
+    if (now_ms >= deadline_ms) {
+        return cadre_fail(CADRE_ETIMEOUT, "the deadline passed");
+    }
+    wake(self);
+    int64_t until_ms = deadline_ms - now_ms < LOOK_MS ? deadline_ms : now_ms + LOOK_MS;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t wait_ms = until_ms - now_ms;
+    until.tv_sec += wait_ms / 1000;
+    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    self->waiters++;
+    pthread_cond_timedwait(&self->changed, &self->lock, &until);
+    self->waiters--;
+    return 0;
+}

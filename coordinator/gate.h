@@ -1,0 +1,51 @@
+/*
+ * gate - the one lock of libcadre, and how calls wait behind it.
+ *
+ * It protects the coordinator core: the actor holds it while it handles a batch of messages, a call
+ * of the API while it reads or changes the core. Both are short; whoever must wait for something to
+ * happen waits on the condition, which the actor broadcasts when a turn has changed anything.
+ * Futures outlive their coordinator, so the gate is counted and the last holder frees it.
+ *
+ * Thread: any. `interrupted` is atomic because a signal handler may set it.
+ */
+#ifndef CADRE_COORDINATOR_GATE_H
+#define CADRE_COORDINATOR_GATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t waiters; /* under the lock */
+    bool closed;      /* under the lock: the coordinator is gone */
+    atomic_bool interrupted;
+    int wake_fd; /* an eventfd that the actor polls */
+    bool asleep; /* under the lock: the actor waits in poll and must be woken */
+    atomic_uint references;
+} cadre_gate_t;
+
+/* A gate with one reference. CADRE_EIO when the system has no descriptor left. */
+int cadre_gate_open(cadre_gate_t **gate);
+cadre_gate_t *cadre_gate_ref(cadre_gate_t *self);
+void cadre_gate_unref(cadre_gate_t **self_p);
+
+void cadre_gate_lock(cadre_gate_t *self);
+
+/* Unlocks; wakes the actor when it sleeps, because the core may have something to send. */
+void cadre_gate_unlock_and_wake(cadre_gate_t *self);
+void cadre_gate_unlock(cadre_gate_t *self);
+
+/* Under the lock: tells everyone who waits to look again. */
+void cadre_gate_broadcast(cadre_gate_t *self);
+
+/* When a wait of `timeout_ms` from now ends, on the monotonic clock; INT64_MAX for -1. */
+int64_t cadre_gate_deadline_ms(int64_t timeout_ms);
+
+/* Under the lock: waits for a broadcast until `deadline_ms` at the latest, waking the actor first.
+ * CADRE_ETIMEOUT, CADRE_EINTERRUPTED and CADRE_ECLOSED end a call; 0 means look again. */
+int cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms);
+
+#endif

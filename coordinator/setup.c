@@ -1,0 +1,335 @@
+/*
+ * Setting a coordinator up: everything that can fail happens here, on the caller's thread, before a
+ * thread starts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/clock.h"
+#include "common/cluster_config.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/checkpoint_manifest.h"
+#include "coordinator/coordinator.h"
+
+enum {
+    CHECKPOINT_PATH_MAX = 200
+}; /* bytes of the directory's path, which messages carry with a name */
+
+/* --- where --- */
+
+/* Address and number of ps, from the options or the environment. */
+static int
+find_place(const cadre_coordinator_options_t *options, cadre_endpoint_t *endpoint,
+           uint32_t *ps_count)
+{
+    cadre_cluster_sources_t sources = {.role = "coordinator"};
+    cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
+    cadre_cluster_sources_from_environment(&sources);
+    int status = cadre_cluster_config_read(&sources, &config);
+    bool described = status == 0;
+    if (status < 0 && status != CADRE_ENOTFOUND) {
+        return status;
+    }
+    size_t listed = described ? config.ps.count : 0;
+    if (options->ps_count < 0 || options->ps_count > CADRE_SHARDS_MAX) {
+        status = cadre_fail(CADRE_ECONFIG, "options: ps_count %d is not in 0..%d",
+                            options->ps_count, CADRE_SHARDS_MAX);
+    } else if (options->address || !described) {
+        status = cadre_endpoint_parse(options->address ? options->address : "tcp://127.0.0.1:*",
+                                      endpoint);
+    } else {
+        *endpoint = config.coordinator;
+        status = 0;
+    }
+    *ps_count = options->ps_count ? (uint32_t)options->ps_count : (uint32_t)(listed ? listed : 1);
+    cadre_cluster_config_fini(&config);
+    return status;
+}
+
+/* --- one coordinator per address --- */
+
+/* The lock file of a bound endpoint: beside an ipc socket, under /tmp for a tcp port. */
+static char *
+lock_path(const cadre_endpoint_t *endpoint)
+{
+    return endpoint->kind == CADRE_ENDPOINT_IPC
+               ? cadre_asprintf("%s.lock", endpoint->path)
+               : cadre_asprintf("/tmp/cadre-%u-%u.lock", (unsigned)getuid(), endpoint->port);
+}
+
+static int
+held_by_another(const cadre_endpoint_t *endpoint, const char *path)
+{
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    char holder[256] = "another program";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) {
+        ssize_t size = read(fd, holder, sizeof(holder) - 1);
+        if (size > 0) {
+            holder[size] = '\0';
+        }
+        close(fd);
+    }
+    return cadre_fail(CADRE_EEXISTS, "%s is in use by %s", cadre_endpoint_text(endpoint, address),
+                      holder);
+}
+
+/* Takes the lock file. ZeroMQ replaces an ipc socket that is in use without a word; this is what
+ * refuses a second coordinator, and tells it who the first is. */
+static int
+lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
+{
+    char *path = lock_path(endpoint);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int status = 0;
+    if (fd < 0) {
+        status = cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+    } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        close(fd);
+        status = held_by_another(endpoint, path);
+    } else {
+        char text[256];
+        int length = snprintf(text, sizeof(text), "the coordinator of job %s, process %d",
+                              self->job, (int)getpid());
+        if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)length) != length) {
+            status = cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+        }
+        self->lock_fd = fd;
+    }
+    free(path);
+    return status;
+}
+
+static int
+bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
+{
+    bool known = endpoint->kind == CADRE_ENDPOINT_IPC || endpoint->port != 0;
+    int status = known ? lock_address(self, endpoint) : 0;
+    if (status == 0) {
+        status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
+    }
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, self->control, &self->monitor);
+    }
+    if (status == 0) {
+        status = cadre_socket_bind(self->control, endpoint);
+    }
+    if (status == 0 && !known) {
+        status = lock_address(self, cadre_socket_endpoint(self->control));
+    }
+    if (status == 0) {
+        cadre_endpoint_text(cadre_socket_endpoint(self->control), self->address);
+    }
+    return status;
+}
+
+/* --- resuming --- */
+
+static void
+tell_damaged(void *context, uint64_t id, const char *reason)
+{
+    const cadre_coordinator_t *self = context;
+    if (self->log) {
+        char pairs[512];
+        snprintf(pairs, sizeof(pairs),
+                 "checkpoint=%" PRIu64 " why=\"%.300s\" next=\"an older one\"", id, reason);
+        self->log(self->log_context, 'E', "checkpoint_damaged", pairs);
+    }
+}
+
+/* The checkpoint to resume as a path, NULL for none. */
+static int
+find_checkpoint(cadre_coordinator_t *self, const char *resume, char **path)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    *path = NULL;
+    if (!resume || strcmp(resume, "never") == 0) {
+        return 0;
+    }
+    if (strcmp(resume, "auto") != 0) {
+        char resolved[PATH_MAX];
+        if (!realpath(resume, resolved)) {
+            return cadre_fail(CADRE_ENOTFOUND, "checkpoint %s: %s", resume, strerror(errno));
+        }
+        *path = cadre_strdup(resolved);
+        return 0;
+    }
+    if (!self->checkpoint_dir) {
+        return cadre_fail(CADRE_ECONFIG, "resume \"auto\" needs a checkpoint directory");
+    }
+    cadre_checkpoint_directory_t *directory = NULL;
+    uint64_t id = 0;
+    int status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    if (status == 0) {
+        status = cadre_checkpoint_directory_newest(directory, tell_damaged, self, &id);
+    }
+    cadre_checkpoint_directory_destroy(&directory);
+    if (status == 0) {
+        *path = cadre_asprintf("%s/%s", self->checkpoint_dir, cadre_checkpoint_name(id, name));
+    }
+    return status == CADRE_ENOTFOUND ? 0 : status;
+}
+
+typedef struct {
+    uint64_t seed;
+    uint64_t epoch;
+    cadre_totals_t totals;
+} resumed_t;
+
+static int
+read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
+{
+    cadre_checkpoint_reader_t *reader = NULL;
+    int status = cadre_checkpoint_reader_open(path, &reader);
+    if (status == 0) {
+        status = cadre_checkpoint_reader_verify_files(reader);
+    }
+    if (status == 0) {
+        const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
+        status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
+        self->resumed_cut = manifest->cut;
+        resumed->seed = manifest->seed;
+        resumed->epoch = manifest->epoch + 1;
+    }
+    cadre_checkpoint_reader_destroy(&reader);
+    return status < 0 ? cadre_fail_within(status, "checkpoint %s", path) : 0;
+}
+
+/* --- the whole --- */
+
+static int
+set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
+{
+    if (!options->checkpoint_dir) {
+        return 0;
+    }
+    if (mkdir(options->checkpoint_dir, 0777) < 0 && errno != EEXIST) {
+        return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s", options->checkpoint_dir,
+                          strerror(errno));
+    }
+    char resolved[PATH_MAX];
+    if (!realpath(options->checkpoint_dir, resolved)) {
+        return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s", options->checkpoint_dir,
+                          strerror(errno));
+    }
+    if (strlen(resolved) > CHECKPOINT_PATH_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "checkpoint directory %s: a path of over %d bytes",
+                          resolved, CHECKPOINT_PATH_MAX);
+    }
+    self->checkpoint_dir = cadre_strdup(resolved);
+    self->checkpoint_keep = options->checkpoint_keep ? options->checkpoint_keep : 3;
+    cadre_checkpoint_directory_t *directory = NULL;
+    int status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    if (status == 0) {
+        status = cadre_checkpoint_directory_clean(directory, NULL);
+    }
+    cadre_checkpoint_directory_destroy(&directory);
+    return status;
+}
+
+static uint64_t
+random_u64(void)
+{
+    uint64_t number = 0;
+    while (number == 0) {
+        if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+            number = (uint64_t)cadre_clock_now_us() ^ (uint64_t)getpid() << 40;
+        }
+    }
+    return number;
+}
+
+static int
+check_options(const cadre_coordinator_options_t *options)
+{
+    if (options->lease_ms < 0 || options->ps_timeout_ms < 0 || options->checkpoint_every_ms < 0 ||
+        options->checkpoint_keep < 0) {
+        return cadre_fail(CADRE_ECONFIG, "options: no time or count may be negative");
+    }
+    if (options->placement && strcmp(options->placement, "bytes") != 0 &&
+        strcmp(options->placement, "round_robin") != 0) {
+        return cadre_fail(CADRE_ECONFIG, "options: placement \"%s\" is not bytes or round_robin",
+                          options->placement);
+    }
+    return options->job ? cadre_name_check("job", options->job) : 0;
+}
+
+static void
+make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, uint32_t ps_count,
+          const resumed_t *resumed)
+{
+    uint64_t lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : CADRE_LEASE_MS;
+    cadre_core_options_t core = {
+        .incarnation = random_u64(),
+        .epoch = resumed->epoch ? resumed->epoch : 1,
+        .job = self->job,
+        .ps_count = ps_count,
+        .seed = resumed->epoch ? resumed->seed : options->seed,
+        .queue_capacity =
+            options->queue_capacity ? options->queue_capacity : CADRE_CLOSURE_QUEUE_MAX,
+        .lease_ms = lease_ms,
+        .heartbeat_ms = lease_ms / 4 < CADRE_HEARTBEAT_MS ? lease_ms / 4 : CADRE_HEARTBEAT_MS,
+        .resend_ms = CADRE_RESEND_MS,
+        .ps_timeout_ms = options->ps_timeout_ms ? (uint64_t)options->ps_timeout_ms : 60000,
+        .round_robin = options->placement && strcmp(options->placement, "round_robin") == 0,
+        .ended = cadre_future_on_end,
+        .context = self};
+    if (core.seed == 0) {
+        core.seed = random_u64();
+    }
+    cadre_core_init(&self->core, &core, (uint64_t)cadre_clock_now_ms());
+    self->core.checkpoint.enabled = self->checkpoint_dir != NULL;
+    self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
+    if (resumed->epoch) {
+        cadre_core_resume(&self->core, self->resumed_path, self->resumed_cut, &resumed->totals);
+        cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
+                       self->resumed_cut);
+    }
+    cadre_core_log(&self->core, 'I', "coordinator", "address=\"%s\" job=%s ps=%u seed=%" PRIu64,
+                   self->address, self->job, ps_count, core.seed);
+}
+
+int
+cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
+{
+    cadre_endpoint_t endpoint = {.kind = CADRE_ENDPOINT_TCP};
+    uint32_t ps_count = 0;
+    resumed_t resumed = {.epoch = 0};
+    self->lock_fd = -1;
+    self->log = options->log;
+    self->log_context = options->log_context;
+    int status = check_options(options);
+    if (status < 0) {
+        return status;
+    }
+    self->job = cadre_strdup(options->job ? options->job : "job");
+    status = find_place(options, &endpoint, &ps_count);
+    if (status == 0) {
+        status = bind_control(self, &endpoint);
+    }
+    if (status == 0) {
+        status = set_checkpoint_dir(self, options);
+    }
+    if (status == 0) {
+        status = find_checkpoint(self, options->resume, &self->resumed_path);
+    }
+    if (status == 0 && self->resumed_path) {
+        status = read_checkpoint(self, self->resumed_path, &resumed);
+    }
+    if (status == 0) {
+        make_core(self, options, ps_count, &resumed);
+    }
+    return status;
+}

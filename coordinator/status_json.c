@@ -1,0 +1,62 @@
+#include "coordinator/status_json.h"
+
+#include <jansson.h>
+
+static const char *const ps_counters[] = {
+#define C(name) #name,
+    CADRE_PS_COUNTERS(C)
+#undef C
+};
+static const char *const worker_counters[] = {
+#define C(name) #name,
+    CADRE_WORKER_COUNTERS(C)
+#undef C
+};
+
+static json_t *
+task_json(const cadre_member_t *member, uint64_t now_ms)
+{
+    bool is_ps = member->task.role == CADRE_ROLE_PS;
+    const char *const *names = is_ps ? ps_counters : worker_counters;
+    size_t count = is_ps ? CADRE_PS_COUNTER_COUNT : CADRE_WORKER_COUNTER_COUNT;
+    json_t *counters = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(counters, names[i], json_integer((json_int_t)member->counters[i]));
+    }
+    return json_pack("{s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:o}", "role",
+                     cadre_role_text(member->task.role), "index", (int)member->index, "host",
+                     member->host, "process", (int)member->process, "state",
+                     member->suspect ? "suspect" : "healthy", "silent_ms",
+                     (json_int_t)(now_ms - member->heard_ms), "in_flight",
+                     (int)member->in_flight.count, "counters", counters);
+}
+
+char *
+cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
+{
+    json_t *tasks = json_array();
+    for (uint32_t i = 0; i < core->membership.ps_count; i++) {
+        if (core->membership.ps[i]) {
+            json_array_append_new(tasks, task_json(core->membership.ps[i], now_ms));
+        }
+    }
+    for (uint32_t i = 0; i < core->membership.worker_capacity; i++) {
+        if (core->membership.workers[i]) {
+            json_array_append_new(tasks, task_json(core->membership.workers[i], now_ms));
+        }
+    }
+    const cadre_totals_t *totals = &core->totals;
+    json_t *status = json_pack(
+        "{s:s, s:s, s:i, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I, s:s?}}",
+        "schema", "cadre.status/v1", "job", core->options.job, "ps_expected",
+        (int)core->options.ps_count, "tasks", tasks, "closures", "scheduled",
+        (json_int_t)totals->scheduled, "finished", (json_int_t)totals->finished, "failed",
+        (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts, "queued",
+        (json_int_t)core->queue.common.count, "in_flight", (json_int_t)core->queue.in_flight,
+        "failures", "worker", (json_int_t)totals->workers_lost, "ps", (json_int_t)totals->ps_lost,
+        "checkpoints", "committed", (json_int_t)totals->checkpoints, "failed",
+        (json_int_t)totals->checkpoints_failed, "last", core->checkpoint.last_path);
+    char *text = json_dumps(status, JSON_COMPACT);
+    json_decref(status);
+    return text;
+}

@@ -1,0 +1,11 @@
+/* status_json - the core's state as JSON text, schema cadre.status/v1. Thread: under the
+ * coordinator's lock. */
+#ifndef CADRE_COORDINATOR_STATUS_JSON_H
+#define CADRE_COORDINATOR_STATUS_JSON_H
+
+#include "coordinator/coordinator_core.h"
+
+/* Text that the caller frees. */
+char *cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * The store: the thread that does the coordinator's file work, so that a slow disk never holds up a
+ * heartbeat. It begins and ends drafts, commits, and lets old checkpoints go.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/clock.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator.h"
+
+typedef struct {
+    cadre_coordinator_t *coordinator;
+    cadre_checkpoint_directory_t *directory;
+    cadre_checkpoint_draft_t *draft;
+    uint64_t id; /* of the draft, or the last one */
+} store_t;
+
+static void
+answer(store_t *self, cadre_store_order_kind_t kind, int status, const char *text)
+{
+    cadre_coordinator_t *coordinator = self->coordinator;
+    cadre_store_answer_t said = {
+        .kind = kind, .checkpoint = self->id, .status = status, .text = text};
+    cadre_gate_lock(coordinator->gate);
+    cadre_core_stored(&coordinator->core, &said, (uint64_t)cadre_clock_now_ms());
+    cadre_gate_broadcast(coordinator->gate);
+    cadre_gate_unlock_and_wake(coordinator->gate);
+}
+
+static int
+newest_id(store_t *self, uint64_t *id)
+{
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    int status = cadre_checkpoint_directory_list(self->directory, &entries, &count);
+    *id = status == 0 && count > 0 ? entries[0].id : 0;
+    cadre_checkpoint_entries_free(&entries, count);
+    return status;
+}
+
+static void
+open_draft(store_t *self)
+{
+    uint64_t newest = 0;
+    cadre_checkpoint_draft_abort(&self->draft);
+    int status = 0;
+    if (!self->directory) {
+        status = cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true,
+                                                 &self->directory);
+    }
+    if (status == 0) {
+        status = newest_id(self, &newest);
+    }
+    if (status == 0) {
+        self->id = newest >= self->id ? newest + 1 : self->id + 1;
+        status = cadre_checkpoint_draft_begin(self->directory, self->id, &self->draft);
+    }
+    answer(self, CADRE_STORE_OPEN, status,
+           status < 0 ? cadre_error_text() : cadre_checkpoint_draft_path(self->draft));
+}
+
+static void
+commit(store_t *self, cadre_manifest_t *manifest)
+{
+    char created[CADRE_CLOCK_TEXT_SIZE];
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    manifest->created = cadre_strdup(cadre_clock_utc_text(created));
+    int status = self->draft ? cadre_checkpoint_draft_commit(&self->draft, manifest)
+                             : cadre_fail(CADRE_ESTATE, "there is no draft");
+    if (status < 0) {
+        answer(self, CADRE_STORE_COMMIT, status, cadre_error_text());
+        return;
+    }
+    char *path = cadre_asprintf("%s/%s", self->coordinator->checkpoint_dir,
+                                cadre_checkpoint_name(self->id, name));
+    answer(self, CADRE_STORE_COMMIT, 0, path);
+    free(path);
+    status = cadre_checkpoint_directory_retain(self->directory,
+                                               (size_t)self->coordinator->checkpoint_keep, NULL);
+    if (status < 0) {
+        cadre_gate_lock(self->coordinator->gate);
+        cadre_core_log(&self->coordinator->core, 'E', "retention_failed", "why=\"%s\"",
+                       cadre_error_text());
+        cadre_gate_unlock_and_wake(self->coordinator->gate);
+    }
+}
+
+static void
+carry_out(store_t *self, cadre_store_order_t *order)
+{
+    switch (order->kind) {
+    case CADRE_STORE_OPEN:
+        open_draft(self);
+        break;
+    case CADRE_STORE_COMMIT:
+        commit(self, order->manifest);
+        break;
+    case CADRE_STORE_ABORT:
+        cadre_checkpoint_draft_abort(&self->draft);
+        break;
+    }
+    if (order->manifest) {
+        cadre_manifest_fini(order->manifest);
+        free(order->manifest);
+    }
+    free(order);
+}
+
+void
+cadre_store_run(void *pipe, void *argument)
+{
+    store_t self = {.coordinator = argument};
+    bool stopped = false;
+    while (!stopped) {
+        zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
+        zmq_poll(&item, 1, -1);
+        cadre_pipe_message_t message;
+        while (cadre_pipe_receive(pipe, &message) == 0) {
+            if (message.kind == CADRE_STORE_ORDER) {
+                carry_out(&self, message.pointer);
+            } else {
+                stopped = true;
+            }
+        }
+    }
+    cadre_checkpoint_draft_abort(&self.draft);
+    cadre_checkpoint_directory_destroy(&self.directory);
+}
