@@ -204,23 +204,16 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
     return 0;
 }
 
+/* Under the lock. */
 static int
-add_function(cadre_coordinator_t *self, cadre_function_kind_t kind, const char *name, uint64_t hash,
-             cadre_chunk_t *program, cadre_function_t **out)
+add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_function_t **out)
 {
     bool is_new = false;
-    cadre_function_t *function = NULL;
-    int status = cadre_catalogue_add_function(&self->core.catalogue, kind, name, hash, program,
-                                              &function, &is_new);
-    if (status < 0) {
-        return status;
+    int status = cadre_catalogue_add_function(&self->core.catalogue, like, out, &is_new);
+    if (status == 0 && is_new) {
+        cadre_core_announce_function(&self->core, *out);
     }
-    if (is_new) {
-        function->coordinator = self;
-        cadre_core_announce_function(&self->core, function);
-    }
-    *out = function;
-    return 0;
+    return status;
 }
 
 int
@@ -234,14 +227,18 @@ cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
     }
     size_t size_bytes = 0;
     const uint8_t *bytes = cadre_program_bytes(program, &size_bytes);
+    cadre_function_t like = {.coordinator = self,
+                             .kind = CADRE_FUNCTION_PROGRAM,
+                             .name = (char *)(uintptr_t)cadre_program_name(program),
+                             .hash = cadre_program_hash(program),
+                             .program = cadre_chunk_new_copy(bytes, size_bytes)};
     cadre_gate_lock(self->gate);
     status = check_variables(self, program);
     if (status == 0) {
-        status = add_function(self, CADRE_FUNCTION_PROGRAM, cadre_program_name(program),
-                              XXH3_64bits(bytes, size_bytes),
-                              cadre_chunk_new_copy(bytes, size_bytes), out);
+        status = add_function(self, &like, out);
     }
     cadre_gate_unlock_and_wake(self->gate);
+    cadre_chunk_unref(&like.program);
     if (status == 0) {
         cadre_program_destroy(program_p);
     }
@@ -251,8 +248,11 @@ cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
 int
 cadre_function_native(cadre_coordinator_t *self, const char *name, cadre_function_t **out)
 {
+    cadre_function_t like = {.coordinator = self,
+                             .kind = CADRE_FUNCTION_NATIVE,
+                             .name = (char *)(uintptr_t)(name ? name : "")};
     cadre_gate_lock(self->gate);
-    int status = add_function(self, CADRE_FUNCTION_NATIVE, name, 0, NULL, out);
+    int status = add_function(self, &like, out);
     cadre_gate_unlock_and_wake(self->gate);
     return status;
 }

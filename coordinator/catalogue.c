@@ -214,30 +214,27 @@ cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variabl
 }
 
 int
-cadre_catalogue_add_function(cadre_catalogue_t *self, cadre_function_kind_t kind, const char *name,
-                             uint64_t hash, cadre_chunk_t *program, cadre_function_t **out,
-                             bool *is_new)
+cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
+                             cadre_function_t **out, bool *is_new)
 {
     *is_new = false;
-    int status = cadre_name_check("function", name);
+    int status = cadre_name_check("function", like->name);
     if (status < 0) {
-        cadre_chunk_unref(&program);
         return status;
     }
     for (uint32_t i = 0; i < self->function_count; i++) {
         cadre_function_t *function = self->functions[i];
-        if (function->kind == kind && function->hash == hash && strcmp(function->name, name) == 0) {
-            cadre_chunk_unref(&program);
+        if (function->kind == like->kind && function->hash == like->hash &&
+            strcmp(function->name, like->name) == 0) {
             *out = function;
             return 0;
         }
     }
     cadre_function_t *function = cadre_calloc(1, sizeof(*function));
+    *function = *like;
     function->id = ++self->function_count;
-    function->kind = kind;
-    function->name = cadre_strdup(name);
-    function->hash = hash;
-    function->program = program;
+    function->name = cadre_strdup(like->name);
+    function->program = like->program ? cadre_chunk_ref(like->program) : NULL;
     self->functions =
         cadre_realloc(self->functions, self->function_count, sizeof(*self->functions));
     self->functions[self->function_count - 1] = function;

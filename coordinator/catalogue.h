@@ -91,10 +91,10 @@ void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *va
 
 cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name);
 
-/* Adds a function, or finds the one with the same kind, name and hash; takes the program's
- * reference. */
-int cadre_catalogue_add_function(cadre_catalogue_t *self, cadre_function_kind_t kind,
-                                 const char *name, uint64_t hash, cadre_chunk_t *program,
+/* Adds a function, or finds the one with the same kind, name and hash. `like` gives those and the
+ * program, of which a reference is taken where it is new: then `*is_new` is true. CADRE_EINVALID
+ * for a bad name. */
+int cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
                                  cadre_function_t **function, bool *is_new);
 
 int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,

@@ -11,6 +11,7 @@
 
 #include "common/actor.h"
 #include "common/endpoint.h"
+#include "common/monitor.h"
 #include "common/socket.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/gate.h"
