@@ -1,0 +1,161 @@
+/*
+ * job - what `cadre run` and `cadre train` do: the settings of one job, from defaults, a job file,
+ * the environment and flags, each over the one before.
+ *
+ * Owner:   the caller; ended with cadre_job_fini.
+ * Thread:  one at a time while it is being set; then any number may read it.
+ *
+ * Every plain setting stands in one table (job.c): its place in the file, environment variable,
+ * type, range and default. What is no plain value (data, hidden layers, optimizer parameters) is
+ * read by job_file.c.
+ */
+#ifndef CADRE_COORDINATOR_CLI_JOB_H
+#define CADRE_COORDINATOR_CLI_JOB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CADRE_JOB_HIDDEN_MAX = 32,         /* hidden layers */
+    CADRE_JOB_WIDTH_MAX = 1 << 20,     /* units of one layer */
+    CADRE_JOB_SETTINGS_MAX = 40,       /* rows of the table */
+    CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
+};
+
+typedef enum {
+    CADRE_MODEL_MLP = 0,
+    CADRE_MODEL_LOGISTIC,
+    CADRE_MODEL_LINEAR,
+} cadre_model_type_t;
+
+typedef enum {
+    CADRE_ACTIVATION_RELU = 0,
+    CADRE_ACTIVATION_SIGMOID,
+    CADRE_ACTIVATION_TANH,
+    CADRE_ACTIVATION_GELU,
+    CADRE_ACTIVATION_SOFTPLUS,
+} cadre_activation_t;
+
+/* What labels are, and with it the loss: softmax or sigmoid cross entropy, mean squared error. */
+typedef enum {
+    CADRE_JOB_CLASS = 0,
+    CADRE_JOB_BINARY,
+    CADRE_JOB_VALUE,
+} cadre_job_label_t;
+
+typedef enum {
+    CADRE_JOB_PARTITION_FIXED = 0,
+    CADRE_JOB_PARTITION_MIN_BYTES,
+    CADRE_JOB_PARTITION_MAX_BYTES,
+} cadre_job_partition_t;
+
+/* Where a setting's value is from; a later one wins. */
+typedef enum {
+    CADRE_ORIGIN_DEFAULT = 0,
+    CADRE_ORIGIN_FILE,
+    CADRE_ORIGIN_ENVIRONMENT,
+    CADRE_ORIGIN_FLAG,
+} cadre_origin_t;
+
+typedef struct {
+    char *file;                                     /* the job file as given */
+    char *folder;                                   /* where it is */
+    cadre_origin_t origins[CADRE_JOB_SETTINGS_MAX]; /* by position in the table */
+
+    char *name;
+    int64_t seed; /* 0: chosen at the start */
+    char *data_dir;
+    json_t *train;        /* dataset description, path as in the file */
+    json_t *test;         /* the same; NULL with a fraction or without held-out rows */
+    double test_fraction; /* last part of the training file that is held out; 0: none */
+    cadre_job_label_t label;
+
+    int64_t model; /* cadre_model_type_t */
+    int64_t hidden[CADRE_JOB_HIDDEN_MAX];
+    size_t hidden_count;
+    int64_t activation; /* cadre_activation_t */
+    double dropout;
+    double l2;
+
+    char *optimizer;
+    json_t *optimizer_parameters; /* object, may be empty */
+
+    int64_t epochs;
+    int64_t batch_size;
+    bool shuffle;
+    bool drop_last;
+    double target_accuracy; /* 0: none */
+    int64_t evaluate_every; /* epochs; 0: only at the end */
+    int64_t evaluation_batch_size;
+
+    int64_t ps;
+    int64_t workers;
+    int64_t slots;
+    int64_t partitioner; /* cadre_job_partition_t */
+    int64_t partitions;  /* 0: as many as there are ps */
+    int64_t partition_bytes;
+    int64_t placement;    /* 0: by bytes, 1: round-robin */
+    int64_t max_restarts; /* CADRE_JOB_RESTARTS_UNLIMITED for no limit */
+    double wait_s;        /* for tasks to arrive */
+
+    char *checkpoint_dir; /* NULL until cadre_job_finish */
+    double checkpoint_every_s;
+    int64_t checkpoint_keep;
+    char *resume;
+} cadre_job_t;
+
+typedef enum {
+    CADRE_SETTING_INTEGER,
+    CADRE_SETTING_NUMBER,
+    CADRE_SETTING_SWITCH,
+    CADRE_SETTING_TEXT,
+    CADRE_SETTING_CHOICE, /* an int64_t: position in `choices` */
+} cadre_setting_kind_t;
+
+typedef struct {
+    const char *name;        /* "training.epochs": section and key in the file */
+    const char *environment; /* "CADRE_EPOCHS", or NULL */
+    cadre_setting_kind_t kind;
+    double low; /* the range, ends included */
+    double high;
+    const char *choices; /* "relu|tanh" */
+    const char *initial; /* as text; NULL: nothing */
+    size_t offset;       /* in cadre_job_t */
+} cadre_setting_t;
+
+/* The table. */
+const cadre_setting_t *cadre_job_settings(size_t *count);
+
+/* Every setting at its default. */
+void cadre_job_init(cadre_job_t *self);
+
+/* Harmless on a zeroed struct. */
+void cadre_job_fini(cadre_job_t *self);
+
+/* Sets one setting from text. `from` names the place in messages, such as "--epochs".
+ * CADRE_EINVALID for a value that is no such thing or out of range. The setting must exist. */
+int cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origin_t origin,
+                  const char *from);
+
+/* Sets one setting from JSON; CADRE_EINVALID with a text without place. */
+int cadre_job_set_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value);
+
+/* Takes every setting that the environment has. */
+int cadre_job_set_environment(cadre_job_t *self);
+
+/* Fills in what follows from the rest (the checkpoint directory from the name) and checks what no
+ * single setting can: call it when everything was set. CADRE_ECONFIG. */
+int cadre_job_finish(cadre_job_t *self);
+
+/* The value of a setting as text, freed by the caller. */
+char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
+
+/* "default", "file", "environment", "flag". */
+const char *cadre_origin_text(cadre_origin_t origin);
+
+/* Word `position` of a `choices` list into `text`, which is returned. */
+const char *cadre_choice_text(const char *choices, int64_t position, char *text, size_t size_bytes);
+
+#endif

@@ -1,0 +1,173 @@
+#include "coordinator/cli/job_file.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+TestSuite(job_file, .timeout = 10);
+
+#define DATA  "\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}}"
+#define MODEL "\"model\": {\"type\": \"mlp\", \"hidden\": [4]}"
+
+typedef struct {
+    const char *text;
+    const char *error;
+} example_t;
+
+static const example_t examples[] = {
+    {"{\n  \"nam\": 1\n}", "j.json:2:3: unknown key \"nam\" in the job; did you mean \"name\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"sgd\",\n    \"learning_rat\": 0.1}}",
+     "j.json:4:5: unknown key \"learning_rat\" in optimizer; did you mean \"learning_rate\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"sgd\", \"beta_1\": 0.1}}",
+     "j.json:3:30: unknown key \"beta_1\" in optimizer"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"adma\"}}",
+     "j.json:3:23: .*did you mean \"adam\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": -1}}", "j.json:3:32: "},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": \"fast\"}}",
+     "j.json:3:32: learning_rate must be a number, not a string"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 0}}",
+     "j.json:3:24: training.epochs: 0 is not in 1 to 1000000"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 1.5}}",
+     "j.json:3:24: training.epochs: must be a whole number, not a number"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"shuffle\": 1}}",
+     "j.json:3:25: training.shuffle: must be true or false, not a whole number"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"batchsize\": 1}}",
+     "j.json:3:14: unknown key \"batchsize\" in training; did you mean \"batch_size\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"partitioner\": \"fxed\"}}",
+     "j.json:3:28: cluster.partitioner: \"fxed\" is none of fixed|min_bytes|max_bytes; did you "
+     "mean "
+     "\"fixed\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": []}",
+     "j.json:3:12: cluster must be an object, not an array"},
+    {"{" MODEL "}", "j.json:1:1: \"data\" is missing"},
+    {"{" DATA "}", "j.json:1:1: \"model\" is missing"},
+    {"{\"data\": {},\n" MODEL "}", "j.json:1:10: \"train\" is missing in data"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\"}},\n" MODEL "}",
+     "j.json:1:20: \"path\" is missing in data/train"},
+    {"{\"data\": {\"train\": {\"format\": \"idx\", \"path\": \"a\"}},\n" MODEL "}",
+     "j.json:1:20: \"labels_path\" is missing in data/train"},
+    {"{\"data\": {\"train\": {\"format\": \"xlsx\", \"path\": \"a\"}},\n" MODEL "}",
+     "j.json:1:31: format: \"xlsx\" is none of csv|libsvm|idx"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"pth\": \"a\"}},\n" MODEL "}",
+     "j.json:1:38: unknown key \"pth\" in data/train; did you mean \"path\"?"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"rows\": -1}},\n" MODEL "}",
+     "j.json:1:59: rows cannot be negative"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"fraction\": "
+     "1}},\n" MODEL "}",
+     "j.json:1:73: fraction must be a number between 0 and 1"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\"}}",
+     "j.json:2:10: \"hidden\" is missing in model: an mlp has hidden layers"},
+    {"{" DATA ",\n\"model\": {\"hidden\": [1]}}", "j.json:2:10: \"type\" is missing in model"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4, 0]}}",
+     "j.json:2:40: a layer's width must be a whole number in 1 to 1048576"},
+    {"{" DATA ",\n\"model\": {\"type\": \"logistic\", \"hidden\": [4]}}",
+     "j.json:2:31: only a model of type \"mlp\" has \"hidden\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"linear\"}}",
+     "j.json:2:19: a linear model needs \"label_kind\": \"value\""},
+    {"{" DATA ",\n" MODEL ",\n" MODEL "}", "j.json:3:7: duplicate object key"},
+    {"{\n\"data\": oops}", "j.json:2:12: invalid token near 'oops'"},
+    {"[]", "j.json:1:1: the file must hold one JSON object"},
+};
+
+Test(job_file, names_file_line_and_column_of_what_is_wrong)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        int status = cadre_job_file_parse(&job, "j.json", examples[i].text);
+        cr_expect_eq(status, CADRE_ECONFIG, "%zu: %d", i, status);
+        const char *star = strstr(examples[i].error, ".*");
+        const char *rest = star ? star + 2 : "";
+        size_t length = star ? (size_t)(star - examples[i].error) : strlen(examples[i].error);
+        cr_expect(strncmp(cadre_error_text(), examples[i].error, length) == 0 &&
+                      strstr(cadre_error_text(), rest),
+                  "%zu: %s\n instead of %s", i, cadre_error_text(), examples[i].error);
+    }
+}
+
+Test(job_file, reads_everything_a_file_can_say)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    int status = cadre_job_file_parse(
+        &job, "some/where/j.x.json",
+        "{\"seed\": 7, \"data\": {\"dir\": \"d\", \"train\": {\"format\": \"csv\", \"path\": "
+        "\"a\", "
+        "\"scale\": 0.5, \"label\": 3}, \"test\": {\"fraction\": 0.25}},"
+        "\"model\": {\"type\": \"mlp\", \"hidden\": [8, 4], \"activation\": \"tanh\", "
+        "\"dropout\": 0.5, \"l2\": 0.001},"
+        "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01},"
+        "\"training\": {\"epochs\": 3, \"batch_size\": 16, \"shuffle\": false, "
+        "\"target_accuracy\": 0.9},"
+        "\"cluster\": {\"ps\": 3, \"workers\": 4, \"slots\": 5, \"max_restarts\": \"unlimited\"},"
+        "\"checkpoint\": {\"dir\": \"c\", \"every_s\": 1.5, \"keep\": 2}}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_job_finish(&job), 0);
+    cr_assert_str_eq(job.name, "j");
+    cr_assert_str_eq(job.folder, "some/where");
+    cr_assert_str_eq(job.data_dir, "d");
+    cr_assert_eq(job.seed, 7);
+    cr_assert_float_eq(job.test_fraction, 0.25, 0);
+    cr_assert(job.hidden_count == 2 && job.hidden[0] == 8 && job.hidden[1] == 4);
+    cr_assert_eq(job.activation, CADRE_ACTIVATION_TANH);
+    cr_assert_str_eq(job.optimizer, "adam");
+    cr_assert_float_eq(
+        json_number_value(json_object_get(job.optimizer_parameters, "learning_rate")), 0.01, 0);
+    cr_assert(job.epochs == 3 && job.batch_size == 16 && !job.shuffle);
+    cr_assert(job.ps == 3 && job.workers == 4 && job.slots == 5);
+    cr_assert_eq(job.max_restarts, CADRE_JOB_RESTARTS_UNLIMITED);
+    cr_assert_float_eq(job.checkpoint_every_s, 1.5, 0);
+    cr_assert_str_eq(job.checkpoint_dir, "c");
+}
+
+Test(job_file, says_which_file_is_missing)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_read(&job, "/nowhere/j.json"), CADRE_ENOTFOUND);
+    cr_assert_str_eq(cadre_error_text(), "/nowhere/j.json: No such file or directory");
+}
+
+Test(job_file, gives_way_to_the_environment_and_both_to_a_flag)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(job.ps, 1);
+    cr_assert_eq(
+        cadre_job_file_parse(&job, "j.json", "{" DATA "," MODEL ",\"cluster\":{\"ps\":2}}"), 0,
+        "%s", cadre_error_text());
+    cr_assert_eq(job.ps, 2);
+    setenv("CADRE_PS", "3", 1);
+    cr_assert_eq(cadre_job_set_environment(&job), 0);
+    cr_assert_eq(job.ps, 3);
+    cr_assert_eq(cadre_job_set(&job, "cluster.ps", "4", CADRE_ORIGIN_FLAG, "--ps"), 0);
+    cr_assert_eq(job.ps, 4);
+    setenv("CADRE_PS", "many", 1);
+    cr_assert_eq(cadre_job_set_environment(&job), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "CADRE_PS: \"many\" is not a whole number");
+}
+
+Test(job_file, wants_held_out_rows_for_a_target)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(
+                     &job, "j.json", "{" DATA "," MODEL ",\"training\":{\"target_accuracy\":0.5}}"),
+                 0);
+    cr_assert_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+}
+
+Test(job_file, derives_the_checkpoint_folder_from_a_name_that_is_safe_as_a_path)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(&job, "x/digits.json", "{" DATA "," MODEL "}"), 0);
+    cr_assert_eq(cadre_job_finish(&job), 0);
+    cr_assert_str_eq(job.checkpoint_dir, "cadre-checkpoints/digits");
+    cr_assert_eq(cadre_job_set(&job, "name", "../up", CADRE_ORIGIN_FLAG, "--name"), 0);
+    cr_assert_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+}
