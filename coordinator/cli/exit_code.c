@@ -1,0 +1,115 @@
+#include "coordinator/cli/exit_code.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/status.h"
+
+int
+cadre_exit_code(int status)
+{
+    switch (status) {
+    case CADRE_OK:
+        return CADRE_EXIT_OK;
+    case CADRE_EDATA:
+    case CADRE_ECORRUPT:
+        return CADRE_EXIT_DATA;
+    case CADRE_ENOTFOUND:
+        return CADRE_EXIT_NO_INPUT;
+    case CADRE_EUNAVAILABLE:
+        return CADRE_EXIT_UNAVAILABLE;
+    case CADRE_EIO:
+        return CADRE_EXIT_IO;
+    case CADRE_EEXISTS:
+    case CADRE_EAGAIN:
+    case CADRE_EFULL:
+        return CADRE_EXIT_TEMPORARY;
+    case CADRE_EPROTOCOL:
+    case CADRE_EMALFORMED:
+        return CADRE_EXIT_PROTOCOL;
+    case CADRE_EREFUSED:
+    case CADRE_EFENCED:
+        return CADRE_EXIT_REFUSED;
+    case CADRE_ECONFIG:
+    case CADRE_ESHAPE: /* a checkpoint of another model, or a model that does not fit the data */
+    case CADRE_EDTYPE:
+    case CADRE_ETOOLARGE:
+        return CADRE_EXIT_CONFIG;
+    case CADRE_EINVALID:
+        return CADRE_EXIT_USAGE;
+    case CADRE_ETIMEOUT:
+        return CADRE_EXIT_TIMEOUT;
+    case CADRE_EINTERRUPTED:
+        return CADRE_EXIT_INTERRUPTED;
+    case CADRE_ESTATE:
+    case CADRE_ECLOSED:
+    case CADRE_EDUPLICATE:
+        return CADRE_EXIT_BUG;
+    }
+    return CADRE_EXIT_FAILED; /* the closure itself: function, device, not finite, poison */
+}
+
+const char *
+cadre_exit_code_text(int code)
+{
+    switch (code) {
+#define X(name, number, text)                                                                      \
+    case number:                                                                                   \
+        return text;
+        CADRE_EXIT_LIST(X)
+#undef X
+    }
+    return "";
+}
+
+cadre_process_end_t
+cadre_process_end(int wait_status)
+{
+    if (WIFSIGNALED(wait_status)) {
+        return (cadre_process_end_t){.signalled = true, .number = WTERMSIG(wait_status)};
+    }
+    return (cadre_process_end_t){.number = WEXITSTATUS(wait_status)};
+}
+
+/* The likely cause: what one would look into first. */
+static const char *
+signal_cause(int number)
+{
+    switch (number) {
+    case SIGKILL:
+        return ", often because memory ran out";
+    case SIGSEGV:
+        return ", a wrong memory access: a bug, ours or of a native function";
+    case SIGBUS:
+        return ", often a full disk or a file that was cut short";
+    case SIGABRT:
+        return ", an internal check failed: a bug";
+    case SIGILL:
+        return ", an instruction this CPU does not have";
+    case SIGFPE:
+        return ", a wrong integer division: a bug, ours or of a native function";
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+        return ", somebody asked it to stop";
+    case SIGXCPU:
+        return ", its CPU time limit is reached";
+    }
+    return "";
+}
+
+const char *
+cadre_process_end_text(cadre_process_end_t end, char *text, size_t size_bytes)
+{
+    if (end.signalled) {
+        const char *name = sigabbrev_np(end.number);
+        snprintf(text, size_bytes, "killed by %s%s%s", name ? "SIG" : "a signal", name ? name : "",
+                 signal_cause(end.number));
+        return text;
+    }
+    const char *meaning = cadre_exit_code_text(end.number);
+    snprintf(text, size_bytes, "exited with %d%s%s", end.number, *meaning ? ", " : "", meaning);
+    return text;
+}

@@ -1,0 +1,190 @@
+#include "coordinator/cli/launcher_core.h"
+
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+
+void
+cadre_launcher_core_init(cadre_launcher_core_t *self, uint32_t ps, uint32_t workers, bool program,
+                         int64_t restarts_max)
+{
+    size_t count = (size_t)ps + workers + program;
+    *self = (cadre_launcher_core_t){
+        .tasks = cadre_calloc(count, sizeof(*self->tasks)),
+        .task_count = count,
+        .restarts_max = restarts_max,
+    };
+    for (size_t i = 0; i < count; i++) {
+        cadre_launch_task_t *task = &self->tasks[i];
+        bool is_ps = i < ps;
+        bool is_worker = !is_ps && i < (size_t)ps + workers;
+        task->role = is_ps       ? CADRE_LAUNCH_PS
+                     : is_worker ? CADRE_LAUNCH_WORKER
+                                 : CADRE_LAUNCH_PROGRAM;
+        task->index = (uint32_t)(is_ps ? i : is_worker ? i - ps : 0);
+    }
+}
+
+void
+cadre_launcher_core_fini(cadre_launcher_core_t *self)
+{
+    free(self->tasks);
+    *self = (cadre_launcher_core_t){0};
+}
+
+bool
+cadre_launcher_core_next(cadre_launcher_core_t *self, int64_t now_ms, size_t *task)
+{
+    for (size_t i = 0; i < self->task_count; i++) {
+        cadre_launch_task_t *candidate = &self->tasks[i];
+        if (candidate->state == CADRE_LAUNCH_WAITING && candidate->due_ms <= now_ms) {
+            candidate->state = CADRE_LAUNCH_RUNNING;
+            candidate->started_ms = now_ms;
+            candidate->starts++;
+            *task = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t
+cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t now_ms)
+{
+    int64_t wait_ms = -1;
+    for (size_t i = 0; i < self->task_count; i++) {
+        const cadre_launch_task_t *task = &self->tasks[i];
+        if (task->state == CADRE_LAUNCH_WAITING) {
+            int64_t left_ms = task->due_ms > now_ms ? task->due_ms - now_ms : 0;
+            wait_ms = wait_ms < 0 || left_ms < wait_ms ? left_ms : wait_ms;
+        }
+    }
+    return wait_ms;
+}
+
+static bool
+worker_left(const cadre_launcher_core_t *self)
+{
+    for (size_t i = 0; i < self->task_count; i++) {
+        const cadre_launch_task_t *task = &self->tasks[i];
+        if (task->role == CADRE_LAUNCH_WORKER && task->state != CADRE_LAUNCH_ENDED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Exit codes that the next start would give again. */
+static bool
+is_permanent(cadre_process_end_t end)
+{
+    return !end.signalled &&
+           (end.number == CADRE_EXIT_USAGE || end.number == CADRE_EXIT_CONFIG ||
+            end.number == CADRE_EXIT_PROTOCOL || end.number == CADRE_EXIT_REFUSED);
+}
+
+static int64_t
+restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
+{
+    if (now_ms - task->started_ms >= CADRE_LAUNCHER_STEADY_MS) {
+        task->quick_ends = 0;
+        return 0;
+    }
+    int64_t delay_ms = CADRE_LAUNCHER_DELAY_MIN_MS;
+    for (uint32_t i = 0; i < task->quick_ends && delay_ms < CADRE_LAUNCHER_DELAY_MAX_MS; i++) {
+        delay_ms *= 2;
+    }
+    task->quick_ends++;
+    return delay_ms < CADRE_LAUNCHER_DELAY_MAX_MS ? delay_ms : CADRE_LAUNCHER_DELAY_MAX_MS;
+}
+
+static cadre_launch_decision_t
+worker_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
+             int64_t now_ms)
+{
+    /* A worker leaves with 0 when its session ended and with 143 when it was drained. */
+    bool left =
+        !end.signalled && (end.number == CADRE_EXIT_OK || end.number == CADRE_EXIT_TERMINATED);
+    bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
+    if (left || used_up || is_permanent(end)) {
+        task->state = CADRE_LAUNCH_ENDED;
+        if (!worker_left(self)) {
+            return (cadre_launch_decision_t){
+                .outcome = CADRE_LAUNCH_END_JOB,
+                .exit_code = is_permanent(end) ? end.number : CADRE_EXIT_UNAVAILABLE,
+            };
+        }
+        return (cadre_launch_decision_t){.outcome =
+                                             left ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP};
+    }
+    int64_t delay_ms = restart_delay_ms(task, now_ms);
+    task->state = CADRE_LAUNCH_WAITING;
+    task->due_ms = now_ms + delay_ms;
+    self->restarts++;
+    return (cadre_launch_decision_t){
+        .outcome = CADRE_LAUNCH_RESTART, .delay_ms = delay_ms, .restarts = self->restarts};
+}
+
+cadre_launch_decision_t
+cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_process_end_t end,
+                          int64_t now_ms)
+{
+    cadre_assert(number < self->task_count);
+    cadre_launch_task_t *task = &self->tasks[number];
+    cadre_assert(task->state == CADRE_LAUNCH_RUNNING);
+    if (task->role == CADRE_LAUNCH_PROGRAM) {
+        task->state = CADRE_LAUNCH_ENDED;
+        return (cadre_launch_decision_t){
+            .outcome = CADRE_LAUNCH_END_JOB,
+            .exit_code = end.signalled ? 128 + end.number : end.number,
+        };
+    }
+    if (self->stopping) {
+        task->state = CADRE_LAUNCH_ENDED;
+        return (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_EXPECTED};
+    }
+    if (task->role == CADRE_LAUNCH_WORKER) {
+        return worker_ended(self, task, end, now_ms);
+    }
+    task->state = CADRE_LAUNCH_ENDED;
+    return (cadre_launch_decision_t){
+        .outcome = CADRE_LAUNCH_END_JOB,
+        .exit_code = is_permanent(end) ? end.number : CADRE_EXIT_UNAVAILABLE,
+    };
+}
+
+void
+cadre_launcher_core_stop(cadre_launcher_core_t *self)
+{
+    self->stopping = true;
+    for (size_t i = 0; i < self->task_count; i++) {
+        if (self->tasks[i].state == CADRE_LAUNCH_WAITING) {
+            self->tasks[i].state = CADRE_LAUNCH_ENDED;
+        }
+    }
+}
+
+size_t
+cadre_launcher_core_running(const cadre_launcher_core_t *self)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->task_count; i++) {
+        count += self->tasks[i].state == CADRE_LAUNCH_RUNNING;
+    }
+    return count;
+}
+
+const char *
+cadre_launch_role_text(cadre_launch_role_t role)
+{
+    switch (role) {
+    case CADRE_LAUNCH_PS:
+        return "ps";
+    case CADRE_LAUNCH_WORKER:
+        return "worker";
+    case CADRE_LAUNCH_PROGRAM:
+        return "program";
+    }
+    return "?";
+}

@@ -1,0 +1,95 @@
+/*
+ * launcher_core - what the local launcher decides: which task to start when, what the end of a task
+ * means, and how the job ends. launcher.c starts processes and waits for them.
+ *
+ * Owner:   one launcher.
+ * Thread:  the launcher's only.
+ *
+ * A worker that dies is started again, at once when it had run for a while, otherwise after a delay
+ * that doubles from 0.1 to 2 s, so that a worker that cannot start does not spin. A ps that dies
+ * ends the job: its shard is gone, and the checkpoint is what there is to go on from. A program
+ * that ends, ends the job with its own exit code.
+ */
+#ifndef CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
+#define CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/cli/exit_code.h"
+
+enum {
+    CADRE_LAUNCHER_STEADY_MS = 1000, /* a worker that ran that long did not fail to start */
+    CADRE_LAUNCHER_DELAY_MIN_MS = 100,
+    CADRE_LAUNCHER_DELAY_MAX_MS = 2000,
+};
+
+typedef enum {
+    CADRE_LAUNCH_PS,
+    CADRE_LAUNCH_WORKER,
+    CADRE_LAUNCH_PROGRAM,
+} cadre_launch_role_t;
+
+typedef enum {
+    CADRE_LAUNCH_WAITING, /* to be started at `due_ms` */
+    CADRE_LAUNCH_RUNNING,
+    CADRE_LAUNCH_ENDED, /* for good */
+} cadre_launch_state_t;
+
+typedef struct {
+    cadre_launch_role_t role;
+    uint32_t index;
+    cadre_launch_state_t state;
+    int64_t due_ms;
+    int64_t started_ms;
+    uint32_t starts;
+    uint32_t quick_ends; /* in a row, before CADRE_LAUNCHER_STEADY_MS */
+} cadre_launch_task_t;
+
+typedef enum {
+    CADRE_LAUNCH_EXPECTED, /* the job is ending, or the task was told to leave */
+    CADRE_LAUNCH_RESTART,  /* after `delay_ms`; `restarts` were used, this one included */
+    CADRE_LAUNCH_GIVE_UP,  /* the worker stays away; others go on */
+    CADRE_LAUNCH_END_JOB,  /* with `exit_code` */
+} cadre_launch_outcome_t;
+
+typedef struct {
+    cadre_launch_outcome_t outcome;
+    int64_t delay_ms;
+    int64_t restarts;
+    int exit_code;
+} cadre_launch_decision_t;
+
+typedef struct {
+    cadre_launch_task_t *tasks; /* ps, workers, then the program if there is one */
+    size_t task_count;
+    int64_t restarts_max; /* negative: no limit */
+    int64_t restarts;
+    bool stopping; /* nothing is started any more */
+} cadre_launcher_core_t;
+
+/* Every task waits to be started at once. */
+void cadre_launcher_core_init(cadre_launcher_core_t *self, uint32_t ps, uint32_t workers,
+                              bool program, int64_t restarts_max);
+void cadre_launcher_core_fini(cadre_launcher_core_t *self);
+
+/* The next task that is due, which then counts as running; false when none is. */
+bool cadre_launcher_core_next(cadre_launcher_core_t *self, int64_t now_ms, size_t *task);
+
+/* Milliseconds until a task is due; -1 when none waits. */
+int64_t cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t now_ms);
+
+/* A running task ended. */
+cadre_launch_decision_t cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t task,
+                                                  cadre_process_end_t end, int64_t now_ms);
+
+/* The job ends: tasks that wait will not be started, ends are expected from now on. */
+void cadre_launcher_core_stop(cadre_launcher_core_t *self);
+
+size_t cadre_launcher_core_running(const cadre_launcher_core_t *self);
+
+/* "ps", "worker", "program". */
+const char *cadre_launch_role_text(cadre_launch_role_t role);
+
+#endif
