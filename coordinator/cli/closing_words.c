@@ -1,0 +1,157 @@
+#include "coordinator/cli/closing_words.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "coordinator/cli/command_text.h"
+#include "coordinator/cli/exit_code.h"
+
+int
+cadre_closing_code(const cadre_closing_t *self)
+{
+    if (self->ended) {
+        return self->exit_code;
+    }
+    if (self->status < 0) {
+        return cadre_exit_code(self->status);
+    }
+    if (self->stop_signal && (!self->outcome || self->outcome->status == CADRE_EINTERRUPTED)) {
+        return 128 + self->stop_signal;
+    }
+    if (!self->outcome) {
+        return CADRE_EXIT_OK;
+    }
+    return self->outcome->status < 0      ? cadre_exit_code(self->outcome->status)
+           : self->outcome->target_missed ? CADRE_EXIT_FAILED
+                                          : CADRE_EXIT_OK;
+}
+
+/* --- what to type next --- */
+
+static char *
+resume_command(const cadre_closing_t *self)
+{
+    const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
+    return checkpoint ? cadre_command_text(self->command, "--resume", "auto") : NULL;
+}
+
+static char *
+more_epochs(const cadre_closing_t *self)
+{
+    cadre_auto(cadre_free) char *resumed = cadre_command_text(self->command, "--resume", "auto");
+    return cadre_asprintf("%s --epochs %lld", resumed, (long long)(2 * self->job->epochs));
+}
+
+/* The command that most likely helps, freed by the caller; NULL when there is none. */
+static char *
+next_command(const cadre_closing_t *self, int code)
+{
+    if (!self->job) {
+        return NULL;
+    }
+    switch (code) {
+    case CADRE_EXIT_OK:
+        return more_epochs(self);
+    case CADRE_EXIT_FAILED:
+        return self->outcome && self->outcome->target_missed ? more_epochs(self) : NULL;
+    case CADRE_EXIT_NO_INPUT:
+        return cadre_command_text(self->command, "--data", "DIR");
+    case CADRE_EXIT_CONFIG:
+        return cadre_asprintf("cadre config check %s", self->job->file);
+    case CADRE_EXIT_UNAVAILABLE:
+    case CADRE_EXIT_IO:
+    case CADRE_EXIT_TIMEOUT:
+    case CADRE_EXIT_INTERRUPTED:
+    case CADRE_EXIT_TERMINATED:
+        return resume_command(self);
+    }
+    return NULL;
+}
+
+/* --- the words --- */
+
+static const char *
+hint(const cadre_closing_t *self)
+{
+    int status = self->outcome ? self->outcome->status : self->status;
+    switch (status) {
+    case CADRE_ENOTFINITE:
+        return "training diverged: a smaller \"learning_rate\" in the job's optimizer helps most "
+               "often";
+    case CADRE_EDATA:
+        return "mend the line, or let some be skipped: \"skip_bad\" in data/train";
+    case CADRE_EPROTOCOL:
+        return "all tasks must be of one build";
+    }
+    return NULL;
+}
+
+/* What went wrong, freed by the caller; NULL when nothing did. */
+static char *
+failure(const cadre_closing_t *self, int code)
+{
+    if (self->ended && self->job) {
+        return cadre_strdup(self->reason);
+    }
+    if (self->ended) {
+        return *self->reason ? cadre_strdup(self->reason) : NULL;
+    }
+    if (self->status < 0) {
+        return cadre_strdup(self->text);
+    }
+    if (!self->outcome || code == CADRE_EXIT_OK) {
+        return NULL;
+    }
+    if (self->outcome->target_missed) {
+        return cadre_asprintf("accuracy %.2f %% is below the target of %.2f %%",
+                              100 * self->outcome->result.accuracy,
+                              100 * self->job->target_accuracy);
+    }
+    if (self->outcome->status == CADRE_EINTERRUPTED) {
+        return cadre_asprintf("stopped%s", self->outcome->saved ? " after a checkpoint" : "");
+    }
+    return cadre_asprintf("%s (%s)", self->outcome->text, cadre_status_text(self->outcome->status));
+}
+
+static void
+put_result(const cadre_closing_t *self, cadre_console_t *console)
+{
+    const cadre_result_t *result = &self->outcome->result;
+    cadre_console_clear(console);
+    if (self->json) {
+        cadre_auto(cadre_free) char *text = cadre_result_json(result);
+        printf("%s\n", text);
+    } else if (result->finished > 0) {
+        cadre_auto(cadre_free) char *text = cadre_result_text(result);
+        printf("%s\n", text);
+    }
+    fflush(stdout);
+    if (result->checkpoint) {
+        cadre_console_say(console, "checkpoint: %s", result->checkpoint);
+    }
+}
+
+int
+cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console, cadre_events_t *events)
+{
+    int code = cadre_closing_code(self);
+    if (self->outcome) {
+        put_result(self, console);
+        cadre_events_write(events, "result", cadre_result_object(&self->outcome->result));
+    }
+    cadre_auto(cadre_free) char *text = failure(self, code);
+    if (text) {
+        cadre_console_say(console, "cadre: %s", text);
+    }
+    if (code != CADRE_EXIT_OK && hint(self)) {
+        cadre_console_say(console, "hint: %s", hint(self));
+    }
+    cadre_auto(cadre_free) char *next = next_command(self, code);
+    if (next) {
+        cadre_console_say(console, "next: %s", next);
+    }
+    cadre_events_write(events, "ended", json_pack("{s:i, s:s?}", "exit_code", code, "text", text));
+    return code;
+}

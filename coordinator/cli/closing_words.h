@@ -1,0 +1,37 @@
+/*
+ * closing_words - the end of a run: its exit code, the result on stdout, and on stderr what went
+ * wrong and the command to type next, last.
+ *
+ * Owner:   the caller; an open struct.
+ * Thread:  the main thread, when every other has ended.
+ */
+#ifndef CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
+#define CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
+
+#include "common/status.h"
+#include "coordinator/cli/console.h"
+#include "coordinator/cli/events.h"
+#include "coordinator/cli/trainer.h"
+
+typedef struct {
+    const cadre_job_t *job;                 /* NULL: a program of the user's */
+    const cadre_trainer_outcome_t *outcome; /* NULL: the trainer was never started */
+    char *const *command;                   /* as the user typed it */
+    bool json;
+    int status; /* of the supervisor itself, with its text */
+    char text[CADRE_ERROR_TEXT_SIZE];
+    int stop_signal; /* 0: none */
+    bool ended;      /* by the launcher, with this code and reason */
+    int exit_code;
+    const char *reason;
+} cadre_closing_t;
+
+/* Which code the run ends with: what a task's loss says, else what failed here, else the trainer,
+ * else the signal. */
+int cadre_closing_code(const cadre_closing_t *self);
+
+/* Says it all and returns the code. */
+int cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console,
+                        cadre_events_t *events);
+
+#endif

@@ -1,0 +1,178 @@
+#include "coordinator/cli/console.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { BAR_COLUMNS = 20, COLUMNS_DEFAULT = 100, DURATION_SIZE = 24 };
+
+void
+cadre_console_init(cadre_console_t *self)
+{
+    *self = (cadre_console_t){.terminal = isatty(STDERR_FILENO) == 1};
+}
+
+void
+cadre_console_clear(cadre_console_t *self)
+{
+    if (self->bar_shown) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+        self->bar_shown = false;
+    }
+}
+
+static void
+show_bar(cadre_console_t *self)
+{
+    fprintf(stderr, "\r\033[K%s", self->bar);
+    fflush(stderr);
+    self->bar_shown = true;
+}
+
+void
+cadre_console_say(cadre_console_t *self, const char *format, ...)
+{
+    bool shown = self->bar_shown;
+    cadre_console_clear(self);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    if (shown) {
+        show_bar(self);
+    }
+    fflush(stderr);
+}
+
+void
+cadre_console_bar(cadre_console_t *self, const char *text)
+{
+    if (self->terminal) {
+        snprintf(self->bar, sizeof(self->bar), "%s", text);
+        show_bar(self);
+    }
+}
+
+int
+cadre_console_columns(void)
+{
+    struct winsize size = {0};
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col - 1 : COLUMNS_DEFAULT;
+}
+
+const char *
+cadre_duration_text(double seconds, char *text)
+{
+    long long whole = seconds > 0 && seconds < 1e15 ? (long long)(seconds + 0.5) : 0;
+    if (whole < 60) {
+        snprintf(text, DURATION_SIZE, "%llds", whole);
+    } else if (whole < 3600) {
+        snprintf(text, DURATION_SIZE, "%lldm%02llds", whole / 60, whole % 60);
+    } else {
+        snprintf(text, DURATION_SIZE, "%lldh%02lldm", whole / 3600, whole / 60 % 60);
+    }
+    return text;
+}
+
+/* A text that grows up to CADRE_CONSOLE_LINE_SIZE. */
+typedef struct {
+    char *text;
+    size_t length;
+} line_t;
+
+static void __attribute__((format(printf, 2, 3))) append(line_t *line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int added = vsnprintf(line->text + line->length, CADRE_CONSOLE_LINE_SIZE - line->length, format,
+                          arguments);
+    va_end(arguments);
+    if (added > 0) {
+        line->length += (size_t)added;
+        line->length =
+            line->length < CADRE_CONSOLE_LINE_SIZE ? line->length : CADRE_CONSOLE_LINE_SIZE - 1;
+    }
+}
+
+static void
+append_speed(line_t *line, double speed)
+{
+    if (speed < 10000) {
+        append(line, "  %.0f ex/s", speed);
+    } else if (speed < 1e7) {
+        append(line, "  %.0fk ex/s", speed / 1e3);
+    } else {
+        append(line, "  %.0fM ex/s", speed / 1e6);
+    }
+}
+
+static int
+percent(const cadre_progress_t *progress)
+{
+    return (int)(100 * progress->epoch_fraction);
+}
+
+const char *
+cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
+{
+    char duration[DURATION_SIZE];
+    line_t line = {.text = text};
+    double fraction = progress->steps > 0 ? (double)progress->step / (double)progress->steps : 0;
+    int filled = (int)(BAR_COLUMNS * (fraction < 1 ? fraction : 1));
+    text[0] = '\0';
+    append(&line, "[%.*s%.*s]", filled, "####################", BAR_COLUMNS - filled,
+           "....................");
+    append(&line, "  epoch %lld/%lld  %d%%  step %lld", (long long)progress->epoch,
+           (long long)progress->epochs, percent(progress), (long long)progress->step);
+    if (isfinite(progress->loss)) {
+        append(&line, "  loss %.4f", progress->loss);
+    }
+    append_speed(&line, progress->rows_per_second);
+    if (progress->staleness_max > 0) {
+        append(&line, "  stale max %llu", (unsigned long long)progress->staleness_max);
+    }
+    append(&line, "  workers %d/%lld", progress->workers, (long long)progress->workers_wanted);
+    if (progress->checkpoint_age_s >= 0) {
+        append(&line, "  ckpt %s ago", cadre_duration_text(progress->checkpoint_age_s, duration));
+    }
+    if (progress->seconds_left >= 0) {
+        append(&line, "  eta %s", cadre_duration_text(progress->seconds_left, duration));
+    }
+    if (columns > 0 && line.length > (size_t)columns) {
+        text[columns] = '\0';
+    }
+    return text;
+}
+
+const char *
+cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text)
+{
+    line_t line = {.text = text};
+    text[0] = '\0';
+    append(&line, "epoch=%lld/%lld progress=%d%% step=%lld/%lld", (long long)progress->epoch,
+           (long long)progress->epochs, epoch_end ? 100 : percent(progress),
+           (long long)progress->step, (long long)progress->steps);
+    if (isfinite(progress->loss)) {
+        append(&line, " loss=%.4f", progress->loss);
+    }
+    if (epoch_end && progress->accuracy >= 0) {
+        append(&line, " test_accuracy=%.4f test_loss=%.4f", progress->accuracy,
+               progress->evaluation_loss);
+    }
+    append(&line, " examples_per_s=%.0f stale_max=%llu workers=%d/%lld", progress->rows_per_second,
+           (unsigned long long)progress->staleness_max, progress->workers,
+           (long long)progress->workers_wanted);
+    if (progress->checkpoint_age_s >= 0) {
+        append(&line, " checkpoint_age_s=%.0f", progress->checkpoint_age_s);
+    }
+    if (progress->seconds_left >= 0) {
+        append(&line, " eta_s=%.0f", progress->seconds_left);
+    }
+    return text;
+}

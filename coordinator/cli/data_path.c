@@ -1,0 +1,83 @@
+#include "coordinator/cli/data_path.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+static const char variable[] = "${DATA}";
+
+static char *
+absolute(const char *path)
+{
+    cadre_auto(cadre_free) char *here = getcwd(NULL, 0);
+    return *path == '/' || !here ? cadre_strdup(path) : cadre_asprintf("%s/%s", here, path);
+}
+
+char *
+cadre_data_folder(const cadre_job_t *job)
+{
+    return absolute(job->data_dir ? job->data_dir : job->folder);
+}
+
+/* The path after `base`, which may be NULL: nothing. */
+static char *
+join(const char *base, const char *path)
+{
+    return base && *path != '/' ? cadre_asprintf("%s/%s", base, path) : cadre_strdup(path);
+}
+
+static int
+resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolved)
+{
+    const char *base = job->data_dir;
+    size_t length = sizeof(variable) - 1;
+    if (strncmp(path, variable, length) == 0) {
+        if (local && !base) {
+            return cadre_fail(CADRE_ECONFIG, "%s: the path %s needs a folder: give --data DIR",
+                              job->file, path);
+        }
+        path += length;
+        path += strspn(path, "/");
+    } else if (local && !base) {
+        base = job->folder;
+    }
+    char *joined = join(base, path);
+    if (local) {
+        char *whole = absolute(joined);
+        free(joined);
+        joined = whole;
+    }
+    if (local && access(joined, R_OK) < 0) {
+        int status = cadre_fail(CADRE_ENOTFOUND, "%s: %s", joined, strerror(errno));
+        free(joined);
+        return status;
+    }
+    *resolved = joined;
+    return 0;
+}
+
+int
+cadre_data_resolve(const cadre_job_t *job, const json_t *description, bool local, json_t **resolved)
+{
+    static const char *const keys[] = {"path", "labels_path"};
+    json_t *copy = json_deep_copy(description);
+    for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
+        const char *path = json_string_value(json_object_get(copy, keys[i]));
+        cadre_auto(cadre_free) char *whole = NULL;
+        int status = path ? resolve_path(job, path, local, &whole) : 0;
+        if (status < 0) {
+            json_decref(copy);
+            return status;
+        }
+        if (whole) {
+            json_object_set_new(copy, keys[i], json_string(whole));
+        }
+    }
+    *resolved = copy;
+    return 0;
+}

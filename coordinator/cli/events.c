@@ -1,0 +1,41 @@
+#include "coordinator/cli/events.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+int
+cadre_events_open(cadre_events_t *self, const char *path)
+{
+    self->file = fopen(path, "we");
+    return self->file ? 0 : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+}
+
+void
+cadre_events_close(cadre_events_t *self)
+{
+    if (self->file) {
+        fclose(self->file);
+        self->file = NULL;
+    }
+}
+
+void
+cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
+{
+    char now[CADRE_CLOCK_TEXT_SIZE];
+    if (!self->file) {
+        json_decref(fields);
+        return;
+    }
+    json_t *object = json_pack("{s:s, s:s}", "ts", cadre_clock_utc_text(now), "event", event);
+    json_object_update(object, fields);
+    json_decref(fields);
+    cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    fprintf(self->file, "%s\n", text);
+    fflush(self->file);
+}

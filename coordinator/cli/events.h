@@ -1,0 +1,29 @@
+/*
+ * events - the file of --events: one JSON object per line, for programs that follow a run.
+ *
+ * Owner:   a supervisor.
+ * Thread:  the main thread only.
+ *
+ * Each object has "ts" (UTC) and "event"; the rest depends on the event (docs/job-file.md). A line
+ * is written as one piece and at once.
+ */
+#ifndef CADRE_COORDINATOR_CLI_EVENTS_H
+#define CADRE_COORDINATOR_CLI_EVENTS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Zeroed: closed, and everything written is dropped. */
+typedef struct {
+    FILE *file;
+} cadre_events_t;
+
+/* Creates or empties the file. CADRE_EIO. */
+int cadre_events_open(cadre_events_t *self, const char *path);
+
+void cadre_events_close(cadre_events_t *self);
+
+/* Writes one event; takes `fields`, an object or NULL. */
+void cadre_events_write(cadre_events_t *self, const char *event, json_t *fields);
+
+#endif

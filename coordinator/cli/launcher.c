@@ -1,0 +1,389 @@
+#include "coordinator/cli/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+enum { EXIT_CANNOT_EXECUTE = 126 };
+
+struct cadre_launcher {
+    const cadre_launcher_options_t *options;
+    cadre_launcher_core_t core;
+    cadre_session_t session;
+    int *pids; /* by task; 0 when it does not run */
+    char *ps_path;
+    char *worker_path;
+    char *address;
+    char **environment;         /* of tasks: without a cluster description */
+    char **program_environment; /* with ours */
+};
+
+/* --- what a task is started with --- */
+
+typedef struct {
+    const char *file;
+    char **arguments;
+    size_t count;
+} command_t;
+
+static void
+add(command_t *command, const char *argument)
+{
+    command->arguments =
+        cadre_realloc(command->arguments, command->count + 2, sizeof(*command->arguments));
+    command->arguments[command->count++] = cadre_strdup(argument);
+    command->arguments[command->count] = NULL;
+}
+
+static void
+add_flag(command_t *command, const char *flag, const char *value)
+{
+    add(command, flag);
+    add(command, value);
+}
+
+static void
+command_fini(command_t *command)
+{
+    for (size_t i = 0; i < command->count; i++) {
+        free(command->arguments[i]);
+    }
+    free(command->arguments);
+}
+
+static command_t
+command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
+{
+    const cadre_launcher_options_t *options = self->options;
+    command_t command = {0};
+    char number[24];
+    snprintf(number, sizeof(number), "%u", task->index);
+    switch (task->role) {
+    case CADRE_LAUNCH_PS: {
+        cadre_auto(cadre_free) char *own =
+            cadre_session_endpoint(&self->session, task->role, task->index);
+        command.file = self->ps_path;
+        add(&command, self->ps_path);
+        add_flag(&command, "--index", number);
+        add_flag(&command, "--coordinator", self->address);
+        add_flag(&command, "--address", own);
+        break;
+    }
+    case CADRE_LAUNCH_WORKER:
+        command.file = self->worker_path;
+        add(&command, self->worker_path);
+        add_flag(&command, "--index", number);
+        add_flag(&command, "--coordinator", self->address);
+        snprintf(number, sizeof(number), "%lld", (long long)options->slots);
+        add_flag(&command, "--slots", number);
+        for (size_t i = 0; i < options->native_count; i++) {
+            add_flag(&command, "--native", options->natives[i]);
+        }
+        if (options->data_dir) {
+            add_flag(&command, "--data-dir", options->data_dir);
+        }
+        break;
+    case CADRE_LAUNCH_PROGRAM:
+        command.file = options->program[0];
+        for (size_t i = 0; options->program[i]; i++) {
+            add(&command, options->program[i]);
+        }
+        break;
+    }
+    return command;
+}
+
+/* A copy of our environment without any description of a cluster, plus `extra`. */
+static char **
+environment_with(const char *extra)
+{
+    size_t count = 0;
+    while (environ[count]) {
+        count++;
+    }
+    char **copy = cadre_calloc(count + 2, sizeof(*copy));
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
+            strncmp(environ[i], "TF_CONFIG=", 10) != 0) {
+            copy[kept++] = cadre_strdup(environ[i]);
+        }
+    }
+    if (extra) {
+        copy[kept] = cadre_strdup(extra);
+    }
+    return copy;
+}
+
+static void
+free_environment(char **environment)
+{
+    for (size_t i = 0; environment && environment[i]; i++) {
+        free(environment[i]);
+    }
+    free(environment);
+}
+
+/* --- starting --- */
+
+/* What the child does; only async-signal-safe calls. */
+typedef struct {
+    const command_t *command;
+    char *const *environment;
+    pid_t parent;
+    int input;
+    int output; /* negative: keeps the launcher's terminal and group */
+} start_t;
+
+static _Noreturn void
+run_child(const start_t *start)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    if (start->output >= 0) {
+        setpgid(0, 0);
+        dup2(start->input, STDIN_FILENO);
+        dup2(start->output, STDOUT_FILENO);
+        dup2(start->output, STDERR_FILENO);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != start->parent) {
+        _exit(EXIT_CANNOT_EXECUTE); /* the launcher died before the line above */
+    }
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    execvpe(start->command->file, start->command->arguments, start->environment);
+    static const char message[] = "cadre: the program cannot be executed\n";
+    ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+    (void)written;
+    _exit(EXIT_CANNOT_EXECUTE);
+}
+
+static void
+close_descriptor(int *descriptor)
+{
+    if (*descriptor >= 0) {
+        close(*descriptor);
+    }
+}
+
+static int
+start_task(cadre_launcher_t *self, size_t number)
+{
+    const cadre_launch_task_t *task = &self->core.tasks[number];
+    bool program = task->role == CADRE_LAUNCH_PROGRAM;
+    cadre_auto(close_descriptor) int input = -1;
+    cadre_auto(close_descriptor) int output = -1;
+    if (!program) {
+        cadre_auto(cadre_free) char *log =
+            cadre_session_log_path(&self->session, task->role, task->index);
+        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (output < 0) {
+            return cadre_fail(CADRE_EIO, "%s: %s", log, strerror(errno));
+        }
+    }
+    cadre_auto(command_fini) command_t command = command_for(self, task);
+    start_t start = {
+        .command = &command,
+        .environment = program ? self->program_environment : self->environment,
+        .parent = getpid(),
+        .input = input,
+        .output = output,
+    };
+    pid_t pid = fork();
+    if (pid < 0) {
+        return cadre_fail(CADRE_EIO, "no process can be started: %s", strerror(errno));
+    }
+    if (pid == 0) {
+        run_child(&start);
+    }
+    self->pids[number] = pid;
+    return 0;
+}
+
+int
+cadre_launcher_start(cadre_launcher_t *self, int64_t now_ms)
+{
+    size_t number;
+    bool started = false;
+    while (cadre_launcher_core_next(&self->core, now_ms, &number)) {
+        int status = start_task(self, number);
+        if (status < 0) {
+            self->core.tasks[number].state = CADRE_LAUNCH_ENDED;
+            return status;
+        }
+        started = true;
+    }
+    return started ? cadre_session_write_tasks(&self->session, &self->core, self->pids) : 0;
+}
+
+int64_t
+cadre_launcher_wait_ms(const cadre_launcher_t *self, int64_t now_ms)
+{
+    return cadre_launcher_core_wait_ms(&self->core, now_ms);
+}
+
+bool
+cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_report_t *report)
+{
+    for (size_t i = 0; i < self->core.task_count; i++) {
+        int wait_status;
+        if (self->pids[i] > 0 && waitpid(self->pids[i], &wait_status, WNOHANG) > 0) {
+            const cadre_launch_task_t *task = &self->core.tasks[i];
+            *report = (cadre_launcher_report_t){
+                .role = task->role,
+                .index = task->index,
+                .pid = self->pids[i],
+                .end = cadre_process_end(wait_status),
+            };
+            self->pids[i] = 0;
+            report->decision = cadre_launcher_core_ended(&self->core, i, report->end, now_ms);
+            cadre_session_write_tasks(&self->session, &self->core, self->pids);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- ending --- */
+
+void
+cadre_launcher_stop(cadre_launcher_t *self)
+{
+    cadre_launcher_core_stop(&self->core);
+}
+
+static void
+signal_role(cadre_launcher_t *self, int signal_number, bool program)
+{
+    for (size_t i = 0; i < self->core.task_count; i++) {
+        bool is_program = self->core.tasks[i].role == CADRE_LAUNCH_PROGRAM;
+        if (self->pids[i] > 0 && is_program == program) {
+            kill(self->pids[i], signal_number);
+        }
+    }
+}
+
+void
+cadre_launcher_signal(cadre_launcher_t *self, int signal_number)
+{
+    signal_role(self, signal_number, false);
+}
+
+void
+cadre_launcher_signal_program(cadre_launcher_t *self, int signal_number)
+{
+    signal_role(self, signal_number, true);
+}
+
+size_t
+cadre_launcher_running(const cadre_launcher_t *self)
+{
+    return cadre_launcher_core_running(&self->core);
+}
+
+void
+cadre_launcher_close(cadre_launcher_t **self_p, bool keep)
+{
+    cadre_launcher_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    for (size_t i = 0; i < self->core.task_count; i++) {
+        if (self->pids[i] > 0) {
+            kill(self->pids[i], SIGKILL);
+            waitpid(self->pids[i], NULL, 0);
+        }
+    }
+    cadre_session_close(&self->session, keep);
+    cadre_launcher_core_fini(&self->core);
+    free_environment(self->environment);
+    free_environment(self->program_environment);
+    free(self->pids);
+    free(self->ps_path);
+    free(self->worker_path);
+    free(self->address);
+    cadre_free(self_p);
+}
+
+/* --- opening --- */
+
+char *
+cadre_launcher_binary_folder(void)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (length <= 0) {
+        return NULL;
+    }
+    path[length] = '\0';
+    char *slash = strrchr(path, '/');
+    return slash ? cadre_strndup(path, (size_t)(slash - path)) : NULL;
+}
+
+static int
+find_binary(const char *name, char **path)
+{
+    cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
+    *path = cadre_asprintf("%s/%s", folder ? folder : ".", name);
+    if (access(*path, X_OK) < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s; the command needs %s beside it", *path,
+                          strerror(errno), name);
+    }
+    return 0;
+}
+
+int
+cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out)
+{
+    cadre_launcher_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = options;
+    cadre_launcher_core_init(&self->core, options->ps, options->workers, options->program != NULL,
+                             options->restarts_max);
+    self->pids = cadre_calloc(self->core.task_count, sizeof(*self->pids));
+    self->environment = environment_with(NULL);
+    int status = find_binary("cadre-ps", &self->ps_path);
+    if (status == 0) {
+        status = find_binary("cadre-worker", &self->worker_path);
+    }
+    if (status == 0) {
+        status = cadre_session_open(&self->session);
+    }
+    if (status < 0) {
+        cadre_launcher_close(&self, false);
+        return status;
+    }
+    self->address = cadre_session_endpoint(&self->session, CADRE_LAUNCH_PROGRAM, 0);
+    if (options->program) {
+        cadre_auto(cadre_free) char *cluster = cadre_session_cluster(&self->session, &self->core);
+        cadre_auto(cadre_free) char *variable = cadre_asprintf("CADRE_CLUSTER=%s", cluster);
+        self->program_environment = environment_with(variable);
+    }
+    *out = self;
+    return 0;
+}
+
+const cadre_session_t *
+cadre_launcher_session(const cadre_launcher_t *self)
+{
+    return &self->session;
+}
+
+const char *
+cadre_launcher_address(const cadre_launcher_t *self)
+{
+    return self->address;
+}

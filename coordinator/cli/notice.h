@@ -1,0 +1,68 @@
+/*
+ * notice - what the trainer's and the coordinator's threads tell the main thread, which alone
+ * writes to the terminal and to the events file.
+ *
+ * Owner:   a supervisor owns both ends of the channel.
+ * Thread:  any thread sends, the main thread receives: each notice is one packet of a local socket,
+ *          so that no lock is needed.
+ */
+#ifndef CADRE_COORDINATOR_CLI_NOTICE_H
+#define CADRE_COORDINATOR_CLI_NOTICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CADRE_NOTICE_TEXT_SIZE = 2048 }; /* bytes of the text; longer ones are cut */
+
+typedef enum {
+    CADRE_NOTICE_LOG,      /* an event of the coordinator: level, event, pairs */
+    CADRE_NOTICE_INFO,     /* a sentence for people */
+    CADRE_NOTICE_WAIT,     /* something that may take long has begun: what, limit */
+    CADRE_NOTICE_WAITED,   /* it is over */
+    CADRE_NOTICE_PROGRESS, /* how training stands */
+    CADRE_NOTICE_EPOCH,    /* the same, at the end of an epoch */
+    CADRE_NOTICE_DONE,     /* the trainer's thread has ended */
+} cadre_notice_kind_t;
+
+/* How training stands. */
+typedef struct {
+    int64_t epoch; /* from 1 */
+    int64_t epochs;
+    int64_t step;  /* training closures that have ended, in the whole job */
+    int64_t steps; /* of all there will be */
+    double epoch_fraction;
+    double loss; /* mean over a sample of the latest closures; not a number when none is known */
+    double rows_per_second;
+    uint64_t staleness_max;
+    int workers;
+    int64_t workers_wanted;
+    double checkpoint_age_s; /* negative: there is none */
+    double seconds_left;     /* negative: not known */
+    double accuracy;         /* of the last evaluation; negative: none */
+    double evaluation_loss;
+} cadre_progress_t;
+
+typedef struct {
+    cadre_notice_kind_t kind;
+    char level;       /* 'D', 'I', 'W', 'E' */
+    int64_t limit_ms; /* of a wait */
+    char event[64];
+    cadre_progress_t progress;
+    char text[CADRE_NOTICE_TEXT_SIZE]; /* last: only what is used of it travels */
+} cadre_notice_t;
+
+/* A channel: [0] receives, [1] sends. CADRE_EIO. */
+int cadre_notice_channel(int ends[2]);
+
+/* Sends one notice; waits for room when `wait`, else drops the notice when there is none. */
+void cadre_notice_send(int end, const cadre_notice_t *notice, bool wait);
+
+/* A notice with a formatted text and nothing else, waiting for room. */
+void cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The next notice; false when there is none now. */
+bool cadre_notice_receive(int end, cadre_notice_t *notice);
+
+#endif

@@ -1,0 +1,73 @@
+#include "coordinator/cli/result.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+
+void
+cadre_result_init(cadre_result_t *self)
+{
+    *self = (cadre_result_t){.accuracy = NAN, .loss = NAN};
+}
+
+void
+cadre_result_fini(cadre_result_t *self)
+{
+    free(self->shards);
+    free(self->checkpoint);
+    *self = (cadre_result_t){0};
+}
+
+static json_t *
+number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *
+cadre_result_object(const cadre_result_t *self)
+{
+    json_t *updates = json_array();
+    for (size_t i = 0; i < self->shard_count; i++) {
+        const cadre_shard_totals_t *shard = &self->shards[i];
+        json_array_append_new(updates, json_pack("{s:I, s:I, s:I, s:I}", "shard", (json_int_t)i,
+                                                 "applied", (json_int_t)shard->applied, "duplicate",
+                                                 (json_int_t)shard->duplicate, "refused",
+                                                 (json_int_t)shard->refused));
+    }
+    return json_pack("{s:s, s:o, s:o, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
+                     "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
+                     number(self->loss), "examples", (json_int_t)self->examples, "seconds",
+                     number(self->seconds), "closures", "scheduled", (json_int_t)self->scheduled,
+                     "finished", (json_int_t)self->finished, "attempts", (json_int_t)self->attempts,
+                     "updates", updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
+                     (json_int_t)self->ps_lost, "checkpoint", self->checkpoint);
+}
+
+char *
+cadre_result_json(const cadre_result_t *self)
+{
+    json_t *object = cadre_result_object(self);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    return text;
+}
+
+char *
+cadre_result_text(const cadre_result_t *self)
+{
+    cadre_auto(cadre_free) char *accuracy =
+        isfinite(self->accuracy) ? cadre_asprintf("accuracy %.2f %% and ", 100 * self->accuracy)
+                                 : cadre_strdup("");
+    cadre_auto(cadre_free) char *rows =
+        self->test_rows > 0 ? cadre_asprintf(" on %lld rows held out", (long long)self->test_rows)
+                            : cadre_strdup(" on the latest batches");
+    double speed = self->seconds > 0 ? (double)self->examples / self->seconds : 0;
+    return cadre_asprintf("%sloss %.4g%s; %lld examples in %.1f s (%.0f/s), %llu closures in %llu "
+                          "attempts, %llu worker failures",
+                          accuracy, self->loss, rows, (long long)self->examples, self->seconds,
+                          speed, (unsigned long long)self->finished,
+                          (unsigned long long)self->attempts,
+                          (unsigned long long)self->workers_lost);
+}

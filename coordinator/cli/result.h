@@ -1,0 +1,45 @@
+/*
+ * result - what a training run came to, as the one object that scripts read (cadre.result/v1) and
+ * as words.
+ *
+ * Owner:   the caller; ended with cadre_result_fini.
+ * Thread:  one at a time: the trainer's thread fills it and ends before the main thread reads.
+ */
+#ifndef CADRE_COORDINATOR_CLI_RESULT_H
+#define CADRE_COORDINATOR_CLI_RESULT_H
+
+#include <cadre/coordinator.h>
+#include <jansson.h>
+
+#define CADRE_RESULT_SCHEMA "cadre.result/v1"
+
+typedef struct {
+    double accuracy; /* share of held-out rows; not a number without classes or held-out rows */
+    double loss;     /* mean over held-out rows, else over the latest batches; or not a number */
+    int64_t test_rows;
+    int64_t examples;   /* rows trained on, each epoch counted, in the whole job */
+    double seconds;     /* of this run, from the first closure to the last */
+    uint64_t scheduled; /* closures that train, in the whole job; evaluations are not counted */
+    uint64_t finished;
+    uint64_t attempts;
+    size_t shard_count;
+    cadre_shard_totals_t *shards;
+    uint64_t workers_lost;
+    uint64_t ps_lost;
+    char *checkpoint; /* the newest one, or NULL */
+} cadre_result_t;
+
+/* Nothing known yet. */
+void cadre_result_init(cadre_result_t *self);
+void cadre_result_fini(cadre_result_t *self);
+
+/* The object; the caller ends it. Numbers that are not known are null. */
+json_t *cadre_result_object(const cadre_result_t *self);
+
+/* The object on one line, freed by the caller. */
+char *cadre_result_json(const cadre_result_t *self);
+
+/* "accuracy 97.21 % and loss 0.0912 on 359 rows held out; ...", freed by the caller. */
+char *cadre_result_text(const cadre_result_t *self);
+
+#endif

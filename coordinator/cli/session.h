@@ -1,0 +1,54 @@
+/*
+ * session - the directory of one local cluster: its sockets, the logs of its tasks, and tasks.json,
+ * which says the process id of each.
+ *
+ * Owner:   a launcher.
+ * Thread:  the launcher's.
+ *
+ * tasks.json: {"schema": "cadre.session/v1", "launcher": pid, "tasks": [{"role": "ps", "index": 0,
+ * "pid": 123, "starts": 1}, ...]}; a task that does not run has pid null. It is replaced by rename
+ * whenever a task starts or ends, so that a reader never sees half of it.
+ */
+#ifndef CADRE_COORDINATOR_CLI_SESSION_H
+#define CADRE_COORDINATOR_CLI_SESSION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coordinator/cli/launcher_core.h"
+
+enum {
+    CADRE_SESSION_TAIL_LINES = 8,   /* of a dead task's log, shown */
+    CADRE_SESSION_TAIL_SIZE = 2000, /* bytes of them at most */
+};
+
+typedef struct {
+    char *path;
+} cadre_session_t;
+
+/* Makes the directory, mode 0700, under XDG_RUNTIME_DIR or /tmp. CADRE_EIO. */
+int cadre_session_open(cadre_session_t *self);
+
+/* Ends it; the directory goes with everything of ours in it unless `keep`. */
+void cadre_session_close(cadre_session_t *self, bool keep);
+
+/* "ipc:///.../ps-0", freed by the caller; "coordinator" for the program's role. */
+char *cadre_session_endpoint(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index);
+
+/* The file that a task's output goes to, freed by the caller. */
+char *cadre_session_log_path(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index);
+
+/* The last lines of a task's log into `text` of CADRE_SESSION_TAIL_SIZE + 1 bytes; "" when there
+ * are none. Returns `text`. */
+const char *cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role,
+                               uint32_t index, char *text);
+
+/* Replaces tasks.json; `pids` has one entry per task, 0 for one that does not run. CADRE_EIO. */
+int cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,
+                              const int *pids);
+
+/* CADRE_CLUSTER for a program that is the coordinator of this session, freed by the caller. */
+char *cadre_session_cluster(const cadre_session_t *self, const cadre_launcher_core_t *core);
+
+#endif

@@ -1,0 +1,538 @@
+#include "coordinator/cli/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/cli/closing_words.h"
+#include "coordinator/cli/console.h"
+#include "coordinator/cli/data_path.h"
+#include "coordinator/cli/events.h"
+#include "coordinator/cli/notice.h"
+#include "coordinator/cli/trainer.h"
+
+typedef struct {
+    const cadre_supervisor_options_t *options;
+    cadre_console_t console;
+    cadre_events_t events;
+    cadre_launcher_t *launcher;
+    cadre_coordinator_t *coordinator;
+    json_t *train; /* dataset descriptions as sent to workers */
+    json_t *test;
+    int signals;     /* descriptor */
+    int notices[2];  /* [0] here, [1] in the trainer and the coordinator */
+    int commands[2]; /* [0] in the trainer, [1] here */
+    pthread_t trainer;
+    bool trainer_started;
+    bool trainer_done;
+    cadre_trainer_options_t trainer_options;
+    cadre_trainer_outcome_t outcome;
+    int stop_signal; /* the first SIGINT or SIGTERM; 0: none */
+    bool kill;       /* there was a second one */
+    bool ended;      /* by the launcher: a task is gone for good, or the program ended */
+    int exit_code;   /* then */
+    char reason[CADRE_NOTICE_TEXT_SIZE];
+    char waiting[256]; /* for what; "" when for nothing */
+    int64_t waiting_since_ms;
+    int64_t waiting_limit_ms;
+    int64_t said_ms;
+    int64_t line_ms; /* of the last progress line */
+} supervisor_t;
+
+/* --- what comes from other threads --- */
+
+static void
+log_event(void *context, char level, const char *event, const char *pairs)
+{
+    const supervisor_t *self = context;
+    cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
+    snprintf(notice.event, sizeof(notice.event), "%s", event);
+    snprintf(notice.text, sizeof(notice.text), "%s", pairs);
+    cadre_notice_send(self->notices[1], &notice, false);
+}
+
+static void *
+run_trainer(void *context)
+{
+    supervisor_t *self = context;
+    cadre_trainer_run(&self->trainer_options, &self->outcome);
+    return NULL;
+}
+
+static int
+level_rank(char level)
+{
+    const char *found = strchr("DIWE", level);
+    return found && *found ? (int)(found - "DIWE") : 0;
+}
+
+static const char *
+level_text(char level)
+{
+    static const char *const texts[] = {"debug", "info", "warning", "error"};
+    return texts[level_rank(level)];
+}
+
+static json_t *
+progress_object(const cadre_progress_t *progress)
+{
+    json_t *loss = isfinite(progress->loss) ? json_real(progress->loss) : json_null();
+    json_t *object = json_pack(
+        "{s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:I, s:i}", "epoch", (json_int_t)progress->epoch,
+        "epochs", (json_int_t)progress->epochs, "step", (json_int_t)progress->step, "steps",
+        (json_int_t)progress->steps, "epoch_fraction", progress->epoch_fraction, "loss", loss,
+        "examples_per_s", progress->rows_per_second, "staleness_max",
+        (json_int_t)progress->staleness_max, "workers", progress->workers);
+    if (progress->accuracy >= 0) {
+        json_object_set_new(object, "test_accuracy", json_real(progress->accuracy));
+        json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
+    }
+    return object;
+}
+
+static void
+show_progress(supervisor_t *self, const cadre_notice_t *notice, int64_t now_ms)
+{
+    char text[CADRE_CONSOLE_LINE_SIZE];
+    bool epoch_end = notice->kind == CADRE_NOTICE_EPOCH;
+    bool due = now_ms - self->line_ms >= CADRE_SUPERVISOR_LINE_MS;
+    if (self->console.terminal) {
+        int columns = cadre_console_columns();
+        cadre_console_bar(&self->console, cadre_progress_bar(&notice->progress, columns, text));
+    } else if (epoch_end || due) {
+        cadre_console_say(&self->console, "%s",
+                          cadre_progress_line(&notice->progress, epoch_end, text));
+    }
+    if (epoch_end || due) {
+        self->line_ms = now_ms;
+        cadre_events_write(&self->events, epoch_end ? "epoch" : "progress",
+                           progress_object(&notice->progress));
+    }
+}
+
+static void
+show_notice(supervisor_t *self, const cadre_notice_t *notice, int64_t now_ms)
+{
+    switch (notice->kind) {
+    case CADRE_NOTICE_LOG:
+        if (level_rank(notice->level) >= level_rank(self->options->log_level)) {
+            cadre_console_say(&self->console, "%s: %s %s", level_text(notice->level), notice->event,
+                              notice->text);
+        }
+        cadre_events_write(&self->events, "coordinator",
+                           json_pack("{s:s, s:s, s:s}", "level", level_text(notice->level), "what",
+                                     notice->event, "pairs", notice->text));
+        break;
+    case CADRE_NOTICE_INFO:
+        cadre_console_say(&self->console, "%s", notice->text);
+        cadre_events_write(&self->events, "info", json_pack("{s:s}", "text", notice->text));
+        break;
+    case CADRE_NOTICE_WAIT:
+        snprintf(self->waiting, sizeof(self->waiting), "%.200s", notice->text);
+        self->waiting_since_ms = now_ms;
+        self->waiting_limit_ms = notice->limit_ms;
+        self->said_ms = now_ms;
+        break;
+    case CADRE_NOTICE_WAITED:
+        self->waiting[0] = '\0';
+        break;
+    case CADRE_NOTICE_PROGRESS:
+    case CADRE_NOTICE_EPOCH:
+        show_progress(self, notice, now_ms);
+        break;
+    case CADRE_NOTICE_DONE:
+        self->trainer_done = true;
+        break;
+    }
+}
+
+static void
+take_notices(supervisor_t *self, int64_t now_ms)
+{
+    cadre_notice_t notice;
+    for (int i = 0; i < 256 && cadre_notice_receive(self->notices[0], &notice); i++) {
+        show_notice(self, &notice, now_ms);
+    }
+}
+
+static void
+say_wait(supervisor_t *self, int64_t now_ms)
+{
+    if (self->waiting[0] && now_ms - self->said_ms >= CADRE_SUPERVISOR_SAY_MS) {
+        self->said_ms = now_ms;
+        cadre_console_say(&self->console, "waiting for %s: %lld s of at most %lld s", self->waiting,
+                          (long long)(now_ms - self->waiting_since_ms) / 1000,
+                          (long long)self->waiting_limit_ms / 1000);
+    }
+}
+
+/* --- stopping --- */
+
+static void
+command_trainer(supervisor_t *self, char command)
+{
+    if (self->trainer_started && !self->trainer_done) {
+        ssize_t written = write(self->commands[1], &command, 1);
+        (void)written; /* a full pipe holds an earlier command */
+        cadre_interrupt(self->coordinator, true);
+    }
+}
+
+static void
+take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info)
+{
+    if (self->stop_signal) {
+        self->kill = true;
+        return;
+    }
+    self->stop_signal = (int)info->ssi_signo;
+    cadre_events_write(&self->events, "signal", json_pack("{s:i}", "signal", self->stop_signal));
+    if (self->options->job) {
+        cadre_console_say(&self->console, "stopping after a checkpoint; %s kills",
+                          self->stop_signal == SIGINT ? "Ctrl-C again" : "a second signal");
+        command_trainer(self, CADRE_TRAINER_STOP);
+    } else if (info->ssi_code != SI_KERNEL) {
+        /* The terminal's Ctrl-C reaches the program by itself. */
+        cadre_launcher_signal_program(self->launcher, self->stop_signal);
+    }
+}
+
+/* What becomes of the job, as words that follow how the task ended. */
+static void
+describe_decision(const supervisor_t *self, const cadre_launcher_report_t *report, char *text,
+                  size_t size_bytes)
+{
+    const char *lost = report->role == CADRE_LAUNCH_PS ? "its shard is gone, so the job ends"
+                                                       : "its closures run again on other workers";
+    char limit[24] = "no limit";
+    if (self->options->launch->restarts_max >= 0) {
+        snprintf(limit, sizeof(limit), "%lld", (long long)self->options->launch->restarts_max);
+    }
+    switch (report->decision.outcome) {
+    case CADRE_LAUNCH_EXPECTED:
+        snprintf(text, size_bytes, "it left");
+        break;
+    case CADRE_LAUNCH_RESTART:
+        snprintf(text, size_bytes, "%s; it starts again in %.1f s (restart %lld of %s)", lost,
+                 (double)report->decision.delay_ms / 1000, (long long)report->decision.restarts,
+                 limit);
+        break;
+    case CADRE_LAUNCH_GIVE_UP:
+        snprintf(text, size_bytes, "%s; it is not started again%s", lost,
+                 report->end.signalled ? ", --max-restarts are used up" : "");
+        break;
+    case CADRE_LAUNCH_END_JOB:
+        snprintf(text, size_bytes, "%s",
+                 report->role == CADRE_LAUNCH_PS ? lost : "no worker is left, so the job ends");
+        break;
+    }
+}
+
+static void
+say_tail(supervisor_t *self, const cadre_launcher_report_t *report)
+{
+    char tail[CADRE_SESSION_TAIL_SIZE + 1];
+    cadre_session_tail(cadre_launcher_session(self->launcher), report->role, report->index, tail);
+    for (char *line = tail; *line;) {
+        size_t length = strcspn(line, "\n");
+        cadre_console_say(&self->console, "  | %.*s", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static void
+take_report(supervisor_t *self, const cadre_launcher_report_t *report)
+{
+    char how[128];
+    char what[256];
+    cadre_process_end_text(report->end, how, sizeof(how));
+    const char *role = cadre_launch_role_text(report->role);
+    cadre_events_write(&self->events, "task_ended",
+                       json_pack("{s:s, s:i, s:i, s:s, s:b}", "role", role, "index",
+                                 (int)report->index, "pid", report->pid, "how", how, "restart",
+                                 report->decision.outcome == CADRE_LAUNCH_RESTART));
+    if (report->role != CADRE_LAUNCH_PROGRAM) {
+        if (report->decision.outcome == CADRE_LAUNCH_EXPECTED) {
+            return;
+        }
+        describe_decision(self, report, what, sizeof(what));
+        cadre_console_say(&self->console, "%s %u (pid %d) was %s: %s", role, report->index,
+                          report->pid, how, what);
+        say_tail(self, report);
+        snprintf(self->reason, sizeof(self->reason), "%s %u was %s", role, report->index, how);
+    } else if (report->end.signalled) {
+        snprintf(self->reason, sizeof(self->reason), "%s was %s", self->options->launch->program[0],
+                 how);
+    }
+    if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
+        self->ended = true;
+        self->exit_code = report->decision.exit_code;
+        command_trainer(self, CADRE_TRAINER_ABORT);
+    }
+}
+
+static void
+take_signals(supervisor_t *self, int64_t now_ms)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGCHLD) {
+            take_stop_signal(self, &info);
+        }
+    }
+    cadre_launcher_report_t report;
+    while (self->launcher && cadre_launcher_reap(self->launcher, now_ms, &report)) {
+        take_report(self, &report);
+    }
+}
+
+/* --- one turn --- */
+
+static int
+turn(supervisor_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    int status = 0;
+    if (self->launcher) {
+        status = cadre_launcher_start(self->launcher, now_ms);
+    }
+    int64_t wait_ms = self->launcher ? cadre_launcher_wait_ms(self->launcher, now_ms) : -1;
+    wait_ms = wait_ms < 0 || wait_ms > 1000 ? 1000 : wait_ms;
+    struct pollfd items[] = {
+        {.fd = self->signals, .events = POLLIN},
+        {.fd = self->notices[0], .events = POLLIN},
+    };
+    poll(items, CADRE_COUNT_OF(items), (int)wait_ms);
+    now_ms = cadre_clock_now_ms();
+    take_notices(self, now_ms);
+    take_signals(self, now_ms);
+    say_wait(self, now_ms);
+    return status;
+}
+
+/* Tasks were told to stop, or their coordinator is gone: lets them leave, then insists. */
+static void
+wait_for_tasks(supervisor_t *self)
+{
+    int64_t begin_ms = cadre_clock_now_ms();
+    int64_t insist_ms = begin_ms + (self->options->job ? CADRE_SUPERVISOR_LEAVE_MS : 0);
+    bool insisted = false;
+    while (!self->kill && cadre_launcher_running(self->launcher) > 0) {
+        int64_t now_ms = cadre_clock_now_ms();
+        if (now_ms >= insist_ms && !insisted) {
+            insisted = true;
+            cadre_launcher_signal(self->launcher, SIGTERM);
+        }
+        if (now_ms - begin_ms >= CADRE_SUPERVISOR_KILL_MS) {
+            return; /* closing the launcher kills the rest */
+        }
+        struct pollfd item = {.fd = self->signals, .events = POLLIN};
+        poll(&item, 1, 100);
+        take_signals(self, cadre_clock_now_ms());
+    }
+}
+
+/* --- opening --- */
+
+static int
+open_signals(supervisor_t *self)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    self->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
+    }
+    return cadre_notice_channel(self->notices);
+}
+
+static int
+open_coordinator(supervisor_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.job = job->name;
+    options.address =
+        self->launcher ? cadre_launcher_address(self->launcher) : self->options->address;
+    options.ps_count = self->launcher ? (int)job->ps : self->options->ps_count;
+    options.seed = (uint64_t)job->seed;
+    options.lease_ms = self->launcher ? CADRE_LOCAL_LEASE_MS : 0;
+    options.checkpoint_dir = job->checkpoint_dir;
+    options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
+    options.checkpoint_keep = (int)job->checkpoint_keep;
+    options.resume = job->resume;
+    options.placement = job->placement ? "round_robin" : "bytes";
+    options.log = log_event;
+    options.log_context = self;
+    return cadre_coordinator_open(&options, &self->coordinator);
+}
+
+static int
+open_job(supervisor_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    bool local = self->launcher != NULL;
+    int status = cadre_data_resolve(job, job->train, local, &self->train);
+    if (status == 0 && job->test) {
+        status = cadre_data_resolve(job, job->test, local, &self->test);
+    }
+    return status < 0 ? status : open_coordinator(self);
+}
+
+static int
+start_trainer(supervisor_t *self)
+{
+    self->trainer_options = (cadre_trainer_options_t){
+        .job = self->options->job,
+        .coordinator = self->coordinator,
+        .train = self->train,
+        .test = self->test,
+        .notices = self->notices[1],
+        .commands = self->commands[0],
+    };
+    int error = pthread_create(&self->trainer, NULL, run_trainer, self);
+    self->trainer_started = error == 0;
+    return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
+}
+
+static int
+open_all(supervisor_t *self)
+{
+    const cadre_supervisor_options_t *options = self->options;
+    int status = options->events ? cadre_events_open(&self->events, options->events) : 0;
+    if (status == 0) {
+        status = open_signals(self);
+    }
+    if (status == 0 && options->launch) {
+        status = cadre_launcher_open(options->launch, &self->launcher);
+    }
+    if (status == 0 && options->job) {
+        status = open_job(self);
+    }
+    if (status < 0) {
+        return status;
+    }
+    const char *session = self->launcher ? cadre_launcher_session(self->launcher)->path : "none";
+    const char *address = self->coordinator ? cadre_coordinator_address(self->coordinator)
+                                            : cadre_launcher_address(self->launcher);
+    cadre_console_say(&self->console, "session=%s coordinator=%s", session, address);
+    cadre_events_write(&self->events, "started",
+                       json_pack("{s:s, s:s}", "session", session, "coordinator", address));
+    status = self->launcher ? cadre_launcher_start(self->launcher, cadre_clock_now_ms()) : 0;
+    return status == 0 && options->job ? start_trainer(self) : status;
+}
+
+/* --- the whole --- */
+
+static int
+run(supervisor_t *self)
+{
+    int status = open_all(self);
+    while (status == 0 && !self->kill && !self->trainer_done &&
+           (!self->ended || self->trainer_started)) {
+        status = turn(self);
+        if (status < 0) {
+            command_trainer(self, CADRE_TRAINER_ABORT);
+        }
+    }
+    while (!self->kill && self->trainer_started && !self->trainer_done) {
+        turn(self); /* after a failure here: the trainer leaves first */
+    }
+    cadre_console_clear(&self->console);
+    return status;
+}
+
+static void
+close_all(supervisor_t *self)
+{
+    if (self->trainer_started) {
+        pthread_join(self->trainer, NULL);
+    }
+    if (self->launcher) {
+        cadre_launcher_stop(self->launcher);
+    }
+    cadre_coordinator_close(&self->coordinator);
+    take_notices(self, cadre_clock_now_ms());
+    if (self->launcher) {
+        wait_for_tasks(self);
+        cadre_launcher_close(&self->launcher, self->options->keep_session);
+    }
+}
+
+/* Threads may be anywhere: nothing is freed, the tasks are killed, the process ends. */
+static _Noreturn void
+kill_all(supervisor_t *self)
+{
+    cadre_console_clear(&self->console);
+    cadre_console_say(&self->console, "killed");
+    cadre_launcher_close(&self->launcher, self->options->keep_session);
+    _exit(128 + self->stop_signal);
+}
+
+static int
+conclude(supervisor_t *self, int status)
+{
+    cadre_closing_t closing = {
+        .job = self->options->job,
+        .outcome = self->trainer_started ? &self->outcome : NULL,
+        .command = self->options->command,
+        .json = self->options->json,
+        .status = status,
+        .stop_signal = self->stop_signal,
+        .ended = self->ended,
+        .exit_code = self->exit_code,
+        .reason = self->reason,
+    };
+    snprintf(closing.text, sizeof(closing.text), "%s", status < 0 ? cadre_error_text() : "");
+    return cadre_closing_words(&closing, &self->console, &self->events);
+}
+
+int
+cadre_supervise(const cadre_supervisor_options_t *options)
+{
+    supervisor_t self = {
+        .options = options, .signals = -1, .notices = {-1, -1}, .commands = {-1, -1}};
+    cadre_result_init(&self.outcome.result);
+    cadre_console_init(&self.console);
+    int status = run(&self);
+    char text[CADRE_ERROR_TEXT_SIZE];
+    snprintf(text, sizeof(text), "%s", cadre_error_text());
+    if (self.kill) {
+        kill_all(&self);
+    }
+    close_all(&self);
+    if (status < 0) {
+        cadre_fail(status, "%s", text);
+    }
+    int code = conclude(&self, status);
+    const int descriptors[] = {self.signals, self.notices[0], self.notices[1], self.commands[0],
+                               self.commands[1]};
+    for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
+        if (descriptors[i] >= 0) {
+            close(descriptors[i]);
+        }
+    }
+    cadre_events_close(&self.events);
+    cadre_result_fini(&self.outcome.result);
+    json_decref(self.train);
+    json_decref(self.test);
+    return code;
+}

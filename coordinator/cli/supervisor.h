@@ -1,0 +1,42 @@
+/*
+ * supervisor - the main thread of `cadre run` and `cadre train`: starts the cluster and the
+ * trainer, listens to both and to signals, and says what happens.
+ *
+ * Owner:   main; one per process.
+ * Thread:  the main thread. It starts every task, reaps it, and is the only writer to terminal and
+ *          events file; the trainer has a thread of its own and talks to it in notices.
+ *
+ * Signals come through a descriptor, never a handler. The first SIGINT or SIGTERM stops after a
+ * checkpoint, the second kills.
+ */
+#ifndef CADRE_COORDINATOR_CLI_SUPERVISOR_H
+#define CADRE_COORDINATOR_CLI_SUPERVISOR_H
+
+#include <stdbool.h>
+
+#include "coordinator/cli/job.h"
+#include "coordinator/cli/launcher.h"
+
+enum {
+    CADRE_SUPERVISOR_SAY_MS = 5000,   /* a wait over that is said, again and again */
+    CADRE_SUPERVISOR_LINE_MS = 10000, /* between progress lines without a terminal */
+    CADRE_SUPERVISOR_LEAVE_MS = 3000, /* for tasks to leave; then SIGTERM */
+    CADRE_SUPERVISOR_KILL_MS = 5000,  /* since the end of the job; then SIGKILL */
+};
+
+typedef struct {
+    const cadre_job_t *job;                 /* NULL: a program of the user's */
+    const cadre_launcher_options_t *launch; /* NULL: the cluster exists */
+    const char *address; /* where to bind; NULL: as the environment says, or the launcher */
+    int ps_count;        /* 0: as the environment says */
+    bool json;           /* the result as JSON on stdout */
+    bool keep_session;
+    char log_level;     /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */
+    const char *events; /* file, or NULL */
+    char **command;     /* the user's own, for telling how to go on; NULL-terminated */
+} cadre_supervisor_options_t;
+
+/* Runs the job or program and gives the exit code; every error was said. */
+int cadre_supervise(const cadre_supervisor_options_t *options);
+
+#endif
