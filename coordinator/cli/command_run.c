@@ -1,0 +1,103 @@
+#include <string.h>
+
+#include "common/cluster_config.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/data_path.h"
+#include "coordinator/cli/run_flags.h"
+#include "coordinator/cli/supervisor.h"
+
+static cadre_supervisor_options_t
+supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)
+{
+    return (cadre_supervisor_options_t){
+        .job = flags->job_file ? job : NULL,
+        .json = flags->json,
+        .keep_session = flags->keep_session,
+        .log_level = flags->log_level,
+        .events = flags->events,
+        .command = flags->command,
+    };
+}
+
+static int
+run(const cadre_run_flags_t *flags, const cadre_job_t *job)
+{
+    cadre_auto(cadre_free) char *data_dir =
+        flags->job_file || job->data_dir ? cadre_data_folder(job) : NULL;
+    cadre_launcher_options_t launch = {
+        .ps = (uint32_t)job->ps,
+        .workers = (uint32_t)job->workers,
+        .slots = job->slots,
+        .restarts_max = job->max_restarts,
+        .natives = (const char *const *)flags->natives,
+        .native_count = flags->native_count,
+        .data_dir = data_dir,
+        .program = flags->program,
+    };
+    cadre_supervisor_options_t options = supervisor_options(flags, job);
+    options.launch = &launch;
+    return cadre_supervise(&options);
+}
+
+/* The number of shards is that of the cluster's description. */
+static int
+read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
+{
+    cadre_cluster_sources_t sources = {.role = "coordinator", .coordinator = flags->address};
+    cadre_cluster_sources_from_environment(&sources);
+    cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {0};
+    int status = cadre_cluster_config_read(&sources, &config);
+    if (status == CADRE_ENOTFOUND) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "no cluster is named by CADRE_CLUSTER, TF_CONFIG or "
+                          "--address; for one on this machine: cadre run %s",
+                          job->file);
+    }
+    if (status == 0 && config.ps.count > 0) {
+        job->ps = (int64_t)config.ps.count;
+    }
+    return status;
+}
+
+static int
+train(const cadre_run_flags_t *flags, cadre_job_t *job)
+{
+    int status = read_cluster(flags, job);
+    if (status < 0) {
+        return cadre_command_fail(status);
+    }
+    cadre_supervisor_options_t options = supervisor_options(flags, job);
+    options.address = flags->address;
+    options.ps_count = (int)job->ps;
+    return cadre_supervise(&options);
+}
+
+static int
+run_or_train(bool local, int argc, char **argv)
+{
+    cadre_auto(cadre_run_flags_fini) cadre_run_flags_t flags = {0};
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    int status = cadre_run_flags_read(&flags, local, argc, argv);
+    if (status == 0) {
+        status = cadre_run_flags_job(&flags, &job);
+    }
+    if (status < 0) {
+        return cadre_command_fail(status);
+    }
+    return local ? run(&flags, &job) : train(&flags, &job);
+}
+
+int
+cadre_command_run(int argc, char **argv)
+{
+    return run_or_train(true, argc, argv);
+}
+
+int
+cadre_command_train(int argc, char **argv)
+{
+    return run_or_train(false, argc, argv);
+}

@@ -1,0 +1,127 @@
+#include "coordinator/cli/commands.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/suggest.h"
+
+static const struct {
+    const char *verb;
+    int (*run)(int argc, char **argv);
+    const char *does;
+} verbs[] = {
+    {"run", cadre_command_run,
+     "JOB.json, or -- PROGRAM ARGS: start ps and workers on this machine and\n"
+     "              train the job, or run the program on them"},
+    {"train", cadre_command_train, "JOB.json: train the job on a cluster that exists"},
+    {"ps", cadre_command_ps, "one parameter server (cadre-ps)"},
+    {"worker", cadre_command_worker, "one worker (cadre-worker)"},
+    {"checkpoint", cadre_command_checkpoint, "list DIR, or verify DIR: look at checkpoints"},
+    {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},
+    {"version", cadre_command_version, "what this is"},
+};
+
+static void
+print_help(FILE *to)
+{
+    fputs("Usage: cadre VERB ...\n\n"
+          "Trains models asynchronously on parameter servers.\n\n",
+          to);
+    for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
+        fprintf(to, "  %-12s%s\n", verbs[i].verb, verbs[i].does);
+    }
+    fputs("\n`cadre VERB --help` lists the flags of a verb. Try: cadre run examples/digits.json\n"
+          "\nExit codes: ",
+          to);
+#define X(name, number, text) fprintf(to, "%s%d %s", (number) ? ", " : "", number, text);
+    CADRE_EXIT_LIST(X)
+#undef X
+    fputs("\n", to);
+}
+
+int
+cadre_command_fail(int status)
+{
+    fprintf(stderr, "cadre: %s\n", cadre_error_text());
+    return cadre_exit_code(status);
+}
+
+int
+cadre_command_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("cadre %s, protocol %d\n", CADRE_VERSION, CADRE_PROTOCOL_VERSION);
+    return CADRE_EXIT_OK;
+}
+
+/* Becomes the daemon called `name` beside this executable. */
+static int
+become(const char *name, char **argv)
+{
+    cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder ? folder : ".", name);
+    argv[0] = path;
+    execv(path, argv);
+    return cadre_command_fail(cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno)));
+}
+
+int
+cadre_command_ps(int argc, char **argv)
+{
+    (void)argc;
+    return become("cadre-ps", argv);
+}
+
+int
+cadre_command_worker(int argc, char **argv)
+{
+    (void)argc;
+    return become("cadre-worker", argv);
+}
+
+static int
+fail_verb(const char *verb)
+{
+    const char *words[CADRE_COUNT_OF(verbs)];
+    for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
+        words[i] = verbs[i].verb;
+    }
+    const char *near = cadre_suggest(verb, words, CADRE_COUNT_OF(verbs));
+    fprintf(stderr, "cadre: there is no verb \"%s\"%s%s%s\nnext: cadre --help\n", verb,
+            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return CADRE_EXIT_USAGE;
+}
+
+int
+cadre_command(int argc, char **argv)
+{
+    argp_err_exit_status = CADRE_EXIT_USAGE;
+    if (argc < 2) {
+        print_help(stderr);
+        return CADRE_EXIT_USAGE;
+    }
+    const char *verb = argv[1];
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0) {
+        print_help(stdout);
+        return CADRE_EXIT_OK;
+    }
+    if (strcmp(verb, "--version") == 0) {
+        return cadre_command_version(argc - 1, argv + 1);
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
+        if (strcmp(verb, verbs[i].verb) == 0) {
+            return verbs[i].run(argc - 1, argv + 1);
+        }
+    }
+    return fail_verb(verb);
+}

@@ -1,0 +1,30 @@
+/*
+ * commands - the verbs of the `cadre` command. Each gets its own argv, argv[0] being the verb, and
+ * gives an exit code; what it has to say it has said.
+ *
+ * Thread:  the main thread, before any other starts.
+ */
+#ifndef CADRE_COORDINATOR_CLI_COMMANDS_H
+#define CADRE_COORDINATOR_CLI_COMMANDS_H
+
+/* A local cluster and a job on it, or a program of the user's: `run job.json`, `run -- program`. */
+int cadre_command_run(int argc, char **argv);
+
+/* A job on a cluster that exists: `train job.json`. */
+int cadre_command_train(int argc, char **argv);
+
+/* The daemons beside this executable, in place of this process. */
+int cadre_command_ps(int argc, char **argv);
+int cadre_command_worker(int argc, char **argv);
+
+int cadre_command_checkpoint(int argc, char **argv);
+int cadre_command_config(int argc, char **argv);
+int cadre_command_version(int argc, char **argv);
+
+/* Says this thread's error text on stderr and gives the exit code of `status`. */
+int cadre_command_fail(int status);
+
+/* The whole command line: finds the verb and runs it. */
+int cadre_command(int argc, char **argv);
+
+#endif

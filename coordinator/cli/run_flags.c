@@ -1,0 +1,247 @@
+#include "coordinator/cli/run_flags.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/job_file.h"
+
+enum {
+    KEY_SETTING = 0x1000, /* plus a position in setting_flags */
+    KEY_NATIVE = 0x2000,
+    KEY_EVENTS,
+    KEY_LOG_LEVEL,
+    KEY_KEEP_SESSION,
+    KEY_ADDRESS,
+};
+
+/* Flags that are settings of the job. */
+static const struct {
+    const char *flag;
+    const char *argument;
+    const char *setting;
+    bool local_only;
+    const char *does;
+} setting_flags[] = {
+    {"ps", "N", "cluster.ps", true, "Parameter servers to start"},
+    {"workers", "N", "cluster.workers", false, "Workers to start, or to expect"},
+    {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},
+    {"max-restarts", "N", "cluster.max_restarts", true,
+     "Starts of workers that died, in total; or \"unlimited\" (default 10)"},
+    {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
+    {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
+    {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},
+    {"data", "DIR", "data.dir", false, "Where the job's relative paths and ${DATA} are"},
+    {"checkpoint-dir", "DIR", "checkpoint.dir", false,
+     "Where checkpoints go (default cadre-checkpoints/NAME)"},
+    {"checkpoint-every", "S", "checkpoint.every_s", false,
+     "Seconds between checkpoints; 0: at the end only"},
+    {"resume", "WHICH", "checkpoint.resume", false,
+     "auto: from the newest checkpoint if there is one; never (default); or a checkpoint's path"},
+    {"wait", "S", "cluster.wait_s", false, "Seconds to wait for tasks at the start"},
+};
+
+enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 8 };
+
+static size_t
+make_options(bool local, struct argp_option *options)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(setting_flags); i++) {
+        if (local || !setting_flags[i].local_only) {
+            options[count++] = (struct argp_option){setting_flags[i].flag,     KEY_SETTING + (int)i,
+                                                    setting_flags[i].argument, 0,
+                                                    setting_flags[i].does,     0};
+        }
+    }
+    if (local) {
+        options[count++] = (struct argp_option){
+            "native", KEY_NATIVE, "FILE", 0, "A shared object for the workers; may be repeated", 0};
+        options[count++] = (struct argp_option){
+            "keep-session", KEY_KEEP_SESSION, 0, 0, "Keep the session directory with its logs", 0};
+    } else {
+        options[count++] =
+            (struct argp_option){"address",
+                                 KEY_ADDRESS,
+                                 "ENDPOINT",
+                                 0,
+                                 "Where to bind (default: as CADRE_CLUSTER or TF_CONFIG says)",
+                                 0};
+    }
+    options[count++] = (struct argp_option){
+        "output", 'o', "json|text", 0, "The result as JSON in the last line of stdout", 0};
+    options[count++] = (struct argp_option){
+        "events", KEY_EVENTS, "FILE", 0, "What happens, one JSON object per line", 0};
+    options[count++] = (struct argp_option){
+        "log-level",
+        KEY_LOG_LEVEL,
+        "LEVEL",
+        0,
+        "Events of the coordinator to show: debug, info, warn, error (default error)",
+        0};
+    return count;
+}
+
+static void
+add_native(cadre_run_flags_t *self, const char *path, const struct argp_state *state)
+{
+    char *whole = realpath(path, NULL);
+    if (!whole) {
+        argp_failure(state, CADRE_EXIT_NO_INPUT, errno, "--native %s", path);
+    } else if (self->native_count == CADRE_NATIVES_MAX) {
+        argp_failure(state, CADRE_EXIT_USAGE, 0, "more than %d --native", CADRE_NATIVES_MAX);
+    } else {
+        self->natives[self->native_count++] = whole;
+    }
+}
+
+static void
+set_log_level(cadre_run_flags_t *self, const char *text, const struct argp_state *state)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            self->log_level = "DIWE"[i];
+            return;
+        }
+    }
+    argp_error(state, "--log-level: \"%s\" is none of debug, info, warn, error", text);
+}
+
+static error_t
+parse_other(int key, char *argument, struct argp_state *state)
+{
+    cadre_run_flags_t *self = state->input;
+    switch (key) {
+    case KEY_NATIVE:
+        add_native(self, argument, state);
+        break;
+    case KEY_EVENTS:
+        self->events = argument;
+        break;
+    case KEY_LOG_LEVEL:
+        set_log_level(self, argument, state);
+        break;
+    case KEY_KEEP_SESSION:
+        self->keep_session = true;
+        break;
+    case KEY_ADDRESS:
+        self->address = argument;
+        break;
+    case 'o':
+        if (strcmp(argument, "json") != 0 && strcmp(argument, "text") != 0) {
+            argp_error(state, "-o: \"%s\" is neither json nor text", argument);
+        }
+        self->json = argument[0] == 'j';
+        break;
+    case ARGP_KEY_ARG:
+        if (self->job_file || self->program) {
+            argp_error(state, "one job file, not also \"%s\"; a program stands behind --",
+                       argument);
+        }
+        self->job_file = argument;
+        break;
+    case ARGP_KEY_END:
+        if (!self->job_file && !self->program) {
+            argp_error(state, "a job file is missing");
+        }
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static error_t
+parse(int key, char *argument, struct argp_state *state)
+{
+    cadre_run_flags_t *self = state->input;
+    size_t number = (size_t)key - KEY_SETTING;
+    if (key < KEY_SETTING || number >= CADRE_COUNT_OF(setting_flags)) {
+        return parse_other(key, argument, state);
+    }
+    if (self->setting_count == CADRE_COUNT_OF(self->settings)) {
+        argp_error(state, "too many flags");
+    }
+    self->settings[self->setting_count].setting = setting_flags[number].setting;
+    self->settings[self->setting_count].text = argument;
+    self->settings[self->setting_count++].flag = setting_flags[number].flag;
+    return 0;
+}
+
+/* What the user typed, for telling how to go on; what is behind "--" included. */
+static char **
+typed_command(int argc, char **argv)
+{
+    char **command = cadre_calloc((size_t)argc + 2, sizeof(*command));
+    command[0] = cadre_strdup("cadre");
+    for (int i = 0; i < argc; i++) {
+        command[i + 1] = cadre_strdup(argv[i]);
+    }
+    return command;
+}
+
+int
+cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
+{
+    struct argp_option options[OPTIONS_MAX] = {0};
+    make_options(local, options);
+    const struct argp parser = {
+        .options = options,
+        .parser = parse,
+        .args_doc = local ? "JOB.json\n-- PROGRAM ARGS..." : "JOB.json",
+        .doc = local ? "Starts ps and workers on this machine and trains the job on them, or runs "
+                       "the program, which is then the coordinator. Ctrl-C once stops after a "
+                       "checkpoint, twice kills."
+                     : "Trains the job on the cluster that CADRE_CLUSTER, TF_CONFIG or --address "
+                       "names, as its coordinator.",
+    };
+    *self =
+        (cadre_run_flags_t){.local = local, .log_level = 'E', .command = typed_command(argc, argv)};
+    for (int i = 1; i < argc && local; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            self->program = i + 1 < argc ? argv + i + 1 : NULL;
+            argc = i;
+        }
+    }
+    argv[0] = local ? "cadre run" : "cadre train";
+    return argp_parse(&parser, argc, argv, 0, NULL, self) == 0
+               ? 0
+               : cadre_fail(CADRE_EINVALID, "the command line cannot be read");
+}
+
+void
+cadre_run_flags_fini(cadre_run_flags_t *self)
+{
+    for (size_t i = 0; i < self->native_count; i++) {
+        free(self->natives[i]);
+    }
+    for (size_t i = 0; self->command && self->command[i]; i++) {
+        free(self->command[i]);
+    }
+    free(self->command);
+    *self = (cadre_run_flags_t){0};
+}
+
+int
+cadre_run_flags_job(const cadre_run_flags_t *self, cadre_job_t *job)
+{
+    int status = self->job_file ? cadre_job_file_read(job, self->job_file) : 0;
+    if (status == 0 && cadre_job_set_environment(job) < 0) {
+        status = cadre_fail_within(CADRE_ECONFIG, "the environment");
+    }
+    for (size_t i = 0; status == 0 && i < self->setting_count; i++) {
+        char from[32] = "--";
+        strncat(from, self->settings[i].flag, sizeof(from) - 3);
+        status = cadre_job_set(job, self->settings[i].setting, self->settings[i].text,
+                               CADRE_ORIGIN_FLAG, from);
+    }
+    if (status == 0 && self->job_file) {
+        status = cadre_job_finish(job);
+    }
+    return status;
+}

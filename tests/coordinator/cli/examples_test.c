@@ -1,0 +1,25 @@
+#include "coordinator/cli/job_file.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+TestSuite(examples, .timeout = 10);
+
+Test(examples, are_job_files_without_a_fault)
+{
+    static const char *const names[] = {"digits", "mnist", "adult"};
+    const char *source = getenv("CADRE_SOURCE_DIR");
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_auto(cadre_free) char *path =
+            cadre_asprintf("%s/examples/%s.json", source ? source : ".", names[i]);
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cr_expect_eq(cadre_job_file_read(&job, path), 0, "%s", cadre_error_text());
+        cr_expect_eq(cadre_job_finish(&job), 0, "%s", cadre_error_text());
+        cr_expect_str_eq(job.name, names[i]);
+        cr_expect_gt(job.target_accuracy, 0);
+    }
+}

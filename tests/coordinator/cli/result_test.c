@@ -1,0 +1,48 @@
+#include "coordinator/cli/result.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+TestSuite(result, .timeout = 10);
+
+Test(result, is_the_object_that_scripts_read)
+{
+    cadre_auto(cadre_result_fini) cadre_result_t result;
+    cadre_result_init(&result);
+    result.accuracy = 0.97265625;
+    result.loss = 0.125;
+    result.test_rows = 359;
+    result.examples = 43140;
+    result.seconds = 1.5;
+    result.scheduled = 1350;
+    result.finished = 1350;
+    result.attempts = 1352;
+    result.shard_count = 2;
+    result.shards = cadre_calloc(2, sizeof(*result.shards));
+    result.shards[0] = (cadre_shard_totals_t){.applied = 1350, .duplicate = 2};
+    result.shards[1] = (cadre_shard_totals_t){.applied = 1350, .refused = 1};
+    result.workers_lost = 3;
+    result.checkpoint = cadre_strdup("cadre-checkpoints/digits/ckpt-00000001");
+    cadre_auto(cadre_free) char *text = cadre_result_json(&result);
+    cr_assert_str_eq(text,
+                     "{\"schema\":\"cadre.result/v1\",\"accuracy\":0.97265625,\"loss\":0.125,"
+                     "\"examples\":43140,\"seconds\":1.5,"
+                     "\"closures\":{\"scheduled\":1350,\"finished\":1350,\"attempts\":1352},"
+                     "\"updates\":[{\"shard\":0,\"applied\":1350,\"duplicate\":2,\"refused\":0},"
+                     "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
+                     "\"failures\":{\"worker\":3,\"ps\":0},"
+                     "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\"}");
+}
+
+Test(result, says_null_for_what_is_not_known)
+{
+    cadre_auto(cadre_result_fini) cadre_result_t result;
+    cadre_result_init(&result);
+    cadre_auto(cadre_free) char *text = cadre_result_json(&result);
+    cr_assert(strstr(text, "\"accuracy\":null,\"loss\":null"));
+    cr_assert(strstr(text, "\"updates\":[]"));
+    cr_assert(strstr(text, "\"checkpoint\":null}"));
+    cr_assert_not(strchr(text, '\n'));
+}
