@@ -13,7 +13,7 @@ append(char **text, const char *word)
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
     bool quoted = !*word || word[strspn(word, plain)];
-    char *longer = *text;
+    char *longer;
     if (!quoted) {
         longer = cadre_asprintf("%s%s%s", *text ? *text : "", *text ? " " : "", word);
     } else {

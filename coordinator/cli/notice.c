@@ -38,6 +38,20 @@ cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
     cadre_notice_send(end, &notice, true);
 }
 
+void
+cadre_notice_begin_wait(int end, int64_t limit_ms, const char *what)
+{
+    cadre_notice_t notice = {.kind = CADRE_NOTICE_WAIT, .limit_ms = limit_ms};
+    snprintf(notice.text, sizeof(notice.text), "%s", what);
+    cadre_notice_send(end, &notice, true);
+}
+
+void
+cadre_notice_end_wait(int end)
+{
+    cadre_notice_say(end, CADRE_NOTICE_WAITED, "%s", "");
+}
+
 bool
 cadre_notice_receive(int end, cadre_notice_t *notice)
 {

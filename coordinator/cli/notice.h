@@ -62,6 +62,10 @@ void cadre_notice_send(int end, const cadre_notice_t *notice, bool wait);
 void cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Something that may take `limit_ms` begins, and is over: a long wait is told to people. */
+void cadre_notice_begin_wait(int end, int64_t limit_ms, const char *what);
+void cadre_notice_end_wait(int end);
+
 /* The next notice; false when there is none now. */
 bool cadre_notice_receive(int end, cadre_notice_t *notice);
 

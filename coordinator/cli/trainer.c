@@ -12,19 +12,19 @@
 #include "coordinator/cli/loss_sample.h"
 #include "coordinator/cli/model.h"
 #include "coordinator/cli/notice.h"
+#include "coordinator/cli/training_data.h"
 #include "coordinator/cli/training_plan.h"
 
 typedef struct {
     const cadre_trainer_options_t *options;
     cadre_trainer_outcome_t *outcome;
-    cadre_dataset_t *train;
-    cadre_dataset_t *test; /* NULL: no held-out rows */
-    int64_t test_first;    /* where in `test` they begin */
+    cadre_training_data_t data;
     cadre_model_t model;
     cadre_training_plan_t plan;
     bool planned;            /* `plan` and the model are there */
     int64_t scheduled;       /* training closures by this run */
-    cadre_totals_t excluded; /* what evaluations account for in the coordinator's totals */
+    int64_t evaluations;     /* closures that evaluated, in the whole job */
+    cadre_totals_t excluded; /* what is not training in the coordinator's totals */
     uint64_t epoch_finished; /* the coordinator's count when the epoch began */
     cadre_loss_sample_t losses;
     cadre_progress_t progress;
@@ -85,20 +85,6 @@ tick(trainer_t *self)
     }
 }
 
-static void
-begin_wait(trainer_t *self, int64_t limit_ms, const char *what)
-{
-    cadre_notice_t notice = {.kind = CADRE_NOTICE_WAIT, .limit_ms = limit_ms};
-    snprintf(notice.text, sizeof(notice.text), "%s", what);
-    cadre_notice_send(self->options->notices, &notice, true);
-}
-
-static void
-end_wait(trainer_t *self)
-{
-    cadre_notice_say(self->options->notices, CADRE_NOTICE_WAITED, "%s", "");
-}
-
 /* --- set-up --- */
 
 static int
@@ -108,97 +94,15 @@ wait_for_tasks(trainer_t *self)
     int64_t limit_ms = (int64_t)(job->wait_s * 1000);
     char what[96];
     snprintf(what, sizeof(what), "%lld ps and a worker", (long long)job->ps);
-    begin_wait(self, limit_ms, what);
+    cadre_notice_begin_wait(self->options->notices, limit_ms, what);
     int status = cadre_coordinator_wait_ready(self->options->coordinator, 1, limit_ms);
-    end_wait(self);
+    cadre_notice_end_wait(self->options->notices);
     if (status == CADRE_ETIMEOUT) {
         cadre_totals_t totals = cadre_totals(self->options->coordinator);
         return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s %d of %lld ps and %d workers are there",
                           job->wait_s, totals.ps, (long long)job->ps, totals.workers);
     }
     return status;
-}
-
-static int
-open_dataset(trainer_t *self, const char *name, const json_t *description,
-             cadre_dataset_t **dataset)
-{
-    cadre_auto(cadre_free) char *text = json_dumps(description, JSON_COMPACT);
-    const char *path = json_string_value(json_object_get(description, "path"));
-    begin_wait(self, CADRE_TRAINER_DATA_MS, path);
-    int status =
-        cadre_dataset_open(self->options->coordinator, name, text, CADRE_TRAINER_DATA_MS, dataset);
-    end_wait(self);
-    return status;
-}
-
-/* The last part of the file is held out: the whole file for evaluating, its first part for
- * training. */
-static int
-open_parts(trainer_t *self)
-{
-    int status = open_dataset(self, "all", self->options->train, &self->test);
-    if (status < 0) {
-        return status;
-    }
-    int64_t rows = cadre_dataset_info(self->test).rows;
-    int64_t held = (int64_t)((double)rows * self->options->job->test_fraction);
-    if (held < 1 || held >= rows) {
-        return cadre_fail(CADRE_EDATA,
-                          "%.3g of %lld rows leaves nothing to train on or to hold out",
-                          self->options->job->test_fraction, (long long)rows);
-    }
-    self->test_first = rows - held;
-    json_t *part = json_deep_copy(self->options->train);
-    json_object_set_new(part, "rows", json_integer(rows - held));
-    status = open_dataset(self, "train", part, &self->train);
-    json_decref(part);
-    return status;
-}
-
-/* What the test file cannot know alone: a LIBSVM file may lack the last features, a small file the
- * last classes. */
-static int
-open_test(trainer_t *self, const cadre_dataset_info_t *info)
-{
-    const cadre_job_t *job = self->options->job;
-    json_t *description = json_deep_copy(self->options->test);
-    const char *format = json_string_value(json_object_get(description, "format"));
-    if (strcmp(format, "libsvm") == 0 && !json_object_get(description, "features")) {
-        json_object_set_new(description, "features", json_integer(info->features));
-    }
-    if (job->label == CADRE_JOB_CLASS && !json_object_get(description, "classes")) {
-        json_object_set_new(description, "classes", json_integer(info->classes));
-    }
-    int status = open_dataset(self, "test", description, &self->test);
-    json_decref(description);
-    if (status < 0) {
-        return status;
-    }
-    if (cadre_dataset_info(self->test).features != info->features) {
-        return cadre_fail(CADRE_EDATA, "rows to train on have %lld features, rows to test on %lld",
-                          (long long)info->features,
-                          (long long)cadre_dataset_info(self->test).features);
-    }
-    return 0;
-}
-
-static int
-open_data(trainer_t *self)
-{
-    const cadre_job_t *job = self->options->job;
-    int status = job->test_fraction > 0
-                     ? open_parts(self)
-                     : open_dataset(self, "train", self->options->train, &self->train);
-    if (status < 0) {
-        return status;
-    }
-    cadre_dataset_info_t info = cadre_dataset_info(self->train);
-    if (job->label == CADRE_JOB_CLASS && info.classes < 2) {
-        return cadre_fail(CADRE_EDATA, "the labels have %lld classes: nothing to tell apart",
-                          (long long)info.classes);
-    }
-    return self->options->test ? open_test(self, &info) : 0;
 }
 
 static char *
@@ -212,9 +116,10 @@ static int64_t
 evaluation_closures(const trainer_t *self)
 {
     int64_t batch_size = self->options->job->evaluation_batch_size;
-    return self->test ? (cadre_dataset_info(self->test).rows - self->test_first + batch_size - 1) /
-                            batch_size
-                      : 0;
+    return self->data.test ? (cadre_dataset_info(self->data.test).rows - self->data.test_first +
+                              batch_size - 1) /
+                                 batch_size
+                           : 0;
 }
 
 /* Where to begin: at the start, or where the checkpoint was cut. */
@@ -224,7 +129,7 @@ make_plan(trainer_t *self)
     const cadre_job_t *job = self->options->job;
     self->plan = (cadre_training_plan_t){
         .first_id = 1,
-        .rows = cadre_dataset_info(self->train).rows,
+        .rows = cadre_dataset_info(self->data.train).rows,
         .batch_size = job->batch_size,
         .drop_last = job->drop_last,
         .epochs = job->epochs,
@@ -251,9 +156,11 @@ make_plan(trainer_t *self)
                          (long long)self->plan.start.position,
                          (long long)self->plan.start.closures);
     }
-    self->excluded.scheduled = (uint64_t)self->plan.start.evaluations;
-    self->excluded.finished = (uint64_t)self->plan.start.evaluations;
-    self->excluded.attempts = (uint64_t)self->plan.start.evaluations;
+    /* Training below the cut is counted by the plan; what else the totals hold is not training. */
+    cadre_totals_t totals = cadre_totals(self->options->coordinator);
+    self->evaluations = self->plan.start.evaluations;
+    self->excluded.finished = totals.finished - (uint64_t)self->plan.start.closures;
+    self->excluded.attempts = self->excluded.finished;
     self->planned = true;
     cadre_checkpoint_on_progress(self->options->coordinator, progress_at_cut, &self->plan);
     return 0;
@@ -264,10 +171,10 @@ set_up(trainer_t *self)
 {
     int status = wait_for_tasks(self);
     if (status == 0) {
-        status = open_data(self);
+        status = cadre_training_data_open(&self->data, self->options);
     }
     if (status == 0) {
-        cadre_dataset_info_t info = cadre_dataset_info(self->train);
+        cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
         status = cadre_model_open(self->options->job, self->options->coordinator, info.features,
                                   info.classes, &self->model);
     }
@@ -275,7 +182,7 @@ set_up(trainer_t *self)
         status = make_plan(self);
     }
     if (status == 0) {
-        cadre_dataset_info_t info = cadre_dataset_info(self->train);
+        cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
         cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
                          "training %lld parameters on %lld rows of %lld features, %lld closures "
                          "an epoch",
@@ -325,10 +232,10 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
     if (batches == 0) {
         return 0;
     }
-    int status = cadre_dataset_begin(self->train, (uint64_t)epoch, position, job->batch_size,
+    int status = cadre_dataset_begin(self->data.train, (uint64_t)epoch, position, job->batch_size,
                                      job->shuffle, job->drop_last);
     cadre_batch_t batch;
-    for (int64_t i = 0; status == 0 && cadre_dataset_next(self->train, &batch); i++) {
+    for (int64_t i = 0; status == 0 && cadre_dataset_next(self->data.train, &batch); i++) {
         bool wanted = i % stride == 0 && cadre_loss_sample_has_room(&self->losses);
         cadre_future_t *future = NULL;
         status = schedule(self, self->model.train, &batch, wanted ? &future : NULL);
@@ -349,7 +256,6 @@ static void
 exclude(trainer_t *self, const cadre_totals_t *before)
 {
     cadre_totals_t after = cadre_totals(self->options->coordinator);
-    self->excluded.scheduled += after.scheduled - before->scheduled;
     self->excluded.finished += after.finished - before->finished;
     self->excluded.attempts += after.attempts - before->attempts;
 }
@@ -357,20 +263,21 @@ exclude(trainer_t *self, const cadre_totals_t *before)
 static int
 evaluate(trainer_t *self)
 {
-    if (!self->test) {
+    if (!self->data.test) {
         return 0;
     }
     cadre_totals_t before = cadre_totals(self->options->coordinator);
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
-        .dataset = self->test,
-        .first = self->test_first,
-        .rows = cadre_dataset_info(self->test).rows - self->test_first,
+        .dataset = self->data.test,
+        .first = self->data.test_first,
+        .rows = cadre_dataset_info(self->data.test).rows - self->data.test_first,
         .batch_size = self->options->job->evaluation_batch_size,
         .counts_correct = self->options->job->label != CADRE_JOB_VALUE,
     };
     int status = cadre_evaluation_run(&evaluation, self->options->coordinator);
     exclude(self, &before);
+    self->evaluations += self->plan.evaluation_closures;
     if (status == 0) {
         cadre_result_t *result = &self->outcome->result;
         result->test_rows = evaluation.rows;
@@ -390,10 +297,10 @@ save(trainer_t *self, const cadre_training_place_t *place)
     }
     cadre_auto(cadre_free) char *progress = place ? cadre_training_place_encode(place) : NULL;
     uint64_t checkpoint;
-    begin_wait(self, CADRE_TRAINER_SAVE_MS, "the checkpoint");
+    cadre_notice_begin_wait(self->options->notices, CADRE_TRAINER_SAVE_MS, "the checkpoint");
     int status = cadre_checkpoint_save(self->options->coordinator, progress, CADRE_TRAINER_SAVE_MS,
                                        &checkpoint);
-    end_wait(self);
+    cadre_notice_end_wait(self->options->notices);
     self->outcome->saved = status == 0;
     return status < 0 ? cadre_fail_within(status, "the checkpoint") : 0;
 }
@@ -427,7 +334,7 @@ train(trainer_t *self)
             cadre_training_place_t end = {.epoch = place.epoch,
                                           .position = self->plan.rows,
                                           .closures = cadre_training_plan_total(&self->plan),
-                                          .evaluations = (int64_t)self->excluded.finished};
+                                          .evaluations = self->evaluations};
             status = save(self, &end);
         }
         if (status == 0 && cadre_training_plan_evaluates(&self->plan, place.epoch)) {
@@ -477,9 +384,8 @@ fill_result(trainer_t *self)
     result->ps_lost = totals.ps_lost;
     cadre_training_place_t place = {0};
     if (self->planned) {
-        uint64_t evaluations = self->excluded.finished - (uint64_t)self->plan.start.evaluations;
-        place = cadre_training_plan_at(&self->plan, self->plan.first_id +
-                                                        (uint64_t)self->scheduled + evaluations);
+        int64_t scheduled = self->scheduled + self->evaluations - self->plan.start.evaluations;
+        place = cadre_training_plan_at(&self->plan, self->plan.first_id + (uint64_t)scheduled);
     }
     result->examples = self->plan.drop_last ? place.closures * job->batch_size
                                             : place.epoch * self->plan.rows + place.position;
