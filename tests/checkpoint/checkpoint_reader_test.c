@@ -1,0 +1,231 @@
+#include "common/checkpoint/checkpoint_reader.h"
+
+#include "tests/checkpoint/sample.h"
+
+TestSuite(checkpoint_reader, .timeout = 30);
+
+/* A directory with one checkpoint, id 1. */
+typedef struct {
+    char *path;
+    char *checkpoint;
+    cadre_checkpoint_directory_t *directory;
+} stored_t;
+
+static stored_t
+store(size_t shards, size_t partitions)
+{
+    stored_t stored = {.path = sample_directory()};
+    stored.checkpoint = cadre_asprintf("%s/ckpt-00000001", stored.path);
+    ok(cadre_checkpoint_directory_open(stored.path, false, &stored.directory));
+    sample_commit(stored.directory, 1, shards, partitions);
+    return stored;
+}
+
+static void
+stored_fini(stored_t *stored)
+{
+    cadre_checkpoint_directory_destroy(&stored->directory);
+    sample_directory_remove(&stored->path);
+    free(stored->checkpoint);
+}
+
+/* Reads one range as a ps would that holds it under another partitioning. */
+static void
+expect(cadre_checkpoint_reader_t *reader, const sample_variable_t *sample, const char *kind,
+       int64_t first, int64_t count)
+{
+    cadre_checkpoint_range_t range = {sample->name, kind, sample_dtype(sample, kind), first, count};
+    size_t size = (size_t)count * cadre_dtype_size(range.dtype);
+    cadre_auto(cadre_free) uint8_t *found = cadre_calloc(size + 1, 1);
+    cadre_auto(cadre_free) uint8_t *want = sample_bytes(sample, kind, first, count);
+    ok(cadre_checkpoint_reader_read(reader, &range, found, NULL));
+    cr_assert_eq(memcmp(found, want, size), 0, "%s %s", sample->name, kind);
+}
+
+Test(checkpoint_reader, reads_bit_exact_whatever_the_shards_and_partitions_were)
+{
+    const size_t cases[][2] = {{4, 1}, {1, 4}, {4, 2}, {2, 4}, {3, 7}, {1, 1}, {5, 3}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(stored_fini) stored_t stored = store(cases[i][0], cases[i][0]);
+        cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+        ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
+        for (size_t v = 0; v < CADRE_COUNT_OF(SAMPLE); v++) {
+            cadre_manifest_variable_t now = {0};
+            sample_partition(&SAMPLE[v], &now, cases[i][1], cases[i][1]);
+            for (size_t j = 0; j < now.partition_count; j++) {
+                for (const char *const *kind = SAMPLE[v].kinds; *kind; kind++) {
+                    expect(reader, &SAMPLE[v], *kind, now.partitions[j].first_element,
+                           now.partitions[j].count);
+                }
+            }
+            cadre_manifest_t one = {.variable_count = 1, .variables = cadre_calloc(1, sizeof(now))};
+            one.variables[0] = now;
+            cadre_manifest_fini(&one);
+        }
+    }
+}
+
+Test(checkpoint_reader, gives_the_largest_version_of_a_range)
+{
+    cadre_auto(stored_fini) stored_t stored = store(2, 3); /* fc1.bias: from 0, 4, 8 */
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
+    float out[11];
+    uint64_t version = 0;
+    cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, 0, 4};
+    ok(cadre_checkpoint_reader_read(reader, &range, out, &version));
+    cr_assert_eq(version, 7);
+    range.count = 5;
+    ok(cadre_checkpoint_reader_read(reader, &range, out, &version));
+    cr_assert_eq(version, 11);
+}
+
+Test(checkpoint_reader, refuses_ranges_names_and_dtypes_that_are_not_there)
+{
+    cadre_auto(stored_fini) stored_t stored = store(2, 2);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
+    float out[16];
+    cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, 0, 11};
+    ok(cadre_checkpoint_reader_read(reader, &range, out, NULL));
+    range.first_element = 1;
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_EINVALID);
+    range.first_element = INT64_MAX;
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_EINVALID);
+    range.first_element = -1;
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_EINVALID);
+    range = (cadre_checkpoint_range_t){"fc2", "value", CADRE_F32, 0, 1};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ENOTFOUND);
+    range = (cadre_checkpoint_range_t){"fc1.bias", "v", CADRE_F32, 0, 11};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ENOTFOUND);
+    range.kind = "../v";
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_EINVALID);
+    range = (cadre_checkpoint_range_t){"fc1.bias", "value", CADRE_F64, 0, 1};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_EDTYPE);
+}
+
+Test(checkpoint_reader, opens_only_the_files_it_needs)
+{
+    cadre_auto(stored_fini) stored_t stored =
+        store(2, 2); /* fc1.bias: 0..5 on shard 1, 6..10 on 0 */
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", stored.checkpoint);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
+    sample_damage(path, 5000);
+    expect(reader, &SAMPLE[1], "value", 0, 6);
+    float out[11];
+    cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, 5, 2};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ECORRUPT);
+    cr_assert(strstr(cadre_error_text(), "shard-0.mdb: the hash does not match"), "%s",
+              cadre_error_text());
+    cr_assert_eq(cadre_checkpoint_reader_verify_files(reader), CADRE_ECORRUPT);
+    unlink(path);
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ECORRUPT);
+}
+
+Test(checkpoint_reader, lists_every_kind_with_its_type_and_elements)
+{
+    cadre_auto(stored_fini) stored_t stored = store(3, 4);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
+    cadre_auto(cadre_free) cadre_checkpoint_content_t *contents = NULL;
+    size_t count = 0, at = 0;
+    ok(cadre_checkpoint_reader_contents(reader, &contents, &count));
+    for (size_t v = 0; v < CADRE_COUNT_OF(SAMPLE); v++) {
+        if (sample_count(&SAMPLE[v]) == 0) {
+            continue; /* no partition, so nobody wrote it */
+        }
+        for (const char *const *kind = SAMPLE[v].kinds; *kind; kind++, at++) {
+            cr_assert_lt(at, count);
+            cr_assert_str_eq(contents[at].variable, SAMPLE[v].name);
+            cr_assert_str_eq(contents[at].kind, *kind);
+            cr_assert_eq(contents[at].dtype, sample_dtype(&SAMPLE[v], *kind));
+            cr_assert_eq(contents[at].count, sample_count(&SAMPLE[v]));
+        }
+    }
+    cr_assert_eq(at, count);
+}
+
+/* What a shard's writer may do wrong, behind right hashes. */
+typedef struct {
+    int64_t first, count; /* elements of fc1.bias that shard 0 puts, of 11 */
+    int64_t again;        /* a further chunk of two elements from here, -1 for none */
+    uint64_t again_version;
+    bool slot_only;
+    bool wrong_state;
+    const char *message;
+} fault_t;
+
+static void
+put_faulty(cadre_shard_writer_t *writer, const fault_t *fault)
+{
+    static const float BYTES[11];
+    cadre_shard_chunk_t chunk = {.variable = "fc1.bias",
+                                 .kind = fault->slot_only ? "momentum" : "value",
+                                 .dtype = CADRE_F32,
+                                 .rank = 1,
+                                 .shape = {11},
+                                 .first_element = fault->first,
+                                 .version = 1,
+                                 .bytes = BYTES,
+                                 .size_bytes = (size_t)fault->count * 4};
+    ok(cadre_shard_writer_put_chunk(writer, &chunk));
+    if (fault->again >= 0) {
+        chunk.first_element = fault->again;
+        chunk.version = fault->again_version;
+        chunk.size_bytes = 8;
+        ok(cadre_shard_writer_put_chunk(writer, &chunk));
+    }
+}
+
+static void
+expect_fault(const fault_t *fault)
+{
+    cadre_auto(sample_directory_remove) char *path = sample_directory();
+    cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
+    ok(cadre_checkpoint_directory_open(path, false, &directory));
+    cadre_checkpoint_draft_t *draft = NULL;
+    ok(cadre_checkpoint_draft_begin(directory, 1, &draft));
+    cadre_manifest_t manifest;
+    sample_manifest(&manifest, 1, 1, 1);
+    cadre_manifest_variable_t bias = manifest.variables[1];
+    manifest.variables[1] = manifest.variables[0];
+    manifest.variables[0] = bias;
+    size_t all = manifest.variable_count;
+    manifest.variable_count = 1;
+    cadre_auto(cadre_free) char *file =
+        cadre_asprintf("%s/shard-0.mdb", cadre_checkpoint_draft_path(draft));
+    cadre_shard_writer_t *writer = NULL;
+    ok(cadre_shard_writer_open(file, 0, &writer));
+    put_faulty(writer, fault);
+    ok(cadre_shard_writer_put_state(writer, &manifest.shards[0].state));
+    ok(cadre_shard_writer_close(&writer, &manifest.shards[0].size_bytes, &manifest.shards[0].hash));
+    manifest.shards[0].state.applied += fault->wrong_state;
+    ok(cadre_checkpoint_draft_commit(&draft, &manifest));
+    manifest.variable_count = all;
+    cadre_manifest_fini(&manifest);
+    int status = cadre_checkpoint_directory_verify(directory, 1);
+    cr_assert_eq(status, fault->message ? CADRE_ECORRUPT : 0, "%s", cadre_error_text());
+    if (fault->message) {
+        cr_assert(strstr(cadre_error_text(), fault->message), "%s: %s", fault->message,
+                  cadre_error_text());
+    }
+}
+
+Test(checkpoint_reader, notices_what_is_missing_twice_or_wrong_behind_right_hashes)
+{
+    const fault_t faults[] = {
+        {0, 11, -1, 0, false, false, NULL},
+        {0, 9, 9, 1, false, false, NULL},
+        {0, 10, -1, 0, false, false, "1 of 11 elements are missing"},
+        {2, 9, -1, 0, false, false, "2 of 11 elements are missing"},
+        {0, 8, 9, 1, false, false, "1 of 11 elements are missing"},
+        {0, 10, 9, 1, false, false, "overlaps"},
+        {0, 9, 9, 2, false, false, "another version"},
+        {0, 11, -1, 0, true, false, "the values of fc1.bias are missing"},
+        {0, 11, -1, 0, false, true, "state is not what the manifest says"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(faults); i++) {
+        expect_fault(&faults[i]);
+    }
+}
