@@ -290,6 +290,12 @@ Test(checkpoint_directory, leaves_alone_whatever_is_not_ours)
         cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", store.path, links[i]);
         cr_assert_eq(symlink(outside, path), 0);
     }
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    ok(cadre_checkpoint_directory_list(store.directory, &entries, &count));
+    cr_assert_eq(count, 4);
+    cr_assert(entries[3].id == 0 && !entries[3].valid); /* the link */
+    cadre_checkpoint_entries_free(&entries, count);
     size_t removed = 0;
     cr_assert_neq(cadre_checkpoint_directory_retain(store.directory, 1, &removed), 0);
     cr_assert_eq(removed, 1); /* checkpoint 2 */

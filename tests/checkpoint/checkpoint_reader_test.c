@@ -71,13 +71,20 @@ Test(checkpoint_reader, gives_the_largest_version_of_a_range)
     cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
     ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
     float out[11];
-    uint64_t version = 0;
-    cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, 0, 4};
-    ok(cadre_checkpoint_reader_read(reader, &range, out, &version));
-    cr_assert_eq(version, 7);
-    range.count = 5;
-    ok(cadre_checkpoint_reader_read(reader, &range, out, &version));
-    cr_assert_eq(version, 11);
+    const uint64_t versions[] = {sample_version(0), sample_version(4), sample_version(8)};
+    cr_assert(versions[1] > versions[0] && versions[1] > versions[2]);
+    const struct {
+        int64_t first, count;
+        uint64_t version;
+    } cases[] = {{0, 4, versions[0]},  {3, 2, versions[1]}, {7, 2, versions[1]},
+                 {0, 11, versions[1]}, {8, 3, versions[2]}, {4, 0, 0}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        uint64_t version = 99;
+        cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, cases[i].first,
+                                          cases[i].count};
+        ok(cadre_checkpoint_reader_read(reader, &range, out, &version));
+        cr_assert_eq(version, cases[i].version);
+    }
 }
 
 Test(checkpoint_reader, refuses_ranges_names_and_dtypes_that_are_not_there)
@@ -120,7 +127,78 @@ Test(checkpoint_reader, opens_only_the_files_it_needs)
               cadre_error_text());
     cr_assert_eq(cadre_checkpoint_reader_verify_files(reader), CADRE_ECORRUPT);
     unlink(path);
+    range = (cadre_checkpoint_range_t){"fc1.bias", "momentum", CADRE_F32, 6, 2};
     cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ECORRUPT);
+}
+
+/* Commits a checkpoint whose shard 0 holds `kind` of its part of fc1.bias only. */
+static void
+commit_partly(cadre_checkpoint_directory_t *directory, const char *kind)
+{
+    cadre_manifest_t manifest;
+    sample_manifest(&manifest, 2, 2, 2);
+    cadre_checkpoint_draft_t *draft = NULL;
+    ok(cadre_checkpoint_draft_begin(directory, 2, &draft));
+    const char *path = cadre_checkpoint_draft_path(draft);
+    sample_write_shard(path, &manifest, 1);
+    cadre_auto(cadre_free) char *file = cadre_asprintf("%s/shard-0.mdb", path);
+    cadre_shard_writer_t *writer = NULL;
+    ok(cadre_shard_writer_open(file, 0, &writer));
+    sample_variable_t bias = SAMPLE[1];
+    bias.kinds[0] = kind;
+    bias.kinds[1] = NULL;
+    sample_put(writer, &bias, 6, 5, 5);
+    ok(cadre_shard_writer_put_state(writer, &manifest.shards[0].state));
+    ok(cadre_shard_writer_close(&writer, &manifest.shards[0].size_bytes, &manifest.shards[0].hash));
+    ok(cadre_checkpoint_draft_commit(&draft, &manifest));
+    cadre_manifest_fini(&manifest);
+}
+
+Test(checkpoint_reader, takes_no_missing_slot_for_one_that_never_was)
+{
+    cadre_auto(stored_fini) stored_t stored = store(1, 1);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000002", stored.path);
+    commit_partly(stored.directory, "value");
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(path, &reader));
+    float out[11];
+    cadre_checkpoint_range_t range = {"fc1.bias", "momentum", CADRE_F32, 0, 11};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ECORRUPT);
+    cr_assert(strstr(cadre_error_text(), "5 of 11 elements are missing"), "%s", cadre_error_text());
+    range.kind = "v";
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_checkpoint_directory_verify(stored.directory, 2), CADRE_ECORRUPT);
+}
+
+Test(checkpoint_reader, takes_missing_values_for_damage)
+{
+    cadre_auto(stored_fini) stored_t stored = store(1, 1);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000002", stored.path);
+    commit_partly(stored.directory, "momentum");
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(path, &reader));
+    float out[11];
+    cadre_checkpoint_range_t range = {"fc1.bias", "value", CADRE_F32, 6, 5};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ECORRUPT);
+}
+
+Test(checkpoint_reader, notices_chunks_in_the_file_of_another_shard)
+{
+    cadre_auto(stored_fini) stored_t stored = store(1, 1);
+    cadre_manifest_t manifest;
+    sample_manifest(&manifest, 2, 2, 2);
+    cadre_checkpoint_draft_t *draft = NULL;
+    ok(cadre_checkpoint_draft_begin(stored.directory, 2, &draft));
+    sample_write_shard(cadre_checkpoint_draft_path(draft), &manifest, 0);
+    sample_write_shard(cadre_checkpoint_draft_path(draft), &manifest, 1);
+    for (size_t j = 0; j < manifest.variables[2].partition_count; j++) {
+        manifest.variables[2].partitions[j].shard ^= 1;
+    }
+    ok(cadre_checkpoint_draft_commit(&draft, &manifest));
+    cadre_manifest_fini(&manifest);
+    cr_assert_eq(cadre_checkpoint_directory_verify(stored.directory, 2), CADRE_ECORRUPT);
+    cr_assert(strstr(cadre_error_text(), "is in no partition of this shard"), "%s",
+              cadre_error_text());
 }
 
 Test(checkpoint_reader, lists_every_kind_with_its_type_and_elements)

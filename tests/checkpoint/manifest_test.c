@@ -1,6 +1,8 @@
 #include "common/checkpoint/manifest.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <xxhash.h>
 
@@ -262,4 +264,25 @@ Test(manifest, is_never_written_when_it_could_not_be_read)
     ok(cadre_manifest_encode(&manifest, &text, &size));
     free(text);
     cadre_manifest_fini(&manifest);
+}
+
+Test(manifest, is_written_whole_or_not_at_all_and_never_over_another)
+{
+    cadre_auto(sample_directory_remove) char *path = sample_directory();
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    cadre_manifest_t manifest, again = {0};
+    sample_manifest(&manifest, 1, 2, 2);
+    ok(cadre_manifest_write(&manifest, fd, path));
+    ok(cadre_manifest_read(fd, path, &again));
+    cadre_manifest_fini(&again);
+    cr_assert_eq(cadre_manifest_write(&manifest, fd, path), CADRE_EEXISTS);
+    cr_assert_eq(unlinkat(fd, "manifest.json", 0), 0);
+    cr_assert_eq(cadre_manifest_read(fd, path, &again), CADRE_ENOTFOUND);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit = {100, RLIM_INFINITY};
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert_eq(cadre_manifest_write(&manifest, fd, path), CADRE_EIO);
+    cr_assert_eq(sample_names(path), 0);
+    cadre_manifest_fini(&manifest);
+    close(fd);
 }

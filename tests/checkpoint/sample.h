@@ -61,13 +61,26 @@ sample_bytes(const sample_variable_t *variable, const char *kind, int64_t first,
 {
     size_t size = cadre_dtype_size(sample_dtype(variable, kind));
     uint8_t *bytes = cadre_calloc((size_t)count + 1, size);
-    uint64_t salt =
-        (uint64_t)(variable - SAMPLE) * 1000003 + (uint64_t)kind[0] * 8191 + (uint64_t)strlen(kind);
+    uint64_t salt = 0;
+    for (const char *c = variable->name; *c; c++) {
+        salt = 31 * salt + (uint64_t)*c;
+    }
+    for (const char *c = kind; *c; c++) {
+        salt = 37 * salt + (uint64_t)*c;
+    }
     for (size_t i = 0; i < (size_t)count * size; i++) {
         uint64_t x = (salt + (uint64_t)first * size + i) * UINT64_C(0x9e3779b97f4a7c15);
         bytes[i] = (uint8_t)(x >> 56);
     }
     return bytes;
+}
+
+/* The version of the partition that begins at `first`: neither the first nor the last is the
+ * largest. */
+static inline uint64_t
+sample_version(int64_t first)
+{
+    return (uint64_t)(first * 20 % 101) + 1;
 }
 
 static inline char *
@@ -219,7 +232,7 @@ sample_put(cadre_shard_writer_t *writer, const sample_variable_t *sample, int64_
                                          .dtype = sample_dtype(sample, *kind),
                                          .rank = sample->rank,
                                          .first_element = next,
-                                         .version = 7 + (uint64_t)first,
+                                         .version = sample_version(first),
                                          .bytes = bytes};
             chunk.size_bytes = (size_t)here * cadre_dtype_size(chunk.dtype);
             memcpy(chunk.shape, sample->shape, sizeof(chunk.shape));

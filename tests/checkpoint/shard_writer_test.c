@@ -49,6 +49,25 @@ Test(shard_writer, writes_what_the_reader_finds_in_one_file_without_a_lock)
     cr_assert(state.window_base == 5 && state.generation == 1);
 }
 
+Test(shard_writer, keeps_a_variable_without_elements)
+{
+    cadre_auto(sample_directory_remove) char *directory = sample_directory();
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
+    cadre_shard_writer_t *writer = NULL;
+    ok(cadre_shard_writer_open(path, 0, &writer));
+    cadre_shard_chunk_t chunk = chunk_of("none", 0, NULL, 0);
+    cr_assert_eq(cadre_shard_writer_put_chunk(writer, &chunk), CADRE_EINVALID);
+    chunk.shape[0] = 0;
+    ok(cadre_shard_writer_put_chunk(writer, &chunk));
+    ok(cadre_shard_writer_put_state(writer, &STATE));
+    uint64_t size, hash;
+    ok(cadre_shard_writer_close(&writer, &size, &hash));
+    cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
+    ok(cadre_shard_reader_open(path, size, hash, &reader));
+    cadre_checkpoint_range_t range = {"none", "value", CADRE_U8, 0, 0};
+    ok(cadre_shard_reader_read(reader, &range, NULL, NULL));
+}
+
 Test(shard_writer, refuses_bad_chunks_and_repeated_ones_and_goes_on)
 {
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
