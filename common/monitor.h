@@ -32,8 +32,10 @@ typedef struct {
 
 /* Reports the socket's connection events from now on: open it before bind or connect, on the
  * socket's thread, at most one per socket. The events do not say which peer: after a DISCONNECTED a
- * ROUTER's owner probes its peers by sending, and CADRE_EUNAVAILABLE names the one that is gone.
- * The reader must keep up: past some ten thousand unread events ZeroMQ's I/O thread waits. */
+ * ROUTER's owner receives what is left, then probes its peers by sending, and CADRE_EUNAVAILABLE
+ * names the one that is gone. READY may come before its CONNECTED or ACCEPTED: different I/O
+ * threads report them. The reader must keep up: past some ten thousand unread events ZeroMQ's I/O
+ * thread waits. */
 int cadre_monitor_open(cadre_context_t *context, cadre_socket_t *socket, cadre_monitor_t **out);
 
 /* Close it before its socket. NULL inside is fine. */
