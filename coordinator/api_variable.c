@@ -60,7 +60,9 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
     if (status < 0) {
         return cadre_fail_within(status, "variable %s", name ? name : "");
     }
-    memcpy(like.shape, shape, sizeof(shape[0]) * (size_t)rank);
+    for (int i = 0; i < rank; i++) {
+        like.shape[i] = shape[i];
+    }
     cadre_gate_lock(self->gate);
     cadre_variable_t *variable = NULL;
     int64_t since_ms = 0;

@@ -24,8 +24,7 @@ extern "C" {
 #endif
 
 typedef struct cadre_registry cadre_registry_t;
-typedef struct cadre_context
-    cadre_invocation_t; /* one attempt of one closure; valid during the call */
+typedef struct cadre_invocation cadre_invocation_t; /* one attempt; valid during the call */
 
 typedef int (*cadre_native_t)(cadre_invocation_t *invocation, void *state);
 
