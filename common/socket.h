@@ -55,9 +55,11 @@ typedef struct {
 /* A ROUTER: ROUTER_MANDATORY on, HANDOVER off. CADRE_EIO when the system has no socket left. */
 int cadre_socket_open_router(cadre_context_t *context, cadre_plane_t plane, cadre_socket_t **out);
 
-/* A DEALER that calls itself `routing_id` (text, 1 to CADRE_ROUTING_ID_SIZE_MAX characters; a new
- * one per process start, or the ROUTER ignores it while the old connection drains). CADRE_EINVALID
- * for a bad id, CADRE_EIO. */
+/* A DEALER that calls itself `routing_id`, text of 1 to CADRE_ROUTING_ID_SIZE_MAX characters.
+ * CADRE_EINVALID for a bad id, CADRE_EIO. A connection that comes while the ROUTER still holds an
+ * older one under the same id stays mute for good, and its sends succeed all the same (measured):
+ * so an id is new per process start, and a task that is not answered closes its DEALER and opens
+ * another one. */
 int cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, const char *routing_id,
                              cadre_socket_t **out);
 

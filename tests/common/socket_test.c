@@ -13,7 +13,6 @@
 #include "common/status.h"
 
 TestSuite(socket, .timeout = 30);
-TestSuite(monitor, .timeout = 30);
 
 enum { WAIT_MS = 10000 };
 
@@ -616,71 +615,5 @@ Test(socket, names_endpoint_and_reason_when_it_cannot_bind_or_connect)
     cr_assert_eq(access(file.path, F_OK), 0, "a user's file was deleted");
     unlink(file.path);
     cadre_socket_close(&socket, 0);
-    pair_close(&pair);
-}
-
-/* Reads events until all the kinds in the set (bits) have come; returns those that have not. */
-static unsigned
-missing_kinds(cadre_monitor_t *monitor, unsigned wanted)
-{
-    zmq_pollitem_t item = {.socket = cadre_monitor_handle(monitor), .events = ZMQ_POLLIN};
-    while (wanted && zmq_poll(&item, 1, WAIT_MS) == 1) {
-        cadre_event_t event = {0};
-        cr_assert_eq(cadre_monitor_receive(monitor, &event), 0);
-        wanted &= ~(1U << event.kind);
-    }
-    return wanted;
-}
-
-Test(monitor, reports_a_peer_that_comes_and_goes)
-{
-    cadre_context_t *context = NULL;
-    cadre_socket_t *router = NULL;
-    cadre_socket_t *dealer = NULL;
-    cadre_monitor_t *at_router = NULL;
-    cadre_monitor_t *at_dealer = NULL;
-    cr_assert_eq(cadre_context_open(&context), 0);
-    cr_assert_eq(cadre_socket_open_router(context, CADRE_PLANE_CONTROL, &router), 0);
-    cr_assert_eq(cadre_socket_open_dealer(context, CADRE_PLANE_CONTROL, "w", &dealer), 0);
-    cr_assert_eq(cadre_monitor_open(context, router, &at_router), 0);
-    cr_assert_eq(cadre_monitor_open(context, dealer, &at_dealer), 0);
-    cadre_event_t event = {0};
-    cr_assert_eq(cadre_monitor_receive(at_dealer, &event), CADRE_EAGAIN);
-    cadre_endpoint_t at = endpoint("127.0.0.1:*");
-    cr_assert_eq(cadre_socket_bind(router, &at), 0);
-    cr_assert_eq(cadre_socket_connect(dealer, cadre_socket_endpoint(router)), 0);
-    cr_assert_eq(missing_kinds(at_dealer, 1U << CADRE_EVENT_CONNECTED | 1U << CADRE_EVENT_READY),
-                 0);
-    cr_assert_eq(missing_kinds(at_router, 1U << CADRE_EVENT_ACCEPTED | 1U << CADRE_EVENT_READY), 0);
-
-    cadre_monitor_close(&at_dealer);
-    cadre_socket_close(&dealer, 0);
-    cr_assert_eq(missing_kinds(at_router, 1U << CADRE_EVENT_DISCONNECTED), 0);
-    cadre_routing_id_t gone = {0};
-    cadre_routing_id_set(&gone, "w", 1);
-    cadre_auto(cadre_chunk_unref) cadre_chunk_t *probe = cadre_chunk_new_copy("p", 1);
-    cadre_auto(cadre_frames_fini) cadre_frames_t frames = {0};
-    int64_t deadline_ms = cadre_clock_now_ms() + WAIT_MS;
-    int status = 0;
-    do {
-        cr_assert_eq(cadre_socket_receive(router, &frames), CADRE_EAGAIN);
-        status = cadre_socket_send(router, &gone, probe, NULL, 0);
-    } while (status != CADRE_EUNAVAILABLE && cadre_clock_now_ms() < deadline_ms);
-    cr_assert_eq(status, CADRE_EUNAVAILABLE);
-    cadre_monitor_close(&at_router);
-    cadre_socket_close(&router, 0);
-    cadre_context_close(&context);
-}
-
-Test(monitor, reports_tries_while_nobody_listens_and_the_end_of_its_socket)
-{
-    pair_t pair;
-    pair_open(&pair, CADRE_PLANE_CONTROL, false);
-    cadre_monitor_t *monitor = NULL;
-    cr_assert_eq(cadre_monitor_open(pair.context, pair.dealer, &monitor), 0);
-    cadre_socket_close(&pair.router, 0);
-    cr_assert_eq(missing_kinds(monitor, 1U << CADRE_EVENT_DISCONNECTED), 0);
-    cr_assert_eq(missing_kinds(monitor, 1U << CADRE_EVENT_RETRYING), 0);
-    cadre_monitor_close(&monitor);
     pair_close(&pair);
 }
