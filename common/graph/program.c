@@ -1,6 +1,5 @@
 #include "common/graph/program.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,13 +252,6 @@ int
 cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, int32_t *index)
 {
     cadre_program_node_t copy = *node;
-    for (int i = 0; i < copy.input_count; i++) {
-        if (copy.inputs[i] < 0 || copy.inputs[i] >= self->node_count) {
-            return cadre_fail(
-                CADRE_EINVALID, "%s: input %d is node %" PRId32 ", not an earlier one",
-                cadre_op_text(copy.op, copy.attributes[CADRE_FUNCTION]), i, copy.inputs[i]);
-        }
-    }
     int status = cadre_infer(self, &copy);
     if (status < 0) {
         return status;

@@ -92,8 +92,9 @@ const cadre_program_node_t *cadre_program_node(const cadre_program_t *self, int3
 const uint8_t *cadre_program_bytes(const cadre_program_t *self, size_t *size_bytes);
 
 /* Makes a finished program of untrusted bytes. CADRE_EMALFORMED for what is no program,
- * CADRE_EPROTOCOL for a format version that is not ours, CADRE_ETOOLARGE beyond a limit,
- * CADRE_ESHAPE or CADRE_EDTYPE when the shapes inferred anew do not fit together. */
+ * CADRE_EPROTOCOL for a format version that is not ours, otherwise the status that building the
+ * same program would give: CADRE_ETOOLARGE beyond a limit, CADRE_ESHAPE, CADRE_EDTYPE,
+ * CADRE_EINVALID, CADRE_EEXISTS. */
 int cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **out);
 
 /* ---- arguments ---- */

@@ -66,7 +66,8 @@ int cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, in
 int cadre_program_add_push(cadre_program_t *self, int variable, int32_t node);
 int cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node);
 
-/* Checks a node (inputs, attributes), infers its dtype and shape, and appends it. */
+/* Checks a node (number of inputs, attributes), infers its dtype and shape, and appends it. The
+ * inputs must be nodes of the program. */
 int cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, int32_t *index);
 
 /* What must hold of a whole program: outputs, symbols. */

@@ -154,6 +154,21 @@ concat_misfit(cadre_program_t *p)
     return cadre_concat(p, parts, 2, 0);
 }
 static cadre_node_t
+concat_of_nothing(cadre_program_t *p)
+{
+    return cadre_concat(p, NULL, 0, 0);
+}
+static cadre_node_t
+concat_of_too_many(cadre_program_t *p)
+{
+    cadre_node_t parts[CADRE_OP_INPUTS_MAX + 1];
+    for (int i = 0; i <= CADRE_OP_INPUTS_MAX; i++) {
+        parts[i] = matrix(p, "w", 1, 1);
+    }
+    cr_assert_neq(cadre_concat(p, parts, CADRE_OP_INPUTS_MAX, 0).id, 0);
+    return cadre_concat(p, parts, CADRE_OP_INPUTS_MAX + 1, 0);
+}
+static cadre_node_t
 no_permutation(cadre_program_t *p)
 {
     return cadre_transpose(p, arg(p, "x", 5), (int[]){1, 1});
@@ -216,6 +231,8 @@ static const mistake_t mistakes[] = {
     {slice_past_end, CADRE_ESHAPE, "slice: 3 from 3 on is outside of axis 1 of [B,5]"},
     {slice_of_symbol, CADRE_ESHAPE, "slice: 2 from 0 on is outside of axis 0 of [B,5]"},
     {concat_misfit, CADRE_ESHAPE, "concat: [B,5] and [3,5] do not join at axis 0"},
+    {concat_of_nothing, CADRE_EINVALID, "concat: 0 inputs"},
+    {concat_of_too_many, CADRE_EINVALID, "concat: 33 inputs"},
     {no_permutation, CADRE_EINVALID, "transpose: order is no permutation of 2 axes"},
     {zero_dimension, CADRE_EINVALID, "arg: dimension 1 is 0"},
     {deep_argument, CADRE_EINVALID, "arg: rank 5 is not in 0..4"},

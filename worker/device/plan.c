@@ -102,12 +102,12 @@ mark_live(cadre_plan_t *self, const cadre_program_t *program)
 }
 
 /* The value of an output goes straight to `to` if nothing else decided its place, else is copied
- * there at the end. Either way it lives to the end. */
+ * there at the end. Either way it is not in the arena, so nothing takes its place before the end.
+ */
 static void
 place_output(cadre_plan_t *self, int32_t node, cadre_plan_place_t to)
 {
     cadre_plan_value_t *root = &self->values[self->values[node].root];
-    root->last_use = INT_MAX;
     if (root->place.kind == CADRE_PLACE_NONE) {
         root->place = to;
     } else {
@@ -261,8 +261,8 @@ dies_at(const cadre_plan_value_t *root, int step)
 }
 
 /* The root that the output of the step may take over, or -1. With as many elements as the output an
- * input is not broadcast, so both are walked alike; the same memory read under another shape by the
- * same step would not be. */
+ * input is not broadcast, so both are walked alike; and so is another input that shares its memory,
+ * because only reshape and detach do, which keep the number of elements. */
 static int32_t
 find_donor(const cadre_plan_t *self, int at)
 {
@@ -271,17 +271,10 @@ find_donor(const cadre_plan_t *self, int at)
     for (int i = 0; i < step->input_count; i++) {
         const cadre_plan_value_t *input = &self->values[step->inputs[i]];
         if (!may_work_in_place(step->op, i) || !dies_at(&self->values[input->root], at) ||
-            input->count != out->count || self->values[input->root].dtype != out->dtype) {
+            input->count != out->count || input->dtype != out->dtype) {
             continue;
         }
-        bool alike = true;
-        for (int k = 0; k < step->input_count; k++) {
-            const cadre_plan_value_t *other = &self->values[step->inputs[k]];
-            alike = alike && (other->root != input->root || other->count == out->count);
-        }
-        if (alike) {
-            return input->root;
-        }
+        return input->root;
     }
     return -1;
 }

@@ -44,7 +44,7 @@ typedef struct {
     size_t size_bytes;
     int32_t root; /* the value whose memory it shares; itself, but for reshape and detach */
     bool live;    /* some output needs it */
-    int last_use; /* of a root: the last step that reads it; INT_MAX for outputs */
+    int last_use; /* of a root: the last step that reads it, or -1 */
     cadre_plan_place_t place; /* of a root */
 } cadre_plan_value_t;
 

@@ -43,7 +43,8 @@ in_place(const cadre_plan_t *plan, const cadre_plan_step_t *step, const cadre_pl
     bool fits = step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
                 step->op == CADRE_OP_WHERE || step->op == CADRE_OP_SOFTMAX ||
                 step->op == CADRE_OP_XENT_GRAD;
-    return fits && root->place.offset == out->place.offset && root->count == out->count;
+    return fits && root->place.offset == out->place.offset && root->count == out->count &&
+           root->dtype == out->dtype;
 }
 
 /* Returns how many outputs took over an input. */
