@@ -58,8 +58,10 @@ show(const cadre_job_t *job, bool origin)
             printf("%-32s %s\n", settings[i].name, text);
         }
     }
-    cadre_auto(cadre_free) char *optimizer = json_dumps(job->optimizer_parameters, JSON_COMPACT);
-    cadre_auto(cadre_free) char *train = json_dumps(job->train, JSON_COMPACT);
+    cadre_auto(cadre_free) char *optimizer =
+        json_dumps(job->optimizer_parameters, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    cadre_auto(cadre_free) char *train =
+        json_dumps(job->train, JSON_COMPACT | JSON_REAL_PRECISION(9));
     printf("%-32s %s\n%-32s %s\n", "optimizer parameters", optimizer, "data.train", train);
 }
 

@@ -38,7 +38,7 @@ resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolv
     size_t length = sizeof(variable) - 1;
     if (strncmp(path, variable, length) == 0) {
         if (local && !base) {
-            return cadre_fail(CADRE_ECONFIG, "%s: the path %s needs a folder: give --data DIR",
+            return cadre_fail(CADRE_ENOTFOUND, "%s: the path %s needs a folder: give --data DIR",
                               job->file, path);
         }
         path += length;

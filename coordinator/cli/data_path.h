@@ -19,7 +19,7 @@
 #include "coordinator/cli/job.h"
 
 /* A copy of `description` with its paths resolved, freed by the caller. When `local` each file must
- * be readable: CADRE_ENOTFOUND. CADRE_ECONFIG for "${DATA}" without a folder. */
+ * be readable, and "${DATA}" needs a folder: CADRE_ENOTFOUND. */
 int cadre_data_resolve(const cadre_job_t *job, const json_t *description, bool local,
                        json_t **resolved);
 

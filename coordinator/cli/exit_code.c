@@ -105,7 +105,7 @@ cadre_process_end_text(cadre_process_end_t end, char *text, size_t size_bytes)
 {
     if (end.signalled) {
         const char *name = sigabbrev_np(end.number);
-        snprintf(text, size_bytes, "killed by %s%s%s", name ? "SIG" : "a signal", name ? name : "",
+        snprintf(text, size_bytes, "was killed by %s%s%s", name ? "SIG" : "a signal", name ? name : "",
                  signal_cause(end.number));
         return text;
     }

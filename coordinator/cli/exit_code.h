@@ -49,7 +49,7 @@ typedef struct {
 /* From what waitpid gave. */
 cadre_process_end_t cadre_process_end(int wait_status);
 
-/* "killed by SIGKILL, often because memory ran out", "exited with 78, bad configuration", into
+/* "was killed by SIGKILL, often because memory ran out", "exited with 78, bad configuration", into
  * `text` of `size_bytes`, which is returned. */
 const char *cadre_process_end_text(cadre_process_end_t end, char *text, size_t size_bytes);
 

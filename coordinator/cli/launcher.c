@@ -340,7 +340,7 @@ find_binary(const char *name, char **path)
     cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
     *path = cadre_asprintf("%s/%s", folder ? folder : ".", name);
     if (access(*path, X_OK) < 0) {
-        return cadre_fail(CADRE_ENOTFOUND, "%s: %s; the command needs %s beside it", *path,
+        return cadre_fail(CADRE_EUNAVAILABLE, "%s: %s; the command needs %s beside it", *path,
                           strerror(errno), name);
     }
     return 0;

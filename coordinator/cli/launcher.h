@@ -45,7 +45,7 @@ typedef struct {
 } cadre_launcher_report_t;
 
 /* Makes the session; starts nothing yet. The options must live as long as the launcher.
- * CADRE_ENOTFOUND when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO. */
+ * CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO. */
 int cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out);
 
 /* Kills what still runs, waits for it, and removes the session unless `keep`. */

@@ -267,13 +267,13 @@ take_report(supervisor_t *self, const cadre_launcher_report_t *report)
         if (report->decision.outcome == CADRE_LAUNCH_EXPECTED) {
             return;
         }
-        describe_decision(self, report, what, sizeof(what));
-        cadre_console_say(&self->console, "%s %u (pid %d) was %s: %s", role, report->index,
-                          report->pid, how, what);
         say_tail(self, report);
-        snprintf(self->reason, sizeof(self->reason), "%s %u was %s", role, report->index, how);
+        describe_decision(self, report, what, sizeof(what));
+        cadre_console_say(&self->console, "%s %u (pid %d) %s: %s", role, report->index,
+                          report->pid, how, what);
+        snprintf(self->reason, sizeof(self->reason), "%s %u %s", role, report->index, how);
     } else if (report->end.signalled) {
-        snprintf(self->reason, sizeof(self->reason), "%s was %s", self->options->launch->program[0],
+        snprintf(self->reason, sizeof(self->reason), "%s %s", self->options->launch->program[0],
                  how);
     }
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {

@@ -91,7 +91,7 @@ Test(data_path, is_left_to_workers_elsewhere, .init = set_up, .fini = tear_down)
 Test(data_path, says_what_is_missing, .init = set_up, .fini = tear_down)
 {
     char *found;
-    cr_assert_eq(resolve(NULL, "${DATA}/a.csv", true, &found), CADRE_ECONFIG);
+    cr_assert_eq(resolve(NULL, "${DATA}/a.csv", true, &found), CADRE_ENOTFOUND);
     cr_assert(strstr(cadre_error_text(), "give --data DIR"));
     cr_assert_eq(resolve(NULL, "b.csv", true, &found), CADRE_ENOTFOUND);
     cr_assert(strstr(cadre_error_text(), "jobs/b.csv: No such file or directory"));

@@ -41,9 +41,9 @@ Test(exit_code, says_how_a_process_ended_and_why_probably)
     char text[128];
     cadre_process_end_t end = {.signalled = true, .number = SIGKILL};
     cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)),
-                     "killed by SIGKILL, often because memory ran out");
+                     "was killed by SIGKILL, often because memory ran out");
     end.number = SIGUSR1;
-    cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)), "killed by SIGUSR1");
+    cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)), "was killed by SIGUSR1");
     end = (cadre_process_end_t){.number = 78};
     cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)),
                      "exited with 78, bad configuration");
