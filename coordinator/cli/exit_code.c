@@ -105,8 +105,8 @@ cadre_process_end_text(cadre_process_end_t end, char *text, size_t size_bytes)
 {
     if (end.signalled) {
         const char *name = sigabbrev_np(end.number);
-        snprintf(text, size_bytes, "was killed by %s%s%s", name ? "SIG" : "a signal", name ? name : "",
-                 signal_cause(end.number));
+        snprintf(text, size_bytes, "was killed by %s%s%s", name ? "SIG" : "a signal",
+                 name ? name : "", signal_cause(end.number));
         return text;
     }
     const char *meaning = cadre_exit_code_text(end.number);

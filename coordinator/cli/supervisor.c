@@ -269,8 +269,8 @@ take_report(supervisor_t *self, const cadre_launcher_report_t *report)
         }
         say_tail(self, report);
         describe_decision(self, report, what, sizeof(what));
-        cadre_console_say(&self->console, "%s %u (pid %d) %s: %s", role, report->index,
-                          report->pid, how, what);
+        cadre_console_say(&self->console, "%s %u (pid %d) %s: %s", role, report->index, report->pid,
+                          how, what);
         snprintf(self->reason, sizeof(self->reason), "%s %u %s", role, report->index, how);
     } else if (report->end.signalled) {
         snprintf(self->reason, sizeof(self->reason), "%s %s", self->options->launch->program[0],
