@@ -1,0 +1,243 @@
+#include "ps/shard.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/codec.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "ps/shard_state.h"
+
+cadre_shard_t *
+cadre_shard_new(const cadre_shard_options_t *options)
+{
+    cadre_shard_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
+    self->window = cadre_applied_window_new(0);
+    return self;
+}
+
+/* Everything goes but the session and the count of malformed messages, which is the process's. */
+static void
+begin_anew(cadre_shard_t *self, uint64_t base)
+{
+    cadre_shard_part_t *part = NULL;
+    for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
+        cadre_partition_close(&part->partition);
+        free(part);
+    }
+    cadre_u64_map_fini(&self->parts);
+    if (self->loading) {
+        self->options.loader.close(self->options.loader.context);
+        self->loading = false;
+    }
+    cadre_shard_snapshot_destroy(&self->snapshot);
+    cadre_applied_window_reset(self->window, base);
+    uint64_t malformed = self->counters[CADRE_PS_COUNTER_malformed];
+    memset(self->counters, 0, sizeof(self->counters));
+    self->counters[CADRE_PS_COUNTER_malformed] = malformed;
+    self->generation = 0;
+    self->size_bytes = 0;
+    self->assigned = 0;
+    self->checkpoint = 0;
+}
+
+void
+cadre_shard_destroy(cadre_shard_t **self_p)
+{
+    cadre_shard_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    begin_anew(self, 0);
+    cadre_applied_window_destroy(&self->window);
+    cadre_chunk_pool_destroy(&self->pool);
+    free(self);
+}
+
+void
+cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch)
+{
+    begin_anew(self, 0);
+    self->index = index;
+    self->epoch = epoch;
+}
+
+void
+cadre_shard_malformed(cadre_shard_t *self)
+{
+    self->counters[CADRE_PS_COUNTER_malformed]++;
+}
+
+const uint64_t *
+cadre_shard_counters(const cadre_shard_t *self)
+{
+    return self->counters;
+}
+
+uint64_t
+cadre_shard_generation(const cadre_shard_t *self)
+{
+    return self->generation;
+}
+
+size_t
+cadre_shard_partition_count(const cadre_shard_t *self)
+{
+    return self->parts.count;
+}
+
+const cadre_partition_t *
+cadre_shard_partition(const cadre_shard_t *self, uint64_t variable, uint64_t partition)
+{
+    cadre_shard_part_t *part = NULL;
+    return cadre_shard_find(self, variable, partition, &part) == 0 ? part->partition : NULL;
+}
+
+int
+cadre_shard_find(const cadre_shard_t *self, uint64_t variable, uint64_t partition,
+                 cadre_shard_part_t **out)
+{
+    if (variable <= UINT32_MAX && partition < CADRE_PARTITIONS_PER_VARIABLE_MAX) {
+        *out = cadre_u64_map_get(&self->parts, variable << 16 | partition);
+    } else {
+        *out = NULL;
+    }
+    if (!*out) {
+        return cadre_fail(CADRE_ENOTFOUND,
+                          "this shard has no partition %" PRIu64 " of variable %" PRIu64, partition,
+                          variable);
+    }
+    return 0;
+}
+
+int
+cadre_shard_check_generation(const cadre_shard_t *self, uint64_t generation)
+{
+    if (self->generation == 0) {
+        return cadre_fail(CADRE_EFENCED, "the shard has not been told where to begin");
+    }
+    if (generation != self->generation) {
+        return cadre_fail(CADRE_EFENCED, "the shard has generation %" PRIu64 ", not %" PRIu64,
+                          self->generation, generation);
+    }
+    return 0;
+}
+
+/* --- answers --- */
+
+cadre_message_t
+cadre_shard_answer(const cadre_shard_t *self, const cadre_shard_question_t *question,
+                   cadre_message_type_t type)
+{
+    return (cadre_message_t){.type = type,
+                             .request = question->message->request,
+                             .incarnation = self->options.incarnation,
+                             .epoch = self->epoch};
+}
+
+void
+cadre_shard_send(const cadre_shard_question_t *question, cadre_message_t *answer)
+{
+    if (answer->request != 0) {
+        cadre_outbox_send_on(question->outbox, question->plane, question->from, answer);
+    }
+    cadre_message_fini(answer);
+}
+
+void
+cadre_shard_reply(const cadre_shard_t *self, const cadre_shard_question_t *question, int status)
+{
+    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_REPLY);
+    answer.reply = (cadre_reply_message_t){.status = (uint64_t)-status,
+                                           .text = status < 0 ? cadre_error_text() : "",
+                                           .counters = {self->counters, CADRE_PS_COUNTER_COUNT}};
+    cadre_shard_send(question, &answer);
+}
+
+/* --- control --- */
+
+static int
+restore(cadre_shard_t *self, const cadre_restore_message_t *restore)
+{
+    if (restore->generation == 0) {
+        return cadre_fail(CADRE_EINVALID, "generations begin at 1");
+    }
+    if (restore->generation < self->generation) {
+        return cadre_shard_check_generation(self, restore->generation);
+    }
+    if (restore->generation == self->generation) {
+        return 0; /* said again */
+    }
+    begin_anew(self, restore->cut);
+    if (restore->path[0]) {
+        cadre_shard_state_t state = {0};
+        const cadre_loader_t *loader = &self->options.loader;
+        int status = loader->open(loader->context, restore->path, self->index, &state);
+        if (status < 0) {
+            return cadre_fail_within(status, "%s", restore->path);
+        }
+        self->loading = true;
+#define TAKE_OVER(name) self->counters[CADRE_PS_COUNTER_##name] = state.name;
+        CADRE_SHARD_COUNTER_LIST(TAKE_OVER)
+#undef TAKE_OVER
+    }
+    self->generation = restore->generation;
+    return 0;
+}
+
+static void
+on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    cadre_message_t *message = question->message;
+    if (message->type == CADRE_MESSAGE_CREATE) {
+        cadre_shard_reply(self, question, cadre_shard_create(self, &message->create));
+    } else if (message->type == CADRE_MESSAGE_RESTORE) {
+        cadre_shard_reply(self, question, restore(self, &message->restore));
+    } else if (message->type == CADRE_MESSAGE_SETTLE) {
+        cadre_applied_window_set_base(self->window, message->settle.base);
+        cadre_shard_reply(self, question, 0);
+    } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
+        cadre_shard_snapshot(self, question);
+    } else if (message->type == CADRE_MESSAGE_COUNT ||
+               message->type == CADRE_MESSAGE_CHECKPOINT_END) {
+        cadre_shard_reply(self, question, 0);
+    } else {
+        cadre_shard_malformed(self);
+    }
+}
+
+static void
+on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    cadre_message_t *message = question->message;
+    if (message->type == CADRE_MESSAGE_PULL) {
+        cadre_shard_pull(self, question);
+    } else if (message->type == CADRE_MESSAGE_PUSH) {
+        cadre_shard_push(self, question);
+    } else if (message->type == CADRE_MESSAGE_ASSIGN) {
+        cadre_shard_assign(self, question);
+    } else {
+        cadre_shard_malformed(self);
+    }
+}
+
+void
+cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
+                    cadre_message_t *message, cadre_outbox_t *outbox)
+{
+    cadre_shard_question_t question = {plane, from, message, outbox};
+    if (cadre_message_authorize(message->type, from->role) < 0 ||
+        message->incarnation != from->incarnation || cadre_message_plane(message->type) != plane) {
+        cadre_shard_malformed(self);
+    } else if (plane == CADRE_PLANE_CONTROL) {
+        on_control(self, &question);
+    } else {
+        on_data(self, &question);
+    }
+    cadre_message_fini(message);
+}

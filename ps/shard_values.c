@@ -1,0 +1,260 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "ps/shard_state.h"
+
+/* Values are asked for, and changed, by tasks of this session that know the present generation. The
+ * epoch matters because another coordinator counts generations from 1 again. */
+static int
+check_fence(const cadre_shard_t *self, const cadre_message_t *message, uint64_t generation)
+{
+    if (self->epoch == 0 || message->epoch != self->epoch) {
+        return cadre_fail(CADRE_EFENCED, "the session has epoch %" PRIu64 ", not %" PRIu64,
+                          self->epoch, message->epoch);
+    }
+    return cadre_shard_check_generation(self, generation);
+}
+
+/* Puts the partitions that `triples` names into self->named. */
+static int
+find_named(cadre_shard_t *self, const cadre_u64s_t *triples)
+{
+    if (triples->count == 0 || triples->count % 3 != 0) {
+        return cadre_fail(CADRE_EMALFORMED, "a list of partitions has %zu numbers", triples->count);
+    }
+    for (size_t i = 0; i < triples->count / 3; i++) {
+        int status = cadre_shard_find(self, triples->items[3 * i], triples->items[3 * i + 1],
+                                      &self->named[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+static int
+fail_at(int status, const cadre_shard_part_t *part)
+{
+    return cadre_fail_within(status, "%s, partition %" PRIu64, part->name,
+                             cadre_partition_spec(part->partition)->partition);
+}
+
+/* --- pull --- */
+
+static bool
+is_current(const cadre_shard_part_t *part, uint64_t held)
+{
+    return held == cadre_partition_version(part->partition) + 1;
+}
+
+static int
+check_pull(cadre_shard_t *self, const cadre_message_t *message)
+{
+    const cadre_pull_message_t *pull = &message->pull;
+    int status = check_fence(self, message, pull->generation);
+    if (status == 0) {
+        status = find_named(self, &pull->partitions);
+    }
+    if (status < 0) {
+        return status;
+    }
+    size_t chunks = 0;
+    for (size_t i = 0; i < pull->partitions.count / 3; i++) {
+        if (!is_current(self->named[i], pull->partitions.items[3 * i + 2])) {
+            chunks += cadre_partition_layout(self->named[i]->partition)->count;
+        }
+    }
+    if (chunks > CADRE_MESSAGE_CHUNKS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu chunks do not fit one answer of %d: ask in parts",
+                          chunks, CADRE_MESSAGE_CHUNKS_MAX);
+    }
+    return 0;
+}
+
+/* References to every value that was asked for and is not held already. */
+static void
+give_values(cadre_shard_t *self, const cadre_pull_message_t *pull, cadre_message_t *answer,
+            uint64_t *pairs)
+{
+    size_t count = pull->partitions.count / 3;
+    size_t room = 0;
+    for (size_t i = 0; i < count; i++) {
+        room += cadre_partition_layout(self->named[i]->partition)->count;
+    }
+    answer->chunks = cadre_calloc(room, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < count; i++) {
+        const cadre_partition_t *partition = self->named[i]->partition;
+        const cadre_chunk_layout_t *layout = cadre_partition_layout(partition);
+        pairs[2 * i] = cadre_partition_version(partition);
+        pairs[2 * i + 1] = 0;
+        if (is_current(self->named[i], pull->partitions.items[3 * i + 2])) {
+            self->counters[CADRE_PS_COUNTER_unchanged]++;
+            continue;
+        }
+        pairs[2 * i + 1] = layout->count;
+        cadre_partition_pull(partition, answer->chunks + answer->chunk_count);
+        answer->chunk_count += layout->count;
+        self->counters[CADRE_PS_COUNTER_pull_bytes] += layout->size_bytes;
+    }
+}
+
+void
+cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    const cadre_pull_message_t *pull = &question->message->pull;
+    uint64_t pairs[2 * CADRE_PARTITIONS_PER_UPDATE_MAX];
+    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_VALUES);
+    int status = check_pull(self, question->message);
+    answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
+                                             .text = status < 0 ? cadre_error_text() : "",
+                                             .generation = self->generation};
+    self->counters[CADRE_PS_COUNTER_pulls]++;
+    if (status == 0) {
+        give_values(self, pull, &answer, pairs);
+        answer.values.partitions = (cadre_u64s_t){pairs, 2 * (pull->partitions.count / 3)};
+    }
+    cadre_shard_send(question, &answer);
+}
+
+/* --- push --- */
+
+/* The partitions, versions and chunks of an update, all of them before any is touched. */
+static int
+check_parts(cadre_shard_t *self, const cadre_message_t *message, uint64_t *staleness)
+{
+    const cadre_u64s_t *triples = &message->push.partitions;
+    uint64_t push = ++self->push_last;
+    uint64_t stalest = 0;
+    size_t at = 0;
+    int status = find_named(self, triples);
+    for (size_t i = 0; status == 0 && i < triples->count / 3; i++) {
+        cadre_shard_part_t *part = self->named[i];
+        uint64_t version = cadre_partition_version(part->partition);
+        uint64_t pulled = triples->items[3 * i + 2];
+        size_t count = cadre_partition_layout(part->partition)->count;
+        if (part->push == push) {
+            status = cadre_fail(CADRE_EINVALID, "named twice");
+        } else if (pulled > version) {
+            status = cadre_fail(CADRE_EINVALID, "version %" PRIu64 " was pulled, %" PRIu64 " is",
+                                pulled, version);
+        } else if (count > message->chunk_count - at) {
+            status = cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu",
+                                message->chunk_count - at, count);
+        } else {
+            status = cadre_partition_check(part->partition, message->chunks + at, count);
+        }
+        if (status < 0) {
+            return fail_at(status, part);
+        }
+        part->push = push;
+        at += count;
+        stalest = version - pulled > stalest ? version - pulled : stalest;
+    }
+    if (status == 0 && at != message->chunk_count) {
+        status = cadre_fail(CADRE_ESHAPE, "%zu chunks are left over", message->chunk_count - at);
+    }
+    *staleness = stalest;
+    return status;
+}
+
+static void
+apply(cadre_shard_t *self, const cadre_message_t *message, uint64_t staleness)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < message->push.partitions.count / 3; i++) {
+        cadre_partition_t *partition = self->named[i]->partition;
+        const cadre_chunk_layout_t *layout = cadre_partition_layout(partition);
+        cadre_partition_apply(partition, message->chunks + at);
+        at += layout->count;
+        self->counters[CADRE_PS_COUNTER_push_bytes] += layout->size_bytes;
+    }
+    cadre_applied_window_mark(self->window, message->push.update);
+    self->counters[CADRE_PS_COUNTER_staleness_sum] += staleness;
+    if (staleness > self->counters[CADRE_PS_COUNTER_staleness_max]) {
+        self->counters[CADRE_PS_COUNTER_staleness_max] = staleness;
+    }
+}
+
+/* The versions of the partitions that a push names, where all are known: a worker that hears
+ * `duplicate` learns them too. */
+static cadre_u64s_t
+versions_of(cadre_shard_t *self, const cadre_u64s_t *triples, uint64_t *versions)
+{
+    if (find_named(self, triples) < 0) {
+        return (cadre_u64s_t){NULL, 0};
+    }
+    size_t count = triples->count / 3;
+    for (size_t i = 0; i < count; i++) {
+        versions[i] = cadre_partition_version(self->named[i]->partition);
+    }
+    return (cadre_u64s_t){versions, count};
+}
+
+void
+cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    const cadre_message_t *message = question->message;
+    const cadre_push_message_t *push = &message->push;
+    uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX];
+    uint64_t staleness = 0;
+    int status = check_fence(self, message, push->generation);
+    if (status == 0) {
+        status = cadre_applied_window_check(self->window, push->update);
+    }
+    if (status == 0) {
+        status = check_parts(self, message, &staleness);
+    }
+    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_APPLIED);
+    answer.applied = (cadre_applied_message_t){.update = push->update,
+                                               .status = (uint64_t)-status,
+                                               .text = "",
+                                               .generation = self->generation};
+    if (status == 0) {
+        apply(self, message, staleness);
+        answer.applied.staleness = staleness;
+        answer.applied.versions = versions_of(self, &push->partitions, versions);
+        self->counters[CADRE_PS_COUNTER_applied]++;
+    } else if (status == CADRE_EDUPLICATE) {
+        answer.applied.versions = versions_of(self, &push->partitions, versions);
+        self->counters[CADRE_PS_COUNTER_duplicate]++;
+    } else {
+        answer.applied.text = cadre_error_text();
+        self->counters[CADRE_PS_COUNTER_refused]++;
+    }
+    cadre_shard_send(question, &answer);
+}
+
+/* --- assign --- */
+
+static int
+assign(cadre_shard_t *self, const cadre_message_t *message)
+{
+    const cadre_assign_message_t *assign = &message->assign;
+    cadre_shard_part_t *part = NULL;
+    int status = check_fence(self, message, assign->generation);
+    if (status == 0 && assign->sequence <= self->assigned) {
+        return 0; /* said again */
+    }
+    if (status == 0) {
+        status = cadre_shard_find(self, assign->variable, assign->partition, &part);
+    }
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
+    if (status < 0) {
+        return fail_at(status, part);
+    }
+    cadre_partition_assign(part->partition, (cadre_assign_mode_t)assign->mode, message->chunks);
+    self->assigned = assign->sequence;
+    self->counters[CADRE_PS_COUNTER_assigned]++;
+    return 0;
+}
+
+void
+cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    cadre_shard_reply(self, question, assign(self, question->message));
+}
