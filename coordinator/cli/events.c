@@ -1,6 +1,7 @@
 #include "coordinator/cli/events.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -38,4 +39,21 @@ cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
     json_decref(object);
     fprintf(self->file, "%s\n", text);
     fflush(self->file);
+}
+
+json_t *
+cadre_events_progress(const cadre_progress_t *progress)
+{
+    json_t *loss = isfinite(progress->loss) ? json_real(progress->loss) : json_null();
+    json_t *object = json_pack(
+        "{s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:I, s:i}", "epoch", (json_int_t)progress->epoch,
+        "epochs", (json_int_t)progress->epochs, "step", (json_int_t)progress->step, "steps",
+        (json_int_t)progress->steps, "epoch_fraction", progress->epoch_fraction, "loss", loss,
+        "examples_per_s", progress->rows_per_second, "staleness_max",
+        (json_int_t)progress->staleness_max, "workers", progress->workers);
+    if (progress->accuracy >= 0) {
+        json_object_set_new(object, "test_accuracy", json_real(progress->accuracy));
+        json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
+    }
+    return object;
 }

@@ -13,6 +13,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "coordinator/cli/notice.h"
+
 /* Zeroed: closed, and everything written is dropped. */
 typedef struct {
     FILE *file;
@@ -25,5 +27,8 @@ void cadre_events_close(cadre_events_t *self);
 
 /* Writes one event; takes `fields`, an object or NULL. */
 void cadre_events_write(cadre_events_t *self, const char *event, json_t *fields);
+
+/* The fields of the events "progress" and "epoch". */
+json_t *cadre_events_progress(const cadre_progress_t *progress);
 
 #endif

@@ -115,8 +115,10 @@ worker_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_proce
                 .exit_code = is_permanent(end) ? end.number : CADRE_EXIT_UNAVAILABLE,
             };
         }
-        return (cadre_launch_decision_t){.outcome =
-                                             left ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP};
+        return (cadre_launch_decision_t){
+            .outcome = left ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP,
+            .used_up = used_up && !is_permanent(end),
+        };
     }
     int64_t delay_ms = restart_delay_ms(task, now_ms);
     task->state = CADRE_LAUNCH_WAITING;

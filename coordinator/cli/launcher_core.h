@@ -58,6 +58,7 @@ typedef struct {
     cadre_launch_outcome_t outcome;
     int64_t delay_ms;
     int64_t restarts;
+    bool used_up; /* GIVE_UP because of the limit on restarts */
     int exit_code;
 } cadre_launch_decision_t;
 

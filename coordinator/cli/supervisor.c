@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +20,7 @@
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/notice.h"
+#include "coordinator/cli/task_words.h"
 #include "coordinator/cli/trainer.h"
 
 typedef struct {
@@ -85,23 +85,6 @@ level_text(char level)
     return texts[level_rank(level)];
 }
 
-static json_t *
-progress_object(const cadre_progress_t *progress)
-{
-    json_t *loss = isfinite(progress->loss) ? json_real(progress->loss) : json_null();
-    json_t *object = json_pack(
-        "{s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:I, s:i}", "epoch", (json_int_t)progress->epoch,
-        "epochs", (json_int_t)progress->epochs, "step", (json_int_t)progress->step, "steps",
-        (json_int_t)progress->steps, "epoch_fraction", progress->epoch_fraction, "loss", loss,
-        "examples_per_s", progress->rows_per_second, "staleness_max",
-        (json_int_t)progress->staleness_max, "workers", progress->workers);
-    if (progress->accuracy >= 0) {
-        json_object_set_new(object, "test_accuracy", json_real(progress->accuracy));
-        json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
-    }
-    return object;
-}
-
 static void
 show_progress(supervisor_t *self, const cadre_notice_t *notice, int64_t now_ms)
 {
@@ -118,7 +101,7 @@ show_progress(supervisor_t *self, const cadre_notice_t *notice, int64_t now_ms)
     if (epoch_end || due) {
         self->line_ms = now_ms;
         cadre_events_write(&self->events, epoch_end ? "epoch" : "progress",
-                           progress_object(&notice->progress));
+                           cadre_events_progress(&notice->progress));
     }
 }
 
@@ -209,37 +192,6 @@ take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info)
     }
 }
 
-/* What becomes of the job, as words that follow how the task ended. */
-static void
-describe_decision(const supervisor_t *self, const cadre_launcher_report_t *report, char *text,
-                  size_t size_bytes)
-{
-    const char *lost = report->role == CADRE_LAUNCH_PS ? "its shard is gone, so the job ends"
-                                                       : "its closures run again on other workers";
-    char limit[24] = "no limit";
-    if (self->options->launch->restarts_max >= 0) {
-        snprintf(limit, sizeof(limit), "%lld", (long long)self->options->launch->restarts_max);
-    }
-    switch (report->decision.outcome) {
-    case CADRE_LAUNCH_EXPECTED:
-        snprintf(text, size_bytes, "it left");
-        break;
-    case CADRE_LAUNCH_RESTART:
-        snprintf(text, size_bytes, "%s; it starts again in %.1f s (restart %lld of %s)", lost,
-                 (double)report->decision.delay_ms / 1000, (long long)report->decision.restarts,
-                 limit);
-        break;
-    case CADRE_LAUNCH_GIVE_UP:
-        snprintf(text, size_bytes, "%s; it is not started again%s", lost,
-                 report->end.signalled ? ", --max-restarts are used up" : "");
-        break;
-    case CADRE_LAUNCH_END_JOB:
-        snprintf(text, size_bytes, "%s",
-                 report->role == CADRE_LAUNCH_PS ? lost : "no worker is left, so the job ends");
-        break;
-    }
-}
-
 static void
 say_tail(supervisor_t *self, const cadre_launcher_report_t *report)
 {
@@ -255,26 +207,22 @@ say_tail(supervisor_t *self, const cadre_launcher_report_t *report)
 static void
 take_report(supervisor_t *self, const cadre_launcher_report_t *report)
 {
-    char how[128];
-    char what[256];
-    cadre_process_end_text(report->end, how, sizeof(how));
-    const char *role = cadre_launch_role_text(report->role);
+    char words[CADRE_TASK_WORDS_SIZE];
+    bool expected = report->decision.outcome == CADRE_LAUNCH_EXPECTED;
+    bool program = report->role == CADRE_LAUNCH_PROGRAM;
+    cadre_task_end_words(report, words);
     cadre_events_write(&self->events, "task_ended",
-                       json_pack("{s:s, s:i, s:i, s:s, s:b}", "role", role, "index",
-                                 (int)report->index, "pid", report->pid, "how", how, "restart",
+                       json_pack("{s:s, s:i, s:i, s:s, s:b}", "role",
+                                 cadre_launch_role_text(report->role), "index", (int)report->index,
+                                 "pid", report->pid, "how", words, "restart",
                                  report->decision.outcome == CADRE_LAUNCH_RESTART));
-    if (report->role != CADRE_LAUNCH_PROGRAM) {
-        if (report->decision.outcome == CADRE_LAUNCH_EXPECTED) {
-            return;
-        }
+    if (!expected && (!program || report->end.signalled)) {
+        snprintf(self->reason, sizeof(self->reason), "%s", words);
+    }
+    if (!expected && !program) {
         say_tail(self, report);
-        describe_decision(self, report, what, sizeof(what));
-        cadre_console_say(&self->console, "%s %u (pid %d) %s: %s", role, report->index, report->pid,
-                          how, what);
-        snprintf(self->reason, sizeof(self->reason), "%s %u %s", role, report->index, how);
-    } else if (report->end.signalled) {
-        snprintf(self->reason, sizeof(self->reason), "%s %s", self->options->launch->program[0],
-                 how);
+        cadre_console_say(&self->console, "%s",
+                          cadre_task_words(report, self->options->launch->restarts_max, words));
     }
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
         self->ended = true;

@@ -1,0 +1,55 @@
+#include "coordinator/cli/task_words.h"
+
+#include <stdio.h>
+
+const char *
+cadre_task_end_words(const cadre_launcher_report_t *report, char *text)
+{
+    char how[128];
+    snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u %s", cadre_launch_role_text(report->role),
+             report->index, cadre_process_end_text(report->end, how, sizeof(how)));
+    return text;
+}
+
+static void
+restart_words(const cadre_launch_decision_t *decision, int64_t restarts_max, char *text,
+              size_t size_bytes)
+{
+    char when[32] = "at once";
+    char limit[24] = "no limit";
+    if (decision->delay_ms > 0) {
+        snprintf(when, sizeof(when), "in %.1f s", (double)decision->delay_ms / 1000);
+    }
+    if (restarts_max >= 0) {
+        snprintf(limit, sizeof(limit), "%lld", (long long)restarts_max);
+    }
+    snprintf(text, size_bytes, "; it starts again %s (restart %lld of %s)", when,
+             (long long)decision->restarts, limit);
+}
+
+const char *
+cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, char *text)
+{
+    char how[128];
+    char next[96] = "";
+    const char *lost = report->role == CADRE_LAUNCH_PS ? "its shard is gone, so the job ends"
+                                                       : "its closures run again on other workers";
+    switch (report->decision.outcome) {
+    case CADRE_LAUNCH_EXPECTED:
+        break;
+    case CADRE_LAUNCH_RESTART:
+        restart_words(&report->decision, restarts_max, next, sizeof(next));
+        break;
+    case CADRE_LAUNCH_GIVE_UP:
+        snprintf(next, sizeof(next), "; it is not started again%s",
+                 report->decision.used_up ? ": --max-restarts are used up" : "");
+        break;
+    case CADRE_LAUNCH_END_JOB:
+        lost = report->role == CADRE_LAUNCH_PS ? lost : "no worker is left, so the job ends";
+        break;
+    }
+    snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u (pid %d) %s: %s%s",
+             cadre_launch_role_text(report->role), report->index, report->pid,
+             cadre_process_end_text(report->end, how, sizeof(how)), lost, next);
+    return text;
+}

@@ -1,0 +1,62 @@
+#include "coordinator/cli/task_words.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+
+TestSuite(task_words, .timeout = 10);
+
+static const cadre_launcher_report_t killed_worker = {
+    .role = CADRE_LAUNCH_WORKER,
+    .index = 1,
+    .pid = 7,
+    .end = {.signalled = true, .number = SIGKILL},
+    .decision = {.outcome = CADRE_LAUNCH_RESTART, .restarts = 1},
+};
+
+Test(task_words, say_how_a_worker_ended_what_of_its_closures_and_what_next)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cr_expect_str_eq(cadre_task_words(&killed_worker, 10, text),
+                     "worker 1 (pid 7) was killed by SIGKILL, often because memory ran out: its "
+                     "closures run again on other workers; it starts again at once (restart 1 of "
+                     "10)");
+    cadre_launcher_report_t late = killed_worker;
+    late.decision.delay_ms = 1600;
+    cr_expect_str_eq(cadre_task_words(&late, -1, text),
+                     "worker 1 (pid 7) was killed by SIGKILL, often because memory ran out: its "
+                     "closures run again on other workers; it starts again in 1.6 s (restart 1 of "
+                     "no limit)");
+    cr_expect_str_eq(cadre_task_end_words(&killed_worker, text),
+                     "worker 1 was killed by SIGKILL, often because memory ran out");
+}
+
+Test(task_words, say_why_a_worker_stays_away)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.decision = (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_GIVE_UP, .used_up = true};
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "worker 1 (pid 7) was killed by SIGKILL, often because memory ran out: its "
+                     "closures run again on other workers; it is not started again: "
+                     "--max-restarts are used up");
+    report.decision.used_up = false;
+    report.end = (cadre_process_end_t){.number = 78};
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "worker 1 (pid 7) exited with 78, bad configuration: its closures run again "
+                     "on other workers; it is not started again");
+    report.decision.outcome = CADRE_LAUNCH_END_JOB;
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "worker 1 (pid 7) exited with 78, bad configuration: no worker is left, so "
+                     "the job ends");
+}
+
+Test(task_words, say_that_a_job_ends_with_its_ps)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.role = CADRE_LAUNCH_PS;
+    report.decision.outcome = CADRE_LAUNCH_END_JOB;
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "ps 1 (pid 7) was killed by SIGKILL, often because memory ran out: its shard "
+                     "is gone, so the job ends");
+}
