@@ -92,8 +92,11 @@ hint(const cadre_closing_t *self)
 static char *
 failure(const cadre_closing_t *self, int code)
 {
-    if (self->ended && self->job) {
-        return cadre_strdup(self->reason);
+    if (self->ended && self->outcome) {
+        return cadre_asprintf("%s; %s", self->reason,
+                              self->outcome->result.checkpoint
+                                  ? "the checkpoint is intact"
+                                  : "there is no checkpoint yet to go on from");
     }
     if (self->ended) {
         return *self->reason ? cadre_strdup(self->reason) : NULL;

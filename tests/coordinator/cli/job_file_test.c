@@ -59,6 +59,10 @@ static const example_t examples[] = {
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"fraction\": "
      "1}},\n" MODEL "}",
      "j.json:1:73: fraction must be a number between 0 and 1"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [1], \"dropout\": 1}}",
+     "j.json:2:52: model.dropout: 1 is not in 0 to 0.99"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [1], \"dropout\": -0.1}}",
+     "j.json:2:52: model.dropout: -0.1 is not in 0 to 0.99"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\"}}",
      "j.json:2:10: \"hidden\" is missing in model: an mlp has hidden layers"},
     {"{" DATA ",\n\"model\": {\"hidden\": [1]}}", "j.json:2:10: \"type\" is missing in model"},
