@@ -51,7 +51,8 @@ cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *fr
     cadre_member_t *holder = NULL;
     if (from->role == CADRE_ROLE_PS && hello->index < self->ps_count) {
         holder = self->ps[hello->index];
-    } else if (from->role == CADRE_ROLE_WORKER && hello->index < self->worker_capacity) {
+    } else if (from->role == CADRE_ROLE_WORKER && from->index != CADRE_INDEX_ANY &&
+               hello->index < self->worker_capacity) {
         holder = self->workers[hello->index];
     }
     return holder && holder->task.incarnation != from->incarnation ? holder : NULL;
@@ -96,7 +97,8 @@ take_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
         self->ps[index] = member;
         self->ps_joined++;
     } else if (member->task.role == CADRE_ROLE_WORKER) {
-        index = index == CADRE_INDEX_ANY ? free_index(self) : index;
+        bool taken = index < self->worker_capacity && self->workers[index];
+        index = index == CADRE_INDEX_ANY || taken ? free_index(self) : index;
         if (index >= CADRE_TASKS_MAX) {
             return cadre_fail(CADRE_EINVALID, "worker index %" PRIu64 " is not below %d", index,
                               CADRE_TASKS_MAX);

@@ -61,7 +61,9 @@ void cadre_membership_fini(cadre_membership_t *self);
 cadre_member_t *cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation);
 
 /* The member that holds the place a HELLO asks for, another incarnation of the same role and index;
- * NULL when the place is free. The caller lets it go first (cadre_membership_remove). */
+ * NULL when the place is free, or when the sender did not insist: its routing id says
+ * CADRE_INDEX_ANY, and the index it asks for is only the one it had before. The caller lets the
+ * occupant go first (cadre_membership_remove). */
 cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
                                           const cadre_hello_message_t *hello);
 
