@@ -54,12 +54,13 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
 int
 cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    if (self->cancelling || self->error < 0 || self->common.count >= self->capacity) {
+    cadre_closure_list_t *list = list_of(self, closure);
+    if (self->cancelling || self->error < 0 || list->count >= self->capacity) {
         return CADRE_EAGAIN;
     }
     cadre_assert(closure->state == CADRE_CLOSURE_NEW);
     closure->state = CADRE_CLOSURE_QUEUED;
-    cadre_closure_list_push(list_of(self, closure), closure);
+    cadre_closure_list_push(list, closure);
     return 0;
 }
 

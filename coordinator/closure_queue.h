@@ -37,7 +37,7 @@ typedef void (*cadre_closure_ended_t)(void *context, cadre_closure_t *closure,
                                       const cadre_closure_end_t *end);
 
 typedef struct {
-    size_t capacity;
+    size_t capacity; /* of each list */
     cadre_closure_list_t common;
     cadre_closure_list_t tagged;
     size_t in_flight; /* of common closures */
@@ -56,8 +56,8 @@ void cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity,
 /* Ends everything queued as CADRE_ECLOSED. Nothing may be in flight. */
 void cadre_closure_queue_fini(cadre_closure_queue_t *self);
 
-/* Appends a new closure. CADRE_EAGAIN when it must wait: the queue is full, an error waits to be
- * raised, or everything is being cancelled. */
+/* Appends a new closure. CADRE_EAGAIN when it must wait: its list is full, an error waits to be
+ * raised, or everything is being cancelled. What is put back finds room in a full queue. */
 int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
 /* The next closure for the worker with index `worker`, now in flight; NULL when there is none. With
