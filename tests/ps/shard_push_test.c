@@ -1,0 +1,347 @@
+#include "tests/ps/shard_fixture.h"
+
+#include <math.h>
+
+TestSuite(shard_push, .timeout = 20);
+
+Test(shard_push, applies_an_update_to_all_its_partitions)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert(values_are(&self, 1, 1));
+    cr_assert_eq(push_both(&self, 10, 0, 0.25f), 0);
+    cr_assert(values_are(&self, 1, 0.75f));
+    cr_assert(values_are(&self, 2, 0.75f));
+    cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 1, 0)), 1);
+    cr_assert_eq(cadre_partition_steps(cadre_shard_partition(self.shard, 2, 0)), 1);
+    cr_assert_eq(COUNTER(&self, applied), 1);
+    cr_assert_eq(COUNTER(&self, push_bytes), 4 * (ROWS * COLUMNS + 4));
+    close_shard(&self);
+}
+
+Test(shard_push, drops_a_push_it_has_seen)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_both(&self, 10, 0, 0.25f), 0);
+    cr_assert_eq(push_both(&self, 10, 0, 0.25f), CADRE_EDUPLICATE);
+    cr_assert_eq(push_both(&self, 10, 1, 0.5f), CADRE_EDUPLICATE, "by its id, not its contents");
+    cr_assert(values_are(&self, 1, 0.75f));
+    cr_assert_eq(COUNTER(&self, applied), 1);
+    cr_assert_eq(COUNTER(&self, duplicate), 2);
+    cr_assert_eq(COUNTER(&self, refused), 0);
+    close_shard(&self);
+}
+
+Test(shard_push, answers_a_push_that_is_settled_as_a_duplicate)
+{
+    fixture_t self = open_filled_shard();
+    cadre_message_t settle = question(CADRE_MESSAGE_SETTLE, &THE_COORDINATOR);
+    settle.settle.base = 20;
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &settle), 0);
+    cr_assert_eq(push_both(&self, 19, 0, 0.25f), CADRE_EDUPLICATE);
+    cr_assert_eq(push_both(&self, 20, 0, 0.25f), 0);
+    cr_assert_eq(push_both(&self, 0, 0, 0.25f), CADRE_EDUPLICATE);
+    close_shard(&self);
+}
+
+Test(shard_push, answers_versions_and_the_largest_staleness)
+{
+    fixture_t self = open_filled_shard();
+    for (uint64_t update = 1; update <= 3; update++) {
+        cr_assert_eq(push_both(&self, update, update - 1, 0), 0);
+    }
+    uint64_t triples[6];
+    cadre_message_t message = push_message(4, 3, 0, triples);
+    triples[5] = 1; /* variable 2 was pulled two updates ago */
+    cadre_message_t answer;
+    ask(&self, &THE_WORKER, &message, &answer);
+    cr_assert_eq(answer.applied.staleness, 2);
+    cr_assert_eq(answer.applied.generation, GENERATION);
+    cr_assert_eq(answer.applied.versions.count, 2);
+    cr_assert_eq(answer.applied.versions.items[0], 4);
+    cr_assert_eq(answer.applied.versions.items[1], 4);
+    cadre_message_fini(&answer);
+    cr_assert_eq(push_both(&self, 5, 3, 0), 0);
+    cr_assert_eq(COUNTER(&self, staleness_sum), 3);
+    cr_assert_eq(COUNTER(&self, staleness_max), 2);
+    close_shard(&self);
+}
+
+/* --- refusals: each with its own status, counted, and nothing changes --- */
+
+typedef void (*spoil_t)(cadre_message_t *message);
+
+static void
+expect_refusal(spoil_t spoil, int status)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_both(&self, 10, 0, 0.25f), 0);
+    uint64_t triples[6];
+    cadre_message_t message = push_message(11, 1, 0.5f, triples);
+    spoil(&message);
+    cr_assert_eq(push(&self, &message), status, "%s", cadre_error_text());
+    cr_assert(values_are(&self, 1, 0.75f));
+    cr_assert(values_are(&self, 2, 0.75f));
+    cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 1, 0)), 1);
+    cr_assert_eq(COUNTER(&self, refused), 1);
+    cr_assert_eq(COUNTER(&self, applied), 1);
+    cr_assert_eq(COUNTER(&self, duplicate), 0);
+    cr_assert_eq(push_both(&self, 11, 1, 0.5f), 0, "the id is not used up");
+    cr_assert(values_are(&self, 2, 0.25f));
+    close_shard(&self);
+}
+
+static uint64_t *
+triples_of(cadre_message_t *message)
+{
+    return (uint64_t *)message->push.partitions.items; /* of push_message's caller */
+}
+
+static void
+other_generation(cadre_message_t *message)
+{
+    message->push.generation--;
+}
+
+static void
+other_epoch(cadre_message_t *message)
+{
+    message->epoch++;
+}
+
+static void
+beyond_the_window(cadre_message_t *message)
+{
+    message->push.update = 1 + (uint64_t)CADRE_APPLIED_WINDOW_MAX;
+}
+
+static void
+unknown_variable(cadre_message_t *message)
+{
+    triples_of(message)[3] = 3;
+}
+
+static void
+unknown_partition(cadre_message_t *message)
+{
+    triples_of(message)[4] = 1;
+}
+
+/* Two numbers that would hit another partition's key if they were not checked. */
+static void
+colliding_partition(cadre_message_t *message)
+{
+    triples_of(message)[3] = 1;
+    triples_of(message)[4] = 1 << 16;
+}
+
+static void
+enormous_variable(cadre_message_t *message)
+{
+    triples_of(message)[3] = (UINT64_C(1) << 48) + 2;
+}
+
+static void
+named_twice(cadre_message_t *message)
+{
+    triples_of(message)[0] = 2;
+    cadre_chunk_unref(&message->chunks[0]);
+    message->chunks[0] = new_floats(4, 0.5f);
+    cadre_chunk_unref(&message->chunks[1]);
+    message->chunks[1] = message->chunks[2];
+    message->chunk_count = 2;
+}
+
+static void
+later_version(cadre_message_t *message)
+{
+    triples_of(message)[5] = 2;
+}
+
+static void
+no_partitions(cadre_message_t *message)
+{
+    message->push.partitions.count = 0;
+}
+
+static void
+half_a_triple(cadre_message_t *message)
+{
+    message->push.partitions.count = 5;
+}
+
+static void
+too_few_chunks(cadre_message_t *message)
+{
+    cadre_chunk_unref(&message->chunks[--message->chunk_count]);
+}
+
+static void
+too_many_chunks(cadre_message_t *message)
+{
+    cadre_message_add_chunk(message, new_floats(4, 1));
+}
+
+static void
+short_last_chunk(cadre_message_t *message)
+{
+    cadre_chunk_unref(&message->chunks[2]);
+    message->chunks[2] = new_floats(3, 1);
+}
+
+static void
+long_last_chunk(cadre_message_t *message)
+{
+    cadre_chunk_unref(&message->chunks[2]);
+    message->chunks[2] = new_floats(5, 1);
+}
+
+static void
+nan_in_the_last_chunk(cadre_message_t *message)
+{
+    ((float *)cadre_chunk_data(message->chunks[2]))[3] = NAN;
+}
+
+static void
+infinity_in_the_first_chunk(cadre_message_t *message)
+{
+    ((float *)cadre_chunk_data(message->chunks[0]))[0] = -INFINITY;
+}
+
+#define REFUSES(what, status)                                                                      \
+    Test(shard_push, refuses_##what)                                                               \
+    {                                                                                              \
+        expect_refusal(what, status);                                                              \
+    }
+
+REFUSES(other_generation, CADRE_EFENCED)
+REFUSES(other_epoch, CADRE_EFENCED)
+REFUSES(beyond_the_window, CADRE_EFULL)
+REFUSES(unknown_variable, CADRE_ENOTFOUND)
+REFUSES(unknown_partition, CADRE_ENOTFOUND)
+REFUSES(colliding_partition, CADRE_ENOTFOUND)
+REFUSES(enormous_variable, CADRE_ENOTFOUND)
+REFUSES(named_twice, CADRE_EINVALID)
+REFUSES(later_version, CADRE_EINVALID)
+REFUSES(no_partitions, CADRE_EMALFORMED)
+REFUSES(half_a_triple, CADRE_EMALFORMED)
+REFUSES(too_few_chunks, CADRE_ESHAPE)
+REFUSES(too_many_chunks, CADRE_ESHAPE)
+REFUSES(short_last_chunk, CADRE_ESHAPE)
+REFUSES(long_last_chunk, CADRE_ESHAPE)
+REFUSES(nan_in_the_last_chunk, CADRE_ENOTFINITE)
+REFUSES(infinity_in_the_first_chunk, CADRE_ENOTFINITE)
+
+Test(shard_push, takes_the_last_id_of_the_window)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_both(&self, (uint64_t)CADRE_APPLIED_WINDOW_MAX, 0, 0.25f), 0);
+    close_shard(&self);
+}
+
+Test(shard_push, names_what_it_refuses)
+{
+    fixture_t self = open_filled_shard();
+    uint64_t triples[6];
+    cadre_message_t message = push_message(11, 0, 0.5f, triples);
+    long_last_chunk(&message);
+    cadre_message_t answer;
+    ask(&self, &THE_WORKER, &message, &answer);
+    cr_assert_not_null(strstr(answer.applied.text, "other, partition 0"), "%s",
+                       answer.applied.text);
+    cadre_message_fini(&answer);
+    close_shard(&self);
+}
+
+Test(shard_push, is_refused_before_the_shard_was_told_where_to_begin)
+{
+    fixture_t self = open_shard(NULL);
+    cr_assert_eq(push_both(&self, 10, 0, 0.25f), CADRE_EFENCED);
+    cadre_message_t answer;
+    pull(&self, 1, 0, &answer);
+    cr_assert_eq(-(int)answer.values.status, CADRE_EFENCED);
+    cadre_message_fini(&answer);
+    close_shard(&self);
+}
+
+/* --- assignments --- */
+
+static int
+assign(fixture_t *self, uint64_t sequence, cadre_assign_mode_t mode, float value)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
+    message.assign = (cadre_assign_message_t){
+        .sequence = sequence, .generation = GENERATION, .mode = mode, .variable = 1};
+    add_big_gradient(&message, value);
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+Test(shard_push, takes_an_assignment_once)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, 4), 0);
+    cr_assert_eq(assign(&self, 2, CADRE_ASSIGN_ADD, 2), 0);
+    cr_assert_eq(assign(&self, 2, CADRE_ASSIGN_ADD, 2), 0);
+    cr_assert(values_are(&self, 1, 6));
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, 4), 0);
+    cr_assert_eq(assign(&self, 3, CADRE_ASSIGN_SUB, 1), 0);
+    cr_assert(values_are(&self, 1, 5));
+    cr_assert_eq(COUNTER(&self, assigned), 3);
+    cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 1, 0)), 3);
+    cr_assert_eq(cadre_partition_steps(cadre_shard_partition(self.shard, 1, 0)), 0);
+    close_shard(&self);
+}
+
+Test(shard_push, refuses_a_bad_assignment_whole_and_takes_the_next)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, NAN), CADRE_ENOTFINITE);
+    cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
+    message.assign = (cadre_assign_message_t){
+        .sequence = 2, .generation = GENERATION - 1, .mode = CADRE_ASSIGN_SET, .variable = 1};
+    add_big_gradient(&message, 9);
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_EFENCED);
+    message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
+    message.assign =
+        (cadre_assign_message_t){.sequence = 2, .generation = GENERATION, .variable = 1};
+    cadre_message_add_chunk(&message, new_floats(4, 9));
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_ESHAPE);
+    cr_assert(values_are(&self, 1, 1));
+    cr_assert_eq(COUNTER(&self, assigned), 0);
+    cr_assert_eq(assign(&self, 2, CADRE_ASSIGN_SET, 2), 0);
+    cr_assert(values_are(&self, 1, 2));
+    close_shard(&self);
+}
+
+/* --- rights --- */
+
+static void
+expect_no_answer(fixture_t *self, cadre_plane_t plane, const cadre_task_t *from,
+                 cadre_message_t *message)
+{
+    uint64_t malformed = COUNTER(self, malformed);
+    message->request = ++self->request;
+    cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
+    cr_assert_eq(cadre_outbox_count(&self->outbox), 0);
+    cr_assert_eq(COUNTER(self, malformed), malformed + 1);
+}
+
+Test(shard_push, drops_and_counts_what_a_sender_may_not_send)
+{
+    fixture_t self = open_filled_shard();
+    uint64_t triples[6];
+    cadre_message_t message = push_message(10, 0, 1, triples);
+    message.incarnation = COORDINATOR;
+    expect_no_answer(&self, CADRE_PLANE_DATA, &THE_COORDINATOR, &message);
+    message = push_message(10, 0, 1, triples);
+    message.incarnation++;
+    expect_no_answer(&self, CADRE_PLANE_DATA, &THE_WORKER, &message);
+    message = push_message(10, 0, 1, triples);
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_WORKER, &message);
+    message = question(CADRE_MESSAGE_RESTORE, &THE_WORKER);
+    message.restore = (cadre_restore_message_t){.path = "", .generation = GENERATION + 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_WORKER, &message);
+    message = question(CADRE_MESSAGE_STOP, &THE_COORDINATOR);
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    cr_assert(values_are(&self, 1, 1));
+    close_shard(&self);
+}
