@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct cadre_actor {
     void *inside;
     cadre_actor_run_t run;
     void *argument;
+    bool ended; /* the thread is joined */
 };
 
 /* --- pipes --- */
@@ -170,10 +172,9 @@ cadre_actor_socket(cadre_actor_t *self)
 }
 
 int
-cadre_actor_stop(cadre_actor_t **self_p, int timeout_ms)
+cadre_actor_end(cadre_actor_t *self, int timeout_ms)
 {
-    cadre_actor_t *self = *self_p;
-    if (!self) {
+    if (self->ended) {
         return 0;
     }
     cadre_pipe_send(self->outside, CADRE_PIPE_STOP, NULL);
@@ -190,6 +191,21 @@ cadre_actor_stop(cadre_actor_t **self_p, int timeout_ms)
         return cadre_fail(CADRE_ETIMEOUT, "a thread did not end within %d ms", timeout_ms);
     }
     cadre_assert(error == 0);
+    self->ended = true;
+    return 0;
+}
+
+int
+cadre_actor_stop(cadre_actor_t **self_p, int timeout_ms)
+{
+    cadre_actor_t *self = *self_p;
+    if (!self) {
+        return 0;
+    }
+    int status = cadre_actor_end(self, timeout_ms);
+    if (status < 0) {
+        return status;
+    }
     *self_p = NULL;
     cadre_pipe_close(&self->outside);
     cadre_pipe_close(&self->inside);

@@ -47,10 +47,14 @@ int cadre_actor_open(cadre_context_t *context, const char *name, cadre_actor_run
 /* The owner's end of the pipe. */
 void *cadre_actor_socket(cadre_actor_t *self);
 
-/* Sends CADRE_PIPE_STOP, waits at most `timeout_ms` for the thread to end, closes the pipe and
- * nulls the pointer; what the actor had still sent is lost, so receive first where that matters.
- * CADRE_ETIMEOUT, and the actor is as it was, when the thread has not ended: all that is left to do
- * then is to end the process. NULL inside is fine. */
+/* Sends CADRE_PIPE_STOP and waits at most `timeout_ms` for the thread to end. What the actor sent
+ * before can still be received; cadre_actor_stop then closes the rest. CADRE_ETIMEOUT when the
+ * thread has not ended: all that is left to do then is to end the process, or to ask again. */
+int cadre_actor_end(cadre_actor_t *self, int timeout_ms);
+
+/* cadre_actor_end, unless that was done; then closes the pipe and nulls the pointer: objects that
+ * the actor sent and nobody received are lost. CADRE_ETIMEOUT, and the actor is as it was, when the
+ * thread has not ended. NULL inside is fine. */
 int cadre_actor_stop(cadre_actor_t **self_p, int timeout_ms);
 
 /* --- pipes --- */

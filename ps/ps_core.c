@@ -244,6 +244,9 @@ cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms)
 {
     cadre_assert(self->state == STATE_LEFT);
     abandon(self);
+    self->session = 0;
+    self->epoch = 0;
+    self->generation = 0;
     self->state = STATE_HELLO;
     self->hello_due_ms = now_ms + CADRE_PS_HELLO_RETRY_MS;
 }

@@ -93,7 +93,8 @@ uint64_t cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms);
 /* Leaves the session (SIGTERM). */
 void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason);
 
-/* After LEFT: waits for another session, saying HELLO again. */
+/* After LEFT: waits for another session, saying HELLO again. The shard is not needed any more:
+ * cadre_shard_begin_session with epoch 0 lets go of it. */
 void cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms);
 
 /* The shard's counters and generation are these by now. */

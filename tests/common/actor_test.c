@@ -139,8 +139,10 @@ Test(actor, may_end_by_itself_and_what_it_said_is_still_heard)
     cadre_actor_t *actor = NULL;
     cr_assert_eq(cadre_context_open(&context), 0);
     cr_assert_eq(cadre_actor_open(context, "gone", gone_at_once, NULL, &actor), 0);
+    cr_assert_eq(cadre_actor_end(actor, CADRE_ACTOR_STOP_MS), 0);
+    cr_assert_eq(cadre_actor_end(actor, CADRE_ACTOR_STOP_MS), 0, "twice is harmless");
     cadre_pipe_message_t message;
-    cr_assert_eq(receive_within(cadre_actor_socket(actor), 5000, &message), 0);
+    cr_assert_eq(cadre_pipe_receive(cadre_actor_socket(actor), &message), 0);
     cr_assert_eq(message.kind, KIND_DONE);
     cr_assert_eq(cadre_actor_stop(&actor, CADRE_ACTOR_STOP_MS), 0);
     cadre_context_close(&context);

@@ -1,0 +1,58 @@
+#include "ps/checkpoint_loader.h"
+
+#include <string.h>
+
+#include "common/status.h"
+
+static void
+close_reader(void *context)
+{
+    cadre_checkpoint_loader_t *self = context;
+    cadre_checkpoint_reader_destroy(&self->reader);
+}
+
+static int
+open_reader(void *context, const char *path, uint32_t index, cadre_shard_state_t *state)
+{
+    cadre_checkpoint_loader_t *self = context;
+    close_reader(self);
+    int status = cadre_checkpoint_reader_open(path, &self->reader);
+    if (status < 0) {
+        return status;
+    }
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(self->reader);
+    *state = index < manifest->shard_count ? manifest->shards[index].state
+                                           : (cadre_shard_state_t){.generation = 0};
+    return 0;
+}
+
+static int
+find(void *context, const char *variable, cadre_stored_variable_t *out)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    const cadre_manifest_variable_t *stored =
+        cadre_manifest_find(cadre_checkpoint_reader_manifest(self->reader), variable);
+    if (!stored) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s is not in the checkpoint", variable);
+    }
+    *out = (cadre_stored_variable_t){.dtype = stored->dtype, .rank = stored->rank};
+    memcpy(out->shape, stored->shape, sizeof(out->shape));
+    return 0;
+}
+
+static int
+read_elements(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    return cadre_checkpoint_reader_read(self->reader, range, out, version);
+}
+
+cadre_loader_t
+cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
+{
+    return (cadre_loader_t){.context = self,
+                            .open = open_reader,
+                            .find = find,
+                            .read = read_elements,
+                            .close = close_reader};
+}

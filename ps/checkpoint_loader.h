@@ -1,0 +1,21 @@
+/*
+ * checkpoint_loader - the loader (ps/loader.h) that reads checkpoint files.
+ *
+ * Owner:   the shard actor.
+ * Thread:  its owner's: a shard waits for its own values anyway.
+ */
+#ifndef CADRE_PS_CHECKPOINT_LOADER_H
+#define CADRE_PS_CHECKPOINT_LOADER_H
+
+#include "common/checkpoint/checkpoint_reader.h"
+#include "ps/loader.h"
+
+/* Zeroed memory is a loader with no checkpoint open. */
+typedef struct {
+    cadre_checkpoint_reader_t *reader;
+} cadre_checkpoint_loader_t;
+
+/* As a loader, whose `close` is to be called at the end. */
+cadre_loader_t cadre_checkpoint_loader(cadre_checkpoint_loader_t *self);
+
+#endif

@@ -1,0 +1,473 @@
+#include "ps/control_loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/codec.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/monitor.h"
+#include "common/status.h"
+#include "ps/ps_core.h"
+#include "ps/shard_actor.h"
+#include "ps/store_actor.h"
+
+enum {
+    TURN_MESSAGES = 64,       /* of one source in one turn */
+    WAITING_FIRST_MS = 5000,  /* without a coordinator: then the log says so, */
+    WAITING_LAST_MS = 300000, /* ever more seldom up to this */
+    HOST_SIZE = CADRE_HOST_SIZE_MAX + 1,
+};
+
+struct cadre_control_loop {
+    cadre_control_options_t options;
+    cadre_context_t *context;
+    cadre_socket_t *control;
+    cadre_monitor_t *monitor;
+    cadre_actor_t *shard;
+    cadre_actor_t *store;
+    cadre_ps_core_t *core;
+    cadre_frames_t frames;
+    cadre_outbox_t outbox; /* answers of the shard */
+    char host[HOST_SIZE];
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    bool connected;
+    bool ended;
+    int signal;
+    int64_t waiting_since_ms;
+    int64_t waiting_due_ms; /* when the log says again that the coordinator is away */
+    int64_t waiting_ms;
+};
+
+static uint64_t
+now(void)
+{
+    return (uint64_t)cadre_clock_now_ms();
+}
+
+/* --- opening --- */
+
+/* What peers connect to: where the socket is bound, with this host's name where that is "any". */
+static int
+make_address(cadre_control_loop_t *self, const cadre_socket_t *data)
+{
+    cadre_endpoint_t endpoint = *cadre_socket_endpoint(data);
+    if (!cadre_endpoint_is_concrete(&endpoint)) {
+        snprintf(endpoint.host, sizeof(endpoint.host), "%s", self->host);
+    }
+    cadre_endpoint_text(&endpoint, self->address);
+    if (strlen(self->address) > CADRE_HEADER_STRING_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "the address %s is too long", self->address);
+    }
+    return 0;
+}
+
+static int
+open_shard(cadre_control_loop_t *self)
+{
+    cadre_socket_t *data = NULL;
+    int status = cadre_socket_open_router(self->context, CADRE_PLANE_DATA, &data);
+    if (status == 0) {
+        status = cadre_socket_bind(data, &self->options.address);
+    }
+    if (status == 0) {
+        status = make_address(self, data);
+    }
+    if (status == 0) {
+        status = cadre_shard_actor_open(self->context, self->options.incarnation,
+                                        self->options.size_bytes_max, data, &self->shard);
+    }
+    if (status < 0) {
+        cadre_socket_close(&data, 0);
+    }
+    return status;
+}
+
+static int
+open_control(cadre_control_loop_t *self)
+{
+    cadre_task_t task = {CADRE_ROLE_PS, self->options.index, self->options.incarnation};
+    char id[CADRE_TASK_TEXT_SIZE];
+    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
+                                          cadre_task_text(&task, id), &self->control);
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, self->control, &self->monitor);
+    }
+    if (status == 0) {
+        status = cadre_socket_connect(self->control, &self->options.coordinator);
+    }
+    if (status == 0) {
+        cadre_ps_options_t options = {.task = task,
+                                      .build = CADRE_VERSION,
+                                      .host = self->host,
+                                      .address = self->address,
+                                      .process = (uint32_t)getpid()};
+        self->core = cadre_ps_core_new(&options);
+    }
+    return status;
+}
+
+static void
+begin_waiting(cadre_control_loop_t *self)
+{
+    self->waiting_since_ms = cadre_clock_now_ms();
+    self->waiting_ms = WAITING_FIRST_MS;
+    self->waiting_due_ms = self->waiting_since_ms + self->waiting_ms;
+}
+
+int
+cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out)
+{
+    cadre_control_loop_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    if (gethostname(self->host, sizeof(self->host) - 1) < 0) {
+        snprintf(self->host, sizeof(self->host), "localhost");
+    }
+    int status = cadre_context_open(&self->context);
+    if (status == 0) {
+        status = open_shard(self);
+    }
+    if (status == 0) {
+        status = cadre_store_actor_open(self->context, &self->store);
+    }
+    if (status == 0) {
+        status = open_control(self);
+    }
+    if (status < 0) {
+        cadre_control_loop_close(&self);
+        return status;
+    }
+    begin_waiting(self);
+    *out = self;
+    return 0;
+}
+
+const char *
+cadre_control_loop_address(const cadre_control_loop_t *self)
+{
+    return self->address;
+}
+
+/* --- to the actors --- */
+
+static void
+tell_shard(cadre_control_loop_t *self, uint32_t kind, void *pointer)
+{
+    if (cadre_pipe_send(cadre_actor_socket(self->shard), kind, pointer) < 0) {
+        cadre_pipe_message_t lost = {kind, pointer};
+        cadre_shard_actor_drop(&lost);
+    }
+}
+
+/* An epoch of 0 empties the shard. */
+static void
+begin_session(cadre_control_loop_t *self, uint32_t index, uint64_t epoch)
+{
+    cadre_shard_session_t *session = cadre_calloc(1, sizeof(*session));
+    *session = (cadre_shard_session_t){.index = index, .epoch = epoch};
+    tell_shard(self, CADRE_SHARD_SESSION, session);
+}
+
+static void
+ask_shard(cadre_control_loop_t *self, const cadre_ps_event_t *event)
+{
+    cadre_shard_question_note_t *note = cadre_calloc(1, sizeof(*note));
+    note->from = cadre_ps_core_coordinator(self->core);
+    note->message = event->message;
+    tell_shard(self, CADRE_SHARD_QUESTION, note);
+}
+
+static void
+abandon(cadre_control_loop_t *self, const cadre_ps_event_t *event)
+{
+    uint64_t *checkpoint = cadre_calloc(1, sizeof(*checkpoint));
+    *checkpoint = event->checkpoint;
+    if (cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_ABANDON, checkpoint) < 0) {
+        free(checkpoint);
+    }
+}
+
+static void
+leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
+{
+    bool waits = self->options.wait && self->signal == 0;
+    cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\" next=\"%s\"", event->text,
+              waits ? "waiting for another session" : "exit");
+    if (waits) {
+        begin_session(self, 0, 0);
+        cadre_ps_core_return(self->core, now());
+    } else {
+        self->ended = true;
+    }
+}
+
+static void
+take_events(cadre_control_loop_t *self)
+{
+    cadre_ps_event_t event;
+    while (cadre_ps_core_event(self->core, &event)) {
+        switch (event.kind) {
+        case CADRE_PS_SESSION:
+            begin_session(self, event.index, event.epoch);
+            cadre_log(CADRE_LOG_INFO, "joined", "shard=%" PRIu32 " epoch=%" PRIu64, event.index,
+                      event.epoch);
+            break;
+        case CADRE_PS_MESSAGE:
+            ask_shard(self, &event);
+            break;
+        case CADRE_PS_MALFORMED:
+            tell_shard(self, CADRE_SHARD_MALFORMED, NULL);
+            break;
+        case CADRE_PS_ABANDON:
+            abandon(self, &event);
+            break;
+        case CADRE_PS_LEFT:
+            leave(self, &event);
+            break;
+        }
+    }
+}
+
+/* --- from the actors --- */
+
+static void
+write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
+{
+    if (cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_WRITE, snapshot) < 0) {
+        cadre_shard_snapshot_destroy(&snapshot);
+    }
+}
+
+/* What the shard says; never waits. */
+static void
+hear_shard(cadre_control_loop_t *self)
+{
+    cadre_pipe_message_t message;
+    for (int i = 0; i < TURN_MESSAGES; i++) {
+        if (cadre_pipe_receive(cadre_actor_socket(self->shard), &message) < 0) {
+            return;
+        }
+        if (message.kind == CADRE_SHARD_ANSWER) {
+            cadre_outbox_repeat(&self->outbox, message.pointer);
+        } else if (message.kind == CADRE_SHARD_SNAPSHOT) {
+            write_snapshot(self, message.pointer);
+            continue;
+        } else if (message.kind == CADRE_SHARD_COUNTED) {
+            const cadre_shard_counts_t *counts = message.pointer;
+            cadre_ps_core_counted(self->core, counts->counters, counts->generation);
+        }
+        cadre_shard_actor_drop(&message);
+    }
+}
+
+static void
+hear_store(cadre_control_loop_t *self)
+{
+    cadre_pipe_message_t message;
+    while (cadre_pipe_receive(cadre_actor_socket(self->store), &message) == 0) {
+        cadre_ps_core_written(self->core, message.pointer, now());
+        free(message.pointer);
+    }
+}
+
+/* --- the control socket --- */
+
+static void
+hear_coordinator(cadre_control_loop_t *self)
+{
+    for (int i = 0; i < TURN_MESSAGES; i++) {
+        cadre_message_t message;
+        int status = cadre_socket_receive(self->control, &self->frames);
+        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
+            return;
+        }
+        if (status == 0) {
+            status = cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                          cadre_chunk_size_bytes(self->frames.header),
+                                          self->frames.chunks, self->frames.count, &message);
+        }
+        if (status == 0) {
+            cadre_ps_core_receive(self->core, &message, now());
+        } else {
+            cadre_log(CADRE_LOG_WARN, "malformed", "from=coordinator why=\"%s\" next=dropped",
+                      cadre_error_text());
+            cadre_ps_core_malformed(self->core);
+        }
+        take_events(self); /* in the order of the messages */
+    }
+}
+
+/* Sends until nothing is left (true) or the socket is full. */
+static bool
+send_from(cadre_control_loop_t *self, cadre_outbox_t *outbox)
+{
+    cadre_outbox_entry_t entry;
+    while (cadre_outbox_pop(outbox, &entry)) {
+        int status =
+            cadre_socket_send(self->control, NULL, entry.header, entry.chunks, entry.chunk_count);
+        if (status == CADRE_EAGAIN) {
+            cadre_outbox_push_front(outbox, &entry);
+            return false;
+        }
+        cadre_outbox_entry_fini(&entry);
+    }
+    return true;
+}
+
+/* The shard's answers go first: a GOODBYE is the last thing a ps says. */
+static bool
+send_all(cadre_control_loop_t *self)
+{
+    return send_from(self, &self->outbox) && send_from(self, cadre_ps_core_outbox(self->core));
+}
+
+static void
+watch_connection(cadre_control_loop_t *self)
+{
+    cadre_event_t event;
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    while (cadre_monitor_receive(self->monitor, &event) == 0) {
+        if (event.kind == CADRE_EVENT_READY) {
+            self->connected = true;
+            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s",
+                      cadre_endpoint_text(&self->options.coordinator, text));
+            cadre_ps_core_connected(self->core, now());
+        } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
+            self->connected = false;
+            begin_waiting(self);
+            cadre_log(CADRE_LOG_WARN, "disconnected", "coordinator=%s next=\"dialling again\"",
+                      cadre_endpoint_text(&self->options.coordinator, text));
+            cadre_ps_core_disconnected(self->core);
+        }
+    }
+}
+
+/* When the log is to say that the coordinator is away; says it when that time has come. */
+static int64_t
+complain(cadre_control_loop_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    if (self->connected) {
+        return INT64_MAX;
+    }
+    if (now_ms >= self->waiting_due_ms) {
+        char text[CADRE_ENDPOINT_TEXT_SIZE];
+        cadre_log(
+            CADRE_LOG_WARN, "waiting", "for=coordinator at=%s since_ms=%" PRId64 " limit=none",
+            cadre_endpoint_text(&self->options.coordinator, text), now_ms - self->waiting_since_ms);
+        self->waiting_ms =
+            2 * self->waiting_ms < WAITING_LAST_MS ? 2 * self->waiting_ms : WAITING_LAST_MS;
+        self->waiting_due_ms = now_ms + self->waiting_ms;
+    }
+    return self->waiting_due_ms;
+}
+
+/* --- the loop --- */
+
+static void
+hear_signal(cadre_control_loop_t *self)
+{
+    struct signalfd_siginfo info;
+    if (read(self->options.signals, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+        return;
+    }
+    char reason[CADRE_TEXT_SIZE_MAX];
+    self->signal = (int)info.ssi_signo;
+    snprintf(reason, sizeof(reason), "%s", strsignal(self->signal));
+    cadre_ps_core_leave(self->core, reason);
+    self->ended = true;
+}
+
+static void
+wait_for_something(cadre_control_loop_t *self, uint64_t due_ms, bool is_blocked)
+{
+    int64_t complain_ms = complain(self);
+    int64_t now_ms = cadre_clock_now_ms();
+    int64_t due = due_ms < (uint64_t)complain_ms ? (int64_t)due_ms : complain_ms;
+    long timeout_ms = due == INT64_MAX ? -1 : due > now_ms ? (long)(due - now_ms) : 0;
+    zmq_pollitem_t items[] = {
+        {.socket = cadre_socket_handle(self->control),
+         .events = (short)(is_blocked ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN)},
+        {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN},
+        {.socket = cadre_actor_socket(self->shard), .events = ZMQ_POLLIN},
+        {.socket = cadre_actor_socket(self->store), .events = ZMQ_POLLIN},
+        {.fd = self->options.signals, .events = ZMQ_POLLIN},
+    };
+    zmq_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
+    if (items[CADRE_COUNT_OF(items) - 1].revents) {
+        hear_signal(self);
+    }
+}
+
+int
+cadre_control_loop_run(cadre_control_loop_t *self)
+{
+    while (!self->ended) {
+        uint64_t due_ms = cadre_ps_core_tick(self->core, now());
+        take_events(self);
+        bool is_blocked = !send_all(self);
+        if (self->ended) {
+            break;
+        }
+        wait_for_something(self, due_ms, is_blocked);
+        watch_connection(self);
+        hear_shard(self);
+        hear_store(self);
+        hear_coordinator(self);
+        take_events(self);
+    }
+    send_all(self);
+    return self->signal;
+}
+
+/* Ends the actors and frees what they had still said. */
+static int
+close_actors(cadre_control_loop_t *self)
+{
+    cadre_pipe_message_t message;
+    int status = self->shard ? cadre_actor_end(self->shard, CADRE_ACTOR_STOP_MS) : 0;
+    if (status == 0 && self->store) {
+        status = cadre_actor_end(self->store, CADRE_ACTOR_STOP_MS);
+    }
+    if (status < 0) {
+        return status;
+    }
+    while (self->shard && cadre_pipe_receive(cadre_actor_socket(self->shard), &message) == 0) {
+        cadre_shard_actor_drop(&message);
+    }
+    while (self->store && cadre_pipe_receive(cadre_actor_socket(self->store), &message) == 0) {
+        free(message.pointer);
+    }
+    cadre_actor_stop(&self->shard, CADRE_ACTOR_STOP_MS);
+    cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
+    return 0;
+}
+
+int
+cadre_control_loop_close(cadre_control_loop_t **self_p)
+{
+    cadre_control_loop_t *self = *self_p;
+    if (!self) {
+        return 0;
+    }
+    int status = close_actors(self);
+    if (status < 0) {
+        return status;
+    }
+    *self_p = NULL;
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->control, CADRE_CLEAN_STOP_LINGER_MS);
+    cadre_ps_core_destroy(&self->core);
+    cadre_frames_fini(&self->frames);
+    cadre_outbox_fini(&self->outbox);
+    cadre_context_close(&self->context);
+    free(self);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/*
+ * control_loop - one ps from its first HELLO to its last GOODBYE: the control socket, and the shard
+ * and store actors behind it.
+ *
+ * Owner:   main.
+ * Thread:  main's; its actors have their own. It does nothing that takes long, so heartbeats go out
+ *          whatever the shard is doing.
+ */
+#ifndef CADRE_PS_CONTROL_LOOP_H
+#define CADRE_PS_CONTROL_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/endpoint.h"
+
+typedef struct {
+    cadre_endpoint_t coordinator;
+    cadre_endpoint_t address; /* to bind for data; its port may be 0 */
+    uint32_t index;           /* or CADRE_INDEX_ANY */
+    uint64_t incarnation;
+    uint64_t size_bytes_max; /* of the shard's values and slots */
+    bool wait;               /* for another session when one has ended */
+    int signals;             /* a signalfd: whatever it reads means leave; borrowed */
+} cadre_control_options_t;
+
+typedef struct cadre_control_loop cadre_control_loop_t;
+
+/* Binds, connects and starts the actors. CADRE_EREFUSED, CADRE_EIO, CADRE_EINVALID as
+ * cadre_socket_bind and cadre_socket_connect. */
+int cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out);
+
+/* The data address that peers are told. */
+const char *cadre_control_loop_address(const cadre_control_loop_t *self);
+
+/* Serves until the session has ended (and options.wait is false) or a signal came; the number of
+ * that signal, or 0. */
+int cadre_control_loop_run(cadre_control_loop_t *self);
+
+/* Lets what is queued leave, ends the actors, closes. CADRE_ETIMEOUT when an actor hangs: the
+ * process is then to be ended without more ado. */
+int cadre_control_loop_close(cadre_control_loop_t **self_p);
+
+#endif

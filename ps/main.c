@@ -1,0 +1,233 @@
+/*
+ * cadre-ps - serves one shard.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/cluster_config.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "ps/control_loop.h"
+
+enum {
+    EXIT_USAGE = 2,
+    EXIT_UNUSABLE = 69, /* the address cannot be bound */
+    EXIT_BUG = 70,
+    EXIT_CONFIGURATION = 78,
+};
+
+enum { KEY_ON_SESSION_END = 0x100, KEY_LOG_LEVEL, KEY_CHECK, KEY_DIE_WITH_PARENT };
+
+typedef struct {
+    cadre_cluster_sources_t sources;
+    const char *address;
+    const char *log_level;
+    bool wait;
+    bool check;
+    bool die_with_parent;
+} flags_t;
+
+const char *argp_program_version = "cadre-ps " CADRE_VERSION;
+
+static const struct argp_option OPTIONS[] = {
+    {"coordinator", 'c', "ENDPOINT", 0,
+     "Where the coordinator listens: tcp://HOST:PORT, HOST:PORT or ipc:///PATH", 0},
+    {"index", 'i', "K", 0, "Which shard this is; without it the coordinator chooses", 0},
+    {"address", 'a', "ENDPOINT", 0,
+     "Where to listen for values; port * takes a free one (default: what the cluster description "
+     "says, else tcp://127.0.0.1:*)",
+     0},
+    {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
+     "What to do when the coordinator has ended the job (default exit)", 0},
+    {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
+    {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
+    {"die-with-parent", KEY_DIE_WITH_PARENT, 0, 0, "Leave when the process that started it ends",
+     0},
+    {0}};
+
+static const char DOC[] =
+    "Serves one shard of a Cadre job: keeps variables, applies the workers' updates, writes "
+    "checkpoints.\vWithout --coordinator the cluster is what CADRE_CLUSTER or TF_CONFIG say.\n\n"
+    "Exit status: 0 the job has ended, 2 usage, 69 the address cannot be used, 78 configuration, "
+    "130 or 143 stopped by a signal. It waits for a coordinator as long as it takes.";
+
+static error_t
+parse(int key, char *argument, struct argp_state *state)
+{
+    flags_t *flags = state->input;
+    switch (key) {
+    case 'c':
+        flags->sources.coordinator = argument;
+        return 0;
+    case 'i':
+        flags->sources.index = argument;
+        return 0;
+    case 'a':
+        flags->address = argument;
+        return 0;
+    case KEY_ON_SESSION_END:
+        flags->wait = strcmp(argument, "wait") == 0;
+        if (!flags->wait && strcmp(argument, "exit") != 0) {
+            argp_error(state, "--on-session-end is exit or wait, not \"%s\"", argument);
+        }
+        return 0;
+    case KEY_LOG_LEVEL:
+        flags->log_level = argument;
+        return 0;
+    case KEY_CHECK:
+        flags->check = true;
+        return 0;
+    case KEY_DIE_WITH_PARENT:
+        flags->die_with_parent = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "\"%s\" is one word too many", argument);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int
+fail(int exit_status)
+{
+    fprintf(stderr, "cadre-ps: %s\n", cadre_error_text());
+    return exit_status;
+}
+
+/* Where to listen: the flag, else this task's entry in the description, else any loopback port. */
+static int
+choose_address(const flags_t *flags, const cadre_cluster_config_t *config, cadre_endpoint_t *out)
+{
+    if (flags->address) {
+        int status = cadre_endpoint_parse(flags->address, out);
+        return status < 0 ? cadre_fail_within(status, "--address") : 0;
+    }
+    if (config->ps.count == 0) {
+        return cadre_endpoint_parse("tcp://127.0.0.1:*", out);
+    }
+    if (config->index >= config->ps.count) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "the cluster description lists %zu ps: say which one with --index, or "
+                          "where to listen with --address",
+                          config->ps.count);
+    }
+    *out = config->ps.items[config->index];
+    return 0;
+}
+
+static int
+read_configuration(flags_t *flags, cadre_control_options_t *options)
+{
+    cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {.index = 0};
+    flags->sources.role = "ps";
+    int status = cadre_cluster_config_read(&flags->sources, &config);
+    if (status == CADRE_ENOTFOUND) {
+        return cadre_fail(CADRE_ECONFIG, "where is the coordinator? Give --coordinator ENDPOINT, "
+                                         "or set CADRE_CLUSTER or TF_CONFIG");
+    }
+    if (status == 0) {
+        status = choose_address(flags, &config, &options->address);
+    }
+    if (status == 0) {
+        options->coordinator = config.coordinator;
+        options->index = config.index;
+        options->wait = flags->wait;
+    }
+    return status;
+}
+
+/* Blocks the signals that end a ps and gives a descriptor to read them from. Threads started from
+ * now on inherit the mask. */
+static int
+open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static bool
+fill_process(cadre_control_options_t *options)
+{
+    options->signals = open_signals();
+    options->size_bytes_max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    while (options->incarnation == 0) {
+        if (getrandom(&options->incarnation, sizeof(options->incarnation), 0) < 0 &&
+            errno != EINTR) {
+            return false;
+        }
+    }
+    return options->signals >= 0;
+}
+
+static int
+serve(const flags_t *flags, const cadre_control_options_t *options)
+{
+    cadre_control_loop_t *loop = NULL;
+    if (cadre_control_loop_open(options, &loop) < 0) {
+        return fail(EXIT_UNUSABLE);
+    }
+    int number = 0;
+    if (flags->check) {
+        printf("cadre-ps: can listen on %s\n", cadre_control_loop_address(loop));
+    } else {
+        char text[CADRE_ENDPOINT_TEXT_SIZE];
+        cadre_log(CADRE_LOG_INFO, "listening", "address=%s coordinator=%s",
+                  cadre_control_loop_address(loop),
+                  cadre_endpoint_text(&options->coordinator, text));
+        number = cadre_control_loop_run(loop);
+    }
+    if (cadre_control_loop_close(&loop) < 0) {
+        cadre_log(CADRE_LOG_WARN, "stopped", "why=\"%s\" next=\"exit at once\"",
+                  cadre_error_text());
+        _exit(number ? 128 + number : 0);
+    }
+    close(options->signals);
+    return number ? 128 + number : 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    flags_t flags = {.log_level = "info"};
+    cadre_control_options_t options = {.wait = false};
+    cadre_log_level_t level = CADRE_LOG_INFO;
+    cadre_cluster_sources_from_environment(&flags.sources);
+    argp_err_exit_status = EXIT_USAGE;
+    argp_parse(&(struct argp){.options = OPTIONS, .parser = parse, .doc = DOC}, argc, argv, 0, NULL,
+               &flags);
+    pid_t parent = getppid();
+    if (flags.die_with_parent && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)) {
+        return 128 + SIGTERM;
+    }
+    if (cadre_log_level_parse(flags.log_level, &level) < 0) {
+        return fail(EXIT_USAGE);
+    }
+    if (read_configuration(&flags, &options) < 0) {
+        return fail(EXIT_CONFIGURATION);
+    }
+    if (!fill_process(&options)) {
+        fprintf(stderr, "cadre-ps: %s\n", strerror(errno));
+        return EXIT_BUG;
+    }
+    char task[CADRE_LOG_TASK_SIZE] = "ps";
+    if (options.index != CADRE_INDEX_ANY) {
+        snprintf(task, sizeof(task), "ps/%" PRIu32, options.index);
+    }
+    cadre_log_setup_stderr(level, task);
+    return serve(&flags, &options);
+}

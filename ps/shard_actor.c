@@ -1,0 +1,219 @@
+#include "ps/shard_actor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/codec.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "ps/checkpoint_loader.h"
+
+typedef struct {
+    void *pipe;
+    cadre_socket_t *data;
+    cadre_checkpoint_loader_t loader;
+    cadre_shard_t *shard;
+    cadre_outbox_t outbox;
+    cadre_frames_t frames;
+    bool stopped;
+    bool changed; /* something came in since the counters were told */
+    int64_t count_due_ms;
+} shard_actor_t;
+
+void
+cadre_shard_actor_drop(cadre_pipe_message_t *message)
+{
+    if (message->kind == CADRE_SHARD_QUESTION) {
+        cadre_shard_question_note_t *note = message->pointer;
+        cadre_message_fini(&note->message);
+    } else if (message->kind == CADRE_SHARD_ANSWER) {
+        cadre_outbox_entry_fini(message->pointer);
+    } else if (message->kind == CADRE_SHARD_SNAPSHOT) {
+        cadre_shard_snapshot_t *snapshot = message->pointer;
+        cadre_shard_snapshot_destroy(&snapshot);
+        message->pointer = NULL;
+    }
+    cadre_free(&message->pointer);
+}
+
+/* To the control loop; drops it when there is no more way. */
+static void
+post(shard_actor_t *self, uint32_t kind, void *pointer)
+{
+    if (cadre_pipe_send(self->pipe, kind, pointer) < 0) {
+        cadre_pipe_message_t lost = {kind, pointer};
+        cadre_shard_actor_drop(&lost);
+    }
+}
+
+static void
+post_counts(shard_actor_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    if (!self->changed || now_ms < self->count_due_ms) {
+        return;
+    }
+    cadre_shard_counts_t *counts = cadre_calloc(1, sizeof(*counts));
+    memcpy(counts->counters, cadre_shard_counters(self->shard), sizeof(counts->counters));
+    counts->generation = cadre_shard_generation(self->shard);
+    post(self, CADRE_SHARD_COUNTED, counts);
+    self->changed = false;
+    self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;
+}
+
+/* --- answers --- */
+
+static void
+send_data(shard_actor_t *self, cadre_outbox_entry_t *entry)
+{
+    char text[CADRE_TASK_TEXT_SIZE];
+    cadre_routing_id_t to;
+    cadre_task_text(&entry->destination, text);
+    int status = cadre_routing_id_set(&to, text, strlen(text));
+    if (status == 0) {
+        status =
+            cadre_socket_send(self->data, &to, entry->header, entry->chunks, entry->chunk_count);
+    }
+    if (status < 0) {
+        cadre_log(CADRE_LOG_DEBUG, "answer_dropped", "to=%s message=%s why=\"%s\"", text,
+                  cadre_message_type_text(entry->type), cadre_status_text(status));
+    }
+    cadre_outbox_entry_fini(entry);
+}
+
+static void
+send_all(shard_actor_t *self)
+{
+    cadre_outbox_entry_t entry;
+    while (cadre_outbox_pop(&self->outbox, &entry)) {
+        if (entry.plane == CADRE_PLANE_DATA) {
+            send_data(self, &entry);
+        } else {
+            cadre_outbox_entry_t *copy = cadre_calloc(1, sizeof(*copy));
+            *copy = entry;
+            post(self, CADRE_SHARD_ANSWER, copy);
+        }
+    }
+}
+
+/* --- what comes in --- */
+
+static void
+receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
+        cadre_message_t *message)
+{
+    cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
+    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
+    if (snapshot) {
+        post(self, CADRE_SHARD_SNAPSHOT, snapshot);
+    }
+    send_all(self);
+    self->changed = true;
+}
+
+static void
+take_orders(shard_actor_t *self)
+{
+    cadre_pipe_message_t message;
+    for (int i = 0; i < CADRE_SHARD_TURN_MESSAGES; i++) {
+        if (self->stopped || cadre_pipe_receive(self->pipe, &message) < 0) {
+            return;
+        }
+        if (message.kind == CADRE_SHARD_SESSION) {
+            const cadre_shard_session_t *session = message.pointer;
+            cadre_shard_begin_session(self->shard, session->index, session->epoch);
+            self->changed = true;
+        } else if (message.kind == CADRE_SHARD_QUESTION) {
+            cadre_shard_question_note_t *note = message.pointer;
+            receive(self, CADRE_PLANE_CONTROL, &note->from, &note->message);
+        } else if (message.kind == CADRE_SHARD_MALFORMED) {
+            cadre_shard_malformed(self->shard);
+            self->changed = true;
+        } else {
+            self->stopped = true;
+        }
+        cadre_shard_actor_drop(&message);
+    }
+}
+
+static int
+decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
+{
+    cadre_frames_t *frames = &self->frames;
+    int status = cadre_task_parse(frames->from.bytes, frames->from.size, from);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_message_decode(cadre_chunk_data(frames->header),
+                                cadre_chunk_size_bytes(frames->header), frames->chunks,
+                                frames->count, message);
+}
+
+static void
+serve(shard_actor_t *self)
+{
+    for (int i = 0; i < CADRE_SHARD_TURN_MESSAGES; i++) {
+        cadre_task_t from;
+        cadre_message_t message;
+        int status = cadre_socket_receive(self->data, &self->frames);
+        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
+            return;
+        }
+        if (status == 0) {
+            status = decode(self, &from, &message);
+        }
+        if (status == 0) {
+            receive(self, CADRE_PLANE_DATA, &from, &message);
+        } else {
+            char text[CADRE_ROUTING_ID_TEXT_SIZE];
+            cadre_log(CADRE_LOG_DEBUG, "malformed", "from=\"%s\" why=\"%s\"",
+                      cadre_routing_id_text(&self->frames.from, text), cadre_error_text());
+            cadre_shard_malformed(self->shard);
+            self->changed = true;
+        }
+    }
+}
+
+static void
+run(void *pipe, void *argument)
+{
+    shard_actor_t *self = argument;
+    self->pipe = pipe;
+    while (!self->stopped) {
+        zmq_pollitem_t items[] = {
+            {.socket = pipe, .events = ZMQ_POLLIN},
+            {.socket = cadre_socket_handle(self->data), .events = ZMQ_POLLIN},
+        };
+        int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
+        zmq_poll(items, 2, !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0);
+        take_orders(self);
+        serve(self);
+        post_counts(self);
+    }
+    cadre_shard_destroy(&self->shard);
+    cadre_outbox_fini(&self->outbox);
+    cadre_frames_fini(&self->frames);
+    cadre_socket_close(&self->data, 0);
+    free(self);
+}
+
+int
+cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
+                       cadre_socket_t *data, cadre_actor_t **out)
+{
+    shard_actor_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_shard_options_t options = {.incarnation = incarnation,
+                                     .size_bytes_max = size_bytes_max,
+                                     .loader = cadre_checkpoint_loader(&self->loader)};
+    self->data = data;
+    self->shard = cadre_shard_new(&options);
+    int status = cadre_actor_open(context, "cadre-shard", run, self, out);
+    if (status < 0) {
+        cadre_shard_destroy(&self->shard);
+        free(self);
+    }
+    return status;
+}

@@ -1,0 +1,58 @@
+/*
+ * shard_actor - the thread that owns the shard and its data socket: pulls, pushes, applies.
+ *
+ * Owner:   the control loop.
+ * Thread:  its own.
+ *
+ * Pipe, to it: SESSION with a cadre_shard_session_t, QUESTION with a cadre_shard_question_note_t,
+ * MALFORMED. From it: ANSWER with a cadre_outbox_entry_t for the control socket, SNAPSHOT with a
+ * cadre_shard_snapshot_t, COUNTED with a cadre_shard_counts_t when the counters have changed, at
+ * most every CADRE_SHARD_COUNT_MS. Each object is the receiver's. There are at most as many
+ * questions under way as the coordinator has unanswered.
+ *
+ * Answers on the data plane that cannot be queued are dropped: the peer is gone, or takes nothing
+ * although 65,536 messages wait for it. Whoever still wants one asks again, and an update asked for
+ * again is a duplicate. Waiting instead would let one stuck worker stop all the others.
+ */
+#ifndef CADRE_PS_SHARD_ACTOR_H
+#define CADRE_PS_SHARD_ACTOR_H
+
+#include "common/actor.h"
+#include "common/socket.h"
+#include "ps/shard.h"
+
+enum {
+    CADRE_SHARD_SESSION = 1,
+    CADRE_SHARD_QUESTION = 2,
+    CADRE_SHARD_MALFORMED = 3,
+    CADRE_SHARD_ANSWER = 4,
+    CADRE_SHARD_SNAPSHOT = 5,
+    CADRE_SHARD_COUNTED = 6,
+
+    CADRE_SHARD_COUNT_MS = 200,
+    CADRE_SHARD_TURN_MESSAGES = 64, /* data messages of one turn; then the pipe is looked at */
+};
+
+typedef struct {
+    uint32_t index;
+    uint64_t epoch;
+} cadre_shard_session_t;
+
+typedef struct {
+    cadre_task_t from;
+    cadre_message_t message;
+} cadre_shard_question_note_t;
+
+typedef struct {
+    uint64_t counters[CADRE_PS_COUNTER_COUNT];
+    uint64_t generation;
+} cadre_shard_counts_t;
+
+/* Starts the thread; takes `data`, a bound ROUTER, on success. */
+int cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
+                           cadre_socket_t *data, cadre_actor_t **out);
+
+/* Frees an object that came from, or was for, this actor, by its kind. */
+void cadre_shard_actor_drop(cadre_pipe_message_t *message);
+
+#endif

@@ -1,0 +1,99 @@
+#include "ps/snapshot_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/shard_writer.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+typedef struct {
+    cadre_shard_writer_t *writer;
+    bool (*give_up)(void *context);
+    void *context;
+} job_t;
+
+/* Puts the chunks of the values (slot < 0) or of one slot. */
+static int
+put_kind(const job_t *job, const cadre_shard_snapshot_part_t *part, int slot)
+{
+    const cadre_partition_spec_t *spec = &part->spec;
+    const cadre_partition_snapshot_t *references = &part->references;
+    size_t element_size = cadre_dtype_size(spec->dtype);
+    size_t row_size_bytes = spec->rows > 0 ? part->layout.size_bytes / (size_t)spec->rows : 0;
+    int64_t first = (int64_t)(row_size_bytes / element_size) * spec->first_row;
+    cadre_shard_chunk_t chunk = {
+        .variable = part->name,
+        .kind = slot < 0 ? CADRE_CHECKPOINT_KIND_VALUE
+                         : cadre_optimizer_slot_name(&spec->optimizer, (size_t)slot),
+        .dtype = slot < 0 ? spec->dtype : CADRE_F32,
+        .rank = spec->rank,
+        .version = slot < 0 ? references->version : references->steps,
+    };
+    memcpy(chunk.shape, spec->shape, sizeof(chunk.shape));
+    cadre_chunk_t *const *chunks = slot < 0 ? references->values : references->slots[slot];
+    for (size_t k = 0; k < references->chunk_count; k++) {
+        if (job->give_up(job->context)) {
+            return cadre_fail(CADRE_ECANCELLED, "the checkpoint was given up");
+        }
+        size_t offset = cadre_chunk_layout_offset(&part->layout, k);
+        chunk.first_element = first + (int64_t)(offset / element_size);
+        chunk.bytes = cadre_chunk_data(chunks[k]);
+        chunk.size_bytes = cadre_chunk_size_bytes(chunks[k]);
+        int status = cadre_shard_writer_put_chunk(job->writer, &chunk);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+static uint64_t
+size_of(const cadre_shard_snapshot_t *snapshot)
+{
+    uint64_t size_bytes = 0;
+    for (size_t i = 0; i < snapshot->part_count; i++) {
+        const cadre_shard_snapshot_part_t *part = &snapshot->parts[i];
+        size_bytes += part->layout.size_bytes * (1 + part->references.slot_count);
+    }
+    return size_bytes;
+}
+
+static int
+put_all(const job_t *job, const cadre_shard_snapshot_t *snapshot)
+{
+    int status = cadre_shard_writer_put_state(job->writer, &snapshot->state);
+    for (size_t i = 0; status == 0 && i < snapshot->part_count; i++) {
+        const cadre_shard_snapshot_part_t *part = &snapshot->parts[i];
+        int slots = (int)part->references.slot_count;
+        for (int slot = -1; status == 0 && slot < slots; slot++) {
+            status = put_kind(job, part, slot);
+        }
+    }
+    return status;
+}
+
+void
+cadre_snapshot_write(const cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *context),
+                     void *context, cadre_ps_written_t *written)
+{
+    job_t job = {.give_up = give_up, .context = context};
+    *written = (cadre_ps_written_t){.checkpoint = snapshot->checkpoint};
+    memcpy(written->counters, snapshot->counters, sizeof(written->counters));
+    cadre_checkpoint_shard_name(snapshot->index, written->file);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", snapshot->directory, written->file);
+    int status = cadre_shard_writer_open(path, size_of(snapshot), &job.writer);
+    if (status == 0) {
+        status = put_all(&job, snapshot);
+    }
+    if (status == 0) {
+        status = cadre_shard_writer_close(&job.writer, &written->size_bytes, &written->hash);
+    }
+    cadre_shard_writer_destroy(&job.writer);
+    written->status = status;
+    if (status < 0) {
+        snprintf(written->text, sizeof(written->text), "%.*s", (int)sizeof(written->text) - 1,
+                 cadre_error_text());
+    }
+}

@@ -1,0 +1,20 @@
+/*
+ * snapshot_writer - writes a shard's snapshot to its checkpoint file.
+ *
+ * Thread:  any one; the snapshot is only read.
+ */
+#ifndef CADRE_PS_SNAPSHOT_WRITER_H
+#define CADRE_PS_SNAPSHOT_WRITER_H
+
+#include <stdbool.h>
+
+#include "ps/ps_core.h"
+#include "ps/shard.h"
+
+/* Writes DIRECTORY/shard-<index>.mdb, synced and hashed, and says in `written` what became of it:
+ * a failure is a status there, with the file removed. Asks `give_up` before every chunk and gives
+ * up (CADRE_ECANCELLED) when it answers true. */
+void cadre_snapshot_write(const cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *context),
+                          void *context, cadre_ps_written_t *written);
+
+#endif

@@ -1,0 +1,101 @@
+#include "ps/store_actor.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "ps/snapshot_writer.h"
+
+typedef struct {
+    void *pipe;
+    bool stopped;
+    uint64_t abandoned; /* the checkpoint that is no longer wanted */
+    cadre_shard_snapshot_t *writing;
+    cadre_shard_snapshot_t *next; /* the coordinator makes one checkpoint at a time: of two that
+                                     wait the older one is abandoned */
+} store_t;
+
+static void
+take_next(store_t *self, cadre_shard_snapshot_t *snapshot)
+{
+    cadre_shard_snapshot_destroy(&self->next);
+    self->next = snapshot;
+}
+
+/* Takes what came in; never waits. */
+static void
+take_orders(store_t *self)
+{
+    cadre_pipe_message_t message;
+    while (!self->stopped && cadre_pipe_receive(self->pipe, &message) == 0) {
+        if (message.kind == CADRE_STORE_WRITE) {
+            take_next(self, message.pointer);
+        } else if (message.kind == CADRE_STORE_ABANDON) {
+            self->abandoned = *(uint64_t *)message.pointer;
+            free(message.pointer);
+        } else {
+            self->stopped = true;
+        }
+    }
+}
+
+/* Asked before every chunk: whether the snapshot being written is of no use any more. */
+static bool
+give_up(void *context)
+{
+    store_t *self = context;
+    take_orders(self);
+    return self->stopped || self->next || self->writing->checkpoint == self->abandoned;
+}
+
+static void
+write_next(store_t *self)
+{
+    self->writing = self->next;
+    self->next = NULL;
+    int64_t begin_ms = cadre_clock_now_ms();
+    cadre_ps_written_t *written = cadre_calloc(1, sizeof(*written));
+    cadre_snapshot_write(self->writing, give_up, self, written);
+    cadre_shard_snapshot_destroy(&self->writing);
+    if (written->status == 0) {
+        cadre_log(CADRE_LOG_INFO, "snapshot_written",
+                  "checkpoint=%" PRIu64 " size_bytes=%" PRIu64 " ms=%" PRId64, written->checkpoint,
+                  written->size_bytes, cadre_clock_now_ms() - begin_ms);
+    } else {
+        cadre_log(CADRE_LOG_WARN, "snapshot_failed",
+                  "checkpoint=%" PRIu64 " why=\"%s\" next=\"the checkpoint before stays valid\"",
+                  written->checkpoint, written->text);
+    }
+    if (cadre_pipe_send(self->pipe, CADRE_STORE_WRITTEN, written) < 0) {
+        free(written);
+    }
+}
+
+static void
+run(void *pipe, void *argument)
+{
+    (void)argument;
+    store_t self = {.pipe = pipe};
+    while (!self.stopped) {
+        zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
+        if (!self.next) {
+            zmq_poll(&item, 1, -1);
+        }
+        take_orders(&self);
+        if (self.next && !self.stopped) {
+            write_next(&self);
+        }
+    }
+    cadre_shard_snapshot_destroy(&self.next);
+}
+
+int
+cadre_store_actor_open(cadre_context_t *context, cadre_actor_t **out)
+{
+    return cadre_actor_open(context, "cadre-store", run, NULL, out);
+}

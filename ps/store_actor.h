@@ -1,0 +1,24 @@
+/*
+ * store_actor - the thread that writes snapshots to disk, one after the other.
+ *
+ * Owner:   the control loop.
+ * Thread:  its own. Writing takes as long as the disk does; it holds references to the snapshot's
+ *          chunks meanwhile and nobody waits for it.
+ *
+ * Pipe, to it: WRITE with a cadre_shard_snapshot_t, ABANDON with a uint64_t (the checkpoint), each
+ * the actor's from then on. From it: WRITTEN with a cadre_ps_written_t, one for each WRITE.
+ */
+#ifndef CADRE_PS_STORE_ACTOR_H
+#define CADRE_PS_STORE_ACTOR_H
+
+#include "common/actor.h"
+
+enum {
+    CADRE_STORE_WRITE = 1,
+    CADRE_STORE_ABANDON = 2,
+    CADRE_STORE_WRITTEN = 3,
+};
+
+int cadre_store_actor_open(cadre_context_t *context, cadre_actor_t **out);
+
+#endif
