@@ -76,6 +76,7 @@ typedef struct cadre_run {
     uint64_t attempt;
     uint32_t step;
     struct cadre_run *next; /* in the queue of QUEUED runs */
+    void *work;             /* the shell's note, from START on */
 
     cadre_run_part_t *parts; /* of the pull or push under way */
     size_t part_count;

@@ -103,7 +103,7 @@ cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack)
             continue;
         }
         cadre_recent_t recent = {cadre_run_id(run), run->attempt};
-        self->recent[self->recent_at++ % CADRE_RECENT_MAX] = recent;
+        self->recent[recent.closure % CADRE_RECENT_MAX] = recent;
         cadre_u64_map_take(&self->runs, cadre_run_id(run));
         cadre_run_destroy(&run);
     }
@@ -184,7 +184,7 @@ examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
 static void
 fill_slots(cadre_worker_core_t *self)
 {
-    while (self->running < self->options.slots && self->queue_first) {
+    while (self->running < self->options.slots + self->options.ahead && self->queue_first) {
         cadre_run_t *run = self->queue_first;
         self->queue_first = run->next;
         if (!self->queue_first) {
@@ -225,12 +225,8 @@ cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms)
 static bool
 acknowledged_before(const cadre_worker_core_t *self, uint64_t closure, uint64_t attempt)
 {
-    for (size_t i = 0; i < CADRE_RECENT_MAX; i++) {
-        if (self->recent[i].closure == closure && self->recent[i].attempt >= attempt) {
-            return true;
-        }
-    }
-    return false;
+    const cadre_recent_t *recent = &self->recent[closure % CADRE_RECENT_MAX];
+    return recent->closure == closure && recent->attempt >= attempt;
 }
 
 /* A closure that is here already: the coordinator has not heard, or gave it up and took it back. */
@@ -446,6 +442,7 @@ cadre_worker_drop_runs(cadre_worker_core_t *self)
         cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
         if (held_by_slot(run)) {
             atomic_store(&run->cancelled, true);
+            cadre_worker_abandon(self, run);
             continue;
         }
         if (run->state != CADRE_RUN_REPORTING) {
@@ -466,7 +463,7 @@ cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
     cadre_assert(run->state == CADRE_RUN_COMPUTING);
     self->slot_in_use[run->slot] = false;
     self->running--;
-    if (self->session_state == CADRE_SESSION_HELLO && run->message.incarnation != self->session) {
+    if (self->superseded) {
         cadre_u64_map_take(&self->runs, cadre_run_id(run));
         cadre_run_destroy(&run);
     } else if (outcome->status == 0) {

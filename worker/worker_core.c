@@ -21,7 +21,7 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     self->resend_ms = CADRE_RESEND_MS;
     self->hello_due_ms = now_ms;
     self->queue_last_p = &self->queue_first;
-    self->slot_in_use = cadre_calloc(options->slots, sizeof(bool));
+    self->slot_in_use = cadre_calloc((size_t)options->slots + options->ahead, sizeof(bool));
     return self;
 }
 
@@ -71,6 +71,12 @@ const cadre_directory_t *
 cadre_worker_core_directory(const cadre_worker_core_t *self)
 {
     return &self->directory;
+}
+
+const cadre_task_t *
+cadre_worker_core_task(const cadre_worker_core_t *self)
+{
+    return &self->options.task;
 }
 
 void
@@ -166,6 +172,7 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
         cadre_shard_link_init(&self->links[i]);
     }
     self->session = welcome->incarnation;
+    memset(self->recent, 0, sizeof(self->recent)); /* its closures count from 1 again */
     cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_RESET});
 }
 
@@ -177,12 +184,13 @@ on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t n
     }
     if (message->incarnation != self->session) {
         cadre_worker_drop_runs(self);
-        if (self->running > 0) {
-            return; /* slots still hold runs of the session before; HELLO is repeated until they end
-                     */
+        self->superseded = self->running > 0;
+        if (self->superseded) {
+            return; /* HELLO is repeated until the slots' runs have ended */
         }
         begin_session(self, message);
     }
+    self->superseded = false;
     self->session_state = CADRE_SESSION_MEMBER;
     self->epoch = message->epoch;
     self->options.task.index = (uint32_t)message->welcome.index;
@@ -261,6 +269,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         return;
     }
     if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
+        self->disowned = self->session_state == CADRE_SESSION_DRAINING;
         rejoin(self, now_ms);
         return;
     }
@@ -365,7 +374,8 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
         }
         return self->hello_due_ms;
     }
-    if (self->session_state == CADRE_SESSION_DRAINING && self->runs.count == 0) {
+    bool done = self->runs.count == 0 || (self->disowned && self->running == 0);
+    if (self->session_state == CADRE_SESSION_DRAINING && done) {
         leave(self, self->leave_reason);
         return UINT64_MAX;
     }

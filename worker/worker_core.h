@@ -33,13 +33,15 @@ typedef struct {
     const char *devices;
     uint32_t process;
     uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
+    uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
+                       that a slot that ends a short run needs no answer to begin the next */
 } cadre_worker_options_t;
 
 typedef enum {
     CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory */
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
-    CADRE_WORKER_START,        /* `run` on slot `index`; ends with _finish */
+    CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
     CADRE_WORKER_VALUES, /* `run`: the pull has ended: `status`, or values that the shell owns */
     CADRE_WORKER_PUSHED, /* `run`: the push has ended: `status` */
     CADRE_WORKER_FORGET, /* `closure`: its batches are no longer needed */
@@ -67,6 +69,9 @@ bool cadre_worker_core_event(cadre_worker_core_t *self, cadre_worker_event_t *ev
 
 const cadre_directory_t *cadre_worker_core_directory(const cadre_worker_core_t *self);
 
+/* Who this worker is; its index is CADRE_INDEX_ANY until the coordinator has chosen one. */
+const cadre_task_t *cadre_worker_core_task(const cadre_worker_core_t *self);
+
 /* A message from the coordinator (role coordinator) or from shard `from->index`; takes it. */
 void cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
                                cadre_message_t *message, uint64_t now_ms);
@@ -91,7 +96,8 @@ void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t datase
 void cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 
-/* Asks for whole variables, for a run that is COMPUTING; VALUES follows in any case. */
+/* Asks for whole variables, for a run that is COMPUTING; VALUES follows in any case, with
+ * CADRE_ECANCELLED for a cancelled run. */
 void cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
                             const cadre_variable_entry_t *const *variables, size_t count,
                             uint64_t now_ms);

@@ -39,6 +39,7 @@ struct cadre_worker_core {
 
     cadre_session_state_t session_state;
     uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
+    bool superseded;  /* another coordinator is there; slots still hold runs of the one before */
     uint64_t epoch;
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t resend_ms;
@@ -57,10 +58,10 @@ struct cadre_worker_core {
     cadre_run_t *queue_first; /* QUEUED, in order of arrival */
     cadre_run_t **queue_last_p;
     size_t waiting;    /* runs in WAITING */
-    uint32_t running;  /* slots in use */
-    bool *slot_in_use; /* [options.slots] */
-    cadre_recent_t recent[CADRE_RECENT_MAX];
-    size_t recent_at;
+    uint32_t running;  /* runs that were STARTed and have not finished */
+    bool *slot_in_use; /* [options.slots + options.ahead] */
+    bool disowned; /* draining, and the coordinator has forgotten this worker: no ACK will come */
+    cadre_recent_t recent[CADRE_RECENT_MAX]; /* at closure % CADRE_RECENT_MAX: ids ascend */
     uint64_t counters[CADRE_WORKER_COUNTER_COUNT];
 };
 
@@ -100,7 +101,7 @@ void cadre_worker_say_ready(cadre_worker_core_t *self, const cadre_dataset_entry
 /* The ids of all runs, into a list that the caller frees. */
 cadre_u64s_t cadre_worker_held(const cadre_worker_core_t *self);
 
-/* Drops every run that no slot holds and cancels the others. */
+/* Drops every run that no slot holds; cancels the others and what they wait for. */
 void cadre_worker_drop_runs(cadre_worker_core_t *self);
 
 /* --- worker_values.c --- */
@@ -109,6 +110,9 @@ void cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_mes
                             uint64_t now_ms);
 void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
                              const cadre_message_t *message, uint64_t now_ms);
+
+/* Ends the pull or push under way, if there is one, without waiting for its shards. */
+void cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run);
 
 /* A shard is served by another incarnation or generation: what was asked of the old one fails. */
 void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms);

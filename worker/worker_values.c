@@ -149,6 +149,20 @@ part_answered(cadre_worker_core_t *self, cadre_run_t *run)
     }
 }
 
+void
+cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run)
+{
+    if (run->state != CADRE_RUN_PULLING && run->state != CADRE_RUN_PUSHING) {
+        return;
+    }
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        cadre_shard_link_forget(&self->links[i], cadre_run_id(run));
+    }
+    run->pending = 0;
+    cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+    end_operation(self, run);
+}
+
 /* --- pull --- */
 
 void
@@ -157,14 +171,16 @@ cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
                        uint64_t now_ms)
 {
     cadre_run_set_state(run, CADRE_RUN_PULLING);
-    int status = cadre_run_begin_pull(run, variables, count);
-    if (status < 0) {
+    run->status = 0;
+    int status = 0;
+    if (atomic_load(&run->cancelled)) {
+        cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
+    } else if ((status = cadre_run_begin_pull(run, variables, count)) < 0) {
         run->status = 0;
         cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());
-        end_operation(self, run);
-        return;
+    } else {
+        ask_shards(self, run, false, now_ms);
     }
-    ask_shards(self, run, false, now_ms);
     if (run->pending == 0) {
         end_operation(self, run);
     }

@@ -41,7 +41,8 @@ CADRE_API const cadre_tensor_t *cadre_invocation_argument(cadre_invocation_t *se
                                                           const char *name);
 
 /* Pulls the whole of variable `variable`; blocks. The tensor belongs to the invocation and must not
- * be written. A second pull of the same variable fetches it again when it has changed. */
+ * be written. A second pull of the same variable fetches it again when it has changed, into the
+ * same tensor. */
 CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t **value);
 
@@ -55,7 +56,8 @@ CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variab
  * CADRE_EFULL beyond the number of steps that the closure was scheduled with. */
 CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 
-/* Sets result `name` (copied). */
+/* Sets result `name` (copied; a second one of the same name takes its place). Dropped when nobody
+ * waits for results. CADRE_EINVALID for a bad name or tensor, CADRE_EFULL beyond 64 results. */
 CADRE_API int cadre_invocation_result(cadre_invocation_t *self, const char *name,
                                       const cadre_tensor_t *value);
 
