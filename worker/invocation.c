@@ -1,0 +1,314 @@
+#include "worker/invocation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "common/utf8.h"
+#include "worker/value_buffer.h"
+
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    cadre_value_buffer_t buffer;
+    cadre_tensor_t tensor; /* a view of the buffer */
+} pulled_t;
+
+struct cadre_invocation {
+    cadre_slot_link_t *link;
+    cadre_work_t *work;
+    cadre_tensor_t *tensors; /* of the closure, by its names */
+    size_t tensor_count;
+    pulled_t **pulled;
+    size_t pulled_count;
+    cadre_gradient_t *gradients; /* of this step */
+    size_t gradient_count;
+    char *result_names[CADRE_RESULTS_MAX];
+    cadre_tensor_t results[CADRE_RESULTS_MAX];
+    size_t result_count;
+    char reason[CADRE_TEXT_SIZE_MAX + 1]; /* cadre_invocation_fail */
+};
+
+/* --- asking --- */
+
+const cadre_tensor_t *
+cadre_invocation_argument(cadre_invocation_t *self, const char *name)
+{
+    if (!name) {
+        return NULL;
+    }
+    const cadre_tensor_t *found =
+        self->work->load ? cadre_load_tensor(self->work->load, name) : NULL;
+    const cadre_strs_t *names = &self->work->run->message.closure.names;
+    for (size_t i = 0; i < self->tensor_count && !found; i++) {
+        found = strcmp(names->items[i], name) == 0 ? &self->tensors[i] : NULL;
+    }
+    return found;
+}
+
+static pulled_t *
+pulled_of(cadre_invocation_t *self, const cadre_variable_entry_t *variable)
+{
+    for (size_t i = 0; i < self->pulled_count; i++) {
+        if (self->pulled[i]->variable == variable) {
+            return self->pulled[i];
+        }
+    }
+    pulled_t *pulled = cadre_calloc(1, sizeof(*pulled));
+    pulled->variable = variable;
+    pulled->tensor.dtype = variable->dtype;
+    pulled->tensor.rank = variable->rank;
+    memcpy(pulled->tensor.shape, variable->shape, sizeof(pulled->tensor.shape));
+    self->pulled = cadre_realloc((void *)self->pulled, self->pulled_count + 1, sizeof(pulled));
+    self->pulled[self->pulled_count++] = pulled;
+    return pulled;
+}
+
+int
+cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadre_tensor_t **value)
+{
+    if (!variable || !value) {
+        return cadre_fail(CADRE_EINVALID, "pull: no variable or no room for its value");
+    }
+    const cadre_variable_entry_t *entry = NULL;
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    if (status < 0) {
+        return status;
+    }
+    cadre_value_t *values = NULL;
+    status = cadre_slot_link_pull(self->link, &entry, 1, &values);
+    if (status < 0) {
+        return status;
+    }
+    pulled_t *pulled = pulled_of(self, entry);
+    const void *data = cadre_value_buffer_put(&pulled->buffer, &values[0]);
+    pulled->tensor.data = (void *)(uintptr_t)data; /* the tensor is const for the function */
+    cadre_values_fini(&values, 1);
+    *value = &pulled->tensor;
+    return 0;
+}
+
+bool
+cadre_invocation_cancelled(cadre_invocation_t *self)
+{
+    return atomic_load(&self->work->run->cancelled);
+}
+
+uint64_t
+cadre_invocation_closure_id(const cadre_invocation_t *self)
+{
+    return cadre_run_id(self->work->run);
+}
+
+uint64_t
+cadre_invocation_seed(const cadre_invocation_t *self)
+{
+    return self->work->run->message.closure.seed;
+}
+
+uint32_t
+cadre_invocation_worker_index(const cadre_invocation_t *self)
+{
+    return self->work->worker_index;
+}
+
+/* --- giving --- */
+
+static int
+check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *entry,
+               const cadre_tensor_t *gradient)
+{
+    if (gradient->dtype != entry->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "the gradient of %s is %s, the variable %s", entry->name,
+                          cadre_dtype_text(gradient->dtype), cadre_dtype_text(entry->dtype));
+    }
+    if (gradient->rank < 0 || gradient->rank > CADRE_RANK_MAX ||
+        !cadre_shape_equal(gradient->shape, gradient->rank, entry->shape, entry->rank)) {
+        char text[CADRE_SHAPE_TEXT_SIZE];
+        return cadre_fail(CADRE_ESHAPE, "the gradient of %s does not have its shape %s",
+                          entry->name, cadre_shape_text(entry->shape, entry->rank, text));
+    }
+    for (size_t i = 0; i < self->gradient_count; i++) {
+        if (self->gradients[i].variable == entry) {
+            return cadre_fail(CADRE_EEXISTS, "two gradients of %s in one step", entry->name);
+        }
+    }
+    return 0;
+}
+
+int
+cadre_invocation_push(cadre_invocation_t *self, const char *variable,
+                      const cadre_tensor_t *gradient)
+{
+    if (!variable || !gradient || !gradient->data) {
+        return cadre_fail(CADRE_EINVALID, "push: no variable or no gradient");
+    }
+    const cadre_variable_entry_t *entry = NULL;
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    status = status < 0 ? status : check_gradient(self, entry, gradient);
+    if (status < 0) {
+        return status;
+    }
+    self->gradients =
+        cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
+    self->gradients[self->gradient_count++] = (cadre_gradient_t){
+        entry, cadre_chunk_new_copy(gradient->data, cadre_tensor_size_bytes(gradient))};
+    return 0;
+}
+
+static void
+drop_gradients(cadre_invocation_t *self)
+{
+    for (size_t i = 0; i < self->gradient_count; i++) {
+        cadre_chunk_unref(&self->gradients[i].gradient);
+    }
+    self->gradient_count = 0;
+}
+
+int
+cadre_invocation_flush(cadre_invocation_t *self)
+{
+    int status = cadre_slot_link_push(self->link, self->gradients, self->gradient_count);
+    drop_gradients(self);
+    return status;
+}
+
+static int
+check_result(const char *name, const cadre_tensor_t *value)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length > CADRE_NAME_SIZE_MAX || !cadre_utf8_valid(name, length)) {
+        return cadre_fail(CADRE_EINVALID, "a result's name is 1 to %d characters",
+                          CADRE_NAME_SIZE_MAX);
+    }
+    size_t size_bytes = 0;
+    int status = value
+                     ? cadre_shape_size(value->dtype, value->shape, value->rank, NULL, &size_bytes)
+                     : CADRE_EINVALID;
+    if (status < 0 || (size_bytes > 0 && !value->data)) {
+        return cadre_fail(CADRE_EINVALID, "result %s is no tensor", name);
+    }
+    return size_bytes > CADRE_RESULT_SIZE_MAX
+               ? cadre_fail(CADRE_ETOOLARGE, "result %s has %zu bytes, at most %d are taken", name,
+                            size_bytes, CADRE_RESULT_SIZE_MAX)
+               : 0;
+}
+
+int
+cadre_invocation_result(cadre_invocation_t *self, const char *name, const cadre_tensor_t *value)
+{
+    int status = check_result(name, value);
+    if (status < 0 || !cadre_work_wants_results(self->work)) {
+        return status;
+    }
+    size_t at = 0;
+    while (at < self->result_count && strcmp(self->result_names[at], name) != 0) {
+        at++;
+    }
+    if (at == CADRE_RESULTS_MAX) {
+        return cadre_fail(CADRE_EFULL, "more than %d results", CADRE_RESULTS_MAX);
+    }
+    cadre_tensor_t copy = {0};
+    status = cadre_tensor_init(&copy, value->dtype, value->shape, value->rank);
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_tensor_size_bytes(&copy) > 0) {
+        memcpy(copy.data, value->data, cadre_tensor_size_bytes(&copy));
+    }
+    if (at == self->result_count) {
+        self->result_names[self->result_count++] = cadre_strdup(name);
+    }
+    cadre_tensor_fini(&self->results[at]);
+    self->results[at] = copy;
+    return 0;
+}
+
+int
+cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
+{
+    char text[CADRE_ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    cadre_utf8_clean(text, CADRE_TEXT_SIZE_MAX, self->reason);
+    return status;
+}
+
+/* --- running --- */
+
+static void
+fini(cadre_invocation_t *self)
+{
+    cadre_tensors_fini(&self->tensors, self->tensor_count);
+    for (size_t i = 0; i < self->pulled_count; i++) {
+        cadre_value_buffer_fini(&self->pulled[i]->buffer);
+        free(self->pulled[i]);
+    }
+    free((void *)self->pulled);
+    drop_gradients(self);
+    free(self->gradients);
+    for (size_t i = 0; i < self->result_count; i++) {
+        free(self->result_names[i]);
+        cadre_tensor_fini(&self->results[i]);
+    }
+}
+
+/* Whatever the function answers, the work has failed when an update may be missing on some shard,
+ * or when a value did not come for a reason that is not the function's (slot_link). */
+static void
+conclude(cadre_invocation_t *self, int status)
+{
+    cadre_work_t *work = self->work;
+    if (status < 0 || work->status < 0) {
+        status = status < -9999 ? CADRE_EFUNCTION : status;
+        const char *reason = *self->reason ? self->reason : cadre_status_text(status);
+        cadre_work_end(work, status, CADRE_FAILURE_USER, reason);
+        return;
+    }
+    if (self->gradient_count > 0 && cadre_invocation_flush(self) < 0) {
+        return;
+    }
+    status = self->result_count == 0 && !cadre_work_wants_results(work)
+                 ? 0
+                 : cadre_work_give_results(work, (const char *const *)self->result_names,
+                                           self->results, self->result_count);
+    if (status < 0) {
+        cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
+    }
+}
+
+void
+cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry)
+{
+    cadre_work_t *work = link->work;
+    const char *name = work->run->function->name;
+    const cadre_native_entry_t *entry = cadre_registry_find(registry, name);
+    if (!entry) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        snprintf(text, sizeof(text), "this worker has no native function %s (--native FILE)", name);
+        cadre_work_end(work, CADRE_ENOTFOUND, CADRE_FAILURE_USER, text);
+        return;
+    }
+    cadre_invocation_t self;
+    memset(&self, 0, offsetof(cadre_invocation_t, result_names));
+    memset(self.results, 0, sizeof(self.results));
+    self.result_count = 0;
+    self.reason[0] = '\0';
+    self.link = link;
+    self.work = work;
+    int status = cadre_work_tensors(work, &self.tensors, &self.tensor_count);
+    if (status < 0) {
+        cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
+        return;
+    }
+    int64_t begin_us = cadre_clock_now_us();
+    status = entry->function(&self, entry->state);
+    work->compute_us = (uint64_t)(cadre_clock_now_us() - begin_us);
+    conclude(&self, status);
+    fini(&self);
+}

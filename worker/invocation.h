@@ -1,0 +1,17 @@
+/*
+ * invocation - runs the closures of native functions on one slot; what is behind <cadre/worker.h>.
+ *
+ * Owner:   one slot actor. Thread: the slot's; a native function must not use its invocation from
+ *          another thread.
+ */
+#ifndef CADRE_WORKER_INVOCATION_H
+#define CADRE_WORKER_INVOCATION_H
+
+#include "worker/native.h"
+#include "worker/slot_link.h"
+
+/* Runs the link's work, whose function is native, and puts the outcome into it. CADRE_ENOTFOUND,
+ * with what there is, when this worker has no function of that name. */
+void cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry);
+
+#endif

@@ -1,0 +1,116 @@
+/* cadre-worker: one worker of a job. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/worker_flags.h"
+#include "worker/worker_process.h"
+
+/* SIGTERM and SIGINT come through the descriptor, on main's thread. */
+static int
+open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void
+set_up_log(const cadre_worker_flags_t *flags)
+{
+    char name[CADRE_LOG_TASK_SIZE] = "worker";
+    if (flags->cluster.index != CADRE_INDEX_ANY) {
+        snprintf(name, sizeof(name), "worker/%" PRIu32, flags->cluster.index);
+    }
+    cadre_log_setup_stderr(flags->level, name);
+}
+
+static int
+refuse(int exit_status)
+{
+    fprintf(stderr, "cadre-worker: %s\n", cadre_error_text());
+    return exit_status;
+}
+
+static int
+check_data_dir(const char *path)
+{
+    struct stat info;
+    if (path && stat(path, &info) < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "--data-dir %s: %s", path, strerror(errno));
+    }
+    if (path && !S_ISDIR(info.st_mode)) {
+        return cadre_fail(CADRE_ENOTFOUND, "--data-dir %s is no folder", path);
+    }
+    return 0;
+}
+
+static void
+print_check(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
+{
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    printf("coordinator %s\n", cadre_endpoint_text(&flags->cluster.coordinator, address));
+    printf("slots %" PRIu32 "\nthreads %d\ndevice %s\ndata %s\n", flags->slots, flags->threads,
+           flags->device, flags->data_dir ? flags->data_dir : ".");
+    const char *name = NULL;
+    for (size_t i = 0; (name = cadre_registry_name(registry, i)); i++) {
+        printf("native %s\n", name);
+    }
+}
+
+static int
+serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
+{
+    cadre_device_t *device = NULL;
+    if (cadre_device_open(flags->device, flags->threads, &device) < 0) {
+        return refuse(CADRE_WORKER_EXIT_CONFIG);
+    }
+    int status = CADRE_WORKER_EXIT_OK;
+    if (flags->check) {
+        print_check(flags, registry);
+    } else {
+        int signals = open_signals();
+        do {
+            status = cadre_worker_process_serve(flags, device, registry, signals);
+        } while (status < 0);
+        close(signals);
+    }
+    cadre_device_close(&device);
+    return status;
+}
+
+int
+main(int argc, char **argv)
+{
+    cadre_auto(cadre_worker_flags_fini) cadre_worker_flags_t flags = {0};
+    if (cadre_worker_flags_parse(argc, argv, &flags) < 0) {
+        return refuse(CADRE_WORKER_EXIT_CONFIG);
+    }
+    if (flags.die_with_parent) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    }
+    set_up_log(&flags);
+    if (check_data_dir(flags.data_dir) < 0) {
+        return refuse(CADRE_WORKER_EXIT_NO_INPUT);
+    }
+    cadre_auto(cadre_registry_destroy) cadre_registry_t *registry = cadre_registry_new();
+    for (int i = 0; i < flags.native_count; i++) {
+        if (cadre_registry_load(registry, flags.natives[i]) < 0) {
+            return refuse(CADRE_WORKER_EXIT_CONFIG);
+        }
+    }
+    return serve(&flags, registry);
+}

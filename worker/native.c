@@ -1,0 +1,184 @@
+#include "worker/native.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+struct cadre_registry {
+    cadre_native_entry_t *entries;
+    size_t count;
+    size_t capacity;
+    void *objects[CADRE_NATIVE_FILES_MAX];
+    size_t object_count;
+};
+
+static int
+do_nothing(cadre_invocation_t *invocation, void *state)
+{
+    (void)invocation;
+    (void)state;
+    return 0;
+}
+
+cadre_registry_t *
+cadre_registry_new(void)
+{
+    cadre_registry_t *self = cadre_calloc(1, sizeof(*self));
+    cadre_registry_add(self, "noop", do_nothing, NULL);
+    return self;
+}
+
+void
+cadre_registry_destroy(cadre_registry_t **self_p)
+{
+    cadre_registry_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        free(self->entries[i].name);
+    }
+    free(self->entries);
+    for (size_t i = 0; i < self->object_count; i++) {
+        dlclose(self->objects[i]);
+    }
+    free(self);
+}
+
+const cadre_native_entry_t *
+cadre_registry_find(const cadre_registry_t *self, const char *name)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (strcmp(self->entries[i].name, name) == 0) {
+            return &self->entries[i];
+        }
+    }
+    return NULL;
+}
+
+const char *
+cadre_registry_name(const cadre_registry_t *self, size_t index)
+{
+    return index < self->count ? self->entries[index].name : NULL;
+}
+
+static bool
+name_valid(const char *name)
+{
+    static const char characters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = name ? strlen(name) : 0;
+    return length > 0 && length <= CADRE_NAME_SIZE_MAX && !strchr("._-", name[0]) &&
+           strspn(name, characters) == length;
+}
+
+int
+cadre_registry_add(cadre_registry_t *self, const char *name, cadre_native_t function, void *state)
+{
+    if (!self || !function || !name_valid(name)) {
+        return cadre_fail(CADRE_EINVALID,
+                          "a native function's name is 1 to %d letters, digits, '.', '_' and '-', "
+                          "beginning with a letter or digit",
+                          CADRE_NAME_SIZE_MAX);
+    }
+    if (cadre_registry_find(self, name)) {
+        return cadre_fail(CADRE_EEXISTS, "native function %s is there already", name);
+    }
+    if (self->count == CADRE_NATIVE_FUNCTIONS_MAX) {
+        return cadre_fail(CADRE_EFULL, "more than %d native functions", CADRE_NATIVE_FUNCTIONS_MAX);
+    }
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 16;
+        self->entries = cadre_realloc(self->entries, self->capacity, sizeof(*self->entries));
+    }
+    self->entries[self->count++] = (cadre_native_entry_t){cadre_strdup(name), function, state};
+    return 0;
+}
+
+/* --- shared objects --- */
+
+static bool
+trusted(const struct stat *info)
+{
+    return (info->st_uid == 0 || info->st_uid == geteuid()) &&
+           !(info->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* What could let somebody else put code into this process. */
+static int
+check_file(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return cadre_fail(CADRE_EREFUSED, "%s is not a regular file", path);
+    }
+    if (!trusted(&info)) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "%s must belong to root or to this user and be writable by nobody else "
+                          "(chmod go-w)",
+                          path);
+    }
+    cadre_auto(cadre_free) char *folder = cadre_strdup(path);
+    *strrchr(folder, '/') = '\0';
+    if (stat(*folder ? folder : "/", &info) < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", folder, strerror(errno));
+    }
+    bool sticky = info.st_mode & S_ISVTX; /* others may add files, not replace this one */
+    if (!trusted(&info) && !sticky) {
+        return cadre_fail(CADRE_EREFUSED, "%s: its folder can be written by others", path);
+    }
+    return 0;
+}
+
+static int
+call_entry_point(cadre_registry_t *self, void *object, const char *path)
+{
+    int (*entry)(cadre_registry_t *) = NULL;
+    void *symbol = dlsym(object, "cadre_native_register");
+    if (!symbol) {
+        return cadre_fail(CADRE_ECONFIG, "%s does not export cadre_native_register", path);
+    }
+    memcpy(&entry, &symbol, sizeof(entry)); /* ISO C has no cast between the two */
+    int status = entry(self);
+    if (status < 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: cadre_native_register: %s: %s", path,
+                          cadre_status_text(status), cadre_error_text());
+    }
+    return 0;
+}
+
+int
+cadre_registry_load(cadre_registry_t *self, const char *path)
+{
+    cadre_auto(cadre_free) char *absolute = realpath(path, NULL);
+    if (!absolute) {
+        return cadre_fail(CADRE_ENOTFOUND, "native functions: %s: %s", path, strerror(errno));
+    }
+    int status = check_file(absolute);
+    if (status < 0) {
+        return cadre_fail_within(status, "native functions");
+    }
+    if (self->object_count == CADRE_NATIVE_FILES_MAX) {
+        return cadre_fail(CADRE_EFULL, "native functions: more than %d files",
+                          CADRE_NATIVE_FILES_MAX);
+    }
+    void *object = dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+        return cadre_fail(CADRE_ECONFIG, "native functions: %s", dlerror());
+    }
+    self->objects[self->object_count++] = object;
+    status = call_entry_point(self, object, absolute);
+    return status < 0 ? cadre_fail_within(status, "native functions") : 0;
+}

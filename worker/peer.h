@@ -1,0 +1,44 @@
+/*
+ * peer - one connection of the network actor, with what waits until it can take more.
+ *
+ * Owner:   the network actor. Thread: the network actor's.
+ *
+ * A full socket (CADRE_EAGAIN) holds up its own messages only. What waits is bounded: beyond
+ * CADRE_PEER_WAITING_MAX the newest message is dropped, which is harmless because the core says
+ * everything again until it is answered.
+ */
+#ifndef CADRE_WORKER_PEER_H
+#define CADRE_WORKER_PEER_H
+
+#include "common/outbox.h"
+#include "common/socket.h"
+
+enum { CADRE_PEER_WAITING_MAX = 16384 };
+
+/* Zeroed memory is a closed peer. */
+typedef struct {
+    cadre_socket_t *socket; /* NULL: closed */
+    cadre_task_t task;      /* who is there; messages for another incarnation are dropped */
+    char *address;
+    cadre_outbox_entry_t *waiting; /* a growing array, taken from the front */
+    size_t first;
+    size_t count;
+    size_t capacity;
+} cadre_peer_t;
+
+/* Takes the socket, which is connected to `address` (copied). */
+void cadre_peer_init(cadre_peer_t *self, cadre_socket_t *socket, const cadre_task_t *task,
+                     const char *address);
+
+/* Closes the socket and drops what waits. Harmless on a closed one. */
+void cadre_peer_close(cadre_peer_t *self, int linger_ms);
+
+/* Sends the entry, or keeps it until cadre_peer_flush; takes it. */
+void cadre_peer_send(cadre_peer_t *self, cadre_outbox_entry_t *entry);
+
+/* Sends what waits, as far as the socket takes it. True when nothing waits any more. */
+bool cadre_peer_flush(cadre_peer_t *self);
+
+void cadre_peer_drop_waiting(cadre_peer_t *self);
+
+#endif

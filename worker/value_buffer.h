@@ -1,0 +1,30 @@
+/*
+ * value_buffer - a pulled variable as one piece of memory.
+ *
+ * Owner:   one slot. Thread: the slot's.
+ *
+ * A value that came as one chunk is read where it lies; several are copied together, into memory
+ * that the next pull uses again.
+ */
+#ifndef CADRE_WORKER_VALUE_BUFFER_H
+#define CADRE_WORKER_VALUE_BUFFER_H
+
+#include "worker/closure_run.h"
+
+/* Zeroed memory is an empty buffer. */
+typedef struct {
+    void *data; /* what was put in last */
+    cadre_chunk_t *chunk;
+    void *memory;
+    size_t capacity;
+} cadre_value_buffer_t;
+
+/* Takes the value's bytes (and its chunks' references); returns self->data. */
+const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value);
+
+/* Drops the reference to a chunk, so that who else holds it may write; keeps the memory. */
+void cadre_value_buffer_release(cadre_value_buffer_t *self);
+
+void cadre_value_buffer_fini(cadre_value_buffer_t *self);
+
+#endif

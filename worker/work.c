@@ -1,0 +1,87 @@
+#include "worker/work.h"
+
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+cadre_work_t *
+cadre_work_new(cadre_run_t *run)
+{
+    cadre_work_t *self = cadre_calloc(1, sizeof(*self));
+    self->run = run;
+    return self;
+}
+
+void
+cadre_work_destroy(cadre_work_t **self_p)
+{
+    cadre_work_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    for (size_t i = 0; self->names && self->names[i]; i++) {
+        free(self->names[i]);
+    }
+    free(self->names);
+    cadre_tensor_list_fini(&self->results);
+    free(self->text);
+    free(self);
+}
+
+void
+cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const char *text)
+{
+    if (self->status < 0 || status == 0) {
+        return;
+    }
+    self->status = status;
+    self->failure = failure;
+    self->text = cadre_strdup(text);
+}
+
+int
+cadre_work_tensors(const cadre_work_t *self, cadre_tensor_t **tensors, size_t *count)
+{
+    const cadre_message_t *message = &self->run->message;
+    *tensors = NULL;
+    *count = 0;
+    if (message->closure.names.count == 0) {
+        return 0;
+    }
+    int status =
+        cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, tensors, count);
+    if (status == 0 && *count != message->closure.names.count) {
+        status = cadre_fail(CADRE_EMALFORMED, "%zu arguments have %zu names", *count,
+                            message->closure.names.count);
+        cadre_tensors_fini(tensors, *count);
+        *count = 0;
+    }
+    return status;
+}
+
+bool
+cadre_work_wants_results(const cadre_work_t *self)
+{
+    return self->run->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS;
+}
+
+int
+cadre_work_give_results(cadre_work_t *self, const char *const *names, const cadre_tensor_t *tensors,
+                        size_t count)
+{
+    if (count > CADRE_RESULTS_MAX) {
+        return cadre_fail(CADRE_EFULL, "%zu results, a closure has at most %d", count,
+                          CADRE_RESULTS_MAX);
+    }
+    int status = cadre_tensor_list_encode(tensors, count, CADRE_RESULT_SIZE_MAX, &self->results);
+    if (status < 0) {
+        return cadre_fail_within(status, "results");
+    }
+    self->names = cadre_calloc(count + 1, sizeof(*self->names));
+    for (size_t i = 0; i < count; i++) {
+        self->names[i] = cadre_strdup(names[i]);
+    }
+    return 0;
+}

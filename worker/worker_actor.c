@@ -1,0 +1,341 @@
+#include "worker/worker_actor.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/codec.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/worker_shell.h"
+
+enum {
+    /* Messages taken from one place before the others get their turn. */
+    TURN_CONTROL_MAX = 256,
+    TURN_DATA_MAX = 64,
+    TURN_PIPE_MAX = 256,
+
+    LOST_LOG_MS = 5000,     /* without a coordinator: says so the first time */
+    LOST_REPEAT_MS = 30000, /* and again */
+
+    /* Places in the list that is polled: slots follow, then shards. */
+    ITEM_MAIN = 0,
+    ITEM_CONTROL,
+    ITEM_MONITOR,
+    ITEM_READER,
+    ITEM_SLOTS,
+};
+
+/* --- what comes in --- */
+
+static void
+take_message(cadre_worker_actor_t *self, const cadre_task_t *from)
+{
+    cadre_message_t message;
+    int status = cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                      cadre_chunk_size_bytes(self->frames.header),
+                                      self->frames.chunks, self->frames.count, &message);
+    if (status < 0) {
+        cadre_worker_core_malformed(self->core);
+        if (status == CADRE_EPROTOCOL && from->role == CADRE_ROLE_COORDINATOR && !self->mismatch) {
+            self->mismatch = true;
+            cadre_pipe_send(self->main, CADRE_WORKER_MISMATCH, cadre_strdup(cadre_error_text()));
+        }
+        return;
+    }
+    bool foreign = from->role == CADRE_ROLE_PS && message.incarnation != from->incarnation;
+    if (foreign || cadre_message_authorize(message.type, from->role) < 0) {
+        cadre_message_fini(&message);
+        cadre_worker_core_malformed(self->core);
+        return;
+    }
+    cadre_worker_core_receive(self->core, from, &message, self->now_ms);
+    cadre_worker_obey(self);
+}
+
+static void
+receive(cadre_worker_actor_t *self, cadre_peer_t *peer, int turn_max)
+{
+    for (int i = 0; i < turn_max; i++) {
+        int status = cadre_socket_receive(peer->socket, &self->frames);
+        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
+            return;
+        }
+        if (status < 0) {
+            cadre_worker_core_malformed(self->core);
+        } else {
+            take_message(self, &peer->task);
+        }
+    }
+}
+
+static void
+watch_connection(cadre_worker_actor_t *self)
+{
+    cadre_event_t event;
+    while (cadre_monitor_receive(self->monitor, &event) == 0) {
+        if (event.kind == CADRE_EVENT_READY) {
+            self->connected = true;
+            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->control.address);
+            cadre_worker_core_connected(self->core, self->now_ms);
+        } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
+            self->connected = false;
+            self->lost_ms = self->now_ms;
+            self->lost_log_ms = self->now_ms + LOST_LOG_MS;
+            cadre_peer_drop_waiting(&self->control);
+            cadre_log(self->left ? CADRE_LOG_DEBUG : CADRE_LOG_WARN, "coordinator_lost",
+                      "coordinator=%s next=\"keeps dialling\"", self->control.address);
+        }
+    }
+}
+
+/* False for STOP. */
+static bool
+from_main(cadre_worker_actor_t *self)
+{
+    cadre_pipe_message_t message;
+    while (cadre_pipe_receive(self->main, &message) == 0) {
+        if (message.kind == CADRE_PIPE_STOP) {
+            return false;
+        }
+        if (message.kind == CADRE_WORKER_DRAIN && !self->draining) {
+            self->draining = true;
+            cadre_worker_clear_queue(self);
+            cadre_worker_core_drain(self->core, "stopped by a signal", self->now_ms);
+        }
+    }
+    return true;
+}
+
+static void
+from_slots(cadre_worker_actor_t *self)
+{
+    for (uint32_t i = 0; i < self->options.core.slots; i++) {
+        cadre_pipe_message_t message;
+        for (int k = 0; k < TURN_PIPE_MAX && (self->items[ITEM_SLOTS + i].revents & ZMQ_POLLIN) &&
+                        cadre_pipe_receive(self->options.slots[i], &message) == 0;
+             k++) {
+            cadre_worker_from_slot(self, i, &message);
+        }
+    }
+}
+
+static void
+from_reader(cadre_worker_actor_t *self)
+{
+    cadre_pipe_message_t message;
+    for (int k = 0; k < TURN_PIPE_MAX && (self->items[ITEM_READER].revents & ZMQ_POLLIN) &&
+                    cadre_pipe_receive(self->options.reader, &message) == 0;
+         k++) {
+        cadre_worker_from_reader(self, &message);
+    }
+}
+
+static void
+from_shards(cadre_worker_actor_t *self)
+{
+    const zmq_pollitem_t *items = self->items + ITEM_SLOTS + self->options.core.slots;
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        cadre_peer_t *peer = &self->shards[i];
+        if (peer->socket && items[i].revents & ZMQ_POLLOUT) {
+            cadre_peer_flush(peer);
+        }
+        if (peer->socket && items[i].revents & ZMQ_POLLIN) {
+            receive(self, peer, TURN_DATA_MAX);
+        }
+    }
+}
+
+static void
+from_control(cadre_worker_actor_t *self)
+{
+    if (self->items[ITEM_MONITOR].revents & ZMQ_POLLIN) {
+        watch_connection(self);
+    }
+    if (self->items[ITEM_CONTROL].revents & ZMQ_POLLOUT) {
+        cadre_peer_flush(&self->control);
+    }
+    if (self->items[ITEM_CONTROL].revents & ZMQ_POLLIN) {
+        receive(self, &self->control, TURN_CONTROL_MAX);
+    }
+}
+
+/* --- the loop --- */
+
+static zmq_pollitem_t
+item_of(void *socket, bool blocked)
+{
+    return (zmq_pollitem_t){.socket = socket,
+                            .events = (short)(ZMQ_POLLIN | (blocked ? ZMQ_POLLOUT : 0))};
+}
+
+/* A shard without a connection is polled as the main pipe, whose events mean nothing there. */
+static int
+fill_items(cadre_worker_actor_t *self)
+{
+    uint32_t slots = self->options.core.slots;
+    size_t count = (size_t)ITEM_SLOTS + slots + self->shard_count;
+    self->items = cadre_realloc(self->items, count, sizeof(*self->items));
+    self->items[ITEM_MAIN] = item_of(self->main, false);
+    self->items[ITEM_CONTROL] =
+        item_of(cadre_socket_handle(self->control.socket), self->control.count > 0);
+    self->items[ITEM_MONITOR] = item_of(cadre_monitor_handle(self->monitor), false);
+    self->items[ITEM_READER] = item_of(self->options.reader, false);
+    for (uint32_t i = 0; i < slots; i++) {
+        self->items[ITEM_SLOTS + i] = item_of(self->options.slots[i], false);
+    }
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        const cadre_peer_t *peer = &self->shards[i];
+        void *socket = peer->socket ? cadre_socket_handle(peer->socket) : self->main;
+        self->items[ITEM_SLOTS + slots + i] = item_of(socket, peer->count > 0);
+    }
+    return (int)count;
+}
+
+static void
+wait(cadre_worker_actor_t *self)
+{
+    uint64_t due_ms = self->due_ms;
+    if (!self->connected && self->lost_log_ms < due_ms) {
+        due_ms = self->lost_log_ms;
+    }
+    uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
+    int count = fill_items(self);
+    if (zmq_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) <= 0) {
+        for (int i = 0; i < count; i++) {
+            self->items[i].revents = 0; /* interrupted: they were not set */
+        }
+    }
+    self->now_ms = (uint64_t)cadre_clock_now_ms();
+}
+
+static void
+keep_time(cadre_worker_actor_t *self)
+{
+    self->now_ms = (uint64_t)cadre_clock_now_ms();
+    if (self->now_ms != self->ticked_ms) {
+        self->ticked_ms = self->now_ms;
+        self->due_ms = cadre_worker_core_tick(self->core, self->now_ms);
+    }
+    if (!self->connected && !self->left && self->now_ms >= self->lost_log_ms) {
+        self->lost_log_ms = self->now_ms + LOST_REPEAT_MS;
+        cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator", "coordinator=%s seconds=%" PRIu64,
+                  self->control.address, (self->now_ms - self->lost_ms) / 1000);
+    }
+    if (self->draining && !self->left && !self->connected && self->works_out == 0) {
+        cadre_worker_leave(self, "stopped by a signal; nobody is there to take reports");
+    }
+}
+
+static bool
+finished(const cadre_worker_actor_t *self)
+{
+    return self->left && self->works_out == 0 && self->reads_out == 0 && self->control.count == 0;
+}
+
+static void
+close_all(cadre_worker_actor_t *self)
+{
+    cadre_monitor_close(&self->monitor);
+    cadre_peer_close(&self->control, self->connected ? CADRE_CLEAN_STOP_LINGER_MS : 0);
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        cadre_peer_close(&self->shards[i], 0);
+    }
+    free(self->shards);
+    free(self->items);
+    cadre_frames_fini(&self->frames);
+    cadre_worker_free_loads(self);
+    cadre_worker_core_destroy(&self->core);
+}
+
+static void
+run(void *pipe, void *argument)
+{
+    cadre_worker_actor_t *self = argument;
+    self->main = pipe;
+    self->lost_ms = (uint64_t)cadre_clock_now_ms();
+    self->lost_log_ms = self->lost_ms + LOST_LOG_MS;
+    bool go_on = true;
+    while (go_on) {
+        keep_time(self);
+        cadre_worker_settle(self);
+        if (finished(self)) {
+            break;
+        }
+        wait(self);
+        /* Shards before control, whose messages may bring other ones. */
+        from_slots(self);
+        from_reader(self);
+        from_shards(self);
+        from_control(self);
+        go_on = !(self->items[ITEM_MAIN].revents & ZMQ_POLLIN) || from_main(self);
+    }
+    close_all(self);
+    cadre_pipe_send(pipe, CADRE_WORKER_GONE, NULL);
+}
+
+/* --- opening and closing --- */
+
+static int
+connect_control(cadre_worker_actor_t *self)
+{
+    char routing_id[CADRE_TASK_TEXT_SIZE];
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_task_text(&self->options.core.task, routing_id);
+    cadre_endpoint_text(&self->options.coordinator, address);
+    cadre_socket_t *socket = NULL;
+    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, routing_id, &socket);
+    if (status < 0) {
+        return status;
+    }
+    cadre_peer_init(&self->control, socket, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0}, address);
+    status = cadre_monitor_open(self->context, socket, &self->monitor);
+    return status < 0 ? status : cadre_socket_connect(socket, &self->options.coordinator);
+}
+
+int
+cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_options_t *options,
+                        cadre_worker_actor_t **out)
+{
+    cadre_worker_actor_t *self = cadre_calloc(1, sizeof(*self));
+    self->context = context;
+    self->options = *options;
+    self->core = cadre_worker_core_new(&options->core, (uint64_t)cadre_clock_now_ms());
+    self->started_last_p = &self->started;
+    int status = connect_control(self);
+    if (status == 0) {
+        status = cadre_actor_open(context, "network", run, self, &self->actor);
+    }
+    if (status < 0) {
+        close_all(self);
+        free(self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void *
+cadre_worker_actor_socket(cadre_worker_actor_t *self)
+{
+    return cadre_actor_socket(self->actor);
+}
+
+int
+cadre_worker_actor_close(cadre_worker_actor_t **self_p, int timeout_ms)
+{
+    cadre_worker_actor_t *self = *self_p;
+    if (!self) {
+        return 0;
+    }
+    int status = cadre_actor_stop(&self->actor, timeout_ms);
+    if (status < 0) {
+        return status;
+    }
+    *self_p = NULL;
+    free(self);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * worker_actor - the worker's network thread: owns every socket and the worker core.
+ *
+ * Owner:   main. Thread: opened and closed on main's; the pipes handed to it are its own in
+ *          between.
+ *
+ * It waits for messages, slots, the reader and the core's next due time, and never for anything
+ * that computes or reads files: heartbeats go out whatever the slots do.
+ */
+#ifndef CADRE_WORKER_WORKER_ACTOR_H
+#define CADRE_WORKER_WORKER_ACTOR_H
+
+#include "common/context.h"
+#include "common/endpoint.h"
+#include "worker/work_queue.h"
+#include "worker/worker_core.h"
+
+typedef struct cadre_worker_actor cadre_worker_actor_t;
+
+typedef struct {
+    cadre_worker_options_t core;
+    cadre_endpoint_t coordinator;
+    cadre_work_queue_t *queue; /* borrowed for its life, like the next two */
+    void **slots;              /* [core.slots] pipes to the slot actors */
+    void *reader;              /* pipe to the reader actor */
+} cadre_worker_actor_options_t;
+
+/* Kinds on its pipe. */
+enum {
+    CADRE_WORKER_DRAIN = 1, /* from main: finish or hand back, then leave */
+    CADRE_WORKER_HAS_LEFT,  /* to main: the session is over; a char * says why */
+    CADRE_WORKER_MISMATCH,  /* to main: the coordinator speaks another protocol; a char * */
+    CADRE_WORKER_GONE,      /* to main, last: slots and reader are idle, the thread has ended */
+};
+
+/* CADRE_EIO when the system has no socket or thread left. */
+int cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_options_t *options,
+                            cadre_worker_actor_t **out);
+
+/* Main's end of the pipe. */
+void *cadre_worker_actor_socket(cadre_worker_actor_t *self);
+
+/* To be called once GONE has come. CADRE_ETIMEOUT. */
+int cadre_worker_actor_close(cadre_worker_actor_t **self_p, int timeout_ms);
+
+#endif

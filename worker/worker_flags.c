@@ -1,0 +1,167 @@
+#include "worker/worker_flags.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cpu_quota.h"
+#include "common/limits.h"
+#include "common/status.h"
+
+enum {
+    KEY_COORDINATOR = 256,
+    KEY_INDEX,
+    KEY_SLOTS,
+    KEY_THREADS,
+    KEY_NATIVE,
+    KEY_DATA_DIR,
+    KEY_DEVICE,
+    KEY_LOG_LEVEL,
+    KEY_ON_SESSION_END,
+    KEY_CHECK,
+    KEY_DIE_WITH_PARENT,
+
+    SLOTS_DEFAULT = 2,
+    THREADS_MAX = 1024,
+};
+
+typedef struct {
+    cadre_worker_flags_t *flags;
+    cadre_cluster_sources_t sources;
+} parse_t;
+
+static long
+number(struct argp_state *state, const char *flag, const char *text, long most)
+{
+    char *end = NULL;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 1 || value > most) {
+        argp_error(state, "%s: \"%s\" is not a whole number from 1 to %ld", flag, text, most);
+    }
+    return value;
+}
+
+static void
+parse_session_end(struct argp_state *state, const char *text, cadre_worker_flags_t *flags)
+{
+    if (strcmp(text, "exit") != 0 && strcmp(text, "wait") != 0) {
+        argp_error(state, "--on-session-end: \"%s\" is neither exit nor wait", text);
+    }
+    flags->wait = strcmp(text, "wait") == 0;
+}
+
+static void
+add_native(struct argp_state *state, const char *path, cadre_worker_flags_t *flags)
+{
+    if (flags->native_count == CADRE_NATIVE_FILES_MAX) {
+        argp_error(state, "--native: more than %d files", CADRE_NATIVE_FILES_MAX);
+    }
+    flags->natives[flags->native_count++] = path;
+}
+
+static error_t
+parse_option(int key, char *text, struct argp_state *state)
+{
+    parse_t *parse = state->input;
+    cadre_worker_flags_t *flags = parse->flags;
+    switch (key) {
+    case KEY_COORDINATOR:
+        parse->sources.coordinator = text;
+        return 0;
+    case KEY_INDEX:
+        parse->sources.index = text;
+        return 0;
+    case KEY_SLOTS:
+        flags->slots = (uint32_t)number(state, "--slots", text, CADRE_SLOTS_MAX);
+        return 0;
+    case KEY_THREADS:
+        flags->threads = (int)number(state, "--threads", text, THREADS_MAX);
+        return 0;
+    case KEY_NATIVE:
+        add_native(state, text, flags);
+        return 0;
+    case KEY_DATA_DIR:
+        flags->data_dir = text;
+        return 0;
+    case KEY_DEVICE:
+        flags->device = text;
+        return 0;
+    case KEY_LOG_LEVEL:
+        if (cadre_log_level_parse(text, &flags->level) < 0) {
+            argp_error(state, "--log-level: %s", cadre_error_text());
+        }
+        return 0;
+    case KEY_ON_SESSION_END:
+        parse_session_end(state, text, flags);
+        return 0;
+    case KEY_CHECK:
+        flags->check = true;
+        return 0;
+    case KEY_DIE_WITH_PARENT:
+        flags->die_with_parent = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "\"%s\" is no option", text);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option options[] = {
+    {"coordinator", KEY_COORDINATOR, "ENDPOINT", 0,
+     "where the coordinator is: tcp://host:port, host:port or ipc:///path (else from TF_CONFIG or "
+     "CADRE_CLUSTER)",
+     0},
+    {"index", KEY_INDEX, "K", 0, "this worker's index; without it the coordinator chooses one", 0},
+    {"slots", KEY_SLOTS, "N", 0, "closures in progress at a time (2)", 0},
+    {"threads", KEY_THREADS, "N", 0, "compute threads (usable CPUs / slots, at least 1)", 0},
+    {"native", KEY_NATIVE, "FILE", 0,
+     "shared object with native functions; may be given several times", 0},
+    {"data-dir", KEY_DATA_DIR, "DIR", 0, "where relative paths of datasets begin", 0},
+    {"device", KEY_DEVICE, "NAME", 0, "auto or cpu (auto)", 0},
+    {"log-level", KEY_LOG_LEVEL, "L", 0, "debug, info, warn or error (info)", 0},
+    {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
+     "when the coordinator ends the session: exit, or wait for the next (exit)", 0},
+    {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
+    {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
+     0},
+    {0}};
+
+static void
+take_defaults(cadre_worker_flags_t *flags)
+{
+    if (strcmp(flags->device, "auto") == 0) {
+        flags->device = "cpu";
+    }
+    if (flags->threads == 0) {
+        int share = cadre_cpu_count() / (int)flags->slots;
+        flags->threads = share > 1 ? share : 1;
+    }
+}
+
+int
+cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
+{
+    static const struct argp parser = {
+        .options = options,
+        .parser = parse_option,
+        .doc = "One worker of a Cadre job: runs the closures that its coordinator sends."};
+    *flags =
+        (cadre_worker_flags_t){.slots = SLOTS_DEFAULT, .device = "auto", .level = CADRE_LOG_INFO};
+    parse_t parse = {.flags = flags};
+    cadre_cluster_sources_from_environment(&parse.sources);
+    parse.sources.role = "worker";
+    argp_err_exit_status = CADRE_WORKER_EXIT_USAGE;
+    argp_parse(&parser, argc, argv, 0, NULL, &parse);
+    take_defaults(flags);
+    return cadre_cluster_config_read(&parse.sources, &flags->cluster);
+}
+
+void
+cadre_worker_flags_fini(cadre_worker_flags_t *self)
+{
+    cadre_cluster_config_fini(&self->cluster);
+}

@@ -1,0 +1,49 @@
+/*
+ * worker_flags - the command line and environment of cadre-worker.
+ *
+ * Owner:   main. Thread: main's.
+ */
+#ifndef CADRE_WORKER_WORKER_FLAGS_H
+#define CADRE_WORKER_WORKER_FLAGS_H
+
+#include <stdbool.h>
+
+#include "common/cluster_config.h"
+#include "common/log.h"
+#include "worker/native.h"
+
+/* How the process ends; the numbers are those of the `cadre` command. */
+enum {
+    CADRE_WORKER_EXIT_OK = 0,
+    CADRE_WORKER_EXIT_USAGE = 2,
+    CADRE_WORKER_EXIT_NO_INPUT = 66,
+    CADRE_WORKER_EXIT_IO = 74,
+    CADRE_WORKER_EXIT_PROTOCOL = 76,
+    CADRE_WORKER_EXIT_CONFIG = 78,
+    CADRE_WORKER_EXIT_INTERRUPTED = 130,
+    CADRE_WORKER_EXIT_TERMINATED = 143,
+};
+
+/* Texts are the command line's. */
+typedef struct {
+    cadre_cluster_config_t cluster;
+    uint32_t slots;
+    int threads;
+    const char *natives[CADRE_NATIVE_FILES_MAX];
+    int native_count;
+    const char *data_dir; /* NULL: the current folder */
+    const char *device;
+    cadre_log_level_t level;
+    bool wait; /* after a session for the next one */
+    bool check;
+    bool die_with_parent;
+} cadre_worker_flags_t;
+
+/* Reads both into `flags`, which the caller ends with cadre_worker_flags_fini. Ends the process
+ * itself for --help, --version and usage errors, as argp does. CADRE_ECONFIG or CADRE_ENOTFOUND
+ * when the description of the cluster is bad or missing. */
+int cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags);
+
+void cadre_worker_flags_fini(cadre_worker_flags_t *self);
+
+#endif

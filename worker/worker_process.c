@@ -1,0 +1,217 @@
+#include "worker/worker_process.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/actor.h"
+#include "common/clock.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/reader_actor.h"
+#include "worker/slot_actor.h"
+#include "worker/worker_actor.h"
+
+enum {
+    AHEAD = 64,           /* runs that wait for a slot in the work queue */
+    STUCK_LOG_MS = 5000,  /* after the session a closure goes on that long: says so */
+    HOST_NAME_SIZE = 256, /* gethostname */
+    STOP_MS = 5000,       /* for a thread that has nothing left to do */
+};
+
+typedef struct {
+    const cadre_worker_flags_t *flags;
+    cadre_context_t *context;
+    cadre_work_queue_t *queue;
+    cadre_slot_actor_t **slots; /* [flags->slots] */
+    void **pipes;               /* [flags->slots] */
+    cadre_reader_actor_t *reader;
+    cadre_worker_actor_t *network;
+    int signals;
+    int status;     /* to exit with */
+    bool signalled; /* draining because of a signal */
+    bool left;
+    int64_t left_ms; /* when the session ended */
+    bool gone;       /* the network thread has ended */
+} process_t;
+
+/* --- starting --- */
+
+static int
+start_slots(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
+{
+    self->queue = cadre_work_queue_new();
+    self->slots = cadre_calloc(self->flags->slots, sizeof(cadre_slot_actor_t *));
+    self->pipes = cadre_calloc(self->flags->slots, sizeof(void *));
+    for (uint32_t i = 0; i < self->flags->slots; i++) {
+        int status =
+            cadre_slot_actor_open(self->context, self->queue, device, registry, &self->slots[i]);
+        if (status < 0) {
+            return status;
+        }
+        self->pipes[i] = cadre_slot_actor_socket(self->slots[i]);
+    }
+    return 0;
+}
+
+static int
+start_network(process_t *self, cadre_device_t *device)
+{
+    char host[HOST_NAME_SIZE] = "";
+    gethostname(host, sizeof(host) - 1);
+    cadre_worker_actor_options_t options = {
+        .core = {.task = {CADRE_ROLE_WORKER, self->flags->cluster.index, 0},
+                 .build = CADRE_VERSION,
+                 .host = host,
+                 .devices = cadre_device_name(device),
+                 .process = (uint32_t)getpid(),
+                 .slots = self->flags->slots,
+                 .ahead = AHEAD},
+        .coordinator = self->flags->cluster.coordinator,
+        .queue = self->queue,
+        .slots = self->pipes,
+        .reader = cadre_reader_actor_socket(self->reader)};
+    uint64_t incarnation = 0;
+    while (incarnation == 0) {
+        if (getrandom(&incarnation, sizeof(incarnation), 0) != (ssize_t)sizeof(incarnation)) {
+            incarnation = 0;
+        }
+    }
+    options.core.task.incarnation = incarnation;
+    return cadre_worker_actor_open(self->context, &options, &self->network);
+}
+
+static int
+start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
+{
+    int status = cadre_context_open(&self->context);
+    if (status == 0) {
+        status = start_slots(self, device, registry);
+    }
+    if (status == 0) {
+        status = cadre_reader_actor_open(self->context, self->flags->data_dir, &self->reader);
+    }
+    return status < 0 ? status : start_network(self, device);
+}
+
+/* --- waiting --- */
+
+static void
+on_signal(process_t *self)
+{
+    struct signalfd_siginfo info;
+    if (read(self->signals, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+        return;
+    }
+    int status =
+        info.ssi_signo == SIGINT ? CADRE_WORKER_EXIT_INTERRUPTED : CADRE_WORKER_EXIT_TERMINATED;
+    if (self->signalled || self->left) {
+        cadre_log(CADRE_LOG_WARN, "killed", "signal=%u", info.ssi_signo);
+        _exit(status);
+    }
+    self->signalled = true;
+    self->status = status;
+    cadre_log(CADRE_LOG_INFO, "draining", "signal=%u next=\"finish what runs, then leave\"",
+              info.ssi_signo);
+    cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
+}
+
+static void
+on_message(process_t *self, const cadre_pipe_message_t *message)
+{
+    cadre_auto(cadre_free) char *text = message->pointer;
+    switch (message->kind) {
+    case CADRE_WORKER_HAS_LEFT:
+        cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\"", text);
+        self->left = true;
+        self->left_ms = cadre_clock_now_ms();
+        break;
+    case CADRE_WORKER_MISMATCH:
+        cadre_log(CADRE_LOG_ERROR, "protocol_mismatch", "reason=\"%s\"", text);
+        _exit(CADRE_WORKER_EXIT_PROTOCOL);
+    case CADRE_WORKER_GONE:
+        self->gone = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* A closure that does not end after its session keeps a process that is to exit for a moment only,
+ * and one that is to serve again for as long as it takes. */
+static void
+check_stuck(process_t *self)
+{
+    if (!self->left || cadre_clock_now_ms() < self->left_ms + STUCK_LOG_MS) {
+        return;
+    }
+    bool again = self->flags->wait && !self->signalled;
+    cadre_log(CADRE_LOG_WARN, "closures_go_on", "next=\"%s\"",
+              again ? "waits for them" : "exits without them");
+    if (!again) {
+        _exit(self->status);
+    }
+    self->left_ms = cadre_clock_now_ms();
+}
+
+static void
+wait_for_end(process_t *self)
+{
+    void *socket = cadre_worker_actor_socket(self->network);
+    while (!self->gone) {
+        zmq_pollitem_t items[] = {{.socket = socket, .events = ZMQ_POLLIN},
+                                  {.fd = self->signals, .events = ZMQ_POLLIN}};
+        zmq_poll(items, 2, self->left ? STUCK_LOG_MS / 10 : -1);
+        cadre_pipe_message_t message;
+        while (cadre_pipe_receive(socket, &message) == 0) {
+            on_message(self, &message);
+        }
+        if (items[1].revents & ZMQ_POLLIN) {
+            on_signal(self);
+        }
+        check_stuck(self);
+    }
+}
+
+/* --- ending --- */
+
+/* Nothing waits for anything here: every thread has nothing left to do. */
+static void
+stop(process_t *self)
+{
+    int status = cadre_worker_actor_close(&self->network, STOP_MS);
+    if (self->queue) {
+        cadre_work_queue_close(self->queue);
+    }
+    for (uint32_t i = 0; self->slots && i < self->flags->slots && status == 0; i++) {
+        status = cadre_slot_actor_close(&self->slots[i], STOP_MS);
+    }
+    status = status < 0 ? status : cadre_reader_actor_close(&self->reader, STOP_MS);
+    if (status < 0) {
+        cadre_log(CADRE_LOG_ERROR, "stop", "reason=\"%s\"", cadre_error_text());
+        _exit(self->status);
+    }
+    free(self->slots);
+    free(self->pipes);
+    cadre_work_queue_destroy(&self->queue);
+    cadre_context_close(&self->context);
+}
+
+int
+cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
+                           const cadre_registry_t *registry, int signals)
+{
+    process_t self = {.flags = flags, .signals = signals};
+    if (start(&self, device, registry) < 0) {
+        cadre_log(CADRE_LOG_ERROR, "start", "reason=\"%s\"", cadre_error_text());
+        self.status = CADRE_WORKER_EXIT_IO;
+        stop(&self);
+        return self.status;
+    }
+    wait_for_end(&self);
+    stop(&self);
+    return flags->wait && !self.signalled ? -1 : self.status;
+}

@@ -1,0 +1,19 @@
+/*
+ * worker_process - one session of a worker: its threads, from start to end.
+ *
+ * Owner:   main. Thread: main's.
+ */
+#ifndef CADRE_WORKER_WORKER_PROCESS_H
+#define CADRE_WORKER_WORKER_PROCESS_H
+
+#include "worker/device/device.h"
+#include "worker/native.h"
+#include "worker/worker_flags.h"
+
+/* Starts slots, reader and network, and waits until the session has ended. `signals` is a signalfd
+ * for SIGTERM and SIGINT: the first one drains, the second ends the process. Returns the exit
+ * status, or -1 when the coordinator ended the session and flags->wait asks for another one. */
+int cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
+                               const cadre_registry_t *registry, int signals);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * worker_shell - the inside of worker_actor, shared by its two files: worker_actor.c (sockets, what
+ * comes in, the loop) and worker_events.c (slots, reader, shards: what the core wants done).
+ */
+#ifndef CADRE_WORKER_WORKER_SHELL_H
+#define CADRE_WORKER_WORKER_SHELL_H
+
+#include <zmq.h>
+
+#include "common/actor.h"
+#include "common/monitor.h"
+#include "worker/peer.h"
+#include "worker/reader_actor.h"
+#include "worker/worker_actor.h"
+
+struct cadre_worker_actor {
+    cadre_actor_t *actor;
+    cadre_context_t *context;
+    cadre_worker_actor_options_t options;
+    void *main; /* pipe */
+    cadre_worker_core_t *core;
+
+    cadre_peer_t control;
+    cadre_monitor_t *monitor;
+    bool connected;
+    uint64_t lost_ms; /* since when there is no coordinator */
+    uint64_t lost_log_ms;
+    cadre_peer_t *shards; /* [shard_count] */
+    uint32_t shard_count;
+    cadre_frames_t frames;
+    zmq_pollitem_t *items; /* what is polled: see worker_actor.c */
+
+    uint64_t now_ms;
+    uint64_t ticked_ms;
+    uint64_t due_ms;
+    bool draining;
+    bool left;
+    bool mismatch;
+    uint64_t session; /* count of RESETs */
+
+    cadre_work_t *started; /* by the events of this turn */
+    cadre_work_t **started_last_p;
+    size_t works_out; /* in the queue or on slots */
+
+    cadre_u64_map_t loads; /* by closure id */
+    size_t reads_out;      /* loads and opens that the reader has */
+    cadre_load_t *spare_loads;
+    size_t spare_load_count;
+};
+
+/* Does what the core wants done: after every message that may end runs, because an event may name
+ * one. */
+void cadre_worker_obey(cadre_worker_actor_t *self);
+
+/* The same, and hands started runs to the slots and messages to the sockets: once per turn. */
+void cadre_worker_settle(cadre_worker_actor_t *self);
+
+void cadre_worker_from_slot(cadre_worker_actor_t *self, uint32_t slot,
+                            const cadre_pipe_message_t *message);
+void cadre_worker_from_reader(cadre_worker_actor_t *self, const cadre_pipe_message_t *message);
+
+/* Hands back what no slot has begun. */
+void cadre_worker_clear_queue(cadre_worker_actor_t *self);
+
+/* The session is over: tells main why. */
+void cadre_worker_leave(cadre_worker_actor_t *self, const char *reason);
+
+/* Frees all batches; the reader must have given them back. */
+void cadre_worker_free_loads(cadre_worker_actor_t *self);
+
+#endif
