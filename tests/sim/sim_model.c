@@ -1,0 +1,145 @@
+#include "tests/sim/sim_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/split.h"
+#include "common/tensor.h"
+
+static int64_t
+weight(int64_t element)
+{
+    return 1 + element % SIM_WEIGHTS;
+}
+
+static void
+put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value)
+{
+    if (dtype == CADRE_F32) {
+        ((float *)bytes)[at] = (float)value;
+    } else if (dtype == CADRE_F64) {
+        ((double *)bytes)[at] = (double)value;
+    } else if (dtype == CADRE_I32) {
+        ((int32_t *)bytes)[at] = (int32_t)value;
+    } else {
+        cadre_assert(dtype == CADRE_I64);
+        ((int64_t *)bytes)[at] = value;
+    }
+}
+
+static double
+get(cadre_dtype_t dtype, const void *bytes, int64_t at)
+{
+    if (dtype == CADRE_F32) {
+        return (double)((const float *)bytes)[at];
+    }
+    if (dtype == CADRE_F64) {
+        return ((const double *)bytes)[at];
+    }
+    return dtype == CADRE_I32 ? (double)((const int32_t *)bytes)[at]
+                              : (double)((const int64_t *)bytes)[at];
+}
+
+size_t
+sim_variable_size_bytes(const sim_variable_t *self)
+{
+    return self->variable->row_size_bytes * (size_t)self->variable->rows;
+}
+
+void *
+sim_variable_values(const sim_variable_t *self, int64_t k)
+{
+    cadre_dtype_t dtype = self->variable->dtype;
+    void *bytes = cadre_aligned_alloc(sim_variable_size_bytes(self));
+    int64_t count = (int64_t)(sim_variable_size_bytes(self) / cadre_dtype_size(dtype));
+    for (int64_t i = 0; i < count; i++) {
+        put(dtype, bytes, i, k * weight(i));
+    }
+    return bytes;
+}
+
+void
+sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable)
+{
+    *self = (sim_variable_t){.variable = variable, .part_count = variable->partitions};
+    self->parts = cadre_calloc(self->part_count, sizeof(*self->parts));
+    int64_t row = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
+    for (uint32_t i = 0; i < self->part_count; i++) {
+        sim_part_t *part = &self->parts[i];
+        part->shard = variable->shards[i];
+        part->first = row * cadre_split_first(variable->rows, variable->partitions, i);
+        part->count = row * cadre_split_rows(variable->rows, variable->partitions, i);
+        part->history = cadre_calloc(64, sizeof(*part->history));
+        part->history_capacity = 64;
+    }
+    /* SGD with a learning rate of 1 subtracts. */
+    void *bytes = sim_variable_values(self, variable->optimizer.kind == CADRE_OPTIMIZER_SGD ? -1 : 1);
+    self->gradient = cadre_chunk_new_copy(bytes, sim_variable_size_bytes(self));
+    free(bytes);
+}
+
+void
+sim_variable_fini(sim_variable_t *self)
+{
+    for (uint32_t i = 0; i < self->part_count; i++) {
+        free(self->parts[i].history);
+    }
+    free(self->parts);
+    cadre_chunk_unref(&self->gradient);
+}
+
+void
+sim_part_change(sim_part_t *self, int64_t n)
+{
+    self->n = n;
+    self->version++;
+    if (self->version == self->history_capacity) {
+        self->history_capacity *= 2;
+        self->history =
+            cadre_realloc(self->history, self->history_capacity, sizeof(*self->history));
+    }
+    self->history[self->version] = n;
+}
+
+bool
+sim_part_had(const sim_part_t *self, int64_t n)
+{
+    for (uint64_t version = self->version + 1; version-- > 0;) {
+        if (self->history[version] == n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t
+sim_guess(cadre_dtype_t dtype, const void *bytes, int64_t first)
+{
+    return (int64_t)(get(dtype, bytes, 0) / (double)weight(first));
+}
+
+int64_t
+sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count, int64_t n)
+{
+    /* The pattern repeats: compare its first round by value, the rest with that round. */
+    int64_t round = count < SIM_WEIGHTS ? count : SIM_WEIGHTS;
+    for (int64_t i = 0; i < round; i++) {
+        if (get(dtype, bytes, i) != (double)(n * weight(first + i))) {
+            return i;
+        }
+    }
+    size_t size_bytes = cadre_dtype_size(dtype);
+    size_t period = size_bytes * SIM_WEIGHTS;
+    if (count <= SIM_WEIGHTS ||
+        memcmp(bytes, (const char *)bytes + period, (size_t)count * size_bytes - period) == 0) {
+        return -1;
+    }
+    for (int64_t i = round; i < count; i++) {
+        if (get(dtype, bytes, i) != (double)(n * weight(first + i))) {
+            return i;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,245 @@
+#include "tests/sim/sim_network.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+
+enum { RANDOM_STREAM = 0x6e6574 };
+
+uint64_t
+sim_between(cadre_random_t *random, uint64_t low, uint64_t high)
+{
+    return low + cadre_random_below(random, high - low + 1);
+}
+
+bool
+sim_chance(cadre_random_t *random, uint32_t chance)
+{
+    return chance > 0 && cadre_random_below(random, 10000) < chance;
+}
+
+void
+sim_network_init(sim_network_t *self, uint64_t seed)
+{
+    *self = (sim_network_t){.now_ms = 1000};
+    cadre_random_init(&self->random, seed, RANDOM_STREAM);
+}
+
+void
+sim_network_fini(sim_network_t *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_outbox_entry_fini(&self->heap[i].entry);
+    }
+    free(self->heap);
+    *self = (sim_network_t){0};
+}
+
+/* --- the queue: a binary heap --- */
+
+static bool
+before(const sim_event_t *left, const sim_event_t *right)
+{
+    return left->due_ms != right->due_ms ? left->due_ms < right->due_ms
+                                         : left->sequence < right->sequence;
+}
+
+static void
+swap(sim_event_t *left, sim_event_t *right)
+{
+    sim_event_t kept = *left;
+    *left = *right;
+    *right = kept;
+}
+
+static void
+push(sim_network_t *self, sim_event_t *event)
+{
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 256;
+        self->heap = cadre_realloc(self->heap, self->capacity, sizeof(*self->heap));
+    }
+    event->sequence = ++self->sequence;
+    size_t at = self->count++;
+    self->heap[at] = *event;
+    while (at > 0 && before(&self->heap[at], &self->heap[(at - 1) / 2])) {
+        swap(&self->heap[at], &self->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+}
+
+static void
+pop(sim_network_t *self, sim_event_t *event)
+{
+    *event = self->heap[0];
+    self->heap[0] = self->heap[--self->count];
+    for (size_t at = 0, child = 1; child < self->count; at = child, child = 2 * at + 1) {
+        if (child + 1 < self->count && before(&self->heap[child + 1], &self->heap[child])) {
+            child++;
+        }
+        if (!before(&self->heap[child], &self->heap[at])) {
+            return;
+        }
+        swap(&self->heap[child], &self->heap[at]);
+    }
+}
+
+void
+sim_network_at(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kind, uint32_t node,
+               uint64_t value)
+{
+    sim_event_t event = {
+        .due_ms = self->now_ms + delay_ms, .kind = kind, .node = node, .value = value};
+    push(self, &event);
+}
+
+void
+sim_network_at_from(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kind, uint32_t node,
+                    uint32_t from)
+{
+    sim_event_t event = {
+        .due_ms = self->now_ms + delay_ms, .kind = kind, .node = node, .from = from};
+    push(self, &event);
+}
+
+void
+sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
+{
+    event->due_ms = due_ms;
+    push(self, event);
+}
+
+/* --- messages --- */
+
+static bool
+is_cut(sim_network_t *self, uint32_t left, uint32_t right)
+{
+    bool found = false;
+    for (size_t i = 0; i < self->cut_count;) {
+        const sim_cut_t *cut = &self->cuts[i];
+        if (self->now_ms >= cut->until_ms) {
+            self->cuts[i] = self->cuts[--self->cut_count];
+            continue;
+        }
+        found = found || (cut->left == left && cut->right == right) ||
+                (cut->left == right && cut->right == left);
+        i++;
+    }
+    return found;
+}
+
+static uint64_t
+payload_hash(const cadre_outbox_entry_t *entry)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        hash = XXH3_64bits_withSeed(cadre_chunk_data(entry->chunks[i]),
+                                    cadre_chunk_size_bytes(entry->chunks[i]), hash);
+    }
+    return hash;
+}
+
+/* Another entry with the same content. */
+static cadre_outbox_entry_t
+copy_of(const cadre_outbox_entry_t *entry)
+{
+    cadre_outbox_t copies = {0};
+    cadre_outbox_entry_t copy = {0};
+    cadre_outbox_repeat(&copies, entry);
+    cadre_outbox_pop(&copies, &copy);
+    cadre_outbox_fini(&copies);
+    return copy;
+}
+
+/* Takes `entry`. */
+static void
+deliver(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry)
+{
+    uint64_t due_ms = self->now_ms + cadre_random_below(&self->random, 1 + self->weather.delay_ms_max);
+    if (sim_chance(&self->random, self->weather.late)) {
+        due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
+    } else {
+        uint64_t *last_ms = &self->last_ms[from][to];
+        due_ms = due_ms > *last_ms ? due_ms : *last_ms;
+        *last_ms = due_ms;
+    }
+    sim_event_t event = {.due_ms = due_ms,
+                         .kind = SIM_MESSAGE,
+                         .node = to,
+                         .from = from,
+                         .entry = *entry,
+                         .payload_hash = payload_hash(entry)};
+    *entry = (cadre_outbox_entry_t){0};
+    push(self, &event);
+}
+
+void
+sim_network_send(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry)
+{
+    self->sent++;
+    if (is_cut(self, from, to) || sim_chance(&self->random, self->weather.drop)) {
+        self->dropped++;
+        cadre_outbox_entry_fini(entry);
+        return;
+    }
+    if (sim_chance(&self->random, self->weather.twice)) {
+        self->doubled++;
+        cadre_outbox_entry_t copy = copy_of(entry);
+        deliver(self, from, to, &copy);
+    }
+    deliver(self, from, to, entry);
+}
+
+static void
+trace(sim_network_t *self, const sim_event_t *event)
+{
+    uint64_t facts[] = {event->due_ms, event->kind,         event->node, event->from,
+                        event->value,  event->payload_hash, 0};
+    if (event->entry.header) {
+        facts[6] = XXH3_64bits(cadre_chunk_data(event->entry.header),
+                               cadre_chunk_size_bytes(event->entry.header));
+    }
+    self->trace = XXH3_64bits_withSeed(facts, sizeof(facts), self->trace);
+}
+
+bool
+sim_network_next(sim_network_t *self, sim_event_t *event)
+{
+    while (self->count > 0) {
+        pop(self, event);
+        cadre_assert(event->due_ms >= self->now_ms);
+        self->now_ms = event->due_ms;
+        if (event->kind == SIM_MESSAGE && is_cut(self, event->from, event->node)) {
+            self->dropped++;
+            cadre_outbox_entry_fini(&event->entry);
+            continue;
+        }
+        self->events++;
+        trace(self, event);
+        return true;
+    }
+    return false;
+}
+
+bool
+sim_network_intact(const sim_event_t *event)
+{
+    return event->payload_hash == payload_hash(&event->entry);
+}
+
+void
+sim_network_cut(sim_network_t *self, uint32_t left, uint32_t right, uint64_t until_ms)
+{
+    if (self->cut_count < SIM_CUTS_MAX) {
+        self->cuts[self->cut_count++] = (sim_cut_t){left, right, until_ms};
+    }
+}
+
+void
+sim_network_calm(sim_network_t *self)
+{
+    self->cut_count = 0;
+    self->weather = (sim_weather_t){.delay_ms_max = self->weather.delay_ms_max};
+}

@@ -1,0 +1,120 @@
+/*
+ * sim_network - simulated time, everything that will happen in it, and messages on their way.
+ *
+ * Owner:   the cluster.
+ * Thread:  one.
+ *
+ * Whatever happens is an event in one queue, ordered by time and then by the order of asking, so a
+ * seed decides everything. Messages between two nodes keep their order, as on one connection, but
+ * for those that the faults make late; a message is dropped, doubled, delayed or made late when it
+ * is sent, and dropped on arrival when the connection is cut at that moment. A message on its way
+ * shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not change meanwhile.
+ */
+#ifndef CADRE_TESTS_SIM_SIM_NETWORK_H
+#define CADRE_TESTS_SIM_SIM_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/outbox.h"
+#include "common/random.h"
+
+enum {
+    SIM_NODES_MAX = 96, /* the coordinator, the shards, every incarnation of a worker */
+    SIM_CUTS_MAX = 32,
+};
+
+typedef enum {
+    SIM_MESSAGE,   /* `entry` has arrived from node `from` */
+    SIM_TICK,      /* a core's timer */
+    SIM_GONE,      /* the connection to node `from` is seen closed */
+    SIM_CONNECTED, /* the connection to the coordinator is up */
+    SIM_COMPUTED,  /* slot `value` of a worker has computed */
+    SIM_OPENED,    /* a worker has opened dataset `value` */
+    SIM_LOADED,    /* a worker has read the batches of closure `value` */
+    SIM_STORED,    /* the store has done order `value` */
+    SIM_FAULT,     /* time for the next fault */
+    SIM_SCRIPT,    /* the user program goes on */
+} sim_event_kind_t;
+
+typedef struct {
+    uint64_t due_ms;
+    uint64_t sequence;
+    sim_event_kind_t kind;
+    uint32_t node;
+    uint32_t from;
+    uint64_t value;
+    cadre_outbox_entry_t entry; /* SIM_MESSAGE */
+    uint64_t payload_hash;      /* of its chunks when it was sent */
+} sim_event_t;
+
+/* How bad the network is; chances are in 10,000. */
+typedef struct {
+    uint32_t drop;
+    uint32_t twice;
+    uint32_t late;         /* overtaken by later ones */
+    uint32_t delay_ms_max; /* of every message */
+    uint32_t late_ms_max;  /* of a late one, on top */
+} sim_weather_t;
+
+typedef struct {
+    uint32_t left;
+    uint32_t right;
+    uint64_t until_ms;
+} sim_cut_t;
+
+typedef struct {
+    uint64_t now_ms;
+    uint64_t sequence;
+    uint64_t events; /* taken so far */
+    uint64_t trace;  /* hash over all events: two runs of a seed must agree */
+    cadre_random_t random;
+    sim_weather_t weather;
+    sim_event_t *heap;
+    size_t count;
+    size_t capacity;
+    uint64_t last_ms[SIM_NODES_MAX][SIM_NODES_MAX]; /* when the newest message from, to arrives */
+    sim_cut_t cuts[SIM_CUTS_MAX];
+    size_t cut_count;
+    uint64_t sent;
+    uint64_t dropped;
+    uint64_t doubled;
+} sim_network_t;
+
+void sim_network_init(sim_network_t *self, uint64_t seed);
+void sim_network_fini(sim_network_t *self);
+
+/* Has an event happen at node `node` in `delay_ms`. */
+void sim_network_at(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kind, uint32_t node,
+                    uint64_t value);
+
+/* The same with a second node. */
+void sim_network_at_from(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kind,
+                         uint32_t node, uint32_t from);
+
+/* Sends `entry`, which is taken. */
+void sim_network_send(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry);
+
+/* Lets an event happen later instead, after everything that is due then. Takes its entry. */
+void sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms);
+
+/* Takes the next event and moves the time; false when nothing will ever happen. Messages that a cut
+ * stops are passed over. The caller ends the entry of a SIM_MESSAGE. */
+bool sim_network_next(sim_network_t *self, sim_event_t *event);
+
+/* Whether the payload still is what it was when it was sent. */
+bool sim_network_intact(const sim_event_t *event);
+
+/* Cuts the connection of two nodes for a while. */
+void sim_network_cut(sim_network_t *self, uint32_t left, uint32_t right, uint64_t until_ms);
+
+/* Ends all cuts and faults. */
+void sim_network_calm(sim_network_t *self);
+
+/* A number in [low, high]. */
+uint64_t sim_between(cadre_random_t *random, uint64_t low, uint64_t high);
+
+/* True in `chance` of 10,000 cases. */
+bool sim_chance(cadre_random_t *random, uint32_t chance);
+
+#endif

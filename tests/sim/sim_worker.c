@@ -1,0 +1,295 @@
+#include "tests/sim/sim_worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/chunk_layout.h"
+#include "common/memory.h"
+#include "common/split.h"
+#include "common/status.h"
+#include "worker/worker_state.h"
+
+enum {
+    OPEN_MS_MAX = 300,
+    LOAD_MS_MAX = 40,
+    DATASET_ROWS = 1000,
+};
+
+void
+sim_worker_start(sim_worker_t *self)
+{
+    cadre_worker_options_t options = {.task = self->task,
+                                      .build = "sim",
+                                      .host = "sim",
+                                      .devices = "cpu",
+                                      .process = self->node,
+                                      .slots = self->slot_count};
+    self->core = cadre_worker_core_new(&options, self->network->now_ms);
+    self->tick_due_ms = UINT64_MAX;
+}
+
+void
+sim_worker_stop(sim_worker_t *self)
+{
+    cadre_worker_core_destroy(&self->core);
+}
+
+/* --- slots --- */
+
+static void
+finish(sim_worker_t *self, sim_slot_t *slot, const cadre_run_outcome_t *outcome)
+{
+    cadre_run_t *run = slot->run;
+    *slot = (sim_slot_t){0};
+    cadre_worker_core_finish(self->core, run, outcome, self->network->now_ms);
+}
+
+static void
+fail(sim_worker_t *self, sim_slot_t *slot, int status, cadre_failure_t failure, const char *text)
+{
+    finish(self, slot,
+           &(cadre_run_outcome_t){.status = status, .failure = failure, .text = text});
+}
+
+static void
+succeed(sim_worker_t *self, sim_slot_t *slot)
+{
+    int64_t number = slot->call->index;
+    cadre_tensor_t tensor = {.dtype = CADRE_I64, .data = &number};
+    const char *names[] = {"call", NULL};
+    cadre_tensor_list_t list = {0};
+    int status = cadre_tensor_list_encode(&tensor, 1, CADRE_RESULT_SIZE_MAX, &list);
+    cadre_assert(status == 0);
+    finish(self, slot,
+           &(cadre_run_outcome_t){.names = names, .results = &list, .compute_us = 1, .examples = 1});
+    cadre_tensor_list_fini(&list);
+}
+
+static void
+compute(sim_worker_t *self, const sim_slot_t *slot)
+{
+    sim_network_at(self->network, slot->call->compute_ms, SIM_COMPUTED, self->node,
+                   (uint64_t)(slot - self->slots));
+}
+
+/* The entries of the variables in a set; their number. */
+static size_t
+entries(sim_worker_t *self, uint32_t variables,
+        const cadre_variable_entry_t *found[SIM_VARIABLES_MAX])
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
+        if (variables >> i & 1) {
+            found[count] =
+                cadre_directory_variable(cadre_worker_core_directory(self->core), i + 1);
+            if (!found[count]) {
+                sim_check_fail(self->check, "worker %u starts a closure without variable %u",
+                               self->node, i + 1);
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+static void
+begin_step(sim_worker_t *self, sim_slot_t *slot)
+{
+    const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
+    if (slot->step >= slot->call->steps) {
+        succeed(self, slot);
+    } else if (slot->call->pulls) {
+        size_t count = entries(self, slot->call->pulls, variables);
+        cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
+    } else {
+        compute(self, slot);
+    }
+}
+
+static void
+on_start(sim_worker_t *self, const cadre_worker_event_t *event)
+{
+    if (event->index >= self->slot_count || self->slots[event->index].run) {
+        sim_check_fail(self->check, "worker %u starts two closures on slot %u", self->node,
+                       event->index);
+    }
+    sim_slot_t *slot = &self->slots[event->index];
+    slot->run = event->run;
+    slot->call = sim_check_started(self->check, &event->run->message.closure);
+    begin_step(self, slot);
+}
+
+static void
+on_computed(sim_worker_t *self, sim_slot_t *slot)
+{
+    if (atomic_load(&slot->run->cancelled)) {
+        fail(self, slot, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "cancelled");
+        return;
+    }
+    if (slot->step == slot->call->fail_step) {
+        fail(self, slot, CADRE_EFUNCTION, CADRE_FAILURE_USER, "as the script says");
+        return;
+    }
+    const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
+    cadre_gradient_t gradients[SIM_VARIABLES_MAX];
+    size_t count = entries(self, slot->call->pushes[slot->step], variables);
+    for (size_t i = 0; i < count; i++) {
+        const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
+        gradients[i] = (cadre_gradient_t){variables[i], model->gradient};
+    }
+    cadre_worker_core_push(self->core, slot->run, gradients, count, self->network->now_ms);
+}
+
+/* Each part of a pulled value is the version it is said to be. */
+static void
+check_value(sim_worker_t *self, const cadre_run_t *run, const cadre_value_t *value)
+{
+    const sim_variable_t *model = sim_check_variable(self->check, value->variable->id);
+    size_t at = 0;
+    for (uint32_t i = 0; i < model->part_count; i++) {
+        const sim_part_t *part = &model->parts[i];
+        cadre_chunk_layout_t layout;
+        int64_t rows = cadre_split_rows(value->variable->rows, model->part_count, i);
+        cadre_chunk_layout_init(&layout, (uint64_t)rows, value->variable->row_size_bytes);
+        int64_t n = sim_check_chunks(self->check, model, i, value->chunks + at, layout.count);
+        uint64_t version = cadre_run_pulled_version(run, value->variable->id, i);
+        if (version > part->version || part->history[version] != n) {
+            sim_check_fail(self->check,
+                           "I4: worker %u has n = %" PRId64 " of %s part %u as version %" PRIu64,
+                           self->node, n, value->variable->name, i, version);
+        }
+        at += layout.count;
+    }
+    if (at != value->chunk_count) {
+        sim_check_fail(self->check, "a pulled value has %zu chunks, not %zu", value->chunk_count,
+                       at);
+    }
+}
+
+static void
+on_values(sim_worker_t *self, cadre_worker_event_t *event)
+{
+    sim_slot_t *slot = &self->slots[event->index];
+    if (event->status < 0) {
+        fail(self, slot, event->status, event->run->failure, event->text);
+        return;
+    }
+    for (size_t i = 0; i < event->value_count; i++) {
+        check_value(self, event->run, &event->values[i]);
+    }
+    cadre_values_fini(&event->values, event->value_count);
+    compute(self, slot);
+}
+
+static void
+on_pushed(sim_worker_t *self, const cadre_worker_event_t *event)
+{
+    sim_slot_t *slot = &self->slots[event->index];
+    if (event->status < 0) {
+        fail(self, slot, event->status, event->run->failure, event->text);
+        return;
+    }
+    sim_check_pushed(self->check, slot->call, slot->step);
+    uint32_t shards = sim_check_shards(self->check, slot->call->pushes[slot->step]);
+    self->answered += (uint64_t)__builtin_popcount(shards);
+    slot->step++;
+    begin_step(self, slot);
+}
+
+/* --- events --- */
+
+static void
+on_event(sim_worker_t *self, cadre_worker_event_t *event)
+{
+    switch (event->kind) {
+    case CADRE_WORKER_OPEN_DATASET:
+        sim_network_at(self->network, sim_between(self->random, 0, OPEN_MS_MAX), SIM_OPENED,
+                       self->node, event->index);
+        break;
+    case CADRE_WORKER_LOAD:
+        sim_network_at(self->network, sim_between(self->random, 0, LOAD_MS_MAX), SIM_LOADED,
+                       self->node, event->closure);
+        break;
+    case CADRE_WORKER_START:
+        on_start(self, event);
+        break;
+    case CADRE_WORKER_VALUES:
+        on_values(self, event);
+        break;
+    case CADRE_WORKER_PUSHED:
+        on_pushed(self, event);
+        break;
+    case CADRE_WORKER_RESET:
+        self->welcomed++;
+        break;
+    case CADRE_WORKER_LEFT:
+        self->left = true;
+        break;
+    case CADRE_WORKER_SHARD_MOVED: /* messages are addressed to the incarnation */
+    case CADRE_WORKER_FORGET:
+        break;
+    }
+}
+
+void
+sim_worker_turn(sim_worker_t *self)
+{
+    cadre_worker_event_t event;
+    while (cadre_worker_core_event(self->core, &event)) {
+        on_event(self, &event);
+    }
+    uint64_t due_ms = cadre_worker_core_tick(self->core, self->network->now_ms);
+    while (cadre_worker_core_event(self->core, &event)) {
+        on_event(self, &event);
+    }
+    if (due_ms < self->tick_due_ms || self->tick_due_ms <= self->network->now_ms) {
+        self->tick_due_ms = due_ms;
+        uint64_t now_ms = self->network->now_ms;
+        if (due_ms != UINT64_MAX) {
+            sim_network_at(self->network, due_ms > now_ms ? due_ms - now_ms : 1, SIM_TICK,
+                           self->node, 0);
+        }
+    }
+}
+
+void
+sim_worker_receive(sim_worker_t *self, const cadre_task_t *from, cadre_message_t *message)
+{
+    cadre_worker_core_receive(self->core, from, message, self->network->now_ms);
+}
+
+void
+sim_worker_event(sim_worker_t *self, const sim_event_t *event)
+{
+    uint64_t now_ms = self->network->now_ms;
+    if (event->kind == SIM_COMPUTED) {
+        on_computed(self, &self->slots[event->value]);
+    } else if (event->kind == SIM_OPENED) {
+        cadre_dataset_ready_message_t ready = {.rows = DATASET_ROWS, .features = 4, .text = ""};
+        cadre_worker_core_dataset_opened(self->core, (uint32_t)event->value, &ready, now_ms);
+    } else if (event->kind == SIM_LOADED) {
+        cadre_worker_core_loaded(self->core, event->value, 0, "", now_ms);
+    } else if (event->kind == SIM_CONNECTED) {
+        cadre_worker_core_connected(self->core, now_ms);
+    }
+}
+
+void
+sim_worker_reconcile(const sim_worker_t *self)
+{
+    const uint64_t *counters = self->core->counters;
+    uint64_t counted =
+        counters[CADRE_WORKER_COUNTER_applied] + counters[CADRE_WORKER_COUNTER_duplicate];
+    if (counted != self->answered || counters[CADRE_WORKER_COUNTER_refused] != 0) {
+        sim_check_fail(self->check,
+                       "I7: worker %u counts %" PRIu64 " updates and %" PRIu64
+                       " refused, its pushes ended with %" PRIu64,
+                       self->node, counted, counters[CADRE_WORKER_COUNTER_refused], self->answered);
+    }
+    if (counters[CADRE_WORKER_COUNTER_malformed] != 0) {
+        sim_check_fail(self->check, "worker %u counts %" PRIu64 " malformed messages", self->node,
+                       counters[CADRE_WORKER_COUNTER_malformed]);
+    }
+}
