@@ -93,8 +93,7 @@ sim_check_chunks(sim_check_t *self, const sim_variable_t *variable, uint32_t par
     int64_t n = count > 0 ? sim_guess(its->dtype, cadre_chunk_data(chunks[0]), element) : 0;
     for (size_t i = 0; i < count; i++) {
         int64_t elements = (int64_t)cadre_chunk_size_bytes(chunks[i]) / size_bytes;
-        int64_t bad =
-            sim_differs(its->dtype, cadre_chunk_data(chunks[i]), element, elements, n);
+        int64_t bad = sim_differs(its->dtype, cadre_chunk_data(chunks[i]), element, elements, n);
         if (bad >= 0) {
             sim_check_fail(self,
                            "I4: part %u of %s: element %" PRId64 " is not of the version with n = "
@@ -135,19 +134,29 @@ sim_check_partition(sim_check_t *self, const sim_variable_t *variable, uint32_t 
 }
 
 void
-sim_check_read(sim_check_t *self, const sim_variable_t *variable, const void *bytes, bool exact)
+sim_check_read_begins(sim_variable_t *variable)
+{
+    for (uint32_t i = 0; i < variable->part_count; i++) {
+        variable->parts[i].since = variable->parts[i].version;
+    }
+}
+
+void
+sim_check_read(const sim_check_t *self, const sim_variable_t *variable, const void *bytes)
 {
     const cadre_variable_t *its = variable->variable;
     size_t size_bytes = cadre_dtype_size(its->dtype);
     for (uint32_t i = 0; i < variable->part_count; i++) {
         const sim_part_t *part = &variable->parts[i];
         const char *from = (const char *)bytes + (size_t)part->first * size_bytes;
-        int64_t n = exact ? part->n : sim_guess(its->dtype, from, part->first);
+        int64_t n = sim_guess(its->dtype, from, part->first);
         if (sim_differs(its->dtype, from, part->first, part->count, n) >= 0) {
             sim_check_fail(self, "I4: part %u of %s as read is not n = %" PRId64, i, its->name, n);
         }
         if (!sim_part_had(part, n)) {
-            sim_check_fail(self, "part %u of %s as read never was n = %" PRId64, i, its->name, n);
+            sim_check_fail(self,
+                           "part %u of %s as read was n = %" PRId64 " at no time, it is %" PRId64,
+                           i, its->name, n, part->n);
         }
     }
 }
@@ -206,8 +215,10 @@ sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step)
 {
     uint32_t missing = sim_check_shards(self, call->pushes[step]) & ~call->applied[step];
     if (missing) {
-        sim_check_fail(self, "I7: closure %" PRIu64 " step %u: its worker goes on, shards %x have "
-                       "not applied it", call->id, step, missing);
+        sim_check_fail(self,
+                       "I7: closure %" PRIu64 " step %u: its worker goes on, shards %x have "
+                       "not applied it",
+                       call->id, step, missing);
     }
 }
 
@@ -476,6 +487,7 @@ void
 sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t cut)
 {
     self->shards[shard].cut = cut;
+    self->shards[shard].applied_at_cut = self->shards[shard].applied;
     for (uint32_t i = 0; i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
         for (uint32_t step = 0; step < call->steps; step++) {

@@ -34,13 +34,13 @@ enum {
 
 /* One scheduled closure. */
 typedef struct {
-    uint32_t index; /* its position */
-    uint64_t id;    /* 0 until a worker has it */
-    uint32_t reserved;  /* steps it was scheduled with */
-    uint32_t steps;     /* updates it pushes */
-    uint32_t fail_step; /* the user's function fails there, or SIM_NEVER */
-    uint32_t pulls;     /* variables it pulls in every step: bit id - 1 */
-    uint32_t pushes[SIM_STEPS_MAX]; /* variables it adds to */
+    uint32_t index;                  /* its position */
+    uint64_t id;                     /* 0 until a worker has it */
+    uint32_t reserved;               /* steps it was scheduled with */
+    uint32_t steps;                  /* updates it pushes */
+    uint32_t fail_step;              /* the user's function fails there, or SIM_NEVER */
+    uint32_t pulls;                  /* variables it pulls in every step: bit id - 1 */
+    uint32_t pushes[SIM_STEPS_MAX];  /* variables it adds to */
     uint32_t applied[SIM_STEPS_MAX]; /* shards that have applied the step: bits */
     uint32_t compute_ms;
     uint32_t attempts; /* that began computing */
@@ -56,6 +56,7 @@ typedef struct {
     uint64_t duplicate;
     uint64_t sequence; /* of the last assignment */
     uint64_t cut;      /* nothing below it may be applied any more */
+    uint64_t applied_at_cut;
 } sim_shard_record_t;
 
 typedef struct {
@@ -91,10 +92,10 @@ void sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable)
 /* A new record. */
 sim_call_t *sim_check_add_call(sim_check_t *self);
 
-/* The whole value `bytes` that was read: every part is one version that it had; with `exact` the
- * one it has now. */
-void sim_check_read(sim_check_t *self, const sim_variable_t *variable, const void *bytes,
-                    bool exact);
+/* A read begins, and has ended with the whole value `bytes`: every part is one version that it had
+ * meanwhile. */
+void sim_check_read_begins(sim_variable_t *variable);
+void sim_check_read(const sim_check_t *self, const sim_variable_t *variable, const void *bytes);
 
 /* Join, or cancel, has returned: nothing the user scheduled is unfinished, and (I2) every element
  * of every variable is what the finished calls make it. */

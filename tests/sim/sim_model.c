@@ -75,7 +75,8 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable)
         part->history_capacity = 64;
     }
     /* SGD with a learning rate of 1 subtracts. */
-    void *bytes = sim_variable_values(self, variable->optimizer.kind == CADRE_OPTIMIZER_SGD ? -1 : 1);
+    void *bytes =
+        sim_variable_values(self, variable->optimizer.kind == CADRE_OPTIMIZER_SGD ? -1 : 1);
     self->gradient = cadre_chunk_new_copy(bytes, sim_variable_size_bytes(self));
     free(bytes);
 }
@@ -106,7 +107,7 @@ sim_part_change(sim_part_t *self, int64_t n)
 bool
 sim_part_had(const sim_part_t *self, int64_t n)
 {
-    for (uint64_t version = self->version + 1; version-- > 0;) {
+    for (uint64_t version = self->since; version <= self->version; version++) {
         if (self->history[version] == n) {
             return true;
         }

@@ -23,6 +23,7 @@ typedef struct {
     int64_t count;
     int64_t n;
     int64_t updates;  /* that were applied */
+    uint64_t since;   /* version when the read under way began */
     uint64_t version; /* updates and assignments */
     int64_t *history; /* [version + 1]: n at each version */
     size_t history_capacity;
@@ -46,7 +47,7 @@ size_t sim_variable_size_bytes(const sim_variable_t *self);
 /* A change of one part: n becomes this, in a new version. */
 void sim_part_change(sim_part_t *self, int64_t n);
 
-/* Whether the part had this n at some version. */
+/* Whether the part had this n at some version from `since` on. */
 bool sim_part_had(const sim_part_t *self, int64_t n);
 
 /* Compares `count` elements from element `first` on with n * weight(i); the first that differs, or

@@ -157,7 +157,8 @@ copy_of(const cadre_outbox_entry_t *entry)
 static void
 deliver(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry)
 {
-    uint64_t due_ms = self->now_ms + cadre_random_below(&self->random, 1 + self->weather.delay_ms_max);
+    uint64_t due_ms =
+        self->now_ms + cadre_random_below(&self->random, 1 + self->weather.delay_ms_max);
     if (sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
     } else {
@@ -195,8 +196,8 @@ sim_network_send(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_e
 static void
 trace(sim_network_t *self, const sim_event_t *event)
 {
-    uint64_t facts[] = {event->due_ms, event->kind,         event->node, event->from,
-                        event->value,  event->payload_hash, 0};
+    uint64_t facts[] = {
+        event->due_ms, event->kind, event->node, event->from, event->value, event->payload_hash, 0};
     if (event->entry.header) {
         facts[6] = XXH3_64bits(cadre_chunk_data(event->entry.header),
                                cadre_chunk_size_bytes(event->entry.header));

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/codec.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -120,7 +120,6 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
 {
     bool is_checked = message->type == CADRE_MESSAGE_PULL || message->type == CADRE_MESSAGE_PUSH ||
                       message->type == CADRE_MESSAGE_ASSIGN;
-    cadre_outbox_t question = {0};
     cadre_message_t again = {0};
     if (is_checked) {
         cadre_chunk_t **chunks = cadre_calloc(message->chunk_count, sizeof(*chunks));
@@ -148,7 +147,6 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
         cadre_outbox_entry_fini(&entry);
     }
     cadre_outbox_fini(&answers);
-    cadre_outbox_fini(&question);
     cadre_message_fini(&again);
 }
 
@@ -162,9 +160,8 @@ check_snapshot(sim_shard_t *self, bool taken)
         const cadre_shard_snapshot_part_t *part = &self->snapshot->parts[i];
         const sim_variable_t *variable = sim_check_variable(self->check, part->spec.variable);
         const sim_part_t *model = &variable->parts[part->spec.partition];
-        int64_t n =
-            sim_check_chunks(self->check, variable, (uint32_t)part->spec.partition,
-                             part->references.values, part->references.chunk_count);
+        int64_t n = sim_check_chunks(self->check, variable, (uint32_t)part->spec.partition,
+                                     part->references.values, part->references.chunk_count);
         if (n != model->history[part->references.version] ||
             (taken && part->references.version != model->version)) {
             sim_check_fail(self->check, "I5: a snapshot of shard %u holds n = %" PRId64 " of %s",

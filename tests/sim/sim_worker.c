@@ -49,8 +49,7 @@ finish(sim_worker_t *self, sim_slot_t *slot, const cadre_run_outcome_t *outcome)
 static void
 fail(sim_worker_t *self, sim_slot_t *slot, int status, cadre_failure_t failure, const char *text)
 {
-    finish(self, slot,
-           &(cadre_run_outcome_t){.status = status, .failure = failure, .text = text});
+    finish(self, slot, &(cadre_run_outcome_t){.status = status, .failure = failure, .text = text});
 }
 
 static void
@@ -62,8 +61,9 @@ succeed(sim_worker_t *self, sim_slot_t *slot)
     cadre_tensor_list_t list = {0};
     int status = cadre_tensor_list_encode(&tensor, 1, CADRE_RESULT_SIZE_MAX, &list);
     cadre_assert(status == 0);
-    finish(self, slot,
-           &(cadre_run_outcome_t){.names = names, .results = &list, .compute_us = 1, .examples = 1});
+    finish(
+        self, slot,
+        &(cadre_run_outcome_t){.names = names, .results = &list, .compute_us = 1, .examples = 1});
     cadre_tensor_list_fini(&list);
 }
 
@@ -82,8 +82,7 @@ entries(sim_worker_t *self, uint32_t variables,
     size_t count = 0;
     for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
         if (variables >> i & 1) {
-            found[count] =
-                cadre_directory_variable(cadre_worker_core_directory(self->core), i + 1);
+            found[count] = cadre_directory_variable(cadre_worker_core_directory(self->core), i + 1);
             if (!found[count]) {
                 sim_check_fail(self->check, "worker %u starts a closure without variable %u",
                                self->node, i + 1);
@@ -292,4 +291,10 @@ sim_worker_reconcile(const sim_worker_t *self)
         sim_check_fail(self->check, "worker %u counts %" PRIu64 " malformed messages", self->node,
                        counters[CADRE_WORKER_COUNTER_malformed]);
     }
+}
+
+bool
+sim_worker_is_idle(const sim_worker_t *self)
+{
+    return self->core->runs.count == 0;
 }

@@ -57,6 +57,9 @@ void sim_worker_event(sim_worker_t *self, const sim_event_t *event);
 /* Handles what its core gives out, but for messages, until there is nothing left; ticks it. */
 void sim_worker_turn(sim_worker_t *self);
 
+/* Holds no closure and no report. */
+bool sim_worker_is_idle(const sim_worker_t *self);
+
 /* At the end, for one that lives: (I7) what it counted is what its pushes ended with. */
 void sim_worker_reconcile(const sim_worker_t *self);
 

@@ -1,0 +1,423 @@
+#include "tests/sim/sim_script.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "tests/sim/sim_call.h"
+
+enum { RANDOM_STREAM = 0x736372 };
+
+const char *
+sim_operation_text(sim_operation_t operation)
+{
+    static const char *const texts[] = {
+        [SIM_WAIT_READY] = "every ps to join",
+        [SIM_CREATE] = "a variable to be created",
+        [SIM_SCHEDULE] = "room in the queue",
+        [SIM_JOIN] = "closures to end",
+        [SIM_DONE] = "done",
+        [SIM_CANCEL] = "cancelled closures to end",
+        [SIM_READ] = "a variable to be read",
+        [SIM_ASSIGN] = "a variable to be assigned",
+        [SIM_COUNT] = "a shard's counters",
+        [SIM_CHECKPOINT] = "the checkpoint before",
+        [SIM_AWAIT_CHECKPOINT] = "a checkpoint",
+        [SIM_AWAIT_TAGGED] = "tagged closures to end",
+        [SIM_PAUSE] = "time",
+        [SIM_END] = "nothing",
+    };
+    return texts[operation];
+}
+
+static cadre_core_t *
+core_of(const sim_script_t *self)
+{
+    return &self->coordinator->core;
+}
+
+static uint64_t
+draw(sim_script_t *self, uint64_t low, uint64_t high)
+{
+    return sim_between(&self->random, low, high);
+}
+
+/* --- raising and joining --- */
+
+/* Raises what is pending: true when the queue is clean and nothing was raised. */
+static bool
+raise_error(sim_script_t *self, bool *raised)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE] = "";
+    int status = cadre_closure_queue_raise(&core_of(self)->queue, text);
+    *raised = status < 0 && status != CADRE_EAGAIN;
+    if (*raised) {
+        sim_check_raised(self->check, status, text);
+        self->errors++;
+    } else if (status == 0 && self->check->first_error < 0) {
+        sim_check_fail(self->check, "an error was lost: %s", self->check->first_text);
+    }
+    return status == 0;
+}
+
+static bool
+join(sim_script_t *self)
+{
+    bool raised = false;
+    if (!cadre_closure_queue_done(&core_of(self)->queue)) {
+        return false;
+    }
+    bool clean = raise_error(self, &raised);
+    if (clean) {
+        sim_check_join(self->check);
+        for (uint32_t i = 0; i < self->check->shard_count; i++) {
+            sim_shard_check_all(&self->shards[i]);
+        }
+    }
+    return clean || raised;
+}
+
+static bool
+cancel(sim_script_t *self)
+{
+    cadre_closure_queue_t *queue = &core_of(self)->queue;
+    self->coordinator->user_cancels = true;
+    if (!self->asked) {
+        self->asked = true;
+        cadre_closure_queue_cancel(queue);
+    }
+    if (!cadre_closure_queue_done(queue) || queue->cancelling) {
+        return false;
+    }
+    self->coordinator->user_cancels = false;
+    return true;
+}
+
+/* --- scheduling --- */
+
+static bool
+schedule(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    while (self->burst > 0 || self->closure) {
+        bool raised = false;
+        if (!raise_error(self, &raised)) {
+            if (raised) {
+                continue; /* clean again */
+            }
+            return false;
+        }
+        if (!self->closure) {
+            self->closure = sim_call_new(&self->random, &self->plan, self->check, core);
+            self->burst--;
+        }
+        if (cadre_closure_queue_put(&core->queue, self->closure) < 0) {
+            return false;
+        }
+        core->totals.scheduled++;
+        self->closure = NULL;
+    }
+    return true;
+}
+
+/* --- variables --- */
+
+static cadre_variable_t *
+add_variable(sim_script_t *self)
+{
+    static const cadre_dtype_t dtypes[] = {CADRE_F32, CADRE_F32, CADRE_F64, CADRE_I32, CADRE_I64};
+    cadre_core_t *core = core_of(self);
+    uint32_t number = core->catalogue.variable_count;
+    bool is_big = self->plan.big && number == 0;
+    cadre_tensor_t like = {.dtype = is_big ? CADRE_F32 : dtypes[draw(self, 0, 4)],
+                           .rank = is_big ? 2 : (int)draw(self, 0, 2)};
+    for (int i = 0; i < like.rank; i++) {
+        like.shape[i] = is_big ? (i == 0 ? 1500 : 300) : (int64_t)draw(self, 1, 40);
+    }
+    cadre_variable_options_t options = {.size = sizeof(options)};
+    bool is_sgd = like.dtype == CADRE_F32 && draw(self, 0, 1);
+    options.optimizer = is_sgd ? "sgd" : "add";
+    options.optimizer_parameters = is_sgd ? "{\"learning_rate\": 1.0}" : NULL;
+    if (like.rank > 0) {
+        int64_t most = like.shape[0] < 7 ? like.shape[0] : 7;
+        options.count = is_big ? 2 : (int)draw(self, 0, (uint64_t)most);
+    }
+    char name[32];
+    snprintf(name, sizeof(name), "v%u", number + 1);
+    cadre_variable_t *variable = NULL;
+    if (cadre_catalogue_add_variable(&core->catalogue, name, &like, &options, &variable) < 0) {
+        sim_check_fail(self->check, "variable: %s", cadre_error_text());
+    }
+    return variable;
+}
+
+static bool
+create(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    if (!self->asked) {
+        self->asked = true;
+        self->new_variable = add_variable(self);
+        cadre_core_create_variable(core, self->new_variable, &self->pending);
+    }
+    if (self->pending.pending > 0) {
+        return false;
+    }
+    if (self->pending.status < 0) {
+        sim_check_fail(self->check, "create: %s", self->pending.text);
+    }
+    self->new_variable->created = true;
+    sim_check_add_variable(self->check, self->new_variable);
+    cadre_core_announce_variable(core, self->new_variable);
+    self->new_variable = NULL;
+    return true;
+}
+
+static bool
+read_value(sim_script_t *self)
+{
+    sim_variable_t *variable = &self->check->variables[self->variable];
+    if (!self->asked) {
+        self->asked = true;
+        self->buffer = cadre_aligned_alloc(sim_variable_size_bytes(variable));
+        self->pending = (cadre_operation_t){.target = self->buffer};
+        sim_check_read_begins(variable);
+        cadre_core_read_variable(core_of(self), variable->variable, &self->pending);
+    }
+    if (self->pending.pending > 0) {
+        return false;
+    }
+    if (self->pending.status < 0) {
+        sim_check_fail(self->check, "read: %s", self->pending.text);
+    }
+    sim_check_read(self->check, variable, self->buffer);
+    cadre_free(&self->buffer);
+    return true;
+}
+
+static bool
+assign(sim_script_t *self)
+{
+    const sim_variable_t *variable = &self->check->variables[self->variable];
+    if (!self->asked) {
+        self->asked = true;
+        void *bytes = sim_variable_values(variable, (int64_t)draw(self, 0, 100));
+        cadre_core_assign_variable(core_of(self), variable->variable,
+                                   (cadre_assign_mode_t)draw(self, 0, 2), bytes, &self->pending);
+        free(bytes);
+    }
+    if (self->pending.pending == 0 && self->pending.status < 0) {
+        sim_check_fail(self->check, "assign: %s", self->pending.text);
+    }
+    return self->pending.pending == 0;
+}
+
+static bool
+count(sim_script_t *self)
+{
+    const sim_shard_record_t *record = &self->check->shards[self->variable];
+    if (!self->asked) {
+        self->asked = true;
+        self->count_before = record->applied;
+        self->pending = (cadre_operation_t){.target = &self->counted};
+        cadre_core_count_shard(core_of(self), self->variable, &self->pending);
+    }
+    if (self->pending.pending > 0) {
+        return false;
+    }
+    if (self->pending.status < 0 || self->counted.applied < self->count_before ||
+        self->counted.applied > record->applied) {
+        sim_check_fail(self->check, "I7: shard %u says it applied %" PRIu64 ", it did %" PRIu64,
+                       self->variable, self->counted.applied, record->applied);
+    }
+    return true;
+}
+
+/* --- checkpoints --- */
+
+static bool
+checkpoint(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
+        return false;
+    }
+    self->checkpoint_attempts = core->checkpoint.attempts + 1;
+    if (cadre_checkpoint_begin(core, draw(self, 0, 1) ? "{\"epoch\": 3}" : NULL) < 0) {
+        sim_check_fail(self->check, "checkpoint: %s", cadre_error_text());
+    }
+    return true;
+}
+
+/* The one that was begun last; a failure must have been the store's. */
+static bool
+await_checkpoint(sim_script_t *self)
+{
+    const cadre_checkpoint_t *state = &core_of(self)->checkpoint;
+    if (state->attempts < self->checkpoint_attempts) {
+        return false;
+    }
+    if (state->last_status < 0 && !strstr(state->last_text, "simulation is bad")) {
+        sim_check_fail(self->check, "a checkpoint failed: %s", state->last_text);
+    }
+    return true;
+}
+
+/* --- one operation after the other --- */
+
+static bool
+go_on(sim_script_t *self)
+{
+    const cadre_core_t *core = core_of(self);
+    bool raised = false;
+    switch (self->operation) {
+    case SIM_WAIT_READY:
+        return core->membership.ps_joined == core->options.ps_count;
+    case SIM_CREATE:
+        return create(self);
+    case SIM_SCHEDULE:
+        return schedule(self);
+    case SIM_JOIN:
+        return join(self);
+    case SIM_DONE:
+        raise_error(self, &raised);
+        return true;
+    case SIM_CANCEL:
+        return cancel(self);
+    case SIM_READ:
+        return read_value(self);
+    case SIM_ASSIGN:
+        return assign(self);
+    case SIM_COUNT:
+        return count(self);
+    case SIM_CHECKPOINT:
+        return checkpoint(self);
+    case SIM_AWAIT_CHECKPOINT:
+        return await_checkpoint(self);
+    case SIM_AWAIT_TAGGED:
+        return core->queue.tagged.count == 0 && core->queue.tagged_in_flight == 0;
+    case SIM_PAUSE:
+        return self->network->now_ms >= self->due_ms;
+    case SIM_END:
+        return false;
+    }
+    return false;
+}
+
+/* The last operations of every script, in order: what is tagged ends, what failed is raised, what
+ * is there is read. */
+static sim_operation_t
+next_closing(sim_script_t *self)
+{
+    static const sim_operation_t closing[] = {SIM_JOIN, SIM_AWAIT_TAGGED, SIM_JOIN,
+                                              SIM_AWAIT_CHECKPOINT, SIM_COUNT};
+    if (self->closing < CADRE_COUNT_OF(closing)) {
+        return closing[self->closing++];
+    }
+    uint32_t variable = self->closing++ - (uint32_t)CADRE_COUNT_OF(closing);
+    self->variable = variable;
+    return variable < self->check->variable_count ? SIM_READ : SIM_END;
+}
+
+static sim_operation_t
+next_operation(sim_script_t *self)
+{
+    static const struct {
+        sim_operation_t operation;
+        uint32_t weight;
+    } weights[] = {
+        {SIM_SCHEDULE, 40}, {SIM_JOIN, 12},      {SIM_DONE, 6},
+        {SIM_CANCEL, 3},    {SIM_READ, 12},      {SIM_ASSIGN, 8},
+        {SIM_COUNT, 4},     {SIM_CHECKPOINT, 8}, {SIM_AWAIT_CHECKPOINT, 3},
+        {SIM_CREATE, 2},    {SIM_PAUSE, 8},
+    };
+    if (self->check->variable_count < self->plan.variables) {
+        return SIM_CREATE;
+    }
+    if (self->left == 0) {
+        return next_closing(self);
+    }
+    self->left--;
+    uint64_t total = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(weights); i++) {
+        total += weights[i].weight;
+    }
+    uint64_t drawn = draw(self, 0, total - 1);
+    size_t at = 0;
+    while (drawn >= weights[at].weight) {
+        drawn -= weights[at++].weight;
+    }
+    return weights[at].operation;
+}
+
+/* Sets up what the next operation needs. */
+static void
+begin(sim_script_t *self, sim_operation_t operation)
+{
+    if ((operation == SIM_CHECKPOINT && !self->plan.checkpoints) ||
+        (operation == SIM_CREATE && self->check->variable_count >= SIM_VARIABLES_MAX)) {
+        operation = SIM_SCHEDULE;
+    }
+    self->operation = operation;
+    self->begun_ms = self->network->now_ms;
+    self->asked = false;
+    if (operation == SIM_SCHEDULE) {
+        self->burst = (uint32_t)draw(self, 1, self->plan.burst_max);
+    } else if (operation == SIM_COUNT) {
+        self->variable = (uint32_t)draw(self, 0, self->check->shard_count - 1);
+    } else if ((operation == SIM_READ && self->closing == 0) || operation == SIM_ASSIGN) {
+        self->variable = (uint32_t)draw(self, 0, self->check->variable_count - 1);
+    } else if (operation == SIM_PAUSE) {
+        uint64_t wait_ms = draw(self, 1, 2000);
+        self->due_ms = self->network->now_ms + wait_ms;
+        sim_network_at(self->network, wait_ms, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
+    }
+}
+
+void
+sim_script_start(sim_script_t *self, uint64_t seed)
+{
+    cadre_random_init(&self->random, seed, RANDOM_STREAM);
+    self->left = self->plan.operations;
+    self->operation = SIM_WAIT_READY;
+    cadre_core_t *core = core_of(self);
+    core->checkpoint.enabled = self->plan.checkpoints;
+    cadre_function_t *function = NULL;
+    bool is_new = false;
+    for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "f%u", i);
+        cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = name};
+        cadre_catalogue_add_function(&core->catalogue, &like, &function, &is_new);
+    }
+    cadre_dataset_t *dataset = NULL;
+    if (self->plan.dataset) {
+        cadre_catalogue_add_dataset(&core->catalogue, "rows", "{}", &dataset);
+    }
+}
+
+void
+sim_script_fini(sim_script_t *self)
+{
+    cadre_closure_destroy(&self->closure);
+    cadre_free(&self->buffer);
+}
+
+void
+sim_script_go(sim_script_t *self)
+{
+    while (self->operation != SIM_END && go_on(self)) {
+        self->operations_done++;
+        self->done_ms = self->network->now_ms;
+        begin(self, next_operation(self));
+    }
+}
+
+bool
+sim_script_ended(const sim_script_t *self)
+{
+    return self->operation == SIM_END;
+}

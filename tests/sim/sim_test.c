@@ -1,0 +1,112 @@
+/*
+ * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants of the protocol
+ * after every event.
+ *
+ *     sim_test                     seeds 1 to 300, and that a seed repeats itself
+ *     sim_test --seeds 1..5000     others; a line for each with --list
+ *     sim_test --seed 17 --verbose one, with every message and fault
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/sim/sim_cluster.h"
+
+enum { SEEDS = 300, REPEATED = 20 };
+
+typedef struct {
+    uint64_t first;
+    uint64_t last;
+    bool verbose;
+    bool list;
+} options_t;
+
+static char aborted_text[64]; /* for the signal handler */
+
+/* An assert in a core must name its seed as well. */
+static void
+on_abort(int signal_number)
+{
+    (void)signal_number;
+    ssize_t written = write(STDERR_FILENO, aborted_text, strlen(aborted_text));
+    (void)written;
+}
+
+static bool
+parse(int count, char **words, options_t *options)
+{
+    *options = (options_t){.first = 1, .last = SEEDS};
+    for (int i = 1; i < count; i++) {
+        const char *value = i + 1 < count ? words[i + 1] : "";
+        char *end = NULL;
+        if (strcmp(words[i], "--verbose") == 0) {
+            options->verbose = true;
+        } else if (strcmp(words[i], "--list") == 0) {
+            options->list = true;
+        } else if (strcmp(words[i], "--seed") == 0 || strcmp(words[i], "--seeds") == 0) {
+            options->first = strtoull(value, &end, 10);
+            options->last =
+                strncmp(end, "..", 2) == 0 ? strtoull(end + 2, &end, 10) : options->first;
+            if (end == value || *end != '\0') {
+                return false;
+            }
+            i++;
+        } else {
+            return false;
+        }
+    }
+    return options->first <= options->last;
+}
+
+static sim_summary_t
+run(uint64_t seed, const options_t *options)
+{
+    snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 " aborted\n", seed);
+    sim_summary_t summary = sim_cluster_run(seed, options->verbose);
+    if (options->list || options->verbose) {
+        printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
+               " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64
+               " checkpoints, %" PRIu64 " errors, %.1f s\n",
+               seed, summary.trace, summary.events, summary.messages, summary.closures,
+               summary.faults, summary.checkpoints, summary.errors, (double)summary.time_ms / 1000);
+        fflush(stdout);
+    }
+    return summary;
+}
+
+int
+main(int count, char **words)
+{
+    options_t options;
+    if (!parse(count, words, &options)) {
+        fprintf(stderr, "usage: sim_test [--seed N | --seeds A..B] [--list] [--verbose]\n");
+        return 64;
+    }
+    printf("sim: seeds %" PRIu64 "..%" PRIu64 "\n", options.first, options.last);
+    fflush(stdout);
+    signal(SIGABRT, on_abort);
+    sim_summary_t total = {0};
+    for (uint64_t seed = options.first; seed <= options.last; seed++) {
+        sim_summary_t summary = run(seed, &options);
+        total.events += summary.events;
+        total.closures += summary.closures;
+        total.faults += summary.faults;
+        total.checkpoints += summary.checkpoints;
+        if (seed < options.first + REPEATED && !options.verbose) {
+            sim_summary_t again = run(seed, &options);
+            if (again.trace != summary.trace || again.events != summary.events) {
+                fprintf(stderr, "sim: seed %" PRIu64 " does not repeat itself\n", seed);
+                return 1;
+            }
+        }
+    }
+    printf("sim: %" PRIu64 " seeds, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
+           " faults, %" PRIu64 " checkpoints: all invariants held\n",
+           options.last - options.first + 1, total.events, total.closures, total.faults,
+           total.checkpoints);
+    return 0;
+}
