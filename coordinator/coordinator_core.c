@@ -10,14 +10,24 @@
 #include "common/memory.h"
 #include "common/status.h"
 
+/* A closure has ended, in flight or queued: nothing of it stays here. */
+static void
+on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+{
+    cadre_core_t *self = context;
+    if (closure->id) {
+        cadre_u64_map_take(&self->closures, closure->id);
+    }
+    self->options.ended(self->options.context, closure, end);
+}
+
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
     *self = (cadre_core_t){.options = *options, .next_id = 1, .now_ms = now_ms};
     cadre_membership_init(&self->membership, options->ps_count);
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
-    cadre_closure_queue_init(&self->queue, options->queue_capacity, options->ended,
-                             options->context);
+    cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
     cadre_shard_requests_init(&self->requests, options->ps_count);
     self->generations = cadre_calloc(options->ps_count, sizeof(*self->generations));
     self->assigned = cadre_calloc(options->ps_count, sizeof(*self->assigned));

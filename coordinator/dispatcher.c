@@ -184,7 +184,6 @@ finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *repor
             tell_cancel(self, holder, &closure->id, 1);
         }
     }
-    cadre_u64_map_take(&self->closures, closure->id);
     if (end->status == 0) {
         self->totals.finished++;
     } else if (end->status != CADRE_ECANCELLED) {
@@ -215,9 +214,6 @@ put_back(cadre_core_t *self, cadre_closure_t *closure)
     cadre_closure_list_remove(&worker_of(closure)->in_flight, closure);
     closure->worker = NULL;
     self->progress = true;
-    if (self->queue.cancelling) {
-        cadre_u64_map_take(&self->closures, closure->id);
-    }
     cadre_closure_queue_put_back(&self->queue, closure);
 }
 
@@ -238,6 +234,9 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
         return; /* an attempt that no longer counts */
     }
     member->ended++;
+    if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ECLOSED) {
+        member->draining = true; /* it would hand back whatever it is given */
+    }
     if (failed->reason != CADRE_FAILURE_USER) {
         put_back(self, closure);
         return;
