@@ -48,8 +48,8 @@ report_failure(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t fail
                                                               .status = (uint64_t)-status,
                                                               .shard = run->failed_shard,
                                                               .text = cut};
-    self->counters[status == CADRE_ECANCELLED ? CADRE_WORKER_COUNTER_cancelled
-                                              : CADRE_WORKER_COUNTER_failed]++;
+    self->counters[failure == CADRE_FAILURE_RETURNED ? CADRE_WORKER_COUNTER_cancelled
+                                                     : CADRE_WORKER_COUNTER_failed]++;
     report(self, run, &message, now_ms);
 }
 
@@ -267,8 +267,8 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
     cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
     self->waiting++;
     if (self->session_state == CADRE_SESSION_DRAINING) {
-        cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED,
-                             self->leave_reason, now_ms);
+        cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, self->leave_reason,
+                             now_ms);
         return;
     }
     examine(self, run, now_ms);
@@ -427,7 +427,7 @@ cadre_worker_hand_back(cadre_worker_core_t *self, uint64_t now_ms)
     for (size_t i = 0; i < held.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
         if (run->state == CADRE_RUN_WAITING || run->state == CADRE_RUN_QUEUED) {
-            cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED,
+            cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED,
                                  self->leave_reason, now_ms);
         }
     }
