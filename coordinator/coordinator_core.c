@@ -188,26 +188,40 @@ lose(cadre_core_t *self, cadre_member_t *member, const char *why)
 }
 
 static void
+refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello)
+{
+    cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
+                   hello->host, hello->process, cadre_error_text());
+    char reason[CADRE_TEXT_SIZE_MAX + 1];
+    snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
+    cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
+    stop.stop.reason = reason;
+    cadre_outbox_send(&self->outbox, from, &stop);
+}
+
+/* Lets a task in, in the place of an earlier incarnation of it. */
+static int
+admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
+      cadre_member_t **member)
+{
+    if (hello->role != from->role) {
+        return cadre_fail(CADRE_EINVALID, "HELLO of another role");
+    }
+    cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
+    if (occupant && !cadre_membership_find(&self->membership, from->incarnation)) {
+        lose(self, occupant, "replaced by a new process with the same index");
+    }
+    return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
+}
+
+static void
 on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
     const cadre_hello_message_t *hello = &message->hello;
-    cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
-    if (occupant) {
-        lose(self, occupant, "replaced by a new process with the same index");
-    }
     bool known = cadre_membership_find(&self->membership, from->incarnation) != NULL;
     cadre_member_t *member = NULL;
-    int status = hello->role == from->role
-                     ? cadre_membership_join(&self->membership, from, hello, self->now_ms, &member)
-                     : cadre_fail(CADRE_EINVALID, "HELLO of another role");
-    if (status < 0) {
-        cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
-                       hello->host, hello->process, cadre_error_text());
-        char reason[CADRE_TEXT_SIZE_MAX + 1];
-        snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
-        cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
-        stop.stop.reason = reason;
-        cadre_outbox_send(&self->outbox, from, &stop);
+    if (admit(self, from, hello, &member) < 0) {
+        refuse_hello(self, from, hello);
         return;
     }
     if (!known) {

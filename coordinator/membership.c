@@ -13,6 +13,7 @@ cadre_membership_init(cadre_membership_t *self, uint32_t ps_count)
 {
     *self = (cadre_membership_t){.ps_count = ps_count};
     self->ps = cadre_calloc(ps_count, sizeof(*self->ps));
+    self->ps_last = cadre_calloc(ps_count, sizeof(*self->ps_last));
 }
 
 static void
@@ -34,7 +35,9 @@ cadre_membership_fini(cadre_membership_t *self)
     }
     cadre_u64_map_fini(&self->members);
     free(self->ps);
+    free(self->ps_last);
     free(self->workers);
+    free(self->worker_last);
     *self = (cadre_membership_t){0};
 }
 
@@ -42,6 +45,18 @@ cadre_member_t *
 cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation)
 {
     return cadre_u64_map_get(&self->members, incarnation);
+}
+
+static bool
+was_replaced(const cadre_membership_t *self, uint64_t incarnation)
+{
+    size_t count = self->replaced_at < CADRE_REPLACED_MAX ? self->replaced_at : CADRE_REPLACED_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (self->replaced[i] == incarnation) {
+            return true;
+        }
+    }
+    return false;
 }
 
 cadre_member_t *
@@ -55,7 +70,22 @@ cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *fr
                hello->index < self->worker_capacity) {
         holder = self->workers[hello->index];
     }
-    return holder && holder->task.incarnation != from->incarnation ? holder : NULL;
+    bool is_other = holder && holder->task.incarnation != from->incarnation;
+    return is_other && !was_replaced(self, from->incarnation) ? holder : NULL;
+}
+
+/* A task that insists on its index takes the place: whoever did so before is replaced, gone or not.
+ */
+static void
+insist(cadre_membership_t *self, uint64_t *last, const cadre_task_t *task)
+{
+    if (task->index == CADRE_INDEX_ANY) {
+        return;
+    }
+    if (*last && *last != task->incarnation) {
+        self->replaced[self->replaced_at++ % CADRE_REPLACED_MAX] = *last;
+    }
+    *last = task->incarnation;
 }
 
 /* Room for worker `index`. */
@@ -70,8 +100,10 @@ grow_workers(cadre_membership_t *self, uint32_t index)
         capacity *= 2;
     }
     self->workers = cadre_realloc(self->workers, capacity, sizeof(*self->workers));
+    self->worker_last = cadre_realloc(self->worker_last, capacity, sizeof(*self->worker_last));
     for (uint32_t i = self->worker_capacity; i < capacity; i++) {
         self->workers[i] = NULL;
+        self->worker_last[i] = 0;
     }
     self->worker_capacity = capacity;
 }
@@ -95,6 +127,7 @@ take_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
                               self->ps_count);
         }
         self->ps[index] = member;
+        insist(self, &self->ps_last[index], &member->task);
         self->ps_joined++;
     } else if (member->task.role == CADRE_ROLE_WORKER) {
         bool taken = index < self->worker_capacity && self->workers[index];
@@ -105,6 +138,7 @@ take_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
         }
         grow_workers(self, (uint32_t)index);
         self->workers[index] = member;
+        insist(self, &self->worker_last[index], &member->task);
         self->worker_count++;
     } else {
         return cadre_fail(CADRE_EINVALID, "role %s does not join",
@@ -127,6 +161,9 @@ cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
 {
     cadre_member_t *member = cadre_membership_find(self, from->incarnation);
     if (!member) {
+        if (was_replaced(self, from->incarnation)) {
+            return cadre_fail(CADRE_EFENCED, "a newer process has taken the place of this one");
+        }
         if (self->members.count >= CADRE_TASKS_MAX) {
             return cadre_fail(CADRE_EFULL, "the job has %d tasks, the most there can be",
                               CADRE_TASKS_MAX);

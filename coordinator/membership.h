@@ -6,7 +6,8 @@
  *
  * A task joins with HELLO, stays by being heard within its lease, and goes by GOODBYE, by a closed
  * connection, by silence, or because a new incarnation of its role and index says HELLO. An
- * incarnation that is gone may come back only by HELLO.
+ * incarnation that is gone may come back only by HELLO; one that was replaced may not come back, or
+ * two processes with one index would throw each other out for ever.
  */
 #ifndef CADRE_COORDINATOR_MEMBERSHIP_H
 #define CADRE_COORDINATOR_MEMBERSHIP_H
@@ -44,6 +45,8 @@ typedef struct cadre_member {
     size_t ack_capacity;
 } cadre_member_t;
 
+enum { CADRE_REPLACED_MAX = 1024 }; /* incarnations remembered as replaced, the newest ones */
+
 typedef struct {
     cadre_u64_map_t members; /* by incarnation */
     cadre_member_t **ps;     /* [ps_count], NULL where none is */
@@ -52,6 +55,10 @@ typedef struct {
     uint32_t worker_capacity;
     uint32_t worker_count;
     uint32_t ps_joined;
+    uint64_t *ps_last;     /* [ps_count]: the incarnation that last insisted on the place */
+    uint64_t *worker_last; /* [worker_capacity]: the same; 0 for none */
+    uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
+    size_t replaced_at;
 } cadre_membership_t;
 
 void cadre_membership_init(cadre_membership_t *self, uint32_t ps_count);
@@ -68,7 +75,8 @@ cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const 
                                           const cadre_hello_message_t *hello);
 
 /* Adds, or brings up to date, the sender of a HELLO. CADRE_EINVALID for a role or index that has no
- * place in the job, CADRE_EFULL beyond CADRE_TASKS_MAX. */
+ * place in the job, CADRE_EFULL beyond CADRE_TASKS_MAX, CADRE_EFENCED for a task that was replaced.
+ */
 int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                           const cadre_hello_message_t *hello, uint64_t now_ms,
                           cadre_member_t **member);

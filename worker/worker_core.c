@@ -273,7 +273,10 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         rejoin(self, now_ms);
         return;
     }
-    if (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO) {
+    bool is_refused =
+        self->session_state == CADRE_SESSION_HELLO && message->type == CADRE_MESSAGE_STOP;
+    if (!is_refused &&
+        (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO)) {
         return; /* of another session, or before WELCOME: it will be sent again */
     }
     switch (message->type) {
