@@ -47,6 +47,7 @@ typedef struct {
     bool wants_results;
     bool reads_batch;
     bool tagged;
+    bool scheduled;
     bool ended;
     int status;
 } sim_call_t;
@@ -64,7 +65,8 @@ typedef struct {
     const uint64_t *now_ms;
     const uint64_t *events;
     sim_variable_t variables[SIM_VARIABLES_MAX];
-    uint32_t variable_count;
+    uint32_t variable_count; /* that closures may use */
+    uint32_t known_count;    /* and those being created */
     uint32_t shard_count;
     sim_shard_record_t shards[SIM_SHARDS_MAX];
     sim_call_t **calls;
@@ -86,7 +88,7 @@ _Noreturn void sim_check_fail(const sim_check_t *self, const char *format, ...)
 
 /* --- what the user program does --- */
 
-/* Follows a variable from its creation on. */
+/* Follows a variable from the beginning of its creation on. */
 void sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable);
 
 /* A new record. */

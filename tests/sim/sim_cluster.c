@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "tests/sim/sim_faults.h"
+#include "worker/worker_state.h"
 
 enum { RANDOM_STREAM = 0x636c75 };
 
@@ -149,7 +150,8 @@ sim_cluster_start_worker(sim_cluster_t *self, sim_place_t *place)
     *worker = (sim_worker_t){
         .node = 1 + self->shard_count + place->worker,
         .task = {CADRE_ROLE_WORKER, place->index, cadre_random_next_u64(&self->random)},
-        .slot_count = place->slots,
+        .slot_count = place->slots + place->ahead,
+        .ahead = place->ahead,
         .network = &self->network,
         .check = &self->check,
         .random = &self->random};
@@ -314,7 +316,8 @@ make_places(sim_cluster_t *self)
     uint32_t fixed = (uint32_t)draw(self, 0, self->place_count);
     for (uint32_t i = 0; i < self->place_count; i++) {
         self->places[i] = (sim_place_t){.index = i < fixed ? i : CADRE_INDEX_ANY,
-                                        .slots = (uint32_t)draw(self, 1, SIM_SLOTS_MAX),
+                                        .slots = (uint32_t)draw(self, 1, 4),
+                                        .ahead = (uint32_t)draw(self, 0, 2),
                                         .worker = SIM_NEVER};
         bool is_late = draw(self, 0, 3) == 0;
         sim_network_at(&self->network, draw(self, 0, is_late ? 20000 : 500), SIM_FAULT,
@@ -369,51 +372,66 @@ check_progress(sim_cluster_t *self)
     }
 }
 
-/* Nothing is held, unanswered or on its way but heartbeats. */
-static bool
-is_settled(sim_cluster_t *self)
+/* Why the cluster is not at rest: something is held, unanswered or on its way, other than
+ * heartbeats; "" when it is. */
+static const char *
+unrest(sim_cluster_t *self, char text[128])
 {
     const cadre_core_t *core = &self->coordinator.core;
-    bool settled = core->closures.count == 0 && core->requests.count == 0 &&
-                   core->checkpoint.state == CADRE_CHECKPOINT_IDLE;
-    for (uint32_t i = 0; settled && i < self->worker_count; i++) {
-        const sim_worker_t *worker = &self->workers[i];
-        settled = !worker->core || (!worker->leaving && sim_worker_is_idle(worker));
+    text[0] = '\0';
+    if (core->closures.count > 0 || core->requests.count > 0 ||
+        core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
+        snprintf(text, 128, "the coordinator has %zu closures, %zu requests, checkpoint state %d",
+                 core->closures.count, core->requests.count, core->checkpoint.state);
     }
-    return settled;
+    for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
+        const sim_worker_t *worker = &self->workers[i];
+        if (worker->core && (worker->leaving || worker->core->runs.count > 0)) {
+            snprintf(text, 128, "worker node %u holds %zu closures%s", worker->node,
+                     worker->core->runs.count, worker->leaving ? " and was told to leave" : "");
+        }
+    }
+    return text;
+}
+
+/* The script has ended: the rest must come to rest soon. */
+static bool
+is_at_rest(sim_cluster_t *self)
+{
+    char text[128];
+    if (self->rest_ms == 0) {
+        self->rest_ms = self->network.now_ms + SIM_SETTLE_MS;
+        self->coordinator.core.checkpoint.every_ms = 0;
+    }
+    if (unrest(self, text)[0] == '\0') {
+        return true;
+    }
+    if (self->network.now_ms > self->rest_ms) {
+        sim_check_fail(&self->check, "I6: the cluster does not come to rest: %s", text);
+    }
+    return false;
 }
 
 static void
 run(sim_cluster_t *self)
 {
     sim_event_t event;
-    uint64_t deadline_ms = UINT64_MAX;
-    while (!sim_script_ended(&self->script) || !is_settled(self)) {
+    bool ended = false;
+    do {
         if (!sim_network_next(&self->network, &event)) {
             sim_check_fail(&self->check, "I6: nothing will ever happen, waiting for %s",
                            sim_operation_text(self->script.operation));
         }
         on_event(self, &event);
-        bool ended = sim_script_ended(&self->script);
+        ended = sim_script_ended(&self->script);
         if (!self->calm && (ended || self->network.now_ms >= self->faults_end_ms ||
                             self->worker_count + SIM_PLACES_MAX >= SIM_WORKER_NODES)) {
             sim_faults_end(self);
         }
-        if (ended && deadline_ms == UINT64_MAX) {
-            deadline_ms = self->network.now_ms + SIM_SETTLE_MS;
-            self->coordinator.core.checkpoint.every_ms = 0;
-        } else if (ended && self->network.now_ms > deadline_ms) {
-            sim_check_fail(&self->check,
-                           "I6: the cluster does not come to rest: %zu closures, %zu "
-                           "requests, checkpoint state %d",
-                           self->coordinator.core.closures.count,
-                           self->coordinator.core.requests.count,
-                           self->coordinator.core.checkpoint.state);
-        }
         if (!ended) {
             check_progress(self);
         }
-    }
+    } while (!ended || !is_at_rest(self));
 }
 
 static void

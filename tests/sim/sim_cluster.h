@@ -27,6 +27,7 @@ enum {
 typedef struct {
     uint32_t index; /* that its workers ask for, or CADRE_INDEX_ANY */
     uint32_t slots;
+    uint32_t ahead;
     uint32_t worker; /* position of the one that is there now; SIM_NEVER: none */
 } sim_place_t;
 
@@ -52,6 +53,7 @@ typedef struct {
     bool calm;     /* no more faults */
     uint64_t faults;
     uint64_t calm_ms;
+    uint64_t rest_ms; /* once the script has ended: by then nothing may move */
 } sim_cluster_t;
 
 /* What a run was. */

@@ -118,6 +118,7 @@ schedule(sim_script_t *self)
             return false;
         }
         core->totals.scheduled++;
+        self->check->calls[strtoul(self->closure->names[0], NULL, 10)]->scheduled = true;
         self->closure = NULL;
     }
     return true;
@@ -161,6 +162,7 @@ create(sim_script_t *self)
     if (!self->asked) {
         self->asked = true;
         self->new_variable = add_variable(self);
+        sim_check_add_variable(self->check, self->new_variable);
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
     if (self->pending.pending > 0) {
@@ -170,7 +172,7 @@ create(sim_script_t *self)
         sim_check_fail(self->check, "create: %s", self->pending.text);
     }
     self->new_variable->created = true;
-    sim_check_add_variable(self->check, self->new_variable);
+    self->check->variable_count++;
     cadre_core_announce_variable(core, self->new_variable);
     self->new_variable = NULL;
     return true;

@@ -25,7 +25,8 @@ sim_worker_start(sim_worker_t *self)
                                       .host = "sim",
                                       .devices = "cpu",
                                       .process = self->node,
-                                      .slots = self->slot_count};
+                                      .slots = self->slot_count - self->ahead,
+                                      .ahead = self->ahead};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);
     self->tick_due_ms = UINT64_MAX;
 }
@@ -291,10 +292,4 @@ sim_worker_reconcile(const sim_worker_t *self)
         sim_check_fail(self->check, "worker %u counts %" PRIu64 " malformed messages", self->node,
                        counters[CADRE_WORKER_COUNTER_malformed]);
     }
-}
-
-bool
-sim_worker_is_idle(const sim_worker_t *self)
-{
-    return self->core->runs.count == 0;
 }

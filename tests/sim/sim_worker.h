@@ -16,7 +16,7 @@
 #include "tests/sim/sim_network.h"
 #include "worker/worker_core.h"
 
-enum { SIM_SLOTS_MAX = 4 };
+enum { SIM_SLOTS_MAX = 6 };
 
 typedef struct {
     cadre_run_t *run; /* NULL: free */
@@ -27,7 +27,8 @@ typedef struct {
 typedef struct {
     uint32_t node;
     cadre_task_t task;
-    uint32_t slot_count;
+    uint32_t slot_count; /* those `ahead` included: it has no queue, all of them compute */
+    uint32_t ahead;
     sim_network_t *network;
     sim_check_t *check;
     cadre_random_t *random;
@@ -56,9 +57,6 @@ void sim_worker_event(sim_worker_t *self, const sim_event_t *event);
 
 /* Handles what its core gives out, but for messages, until there is nothing left; ticks it. */
 void sim_worker_turn(sim_worker_t *self);
-
-/* Holds no closure and no report. */
-bool sim_worker_is_idle(const sim_worker_t *self);
 
 /* At the end, for one that lives: (I7) what it counted is what its pushes ended with. */
 void sim_worker_reconcile(const sim_worker_t *self);
