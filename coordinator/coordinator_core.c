@@ -351,7 +351,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
         if (is_ps) {
             cadre_shard_requests_answer(&self->requests, member->index, message);
-            self->progress = true;
+            self->progress = true; /* a call may be waiting for this answer */
         }
         break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
