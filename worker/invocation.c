@@ -29,8 +29,20 @@ struct cadre_invocation {
     char *result_names[CADRE_RESULTS_MAX];
     cadre_tensor_t results[CADRE_RESULTS_MAX];
     size_t result_count;
-    char reason[CADRE_TEXT_SIZE_MAX + 1]; /* cadre_invocation_fail */
+    char reason[CADRE_TEXT_SIZE_MAX + 1];     /* cadre_invocation_fail */
+    int noted;                                /* the last call that failed, */
+    char noted_text[CADRE_TEXT_SIZE_MAX + 1]; /* and why: for a function that only returns it */
 };
+
+static int
+note(cadre_invocation_t *self, int status)
+{
+    if (status < 0) {
+        self->noted = status;
+        cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, self->noted_text);
+    }
+    return status;
+}
 
 /* --- asking --- */
 
@@ -74,14 +86,13 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
         return cadre_fail(CADRE_EINVALID, "pull: no variable or no room for its value");
     }
     const cadre_variable_entry_t *entry = NULL;
-    int status = cadre_slot_link_resolve(self->link, variable, &entry);
-    if (status < 0) {
-        return status;
-    }
     cadre_value_t *values = NULL;
-    status = cadre_slot_link_pull(self->link, &entry, 1, &values);
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    if (status == 0) {
+        status = cadre_slot_link_pull(self->link, &entry, 1, &values);
+    }
     if (status < 0) {
-        return status;
+        return note(self, status);
     }
     pulled_t *pulled = pulled_of(self, entry);
     const void *data = cadre_value_buffer_put(&pulled->buffer, &values[0]);
@@ -150,7 +161,7 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
     int status = cadre_slot_link_resolve(self->link, variable, &entry);
     status = status < 0 ? status : check_gradient(self, entry, gradient);
     if (status < 0) {
-        return status;
+        return note(self, status);
     }
     self->gradients =
         cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
@@ -202,7 +213,7 @@ cadre_invocation_result(cadre_invocation_t *self, const char *name, const cadre_
 {
     int status = check_result(name, value);
     if (status < 0 || !cadre_work_wants_results(self->work)) {
-        return status;
+        return note(self, status);
     }
     size_t at = 0;
     while (at < self->result_count && strcmp(self->result_names[at], name) != 0) {
@@ -266,7 +277,9 @@ conclude(cadre_invocation_t *self, int status)
     cadre_work_t *work = self->work;
     if (status < 0 || work->status < 0) {
         status = status < -9999 ? CADRE_EFUNCTION : status;
-        const char *reason = *self->reason ? self->reason : cadre_status_text(status);
+        const char *reason = *self->reason           ? self->reason
+                             : status == self->noted ? self->noted_text
+                                                     : cadre_status_text(status);
         cadre_work_end(work, status, CADRE_FAILURE_USER, reason);
         return;
     }
@@ -299,6 +312,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry)
     memset(self.results, 0, sizeof(self.results));
     self.result_count = 0;
     self.reason[0] = '\0';
+    self.noted = 0;
     self.link = link;
     self.work = work;
     int status = cadre_work_tensors(work, &self.tensors, &self.tensor_count);
