@@ -1,0 +1,154 @@
+#include "tests/system/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "tests/system/scratch.h"
+
+enum { EXIT_CANNOT_EXECUTE = 126 };
+
+static char *
+path_in(const char *variable, const char *name)
+{
+    const char *folder = getenv(variable);
+    require(folder != NULL, variable);
+    return cadre_asprintf("%s/%s", folder, name);
+}
+
+char *
+program_path(const char *name)
+{
+    return path_in("CADRE_BIN_DIR", name);
+}
+
+char *
+source_path(const char *name)
+{
+    return path_in("CADRE_SOURCE_DIR", name);
+}
+
+/* The test's environment without a description of a cluster, with `extra` in front. */
+static char **
+environment_with(const char *const *extra)
+{
+    size_t own = 0;
+    size_t more = 0;
+    while (environ[own]) {
+        own++;
+    }
+    while (extra && extra[more]) {
+        more++;
+    }
+    char **all = cadre_calloc(own + more + 1, sizeof(*all));
+    size_t count = 0;
+    for (size_t i = 0; i < more; i++) {
+        all[count++] = cadre_strdup(extra[i]);
+    }
+    for (size_t i = 0; i < own; i++) {
+        if (strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
+            strncmp(environ[i], "TF_CONFIG=", 10) != 0) {
+            all[count++] = cadre_strdup(environ[i]);
+        }
+    }
+    return all;
+}
+
+static void
+free_environment(char **environment)
+{
+    for (size_t i = 0; environment[i]; i++) {
+        free(environment[i]);
+    }
+    free(environment);
+}
+
+static int
+open_output(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    require(fd >= 0, path);
+    return fd;
+}
+
+pid_t
+process_start(const process_t *process)
+{
+    char **environment = environment_with(process->environment);
+    int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int output = open_output(process->output);
+    int errors = open_output(process->errors ? process->errors : process->output);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    require(pid >= 0, "a process");
+    if (pid == 0) { /* only calls that are safe although other threads hold locks */
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        setpgid(0, 0);
+        dup2(input, STDIN_FILENO);
+        dup2(output, STDOUT_FILENO);
+        dup2(errors, STDERR_FILENO);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) {
+            execve(process->arguments[0], (char *const *)(uintptr_t)process->arguments,
+                   environment);
+        }
+        _exit(EXIT_CANNOT_EXECUTE);
+    }
+    close(input);
+    close(output);
+    close(errors);
+    free_environment(environment);
+    return pid;
+}
+
+bool
+process_wait(pid_t pid, int64_t timeout_ms, int *wait_status)
+{
+    deadline_t deadline = deadline_in(timeout_ms);
+    pid_t ended;
+    while ((ended = waitpid(pid, wait_status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (!again(deadline)) {
+            return false;
+        }
+    }
+    return ended == pid;
+}
+
+int64_t
+process_cpu_ms(pid_t pid)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("/proc/%d/stat", (int)pid);
+    cadre_auto(cadre_free) char *text = file_text(path);
+    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
+    uint64_t user;
+    uint64_t system;
+    if (!rest ||
+        sscanf(rest + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64, &user,
+               &system) != 2) {
+        return -1;
+    }
+    return (int64_t)(user + system) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+int64_t
+process_memory_kib(pid_t pid, const char *which)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("/proc/%d/status", (int)pid);
+    cadre_auto(cadre_free) char *text = file_text(path);
+    const char *line = strstr(text, which);
+    int64_t kib = -1;
+    if (line) {
+        kib = strtoll(line + strlen(which), NULL, 10);
+    }
+    return kib;
+}
