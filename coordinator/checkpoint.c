@@ -45,6 +45,7 @@ cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
     set_state(self, CADRE_CHECKPOINT_OPENING);
     free(self->progress);
     self->progress = progress ? cadre_strdup(progress) : NULL;
+    self->core = core;
     self->id = 0;
     self->begun_ms = core->now_ms;
     self->deadline_ms = core->now_ms + CADRE_CHECKPOINT_DRAIN_MS;
@@ -82,15 +83,21 @@ end(cadre_core_t *core, int status, const char *text)
 }
 
 static void
+tell_end(cadre_core_t *core, uint32_t shard, uint64_t checkpoint, bool committed)
+{
+    if (core->membership.ps[shard] && checkpoint > 0) {
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+        message.checkpoint_end =
+            (cadre_checkpoint_end_message_t){.checkpoint = checkpoint, .committed = committed};
+        cadre_outbox_send(&core->outbox, &core->membership.ps[shard]->task, &message);
+    }
+}
+
+static void
 tell_shards_end(cadre_core_t *core, bool committed)
 {
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        if (core->membership.ps[i]) {
-            cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
-            message.checkpoint_end = (cadre_checkpoint_end_message_t){
-                .checkpoint = core->checkpoint.id, .committed = committed};
-            cadre_outbox_send(&core->outbox, &core->membership.ps[i]->task, &message);
-        }
+        tell_end(core, i, core->checkpoint.id, committed);
     }
 }
 
@@ -101,7 +108,7 @@ cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
     if (self->state == CADRE_CHECKPOINT_IDLE) {
         return;
     }
-    cadre_shard_requests_forget(&core->requests, core);
+    cadre_shard_requests_forget(&core->requests, self);
     if (self->state != CADRE_CHECKPOINT_COMMITTING) {
         order(core, CADRE_STORE_ABORT, NULL);
     }
@@ -118,8 +125,8 @@ cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
 static void
 on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
-    cadre_core_t *core = context;
-    cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_checkpoint_t *self = context;
+    cadre_core_t *core = self->core;
     if (self->state != CADRE_CHECKPOINT_SNAPSHOT) {
         return;
     }
@@ -147,7 +154,7 @@ take_snapshots(cadre_core_t *core)
                                                       .cut = self->cut,
                                                       .directory = self->draft,
                                                       .generation = core->generations[i]};
-        cadre_shard_requests_ask(&core->requests, i, &message, on_taken, core, i);
+        cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
     }
 }
 
@@ -156,8 +163,12 @@ cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
                             const cadre_snapshot_written_message_t *written)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    if (written->checkpoint != self->id || self->shards == NULL ||
-        (self->state != CADRE_CHECKPOINT_WRITING && self->state != CADRE_CHECKPOINT_SNAPSHOT)) {
+    if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
+        /* It says so until it hears of the end. */
+        tell_end(core, shard, written->checkpoint, written->checkpoint == self->last_id);
+        return;
+    }
+    if (self->state != CADRE_CHECKPOINT_WRITING && self->state != CADRE_CHECKPOINT_SNAPSHOT) {
         return;
     }
     if (written->status != 0) {

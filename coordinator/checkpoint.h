@@ -73,6 +73,8 @@ typedef struct {
 typedef char *(*cadre_progress_t)(void *context, uint64_t cut);
 
 typedef struct {
+    struct cadre_core
+        *core; /* of the one under way: what is asked for it is asked for this struct */
     bool enabled;
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;

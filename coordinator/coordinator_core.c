@@ -141,6 +141,20 @@ ignore_answer(void *context, uint64_t detail, const cadre_message_t *reply, int 
     (void)context, (void)detail, (void)reply, (void)status;
 }
 
+/* A shard that cannot begin cannot serve, and trying again would not help. */
+static void
+on_restored(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_core_t *self = context;
+    if (reply && reply->type == CADRE_MESSAGE_REPLY && reply->reply.status != 0 && !self->fatal) {
+        self->fatal = -(int)reply->reply.status;
+        snprintf(self->fatal_text, sizeof(self->fatal_text), "ps %" PRIu64 " cannot begin: %s",
+                 shard, reply->reply.text);
+        self->progress = true;
+    }
+    (void)status;
+}
+
 /* A ps that is new here: its shard begins at the restore point, and everyone learns where it is. */
 static void
 on_new_ps(cadre_core_t *self, cadre_member_t *ps)
@@ -155,7 +169,7 @@ on_new_ps(cadre_core_t *self, cadre_member_t *ps)
     message.restore = (cadre_restore_message_t){.path = self->restore_path,
                                                 .cut = self->restore_cut,
                                                 .generation = self->generations[shard]};
-    cadre_shard_requests_ask(&self->requests, shard, &message, ignore_answer, self, shard);
+    cadre_shard_requests_ask(&self->requests, shard, &message, on_restored, self, shard);
     cadre_core_announce_shard(self, shard);
 }
 

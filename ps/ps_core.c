@@ -35,6 +35,7 @@ struct cadre_ps_core {
     uint64_t generation;
 
     uint64_t checkpoint; /* of the last SNAPSHOT that has not ended; 0 for none */
+    uint64_t ended;      /* the last one that ended: its SNAPSHOT may still come, late */
     bool is_written;     /* `written` is to be said until CHECKPOINT_END */
     cadre_ps_written_t written;
     uint64_t written_due_ms;
@@ -203,6 +204,7 @@ on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_m
     }
     if (message->incarnation != self->session) {
         abandon(self);
+        self->ended = 0;
         self->session = message->incarnation;
         self->generation = 0;
         emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_SESSION,
@@ -258,15 +260,19 @@ static void
 pass_on(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
     if (message->type == CADRE_MESSAGE_SNAPSHOT &&
-        message->snapshot.checkpoint > self->checkpoint) {
+        message->snapshot.checkpoint > self->checkpoint &&
+        message->snapshot.checkpoint > self->ended) {
         abandon(self);
         self->checkpoint = message->snapshot.checkpoint;
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT && self->is_written &&
                message->snapshot.checkpoint == self->checkpoint) {
         say_written(self, now_ms);
     } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END &&
-               message->checkpoint_end.checkpoint == self->checkpoint) {
-        abandon(self);
+               message->checkpoint_end.checkpoint > self->ended) {
+        self->ended = message->checkpoint_end.checkpoint;
+        if (self->ended >= self->checkpoint) {
+            abandon(self);
+        }
     }
     emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_MESSAGE, .message = *message});
     *message = (cadre_message_t){.type = message->type};

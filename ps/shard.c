@@ -203,8 +203,12 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         cadre_shard_snapshot(self, question);
-    } else if (message->type == CADRE_MESSAGE_COUNT ||
-               message->type == CADRE_MESSAGE_CHECKPOINT_END) {
+    } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END) {
+        /* Its SNAPSHOT, should it come only now, is as good as taken. */
+        uint64_t ended = message->checkpoint_end.checkpoint;
+        self->checkpoint = ended > self->checkpoint ? ended : self->checkpoint;
+        cadre_shard_reply(self, question, 0);
+    } else if (message->type == CADRE_MESSAGE_COUNT) {
         cadre_shard_reply(self, question, 0);
     } else {
         cadre_shard_malformed(self);
