@@ -3,7 +3,7 @@
  *
  *     cadre run --ps 2 --workers 2 -- build/release/bin/examples/mlp examples/data/digits.csv.gz
  *
- * The first 1,438 rows are trained on, the other 359 are held out.
+ * A random fifth of the rows is held out.
  */
 #include <cadre/coordinator.h>
 #include <limits.h>
@@ -66,16 +66,14 @@ define_function(example_t *self, int training, cadre_function_t **function)
 }
 
 static int
-open_rows(example_t *self, const char *path, const char *name, int first, int rows,
-          cadre_dataset_t **dataset)
+open_rows(example_t *self, const char *path, const char *part, cadre_dataset_t **dataset)
 {
     char text[PATH_MAX + 256];
-    snprintf(
-        text, sizeof(text),
-        "{\"format\": \"csv\", \"path\": \"%s\", \"label\": \"last\", \"label_kind\": \"class\","
-        " \"scale\": 0.0625, \"first_row\": %d, \"rows\": %d}",
-        path, first, rows);
-    return cadre_dataset_open(self->coordinator, name, text, 30000, dataset);
+    snprintf(text, sizeof(text),
+             "{\"format\": \"csv\", \"path\": \"%s\", \"scale\": 0.0625,"
+             " \"held_out\": 0.2, \"part\": \"%s\"}",
+             path, part);
+    return cadre_dataset_open(self->coordinator, part, text, 30000, dataset);
 }
 
 static int
@@ -130,8 +128,8 @@ main(int argc, char **argv)
     s = s ? s : define_variables(self.coordinator);
     s = s ? s : define_function(&self, 1, &self.step);
     s = s ? s : define_function(&self, 0, &self.evaluate);
-    s = s ? s : open_rows(&self, path, "train", 0, 1438, &self.train);
-    s = s ? s : open_rows(&self, path, "test", 1438, 359, &self.test);
+    s = s ? s : open_rows(&self, path, "rest", &self.train);
+    s = s ? s : open_rows(&self, path, "held_out", &self.test);
     s = s ? s : train(&self);
     s = s ? s : evaluate(&self, &accuracy);
     if (s) {

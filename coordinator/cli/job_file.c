@@ -227,7 +227,7 @@ label_kind(const json_t *description)
     return text ? (cadre_job_label_t)choice_position("class|binary|value", text) : CADRE_JOB_CLASS;
 }
 
-/* {"fraction": 0.2}: the last part of the training rows. */
+/* {"fraction": 0.2}: a random part of the training rows. */
 static int
 read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t *test)
 {

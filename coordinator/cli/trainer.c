@@ -116,10 +116,9 @@ static int64_t
 evaluation_closures(const trainer_t *self)
 {
     int64_t batch_size = self->options->job->evaluation_batch_size;
-    return self->data.test ? (cadre_dataset_info(self->data.test).rows - self->data.test_first +
-                              batch_size - 1) /
-                                 batch_size
-                           : 0;
+    return self->data.test
+               ? (cadre_dataset_info(self->data.test).rows + batch_size - 1) / batch_size
+               : 0;
 }
 
 /* Where to begin: at the start, or where the checkpoint was cut. */
@@ -270,8 +269,7 @@ evaluate(trainer_t *self)
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
         .dataset = self->data.test,
-        .first = self->data.test_first,
-        .rows = cadre_dataset_info(self->data.test).rows - self->data.test_first,
+        .rows = cadre_dataset_info(self->data.test).rows,
         .batch_size = self->options->job->evaluation_batch_size,
         .counts_correct = self->options->job->label != CADRE_JOB_VALUE,
     };

@@ -19,26 +19,16 @@ open_dataset(const cadre_trainer_options_t *options, const char *name, const jso
     return status;
 }
 
-/* The last part of the file is held out: the whole file for evaluating, its first part for
- * training. */
+/* A random part of the rows is held out: two datasets of one file. */
 static int
 open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
 {
-    int status = open_dataset(options, "all", options->train, &self->test);
-    if (status < 0) {
-        return status;
-    }
-    int64_t rows = cadre_dataset_info(self->test).rows;
-    int64_t held = (int64_t)((double)rows * options->job->test_fraction);
-    if (held < 1 || held >= rows) {
-        return cadre_fail(CADRE_EDATA,
-                          "%.3g of %lld rows leaves nothing to train on or to hold out",
-                          options->job->test_fraction, (long long)rows);
-    }
-    self->test_first = rows - held;
     json_t *part = json_deep_copy(options->train);
-    json_object_set_new(part, "rows", json_integer(rows - held));
-    status = open_dataset(options, "train", part, &self->train);
+    json_object_set_new(part, "held_out", json_real(options->job->test_fraction));
+    json_object_set_new(part, "part", json_string("rest"));
+    int status = open_dataset(options, "train", part, &self->train);
+    json_object_set_new(part, "part", json_string("held_out"));
+    status = status < 0 ? status : open_dataset(options, "test", part, &self->test);
     json_decref(part);
     return status;
 }

@@ -12,7 +12,6 @@
 typedef struct {
     cadre_dataset_t *train;
     cadre_dataset_t *test; /* NULL: no held-out rows */
-    int64_t test_first;    /* where in `test` they begin; they end with it */
 } cadre_training_data_t;
 
 /* Opens both on the workers. CADRE_EDATA for rows that make no sense together, and what

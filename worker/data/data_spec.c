@@ -188,6 +188,35 @@ set_rows(const char *key, const json_t *value, cadre_data_spec_t *spec)
 }
 
 static int
+set_held_out(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    double fraction = json_number_value(value);
+    if (!json_is_number(value) || !(fraction > 0 && fraction < 1)) {
+        return refuse(key, "a number above 0 and below 1");
+    }
+    spec->held_out = fraction;
+    return 0;
+}
+
+static int
+set_part(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    const char *text = json_string_value(value);
+    if (!text || (strcmp(text, "held_out") != 0 && strcmp(text, "rest") != 0)) {
+        return refuse(key, "\"held_out\" or \"rest\"");
+    }
+    spec->use_held_out = strcmp(text, "held_out") == 0;
+    spec->has_part = true;
+    return 0;
+}
+
+static int
+set_split_seed(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, INT64_MAX, &spec->split_seed);
+}
+
+static int
 set_skip_bad(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     return integer_between(key, value, 0, CADRE_DATA_ROWS_MAX, &spec->skip_bad);
@@ -198,19 +227,14 @@ static const struct {
     int formats; /* those that use it */
     int (*set)(const char *key, const json_t *value, cadre_data_spec_t *spec);
 } settings[] = {
-    {"format", ANY, set_format},
-    {"path", ANY, set_path},
-    {"labels_path", IDX, set_labels_path},
-    {"label", CSV, set_label},
-    {"header", CSV, set_header},
-    {"delimiter", CSV, set_delimiter},
-    {"features", LIBSVM, set_features},
-    {"label_kind", ANY, set_label_kind},
-    {"classes", ANY, set_classes},
-    {"scale", ANY, set_scale},
-    {"first_row", ANY, set_first_row},
-    {"rows", ANY, set_rows},
-    {"skip_bad", CSV | LIBSVM, set_skip_bad},
+    {"format", ANY, set_format},           {"path", ANY, set_path},
+    {"labels_path", IDX, set_labels_path}, {"label", CSV, set_label},
+    {"header", CSV, set_header},           {"delimiter", CSV, set_delimiter},
+    {"features", LIBSVM, set_features},    {"label_kind", ANY, set_label_kind},
+    {"classes", ANY, set_classes},         {"scale", ANY, set_scale},
+    {"first_row", ANY, set_first_row},     {"rows", ANY, set_rows},
+    {"held_out", ANY, set_held_out},       {"part", ANY, set_part},
+    {"split_seed", ANY, set_split_seed},   {"skip_bad", CSV | LIBSVM, set_skip_bad},
 };
 
 static int
@@ -242,6 +266,12 @@ check_whole(const cadre_data_spec_t *spec)
     if (spec->label_at == CADRE_LABEL_AT_NAME && spec->header == CADRE_HEADER_NO) {
         return cadre_fail(CADRE_ECONFIG,
                           "dataset: key \"label\" names a column, but \"header\" is false");
+    }
+    if (spec->has_part != (spec->held_out > 0)) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: keys \"held_out\" and \"part\" go together");
+    }
+    if (spec->split_seed != CADRE_SPLIT_SEED && spec->held_out == 0) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: key \"split_seed\" goes with \"held_out\" only");
     }
     if (spec->classes > 0 && spec->label_kind != CADRE_LABEL_CLASS) {
         return cadre_fail(CADRE_ECONFIG,
@@ -285,7 +315,7 @@ cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out)
         return cadre_fail(CADRE_ECONFIG, "dataset: line %d, column %d: %s", error.line,
                           error.column, error.text);
     }
-    cadre_data_spec_t spec = {.delimiter = ',', .scale = 1};
+    cadre_data_spec_t spec = {.delimiter = ',', .scale = 1, .split_seed = CADRE_SPLIT_SEED};
     int status = decode_object(object, &spec);
     json_decref(object);
     if (status < 0) {

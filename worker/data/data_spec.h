@@ -11,6 +11,7 @@
 #ifndef CADRE_WORKER_DATA_DATA_SPEC_H
 #define CADRE_WORKER_DATA_DATA_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum {
     CADRE_DATA_SPEC_SIZE_MAX = 16384,  /* bytes of JSON; longer ones are refused */
     CADRE_DATA_PATH_SIZE_MAX = 4095,   /* bytes of a path */
     CADRE_DATA_FEATURES_MAX = 1 << 24, /* features of one row; more are refused */
+    CADRE_SPLIT_SEED = 1,              /* of held-out rows, unless the description gives one */
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
 };
 
@@ -53,6 +55,10 @@ typedef struct {
     double scale;              /* x is multiplied by it */
     int64_t first_row;         /* of the file's good rows, from 0 */
     int64_t rows;              /* 0: to the end of the file */
+    double held_out;           /* fraction of those rows that is set aside; 0: none */
+    bool has_part;             /* "part" was given */
+    bool use_held_out;         /* these rows are the ones set aside, else the others */
+    int64_t split_seed;        /* which ones */
     int64_t skip_bad;          /* csv, libsvm: that many bad lines are skipped and counted */
     int64_t features;          /* libsvm; 0: found in the file */
     cadre_label_at_t label_at; /* csv, and so on below */
@@ -75,7 +81,10 @@ typedef struct {
  *   "classes"      with "class": labels are below it; default: the largest label + 1
  *   "scale"        x is multiplied by it; default 1
  *   "first_row", "rows"  the part of the file to use; default: all rows
- *   "skip_bad"     csv, libsvm: how many bad lines to skip; default 0
+ *   "held_out"     a fraction of those rows, above 0 and below 1, drawn at random and set aside
+ *   "part"         with "held_out", required: "held_out" for the rows set aside, "rest" for the
+ * others "split_seed"   with "held_out": another number draws other rows; default 1 "skip_bad" csv,
+ * libsvm: how many bad lines to skip; default 0
  *
  * CADRE_ECONFIG with a text that names the key. */
 int cadre_data_spec_decode(const char *text, size_t length, cadre_data_spec_t *out);

@@ -3,11 +3,13 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
+#include "common/permutation.h"
 #include "common/status.h"
 #include "worker/data/reader.h"
 
@@ -20,6 +22,9 @@ struct cadre_source {
     cadre_bad_lines_t bad;
     cadre_source_info_t info;
     cadre_source_column_t columns[CADRE_SOURCE_COLUMNS];
+    bool split;                /* the rows are a part of the store's, in the order of: */
+    cadre_permutation_t order; /* held-out rows first, the rest behind them */
+    int64_t first;             /* of the part in that order */
 };
 
 bool
@@ -79,6 +84,28 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
     self->columns[1] = (cadre_source_column_t){.name = "y", .dtype = info->y_dtype};
 }
 
+/* Which of the rows are ours when a fraction of them is set aside: a random order of all rows is
+ * the same in both parts, so they have no row in common and none is missing. */
+static int
+split(cadre_source_t *self, const cadre_reader_t *reader)
+{
+    const cadre_data_spec_t *spec = reader->spec;
+    int64_t rows = self->info.rows;
+    int64_t held = (int64_t)((double)rows * spec->held_out);
+    if (spec->held_out == 0) {
+        return 0;
+    }
+    if (held < 1 || held >= rows) {
+        return cadre_fail(CADRE_EDATA, "%s: %.3g of %" PRId64 " rows leaves one part empty",
+                          reader->path, spec->held_out, rows);
+    }
+    cadre_permutation_init(&self->order, (uint64_t)rows, (uint64_t)spec->split_seed, 0);
+    self->split = true;
+    self->first = spec->use_held_out ? 0 : held;
+    self->info.rows = spec->use_held_out ? held : rows - held;
+    return 0;
+}
+
 static int
 fill(cadre_source_t *self, cadre_reader_t *reader)
 {
@@ -95,7 +122,7 @@ fill(cadre_source_t *self, cadre_reader_t *reader)
         return cadre_fail_within(status, "%s", reader->path);
     }
     describe(self, reader);
-    return 0;
+    return split(self, reader);
 }
 
 int
@@ -168,7 +195,11 @@ cadre_source_read(const cadre_source_t *self, const int64_t *rows, int64_t count
     }
     for (int64_t i = 0; i < count; i++) {
         cadre_label_t label;
-        cadre_row_store_read(self->store, rows[i], x + i * self->info.features, &label);
+        int64_t row = rows[i];
+        if (self->split) {
+            row = (int64_t)cadre_permutation_at(&self->order, (uint64_t)(self->first + row));
+        }
+        cadre_row_store_read(self->store, row, x + i * self->info.features, &label);
         memcpy((char *)y + (size_t)i * sizeof(label), &label, sizeof(label));
     }
     return 0;
