@@ -1,0 +1,439 @@
+#include "ps/shard.h"
+
+#include <stdio.h>
+
+#include "tests/ps/shard_fixture.h"
+
+TestSuite(shard, .timeout = 20);
+
+/* --- create --- */
+
+Test(shard, creates_a_partition_once)
+{
+    fixture_t self = open_filled_shard();
+    uint64_t shape[2];
+    cadre_create_message_t same = create_message(1, ROWS, COLUMNS, shape);
+    cr_assert_eq(push_both(&self, 1, 0, 0.5f), 0);
+    cr_assert_eq(create(&self, &same), 0);
+    cr_assert(values_are(&self, 1, 0.5f), "it is not made again");
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 2);
+    close_shard(&self);
+}
+
+Test(shard, refuses_another_partition_in_the_same_place)
+{
+    static const double two[] = {2};
+    fixture_t self = open_filled_shard();
+    uint64_t shape[2];
+    cadre_create_message_t same = create_message(1, ROWS, COLUMNS, shape);
+    cadre_create_message_t others[6] = {same, same, same, same, same, same};
+    others[0].name = "weight";
+    others[1].seed = 1;
+    others[2].optimizer_parameters.items = two;
+    others[3].initializer_parameters.items = two;
+    others[4].rows = ROWS - 1;
+    others[5].optimizer = CADRE_OPTIMIZER_ADD;
+    others[5].optimizer_parameters.count = 0;
+    for (size_t i = 0; i < 6; i++) {
+        cr_assert_eq(create(&self, &others[i]), CADRE_EEXISTS, "%zu", i);
+    }
+    shape[1] = COLUMNS + 1;
+    cr_assert_eq(create(&self, &same), CADRE_EEXISTS);
+    cr_assert(values_are(&self, 1, 1));
+    close_shard(&self);
+}
+
+Test(shard, refuses_a_bad_description_and_keeps_nothing_of_it)
+{
+    fixture_t self = open_shard(NULL);
+    uint64_t shape[2];
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cadre_create_message_t good = create_message(1, 2, 2, shape);
+    cadre_create_message_t bad[8] = {good, good, good, good, good, good, good, good};
+    const int status[8] = {CADRE_EFENCED,  CADRE_EINVALID,   CADRE_EDTYPE,   CADRE_EMALFORMED,
+                           CADRE_EINVALID, CADRE_EMALFORMED, CADRE_EINVALID, CADRE_ETOOLARGE};
+    bad[0].generation++;
+    bad[1].name = "../x";
+    bad[2].dtype = 200;
+    bad[3].initializer = 77;
+    bad[4].partition = 1;
+    bad[5].optimizer_parameters.count = 0;
+    bad[6].first_row = 1; /* and two rows of two */
+    bad[7].rows = INT64_MAX;
+    for (size_t i = 0; i < 8; i++) {
+        cr_assert_eq(create(&self, &bad[i]), status[i], "%zu: %s", i, cadre_error_text());
+        cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+    }
+    cr_assert_eq(create(&self, &good), 0);
+    close_shard(&self);
+}
+
+Test(shard, takes_no_more_than_its_memory)
+{
+    fixture_t self = open_shard(NULL); /* 64 MiB */
+    uint64_t shape[2];
+    static const double momentum[] = {1, 0.5};
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cadre_create_message_t message = create_message(1, 32, 262144, shape);
+    message.optimizer = CADRE_OPTIMIZER_MOMENTUM;
+    message.optimizer_parameters = (cadre_f64s_t){momentum, 2};
+    message.rows = shape[0] = 33;
+    cr_assert_eq(create(&self, &message), CADRE_EFULL, "33 MiB and as much of slots");
+    message.rows = shape[0] = 32;
+    cr_assert_eq(create(&self, &message), 0, "exactly 64 MiB");
+    message = create_message(2, 1, 1, shape);
+    cr_assert_eq(create(&self, &message), CADRE_EFULL);
+    cr_assert_eq(restore(&self, "", 1, GENERATION + 1), 0);
+    message.generation++;
+    cr_assert_eq(create(&self, &message), 0, "a restore gives all of it back");
+    close_shard(&self);
+}
+
+Test(shard, refuses_a_partition_that_no_message_could_carry)
+{
+    cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = UINT64_MAX};
+    fixture_t self = {.shard = cadre_shard_new(&options)};
+    uint64_t shape[2];
+    cadre_shard_begin_session(self.shard, 0, EPOCH);
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cadre_create_message_t message = create_message(1, CADRE_MESSAGE_CHUNKS_MAX + 1, 262144, shape);
+    cr_assert_eq(create(&self, &message), CADRE_ETOOLARGE);
+    close_shard(&self);
+}
+
+/* --- restore --- */
+
+Test(shard, forgets_everything_at_a_restore_of_a_new_generation)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_both(&self, 7, 0, 0.5f), 0);
+    cr_assert_eq(restore(&self, "", 5, GENERATION), 0, "said again");
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 2);
+    cr_assert_eq(restore(&self, "", 1, GENERATION - 1), CADRE_EFENCED);
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 2);
+    cr_assert(values_are(&self, 1, 0.5f));
+    cr_assert_eq(restore(&self, "", 6, GENERATION + 1), 0);
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+    cr_assert_eq(cadre_shard_generation(self.shard), GENERATION + 1);
+    cr_assert_eq(COUNTER(&self, applied), 0);
+    uint64_t shape[2];
+    cadre_create_message_t message = create_message(2, 2, 2, shape);
+    message.generation++;
+    cr_assert_eq(create(&self, &message), 0);
+    uint64_t triple[] = {2, 0, 0};
+    const int expected[] = {CADRE_EDUPLICATE, 0, 0}; /* of ids 5, 6 and 7; the cut is 6 */
+    for (uint64_t i = 0; i < 3; i++) {
+        cadre_message_t push_one = question(CADRE_MESSAGE_PUSH, &THE_WORKER);
+        push_one.push = (cadre_push_message_t){
+            .update = 5 + i, .generation = GENERATION + 1, .partitions = {triple, 3}};
+        cadre_message_add_chunk(&push_one, new_floats(4, 0));
+        cr_assert_eq(push(&self, &push_one), expected[i]);
+    }
+    close_shard(&self);
+}
+
+Test(shard, begins_anew_for_another_session)
+{
+    fixture_t self = open_filled_shard();
+    cadre_shard_malformed(self.shard);
+    cr_assert_eq(push_both(&self, 7, 0, 0.5f), 0);
+    cadre_shard_begin_session(self.shard, 3, EPOCH);
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+    cr_assert_eq(cadre_shard_generation(self.shard), 0);
+    cr_assert_eq(COUNTER(&self, applied), 0);
+    cr_assert_eq(COUNTER(&self, malformed), 1, "that is the process's");
+    cr_assert_eq(push_both(&self, 8, 0, 0.5f), CADRE_EFENCED);
+    close_shard(&self);
+}
+
+/* --- a checkpoint of the test's own --- */
+
+typedef struct {
+    int opened;
+    int closed;
+    int status;      /* of open */
+    int read_status; /* of reads of values */
+    bool has_slots;
+    bool knows; /* variable 1 */
+    cadre_stored_variable_t stored;
+    int64_t elements_read;
+} fake_t;
+
+static int
+fake_open(void *context, const char *path, uint32_t index, cadre_shard_state_t *state)
+{
+    fake_t *self = context;
+    cr_assert_str_eq(path, "/checkpoints/ckpt-00000001");
+    cr_assert_eq(index, 0);
+    self->opened++;
+    *state = (cadre_shard_state_t){
+        .window_base = 9, .generation = 1, .applied = 40, .duplicate = 3, .refused = 2};
+    return self->status < 0 ? cadre_fail(self->status, "cannot be opened") : 0;
+}
+
+static int
+fake_find(void *context, const char *variable, cadre_stored_variable_t *out)
+{
+    fake_t *self = context;
+    if (!self->knows || strcmp(variable, "weights") != 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "not there");
+    }
+    *out = self->stored;
+    return 0;
+}
+
+/* Element i of the values is i, of slots -i. */
+static int
+fake_read(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+{
+    fake_t *self = context;
+    bool is_value = strcmp(range->kind, "value") == 0;
+    cr_assert_str_eq(range->variable, "weights");
+    cr_assert_eq(range->dtype, CADRE_F32);
+    if (!is_value && !self->has_slots) {
+        return cadre_fail(CADRE_ENOTFOUND, "no such slot");
+    }
+    if (is_value && self->read_status < 0) {
+        return cadre_fail(self->read_status, "damaged");
+    }
+    for (int64_t i = 0; i < range->count; i++) {
+        float number = (float)(range->first_element + i);
+        ((float *)out)[i] = is_value ? number : -number;
+    }
+    self->elements_read += range->count;
+    *version = is_value ? 21 : 20;
+    return 0;
+}
+
+static void
+fake_close(void *context)
+{
+    ((fake_t *)context)->closed++;
+}
+
+static cadre_loader_t
+as_loader(fake_t *self)
+{
+    return (cadre_loader_t){self, fake_open, fake_find, fake_read, fake_close};
+}
+
+static const char PATH[] = "/checkpoints/ckpt-00000001";
+
+/* CREATE of rows 100 to 399 of 500, under momentum. */
+static int
+create_middle(fixture_t *self)
+{
+    uint64_t shape[2];
+    static const double momentum[] = {1, 0.5};
+    cadre_create_message_t message = create_message(1, 500, COLUMNS, shape);
+    message.partition = 1;
+    message.partitions = 3;
+    message.first_row = 100;
+    message.rows = ROWS;
+    message.optimizer = CADRE_OPTIMIZER_MOMENTUM;
+    message.optimizer_parameters = (cadre_f64s_t){momentum, 2};
+    return create(self, &message);
+}
+
+static fake_t
+new_fake(void)
+{
+    return (fake_t){.knows = true,
+                    .has_slots = true,
+                    .stored = {.dtype = CADRE_F32, .rank = 2, .shape = {500, COLUMNS}}};
+}
+
+/* Whether the partition is elements 100,000 and on of the checkpoint, its slot `slot` times that.
+ */
+static void
+expect_loaded(fixture_t *self, float slot, uint64_t steps)
+{
+    cadre_partition_snapshot_t snapshot;
+    const cadre_partition_t *partition = cadre_shard_partition(self->shard, 1, 1);
+    cr_assert_eq(cadre_partition_version(partition), 21);
+    cr_assert_eq(cadre_partition_steps(partition), steps);
+    cadre_partition_snapshot(partition, &snapshot);
+    float first = 100.0f * COLUMNS;
+    for (size_t k = 0; k < snapshot.chunk_count; k++) {
+        const float *values = cadre_chunk_data(snapshot.values[k]);
+        const float *slots = cadre_chunk_data(snapshot.slots[0][k]);
+        size_t count = cadre_chunk_size_bytes(snapshot.values[k]) / sizeof(float);
+        for (size_t i = 0; i < count; i++) {
+            cr_assert(values[i] == first + (float)i, "chunk %zu, element %zu", k, i);
+            cr_assert(slots[i] == slot * (first + (float)i), "chunk %zu, slot %zu", k, i);
+        }
+        first += (float)count;
+    }
+    cadre_partition_snapshot_fini(&snapshot);
+}
+
+Test(shard, loads_values_slots_and_counts_from_the_checkpoint)
+{
+    fake_t fake = new_fake();
+    cadre_loader_t loader = as_loader(&fake);
+    fixture_t self = open_shard(&loader);
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), 0);
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), 0);
+    cr_assert_eq(fake.opened, 1, "once");
+    cr_assert_eq(COUNTER(&self, applied), 40);
+    cr_assert_eq(COUNTER(&self, duplicate), 3);
+    cr_assert_eq(COUNTER(&self, refused), 2);
+    cr_assert_eq(create_middle(&self), 0);
+    expect_loaded(&self, -1, 20);
+    uint64_t shape[2];
+    cadre_create_message_t other = create_message(2, 2, 2, shape);
+    cr_assert_eq(create(&self, &other), 0);
+    cr_assert(values_are(&self, 2, 1), "what the checkpoint lacks begins at its initial values");
+    cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 2, 0)), 0);
+    close_shard(&self);
+    cr_assert_eq(fake.closed, 1);
+}
+
+Test(shard, leaves_slots_alone_when_the_checkpoint_has_another_optimizers)
+{
+    fake_t fake = new_fake();
+    fake.has_slots = false;
+    cadre_loader_t loader = as_loader(&fake);
+    fixture_t self = open_shard(&loader);
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), 0);
+    cr_assert_eq(create_middle(&self), 0);
+    expect_loaded(&self, 0, 0);
+    close_shard(&self);
+}
+
+Test(shard, refuses_a_variable_that_the_checkpoint_holds_otherwise)
+{
+    fake_t fake = new_fake();
+    cadre_loader_t loader = as_loader(&fake);
+    fixture_t self = open_shard(&loader);
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), 0);
+    fake.stored.shape[1]--;
+    cr_assert_eq(create_middle(&self), CADRE_ESHAPE);
+    cr_assert_not_null(strstr(cadre_error_text(), "weights"));
+    fake.stored.shape[1]++;
+    fake.stored.rank = 1;
+    cr_assert_eq(create_middle(&self), CADRE_ESHAPE);
+    fake.stored.rank = 2;
+    fake.stored.dtype = CADRE_F64;
+    cr_assert_eq(create_middle(&self), CADRE_EDTYPE);
+    cr_assert_not_null(strstr(cadre_error_text(), "weights"));
+    fake.stored.dtype = CADRE_F32;
+    fake.read_status = CADRE_ECORRUPT;
+    cr_assert_eq(create_middle(&self), CADRE_ECORRUPT);
+    fake.read_status = CADRE_ENOTFOUND;
+    cr_assert_eq(create_middle(&self), CADRE_ECORRUPT, "named and not there");
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+    fake.read_status = 0;
+    cr_assert_eq(create_middle(&self), 0, "and a later try may succeed");
+    close_shard(&self);
+}
+
+Test(shard, serves_nobody_after_a_restore_that_failed)
+{
+    fake_t fake = new_fake();
+    fake.status = CADRE_ECORRUPT;
+    cadre_loader_t loader = as_loader(&fake);
+    fixture_t self = open_shard(&loader);
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), CADRE_ECORRUPT);
+    cr_assert_eq(create_middle(&self), CADRE_EFENCED);
+    cr_assert_eq(COUNTER(&self, applied), 0);
+    fake.status = 0;
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), 0, "said again, it may succeed");
+    cr_assert_eq(create_middle(&self), 0);
+    close_shard(&self);
+}
+
+/* --- snapshots --- */
+
+static int
+snapshot(fixture_t *self, uint64_t checkpoint, uint64_t cut)
+{
+    cadre_message_t answer;
+    cadre_message_t message = question(CADRE_MESSAGE_SNAPSHOT, &THE_COORDINATOR);
+    message.snapshot = (cadre_snapshot_message_t){
+        .checkpoint = checkpoint, .cut = cut, .directory = "/draft", .generation = GENERATION};
+    ask(self, &THE_COORDINATOR, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_SNAPSHOT_TAKEN);
+    cr_assert_eq(answer.snapshot_taken.checkpoint, checkpoint);
+    int status = -(int)answer.snapshot_taken.status;
+    cadre_message_fini(&answer);
+    return status;
+}
+
+Test(shard, keeps_a_snapshot_as_it_was_while_updates_go_on)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_both(&self, 1, 0, 0.5f), 0);
+    cr_assert_eq(snapshot(&self, 4, 2), 0);
+    cadre_shard_snapshot_t *taken = cadre_shard_take_snapshot(self.shard);
+    cr_assert_not_null(taken);
+    cr_assert_null(cadre_shard_take_snapshot(self.shard), "once");
+    for (uint64_t update = 2; update < 6; update++) {
+        cr_assert_eq(push_both(&self, update, update - 1, 0.5f), 0);
+    }
+    cr_assert(values_are(&self, 1, -1.5f));
+    cr_assert_eq(taken->checkpoint, 4);
+    cr_assert_str_eq(taken->directory, "/draft");
+    cr_assert_eq(taken->state.window_base, 2);
+    cr_assert_eq(taken->state.generation, GENERATION);
+    cr_assert_eq(taken->state.applied, 1);
+    cr_assert_eq(taken->counters[CADRE_PS_COUNTER_applied], 1);
+    cr_assert_eq(taken->part_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const cadre_partition_snapshot_t *references = &taken->parts[i].references;
+        cr_assert(all_are(references->values, references->chunk_count, 0.5f));
+        cr_assert_eq(references->version, 1);
+    }
+    cadre_shard_snapshot_destroy(&taken);
+    close_shard(&self);
+}
+
+Test(shard, settles_everything_below_the_cut_of_a_snapshot)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(snapshot(&self, 1, 10), 0);
+    cr_assert_eq(push_both(&self, 9, 0, 0.5f), CADRE_EDUPLICATE);
+    cr_assert_eq(push_both(&self, 10, 0, 0.5f), 0);
+    close_shard(&self);
+}
+
+Test(shard, answers_a_snapshot_again_and_takes_it_once)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(snapshot(&self, 5, 2), 0);
+    cadre_shard_snapshot_t *taken = cadre_shard_take_snapshot(self.shard);
+    cadre_shard_snapshot_destroy(&taken);
+    cr_assert_eq(snapshot(&self, 5, 2), 0);
+    cr_assert_null(cadre_shard_take_snapshot(self.shard));
+    cr_assert_eq(snapshot(&self, 4, 2), CADRE_EFENCED, "an earlier one, late");
+    cr_assert_null(cadre_shard_take_snapshot(self.shard));
+    cr_assert_eq(snapshot(&self, 6, 3), 0);
+    cr_assert_eq(snapshot(&self, 7, 3), 0, "nobody took the one before");
+    taken = cadre_shard_take_snapshot(self.shard);
+    cr_assert_eq(taken->checkpoint, 7);
+    cadre_shard_snapshot_destroy(&taken);
+    close_shard(&self);
+}
+
+Test(shard, refuses_a_snapshot_of_another_generation)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(restore(&self, "", 1, GENERATION + 1), 0);
+    cr_assert_eq(snapshot(&self, 1, 10), CADRE_EFENCED);
+    cr_assert_null(cadre_shard_take_snapshot(self.shard));
+    close_shard(&self);
+}
+
+/* --- the rest --- */
+
+Test(shard, answers_the_end_of_a_checkpoint_only_when_asked_to)
+{
+    fixture_t self = open_filled_shard();
+    cadre_message_t message = question(CADRE_MESSAGE_CHECKPOINT_END, &THE_COORDINATOR);
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    message = question(CADRE_MESSAGE_CHECKPOINT_END, &THE_COORDINATOR);
+    cadre_shard_receive(self.shard, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message, &self.outbox);
+    message = question(CADRE_MESSAGE_COUNT, &THE_COORDINATOR);
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    close_shard(&self);
+}
