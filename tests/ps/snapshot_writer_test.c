@@ -1,0 +1,250 @@
+/*
+ * snapshot_writer_test - what one shard writes, others load: through files, and cut otherwise.
+ */
+#include "ps/snapshot_writer.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/checkpoint/checkpoint_directory.h"
+#include "ps/checkpoint_loader.h"
+#include "tests/ps/shard_fixture.h"
+
+TestSuite(snapshot_writer, .timeout = 30);
+
+enum { PARTS_MAX = 3 };
+
+/* CREATE of partition `index` of `count` of a [ROWS, COLUMNS] variable under Adam. */
+static int
+create_part(fixture_t *self, uint64_t index, uint64_t count)
+{
+    uint64_t shape[2];
+    static const double uniform[] = {-1, 1};
+    static const double adam[] = {0.01, 0.9, 0.999, 1e-7};
+    cadre_create_message_t message = create_message(1, ROWS, COLUMNS, shape);
+    message.partition = index;
+    message.partitions = count;
+    message.first_row = ROWS / count * index;
+    message.rows = ROWS / count;
+    message.initializer = CADRE_INITIALIZER_UNIFORM;
+    message.initializer_parameters = (cadre_f64s_t){uniform, 2};
+    message.seed = 3;
+    message.optimizer = CADRE_OPTIMIZER_ADAM;
+    message.optimizer_parameters = (cadre_f64s_t){adam, 4};
+    return create(self, &message);
+}
+
+/* One update of every partition, gradient `value` everywhere. */
+static void
+push_parts(fixture_t *self, uint64_t update, uint64_t count, float value)
+{
+    uint64_t triples[3 * PARTS_MAX] = {0};
+    cadre_message_t message = question(CADRE_MESSAGE_PUSH, &THE_WORKER);
+    for (uint64_t i = 0; i < count; i++) {
+        const cadre_partition_t *partition = cadre_shard_partition(self->shard, 1, i);
+        const cadre_chunk_layout_t *layout = cadre_partition_layout(partition);
+        triples[3 * i] = 1;
+        triples[3 * i + 1] = i;
+        triples[3 * i + 2] = cadre_partition_version(partition);
+        for (size_t k = 0; k < layout->count; k++) {
+            cadre_message_add_chunk(
+                &message, new_floats(cadre_chunk_layout_size(layout, k) / sizeof(float), value));
+        }
+    }
+    message.push = (cadre_push_message_t){
+        .update = update, .generation = GENERATION, .partitions = {triples, 3 * count}};
+    cr_assert_eq(push(self, &message), 0, "%s", cadre_error_text());
+}
+
+/* All values, then all of each slot, in the order of the elements. */
+static float *
+everything(fixture_t *self, uint64_t count)
+{
+    float *all = cadre_calloc((size_t)3 * ROWS * COLUMNS, sizeof(float));
+    for (uint64_t i = 0; i < count; i++) {
+        cadre_partition_snapshot_t part;
+        cadre_partition_snapshot(cadre_shard_partition(self->shard, 1, i), &part);
+        cr_assert_eq(part.slot_count, 2);
+        for (size_t kind = 0; kind < 3; kind++) {
+            cadre_chunk_t **chunks = kind == 0 ? part.values : part.slots[kind - 1];
+            float *to = all + kind * ROWS * COLUMNS + ROWS / count * i * COLUMNS;
+            for (size_t k = 0; k < part.chunk_count; k++) {
+                memcpy(to, cadre_chunk_data(chunks[k]), cadre_chunk_size_bytes(chunks[k]));
+                to += cadre_chunk_size_bytes(chunks[k]) / sizeof(float);
+            }
+        }
+        cadre_partition_snapshot_fini(&part);
+    }
+    return all;
+}
+
+static bool
+never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static bool
+after_one(void *context)
+{
+    int *asked = context;
+    return (*asked)++ > 0;
+}
+
+static cadre_shard_snapshot_t *
+take(fixture_t *self, const char *directory)
+{
+    cadre_message_t answer;
+    cadre_message_t message = question(CADRE_MESSAGE_SNAPSHOT, &THE_COORDINATOR);
+    message.snapshot = (cadre_snapshot_message_t){
+        .checkpoint = 1, .cut = 50, .directory = directory, .generation = GENERATION};
+    ask(self, &THE_COORDINATOR, &message, &answer);
+    cr_assert_eq(answer.snapshot_taken.status, 0);
+    cadre_message_fini(&answer);
+    return cadre_shard_take_snapshot(self->shard);
+}
+
+/* Writes the shard, whose variable has `count` partitions, as checkpoint 1 in `directory`. */
+static void
+write_checkpoint(fixture_t *self, uint64_t count, const char *directory)
+{
+    cadre_checkpoint_directory_t *checkpoints = NULL;
+    cadre_checkpoint_draft_t *draft = NULL;
+    cadre_ps_written_t written;
+    cr_assert_eq(cadre_checkpoint_directory_open(directory, true, &checkpoints), 0);
+    cr_assert_eq(cadre_checkpoint_draft_begin(checkpoints, 1, &draft), 0);
+    cadre_shard_snapshot_t *snapshot = take(self, cadre_checkpoint_draft_path(draft));
+    cadre_snapshot_write(snapshot, never, NULL, &written);
+    cr_assert_eq(written.status, 0, "%s", written.text);
+    cr_assert_eq(written.checkpoint, 1);
+    cr_assert_str_eq(written.file, "shard-0.mdb");
+    cr_assert_eq(written.counters[CADRE_PS_COUNTER_applied], COUNTER(self, applied));
+    cadre_manifest_partition_t parts[PARTS_MAX] = {{0}};
+    for (uint64_t i = 0; i < count; i++) {
+        parts[i] =
+            (cadre_manifest_partition_t){.first_element = (int64_t)(ROWS / count * i * COLUMNS),
+                                         .count = (int64_t)(ROWS / count * COLUMNS)};
+    }
+    cadre_manifest_shard_t shard = {.file = written.file,
+                                    .size_bytes = written.size_bytes,
+                                    .hash = written.hash,
+                                    .state = snapshot->state};
+    cadre_manifest_variable_t variable = {.name = "weights",
+                                          .dtype = CADRE_F32,
+                                          .rank = 2,
+                                          .shape = {ROWS, COLUMNS},
+                                          .initializer = json_object(),
+                                          .optimizer = json_object(),
+                                          .partition_count = count,
+                                          .partitions = parts};
+    cadre_manifest_t manifest = {.job = "test",
+                                 .id = 1,
+                                 .cut = 50,
+                                 .epoch = EPOCH,
+                                 .created = "today",
+                                 .variable_count = 1,
+                                 .variables = &variable,
+                                 .shard_count = 1,
+                                 .shards = &shard,
+                                 .progress = json_object()};
+    cr_assert_eq(cadre_checkpoint_draft_commit(&draft, &manifest), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_checkpoint_directory_verify(checkpoints, 1), 0, "%s", cadre_error_text());
+    json_decref(variable.initializer);
+    json_decref(variable.optimizer);
+    json_decref(manifest.progress);
+    cadre_shard_snapshot_destroy(&snapshot);
+    cadre_checkpoint_directory_destroy(&checkpoints);
+}
+
+static void
+clear(const char *directory)
+{
+    static const char *const NAMES[] = {"ckpt-00000001/shard-0.mdb", "ckpt-00000001/manifest.json",
+                                        "ckpt-00000001", "shard-0.mdb", "."};
+    for (size_t i = 0; i < CADRE_COUNT_OF(NAMES); i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", directory, NAMES[i]);
+        remove(path);
+    }
+    rmdir(directory);
+}
+
+/* From `before` partitions to `after`: the same bits, and the same bits after one more update. */
+static void
+expect_round_trip(uint64_t before, uint64_t after)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    fixture_t first = open_shard(NULL);
+    cr_assert_eq(restore(&first, "", 1, GENERATION), 0);
+    for (uint64_t i = 0; i < before; i++) {
+        cr_assert_eq(create_part(&first, i, before), 0);
+    }
+    for (uint64_t update = 1; update <= 7; update++) {
+        push_parts(&first, update, before, 0.5f - (float)update);
+    }
+    write_checkpoint(&first, before, directory);
+
+    cadre_checkpoint_loader_t files = {NULL};
+    cadre_loader_t loader = cadre_checkpoint_loader(&files);
+    fixture_t second = open_shard(&loader);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000001", directory);
+    cr_assert_eq(restore(&second, path, 50, GENERATION), 0, "%s", cadre_error_text());
+    cr_assert_eq(COUNTER(&second, applied), 7);
+    for (uint64_t i = 0; i < after; i++) {
+        cr_assert_eq(create_part(&second, i, after), 0, "%s", cadre_error_text());
+        const cadre_partition_t *partition = cadre_shard_partition(second.shard, 1, i);
+        cr_assert_eq(cadre_partition_version(partition), 7);
+        cr_assert_eq(cadre_partition_steps(partition), 7);
+    }
+    push_parts(&first, 60, before, 0.25f);
+    push_parts(&second, 60, after, 0.25f);
+    cadre_auto(cadre_free) float *left = everything(&first, before);
+    cadre_auto(cadre_free) float *right = everything(&second, after);
+    cr_assert(memcmp(left, right, (size_t)3 * ROWS * COLUMNS * sizeof(float)) == 0);
+    close_shard(&first);
+    close_shard(&second);
+    clear(directory);
+}
+
+Test(snapshot_writer, writes_what_a_shard_loads_to_the_same_bits)
+{
+    expect_round_trip(1, 1);
+}
+
+Test(snapshot_writer, writes_what_loads_into_more_partitions)
+{
+    expect_round_trip(1, 3);
+}
+
+Test(snapshot_writer, writes_what_loads_into_fewer_partitions)
+{
+    expect_round_trip(3, 2);
+}
+
+Test(snapshot_writer, gives_up_when_told_to_and_leaves_no_file)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    int asked = 0;
+    cadre_ps_written_t written;
+    fixture_t self = open_filled_shard();
+    cadre_shard_snapshot_t *snapshot = take(&self, directory);
+    cadre_snapshot_write(snapshot, after_one, &asked, &written);
+    cr_assert_eq(written.status, CADRE_ECANCELLED);
+    cr_assert_eq(rmdir(directory), 0, "nothing is left in it");
+    cadre_shard_snapshot_destroy(&snapshot);
+    close_shard(&self);
+}
+
+Test(snapshot_writer, reports_a_failure_with_its_text)
+{
+    cadre_ps_written_t written;
+    fixture_t self = open_filled_shard();
+    cadre_shard_snapshot_t *snapshot = take(&self, "/nowhere/at/all");
+    cadre_snapshot_write(snapshot, never, NULL, &written);
+    cr_assert_eq(written.status, CADRE_ENOTFOUND);
+    cr_assert_not_null(strstr(written.text, "/nowhere/at/all/shard-0.mdb"));
+    cadre_shard_snapshot_destroy(&snapshot);
+    close_shard(&self);
+}
