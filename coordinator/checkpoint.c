@@ -148,6 +148,8 @@ take_snapshots(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     set_state(self, CADRE_CHECKPOINT_SNAPSHOT);
+    self->totals = core->totals;
+    self->totals.scheduled = core->begun;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <cadre/coordinator.h>
+
 #include "common/message.h"
 
 struct cadre_core;
@@ -86,6 +88,7 @@ typedef struct {
     uint64_t hold_ms;              /* when dispatch was held: the pause is measured from here */
     char *draft;                   /* its temporary directory */
     char *progress;                /* of this one: what save was given, or the callback said */
+    cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
     cadre_written_shard_t *shards; /* [ps_count] */
     cadre_progress_t on_progress;
     void *progress_context;

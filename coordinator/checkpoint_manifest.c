@@ -76,12 +76,12 @@ progress_json(const cadre_core_t *core)
             return NULL;
         }
     }
-    const cadre_totals_t *totals = &core->totals;
+    const cadre_totals_t *totals = &core->checkpoint.totals;
     return json_pack("{s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}}", "user", user, "closures",
-                     "scheduled", (json_int_t)core->begun, "finished", (json_int_t)totals->finished,
-                     "failed", (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts,
-                     "workers_lost", (json_int_t)totals->workers_lost, "ps_lost",
-                     (json_int_t)totals->ps_lost);
+                     "scheduled", (json_int_t)totals->scheduled, "finished",
+                     (json_int_t)totals->finished, "failed", (json_int_t)totals->failed, "attempts",
+                     (json_int_t)totals->attempts, "workers_lost", (json_int_t)totals->workers_lost,
+                     "ps_lost", (json_int_t)totals->ps_lost);
 }
 
 int
