@@ -209,15 +209,37 @@ read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
 
 /* --- the whole --- */
 
+/* Makes the directory and those above it. */
+static int
+make_directories(const char *path)
+{
+    cadre_auto(cadre_free) char *copy = cadre_strdup(path);
+    for (char *at = copy + 1; *at; at++) {
+        if (*at == '/') {
+            *at = '\0';
+            if (mkdir(copy, 0777) < 0 && errno != EEXIST) {
+                return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s: %s", path, copy,
+                                  strerror(errno));
+            }
+            *at = '/';
+        }
+    }
+    if (mkdir(copy, 0777) < 0 && errno != EEXIST) {
+        return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s", path, strerror(errno));
+    }
+    return 0;
+}
+
 static int
 set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
 {
     if (!options->checkpoint_dir) {
         return 0;
     }
-    if (mkdir(options->checkpoint_dir, 0777) < 0 && errno != EEXIST) {
-        return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s", options->checkpoint_dir,
-                          strerror(errno));
+    int status = options->checkpoint_dir[0] ? make_directories(options->checkpoint_dir)
+                                            : cadre_fail(CADRE_ECONFIG, "checkpoint_dir is empty");
+    if (status < 0) {
+        return status;
     }
     char resolved[PATH_MAX];
     if (!realpath(options->checkpoint_dir, resolved)) {
@@ -231,7 +253,7 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     self->checkpoint_dir = cadre_strdup(resolved);
     self->checkpoint_keep = options->checkpoint_keep ? options->checkpoint_keep : 3;
     cadre_checkpoint_directory_t *directory = NULL;
-    int status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
     if (status == 0) {
         status = cadre_checkpoint_directory_clean(directory, NULL);
     }
