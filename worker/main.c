@@ -1,11 +1,11 @@
 /* cadre-worker: one worker of a job. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,17 +15,33 @@
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"
 
-/* SIGTERM and SIGINT come through the descriptor, on main's thread. */
+/* SIGTERM and SIGINT become bytes in a pipe that main's loop reads. Not a signalfd: it needs the
+ * signals blocked in every thread, and OpenBLAS starts its own before main begins. The descriptor
+ * is static because a handler is given nothing. */
+static int signal_pipe[2];
+
+static void
+on_signal(int number)
+{
+    int error = errno;
+    uint8_t byte = (uint8_t)number;
+    ssize_t written = write(signal_pipe[1], &byte, 1);
+    (void)written; /* a full pipe holds enough of them */
+    errno = error;
+}
+
+/* The end of the pipe to read from; -1 when there is none to be had. */
 static int
 open_signals(void)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return cadre_fail(-1, "pipe: %s", strerror(errno));
+    }
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signal_pipe[0];
 }
 
 static void
@@ -72,7 +88,7 @@ print_check(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
 }
 
 static int
-serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
+serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int signals)
 {
     cadre_device_t *device = NULL;
     if (cadre_device_open(flags->device, flags->threads, &device) < 0) {
@@ -82,11 +98,9 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
     if (flags->check) {
         print_check(flags, registry);
     } else {
-        int signals = open_signals();
         do {
             status = cadre_worker_process_serve(flags, device, registry, signals);
         } while (status < 0);
-        close(signals);
     }
     cadre_device_close(&device);
     return status;
@@ -103,6 +117,10 @@ main(int argc, char **argv)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     }
     set_up_log(&flags);
+    int signals = open_signals();
+    if (signals < 0) {
+        return refuse(CADRE_WORKER_EXIT_IO);
+    }
     if (check_data_dir(flags.data_dir) < 0) {
         return refuse(CADRE_WORKER_EXIT_NO_INPUT);
     }
@@ -112,5 +130,5 @@ main(int argc, char **argv)
             return refuse(CADRE_WORKER_EXIT_CONFIG);
         }
     }
-    return serve(&flags, registry);
+    return serve(&flags, registry, signals);
 }

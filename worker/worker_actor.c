@@ -202,9 +202,13 @@ wait(cadre_worker_actor_t *self)
     if (!self->connected && self->lost_log_ms < due_ms) {
         due_ms = self->lost_log_ms;
     }
+    if (self->stirred && self->ticked_ms + 1 < due_ms) {
+        due_ms = self->ticked_ms + 1;
+    }
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
     int count = fill_items(self);
-    if (zmq_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) <= 0) {
+    self->stirred = zmq_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
+    if (!self->stirred) {
         for (int i = 0; i < count; i++) {
             self->items[i].revents = 0; /* interrupted: they were not set */
         }
@@ -218,6 +222,7 @@ keep_time(cadre_worker_actor_t *self)
     self->now_ms = (uint64_t)cadre_clock_now_ms();
     if (self->now_ms != self->ticked_ms) {
         self->ticked_ms = self->now_ms;
+        self->stirred = false;
         self->due_ms = cadre_worker_core_tick(self->core, self->now_ms);
     }
     if (!self->connected && !self->left && self->now_ms >= self->lost_log_ms) {

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -30,6 +29,7 @@ typedef struct {
     void **pipes;               /* [flags->slots] */
     cadre_reader_actor_t *reader;
     cadre_worker_actor_t *network;
+    char host[HOST_NAME_SIZE]; /* borrowed by the core */
     int signals;
     int status;     /* to exit with */
     bool signalled; /* draining because of a signal */
@@ -60,12 +60,11 @@ start_slots(process_t *self, cadre_device_t *device, const cadre_registry_t *reg
 static int
 start_network(process_t *self, cadre_device_t *device)
 {
-    char host[HOST_NAME_SIZE] = "";
-    gethostname(host, sizeof(host) - 1);
+    gethostname(self->host, sizeof(self->host) - 1);
     cadre_worker_actor_options_t options = {
         .core = {.task = {CADRE_ROLE_WORKER, self->flags->cluster.index, 0},
                  .build = CADRE_VERSION,
-                 .host = host,
+                 .host = self->host,
                  .devices = cadre_device_name(device),
                  .process = (uint32_t)getpid(),
                  .slots = self->flags->slots,
@@ -102,20 +101,19 @@ start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
 static void
 on_signal(process_t *self)
 {
-    struct signalfd_siginfo info;
-    if (read(self->signals, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+    uint8_t number = 0;
+    if (read(self->signals, &number, 1) != 1) {
         return;
     }
-    int status =
-        info.ssi_signo == SIGINT ? CADRE_WORKER_EXIT_INTERRUPTED : CADRE_WORKER_EXIT_TERMINATED;
+    int status = number == SIGINT ? CADRE_WORKER_EXIT_INTERRUPTED : CADRE_WORKER_EXIT_TERMINATED;
     if (self->signalled || self->left) {
-        cadre_log(CADRE_LOG_WARN, "killed", "signal=%u", info.ssi_signo);
+        cadre_log(CADRE_LOG_WARN, "killed", "signal=%d", number);
         _exit(status);
     }
     self->signalled = true;
     self->status = status;
-    cadre_log(CADRE_LOG_INFO, "draining", "signal=%u next=\"finish what runs, then leave\"",
-              info.ssi_signo);
+    cadre_log(CADRE_LOG_INFO, "draining", "signal=%d next=\"finish what runs, then leave\"",
+              number);
     cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
 }
 

@@ -32,7 +32,8 @@ struct cadre_worker_actor {
 
     uint64_t now_ms;
     uint64_t ticked_ms;
-    uint64_t due_ms;
+    uint64_t due_ms; /* the core's; may have become earlier when `stirred` */
+    bool stirred;    /* something has come in since the last tick */
     bool draining;
     bool left;
     bool mismatch;

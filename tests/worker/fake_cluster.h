@@ -1,0 +1,407 @@
+/*
+ * fake_cluster - a coordinator and shards, as simple as can be, around a real cadre-worker process.
+ *
+ * One thread: fake_step waits for messages and answers them. Shard k holds part k of one variable
+ * "w", f32 [2 * FAKE_SHARDS], two elements on each; a push is added to it. Tests look at the fields
+ * and change what is to go wrong.
+ */
+#ifndef CADRE_TESTS_WORKER_FAKE_CLUSTER_H
+#define CADRE_TESTS_WORKER_FAKE_CLUSTER_H
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/codec.h"
+#include "common/memory.h"
+#include "common/outbox.h"
+#include "common/socket.h"
+#include "common/status.h"
+#include "common/tensor_list.h"
+
+enum {
+    FAKE_SHARDS = 2,
+    FAKE_FUNCTIONS_MAX = 8,
+    FAKE_UPDATES_MAX = 1 << 16,
+    FAKE_SESSION = 4711,
+    FAKE_PS = 100, /* incarnation of shard 0's process */
+    FAKE_WAIT_MS = 20000,
+};
+
+typedef struct {
+    cadre_function_kind_t kind;
+    const char *name;
+    cadre_chunk_t *program;
+} fake_function_t;
+
+typedef struct {
+    cadre_context_t *context;
+    cadre_socket_t *control;
+    cadre_socket_t *data[FAKE_SHARDS];
+    cadre_frames_t frames;
+    pid_t process;
+    cadre_routing_id_t worker;
+    bool joined;
+    bool left;                                     /* GOODBYE has come */
+    fake_function_t functions[FAKE_FUNCTIONS_MAX]; /* by id - 1 */
+    const char *dataset;                           /* description of dataset 1, or NULL */
+    cadre_dataset_ready_message_t dataset_ready;
+    char dataset_text[CADRE_TEXT_SIZE_MAX + 1];
+
+    float values[FAKE_SHARDS][2];
+    uint64_t versions[FAKE_SHARDS];
+    bool applied[FAKE_SHARDS][FAKE_UPDATES_MAX];
+    uint64_t duplicates;
+    unsigned lose_answers; /* that many APPLIED are not sent */
+
+    uint64_t done;
+    uint64_t failed;
+    cadre_message_t last_done;
+    uint64_t last_reason;
+    uint64_t last_status;
+    char last_text[CADRE_TEXT_SIZE_MAX + 1];
+} fake_cluster_t;
+
+static inline void
+fake_open(fake_cluster_t *self)
+{
+    *self = (fake_cluster_t){0};
+    cr_assert_eq(cadre_context_open(&self->context), 0);
+    cadre_endpoint_t any = {.kind = CADRE_ENDPOINT_TCP, .host = "127.0.0.1"};
+    cr_assert_eq(cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control), 0);
+    cr_assert_eq(cadre_socket_bind(self->control, &any), 0);
+    for (int i = 0; i < FAKE_SHARDS; i++) {
+        cr_assert_eq(cadre_socket_open_router(self->context, CADRE_PLANE_DATA, &self->data[i]), 0);
+        cr_assert_eq(cadre_socket_bind(self->data[i], &any), 0);
+    }
+}
+
+/* Starts the worker with the arguments given, NULL at the end. */
+static inline void
+fake_start(fake_cluster_t *self, const char *const *arguments)
+{
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_endpoint_text(cadre_socket_endpoint(self->control), address);
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/cadre-worker", getenv("CADRE_BIN_DIR") ? getenv("CADRE_BIN_DIR") : ".");
+    const char *argv[32] = {path, "--coordinator", address, "--log-level",
+                            getenv("CADRE_TEST_LOG") ? getenv("CADRE_TEST_LOG") : "error"};
+    size_t count = 5;
+    for (; *arguments; arguments++) {
+        argv[count++] = *arguments;
+    }
+    self->process = fork();
+    cr_assert_geq(self->process, 0);
+    if (self->process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execv(path, (char **)(uintptr_t)argv);
+        _exit(127);
+    }
+}
+
+static inline void
+fake_send(fake_cluster_t *self, cadre_socket_t *socket, const cadre_routing_id_t *to,
+          cadre_message_t *message)
+{
+    message->epoch = 1;
+    if (message->incarnation == 0) {
+        message->incarnation = FAKE_SESSION;
+    }
+    cadre_chunk_t *header = cadre_message_encode(message);
+    int status = 0;
+    do {
+        status = cadre_socket_send(socket, to, header, message->chunks, message->chunk_count);
+    } while (status == CADRE_EAGAIN);
+    cadre_chunk_unref(&header);
+    cadre_message_fini(message);
+    (void)self;
+}
+
+/* --- the coordinator's part --- */
+
+static inline void
+fake_tell(fake_cluster_t *self, cadre_message_t message)
+{
+    fake_send(self, self->control, &self->worker, &message);
+}
+
+static inline void
+fake_tell_shard(fake_cluster_t *self, uint32_t index)
+{
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_endpoint_text(cadre_socket_endpoint(self->data[index]), address);
+    cadre_message_t message = {.type = CADRE_MESSAGE_SHARD};
+    message.shard = (cadre_shard_message_t){.index = index,
+                                            .address = address,
+                                            .incarnation = FAKE_PS + (uint64_t)index,
+                                            .generation = 1};
+    fake_tell(self, message);
+}
+
+static inline void
+fake_tell_function(fake_cluster_t *self, uint64_t id)
+{
+    const fake_function_t *function = &self->functions[id - 1];
+    cadre_message_t message = {.type = CADRE_MESSAGE_FUNCTION};
+    message.function = (cadre_function_message_t){
+        .id = id, .kind = function->kind, .name = function->name, .hash = id};
+    if (function->program) {
+        cadre_message_add_chunk(&message, cadre_chunk_ref(function->program));
+    }
+    fake_tell(self, message);
+}
+
+static inline void
+fake_tell_variable(fake_cluster_t *self)
+{
+    static const uint64_t shape[] = {2 * FAKE_SHARDS};
+    static const uint64_t shards[] = {0, 1};
+    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = 1,
+                                                  .name = "w",
+                                                  .dtype = CADRE_F32,
+                                                  .shape = {shape, 1},
+                                                  .partitions = FAKE_SHARDS,
+                                                  .shards = {shards, FAKE_SHARDS}};
+    fake_tell(self, message);
+}
+
+static inline void
+fake_answer_want(fake_cluster_t *self, const cadre_want_message_t *want)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_DATASET};
+    switch ((cadre_want_t)want->kind) {
+    case CADRE_WANT_SHARD:
+        fake_tell_shard(self, (uint32_t)want->id);
+        break;
+    case CADRE_WANT_VARIABLE:
+        fake_tell_variable(self);
+        break;
+    case CADRE_WANT_FUNCTION:
+        fake_tell_function(self, want->id);
+        break;
+    case CADRE_WANT_DATASET:
+        message.dataset = (cadre_dataset_message_t){.id = want->id, .name = "data"};
+        cadre_message_add_chunk(&message,
+                                cadre_chunk_new_copy(self->dataset, strlen(self->dataset)));
+        fake_tell(self, message);
+        break;
+    }
+}
+
+static inline void
+fake_acknowledge(fake_cluster_t *self, uint64_t id, uint64_t attempt)
+{
+    uint64_t reports[] = {id, attempt};
+    cadre_message_t message = {.type = CADRE_MESSAGE_ACK};
+    message.ack.reports = (cadre_u64s_t){reports, 2};
+    fake_tell(self, message);
+}
+
+static inline void
+fake_welcome(fake_cluster_t *self, const cadre_routing_id_t *from)
+{
+    self->worker = *from;
+    self->joined = true;
+    cadre_message_t message = {.type = CADRE_MESSAGE_WELCOME};
+    message.welcome = (cadre_welcome_message_t){.index = 3,
+                                                .job = "test",
+                                                .heartbeat_ms = 1000,
+                                                .lease_ms = 10000,
+                                                .resend_ms = 200,
+                                                .shards = FAKE_SHARDS};
+    fake_tell(self, message);
+}
+
+static inline void
+fake_take_control(fake_cluster_t *self, cadre_message_t *message)
+{
+    switch (message->type) {
+    case CADRE_MESSAGE_HELLO:
+        fake_welcome(self, &self->frames.from);
+        break;
+    case CADRE_MESSAGE_WANT:
+        fake_answer_want(self, &message->want);
+        break;
+    case CADRE_MESSAGE_DATASET_READY:
+        snprintf(self->dataset_text, sizeof(self->dataset_text), "%s", message->dataset_ready.text);
+        self->dataset_ready = message->dataset_ready;
+        break;
+    case CADRE_MESSAGE_CLOSURE_DONE:
+        self->done++;
+        fake_acknowledge(self, message->closure_done.id, message->closure_done.attempt);
+        cadre_message_fini(&self->last_done);
+        self->last_done = *message;
+        *message = (cadre_message_t){0};
+        break;
+    case CADRE_MESSAGE_CLOSURE_FAILED:
+        self->failed++;
+        self->last_reason = message->closure_failed.reason;
+        self->last_status = message->closure_failed.status;
+        snprintf(self->last_text, sizeof(self->last_text), "%s", message->closure_failed.text);
+        fake_acknowledge(self, message->closure_failed.id, message->closure_failed.attempt);
+        break;
+    case CADRE_MESSAGE_GOODBYE:
+        self->left = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- the shards' part --- */
+
+static inline void
+fake_answer_pull(fake_cluster_t *self, int shard, const cadre_message_t *question)
+{
+    uint64_t held = question->pull.partitions.items[2];
+    uint64_t items[] = {self->versions[shard], held == self->versions[shard] + 1 ? 0 : 1};
+    cadre_message_t message = {.type = CADRE_MESSAGE_VALUES,
+                               .request = question->request,
+                               .incarnation = FAKE_PS + (uint64_t)shard};
+    message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
+    if (items[1]) {
+        cadre_message_add_chunk(
+            &message, cadre_chunk_new_copy(self->values[shard], sizeof(self->values[shard])));
+    }
+    fake_send(self, self->data[shard], &self->frames.from, &message);
+}
+
+static inline void
+fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *question)
+{
+    bool *seen = &self->applied[shard][question->push.update % FAKE_UPDATES_MAX];
+    bool duplicate = *seen;
+    *seen = true;
+    if (duplicate) {
+        self->duplicates++;
+    } else {
+        const float *gradient = cadre_chunk_data(question->chunks[0]);
+        self->values[shard][0] += gradient[0];
+        self->values[shard][1] += gradient[1];
+        self->versions[shard]++;
+    }
+    if (self->lose_answers > 0) {
+        self->lose_answers--;
+        return;
+    }
+    cadre_message_t message = {.type = CADRE_MESSAGE_APPLIED,
+                               .request = question->request,
+                               .incarnation = FAKE_PS + (uint64_t)shard};
+    message.applied =
+        (cadre_applied_message_t){.update = question->push.update,
+                                  .generation = 1,
+                                  .status = duplicate ? (uint64_t)-CADRE_EDUPLICATE : 0,
+                                  .versions = {&self->versions[shard], 1}};
+    fake_send(self, self->data[shard], &self->frames.from, &message);
+}
+
+static inline void
+fake_receive(fake_cluster_t *self, cadre_socket_t *socket, int shard)
+{
+    for (int i = 0; i < 256 && cadre_socket_receive(socket, &self->frames) == 0; i++) {
+        cadre_message_t message;
+        cr_assert_eq(cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                          cadre_chunk_size_bytes(self->frames.header),
+                                          self->frames.chunks, self->frames.count, &message),
+                     0, "%s", cadre_error_text());
+        if (shard < 0) {
+            fake_take_control(self, &message);
+        } else if (message.type == CADRE_MESSAGE_PULL) {
+            fake_answer_pull(self, shard, &message);
+        } else {
+            cr_assert_eq(message.type, CADRE_MESSAGE_PUSH);
+            fake_answer_push(self, shard, &message);
+        }
+        cadre_message_fini(&message);
+    }
+}
+
+/* --- the loop --- */
+
+static inline void
+fake_step(fake_cluster_t *self, int timeout_ms)
+{
+    zmq_pollitem_t items[1 + FAKE_SHARDS] = {
+        {.socket = cadre_socket_handle(self->control), .events = ZMQ_POLLIN}};
+    for (int i = 0; i < FAKE_SHARDS; i++) {
+        items[1 + i].socket = cadre_socket_handle(self->data[i]);
+        items[1 + i].events = ZMQ_POLLIN;
+    }
+    zmq_poll(items, 1 + FAKE_SHARDS, timeout_ms);
+    fake_receive(self, self->control, -1);
+    for (int i = 0; i < FAKE_SHARDS; i++) {
+        fake_receive(self, self->data[i], i);
+    }
+}
+
+/* Steps until the condition holds; fails the test after FAKE_WAIT_MS. */
+#define FAKE_UNTIL(cluster, condition)                                                             \
+    do {                                                                                           \
+        int64_t fake_end_ms = cadre_clock_now_ms() + FAKE_WAIT_MS;                                 \
+        while (!(condition)) {                                                                     \
+            fake_step(cluster, 100);                                                               \
+            cr_assert_lt(cadre_clock_now_ms(), fake_end_ms, "waited too long for " #condition);    \
+        }                                                                                          \
+    } while (0)
+
+/* A closure without arguments. */
+static inline cadre_message_t
+fake_closure(uint64_t id, uint64_t function)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE};
+    message.closure = (cadre_closure_message_t){
+        .id = id, .attempt = 1, .function = function, .steps = 1, .seed = id, .variables = 1};
+    return message;
+}
+
+static inline int
+fake_wait_exit(fake_cluster_t *self)
+{
+    int state = 0;
+    int64_t end_ms = cadre_clock_now_ms() + FAKE_WAIT_MS;
+    while (waitpid(self->process, &state, WNOHANG) == 0) {
+        fake_step(self, 10);
+        cr_assert_lt(cadre_clock_now_ms(), end_ms, "the worker does not exit");
+    }
+    self->process = 0;
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -WTERMSIG(state);
+}
+
+static inline int
+fake_stop(fake_cluster_t *self)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_STOP};
+    message.stop.reason = "the test is over";
+    fake_tell(self, message);
+    return fake_wait_exit(self);
+}
+
+static inline void
+fake_close(fake_cluster_t *self)
+{
+    if (self->process > 0) {
+        kill(self->process, SIGKILL);
+        waitpid(self->process, NULL, 0);
+    }
+    cadre_message_fini(&self->last_done);
+    for (int i = 0; i < FAKE_FUNCTIONS_MAX; i++) {
+        cadre_chunk_unref(&self->functions[i].program);
+    }
+    cadre_frames_fini(&self->frames);
+    for (int i = 0; i < FAKE_SHARDS; i++) {
+        cadre_socket_close(&self->data[i], 0);
+    }
+    cadre_socket_close(&self->control, 0);
+    cadre_context_close(&self->context);
+}
+
+#endif

@@ -1,0 +1,248 @@
+/* A real cadre-worker with fake_cluster around it. */
+#include "tests/worker/fake_cluster.h"
+
+#include <cadre/program.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/graph/program.h"
+
+TestSuite(worker_process, .timeout = 60);
+
+static const char *const no_arguments[] = {NULL};
+
+static void
+define_native(fake_cluster_t *self, uint64_t id, const char *name)
+{
+    self->functions[id - 1] = (fake_function_t){.kind = CADRE_FUNCTION_NATIVE, .name = name};
+}
+
+/* gradient of w: all ones times the mean of x; results: "sum" of w, "rows". */
+static void
+define_program(fake_cluster_t *self, uint64_t id)
+{
+    cadre_program_t *program = cadre_program_new("step");
+    int64_t shape[] = {2 * FAKE_SHARDS};
+    cadre_node_t w = cadre_var(program, "w", shape, 1);
+    cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(2)};
+    cadre_node_t x = cadre_arg(program, "x", CADRE_F32, dims, 2);
+    cadre_node_t ones = cadre_add(program, cadre_mul(program, w, cadre_const_f32(program, 0)),
+                                  cadre_mean_all(program, x));
+    cadre_push(program, w, ones);
+    cadre_result(program, "sum", cadre_sum_all(program, w));
+    cr_assert_eq(cadre_program_finish(program), 0, "%s", cadre_error_text());
+    size_t size_bytes = 0;
+    const uint8_t *bytes = cadre_program_bytes(program, &size_bytes);
+    self->functions[id - 1] = (fake_function_t){.kind = CADRE_FUNCTION_PROGRAM,
+                                                .name = "step",
+                                                .program = cadre_chunk_new_copy(bytes, size_bytes)};
+    cadre_program_destroy(&program);
+}
+
+/* A closure of function 1 with x = ones [rows, 2]. */
+static void
+schedule_step(fake_cluster_t *self, uint64_t id, int64_t rows)
+{
+    float data[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 2, .shape = {rows, 2}, .data = data};
+    const char *names[] = {"x"};
+    cadre_tensor_list_t list = {0};
+    cr_assert_eq(cadre_tensor_list_encode(&x, 1, CADRE_RESULT_SIZE_MAX, &list), 0);
+    cadre_message_t message = fake_closure(id, 1);
+    message.closure.flags = CADRE_CLOSURE_WANTS_RESULTS;
+    message.closure.names = (cadre_strs_t){names, 1};
+    message.closure.tensors = cadre_tensor_list_items(&list);
+    cadre_tensor_list_add_chunks(&list, &message);
+    fake_tell(self, message);
+    cadre_tensor_list_fini(&list);
+}
+
+static float
+result(const fake_cluster_t *self)
+{
+    cadre_tensor_t *tensors = NULL;
+    size_t count = 0;
+    cr_assert_eq(cadre_tensor_list_decode(self->last_done.closure_done.tensors, &self->last_done,
+                                          CADRE_RESULT_SIZE_MAX, &tensors, &count),
+                 0);
+    cr_assert_eq(count, 1);
+    float value = *(float *)tensors[0].data;
+    cadre_tensors_fini(&tensors, count);
+    return value;
+}
+
+Test(worker_process, runs_programs_and_exits_when_told_to_stop)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    define_program(&self, 1);
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    for (uint64_t id = 1; id <= 20; id++) {
+        schedule_step(&self, id, 1 + (int64_t)id % 3);
+        FAKE_UNTIL(&self, self.done + self.failed == id);
+        cr_assert_eq(self.failed, 0, "%s", self.last_text);
+        cr_expect_float_eq(result(&self), 4 * (float)(id - 1), 0, "pulled before it pushed");
+    }
+    for (int i = 0; i < FAKE_SHARDS; i++) {
+        cr_expect_float_eq(self.values[i][0], 20, 0);
+        cr_expect_float_eq(self.values[i][1], 20, 0);
+    }
+    cr_expect_eq(fake_stop(&self), 0);
+    cr_expect(self.left);
+    fake_close(&self);
+}
+
+Test(worker_process, pushes_again_under_the_same_id_when_no_answer_comes)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    define_program(&self, 1);
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    self.lose_answers = 3;
+    schedule_step(&self, 1, 1);
+    FAKE_UNTIL(&self, self.done == 1);
+    cr_expect_geq(self.duplicates, 1);
+    cr_expect_eq(self.last_done.closure_done.duplicates + self.last_done.closure_done.updates, 2);
+    cr_expect_float_eq(self.values[0][0], 1, 0);
+    cr_expect_float_eq(self.values[1][1], 1, 0);
+    cr_expect_eq(fake_stop(&self), 0);
+    fake_close(&self);
+}
+
+Test(worker_process, names_a_native_function_that_it_does_not_have)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    define_native(&self, 1, "missing");
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    fake_tell(&self, fake_closure(1, 1));
+    FAKE_UNTIL(&self, self.failed == 1);
+    cr_expect_eq(self.last_status, (uint64_t)-CADRE_ENOTFOUND);
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_USER);
+    cr_expect_not_null(strstr(self.last_text, "missing"));
+    cr_expect_eq(fake_stop(&self), 0);
+    fake_close(&self);
+}
+
+static long
+resident_kb(pid_t process)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/statm", process);
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    long size = 0;
+    long resident = 0;
+    cr_assert_eq(fscanf(file, "%ld %ld", &size, &resident), 2);
+    fclose(file);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Keeps `window` closures with the worker until `last` have ended. */
+static void
+run_noops(fake_cluster_t *self, uint64_t *next, uint64_t last, uint64_t window)
+{
+    while (self->done < last) {
+        for (; *next <= last && *next <= self->done + window; ++*next) {
+            fake_tell(self, fake_closure(*next, 1));
+        }
+        fake_step(self, 1000);
+        cr_assert_eq(self->failed, 0, "%s", self->last_text);
+    }
+}
+
+Test(worker_process, holds_no_more_memory_after_many_closures)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    define_native(&self, 1, "noop");
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    uint64_t next = 1;
+    run_noops(&self, &next, 1000, 128);
+    long before_kb = resident_kb(self.process);
+    int64_t begin_us = cadre_clock_now_us();
+    run_noops(&self, &next, 41000, 128);
+    double seconds = (double)(cadre_clock_now_us() - begin_us) / 1e6;
+    long after_kb = resident_kb(self.process);
+    cr_log_info("%.0f closures/s, %ld kB before, %ld kB after", 40000 / seconds, before_kb,
+                after_kb);
+    if (!getenv("ASAN_OPTIONS")) { /* a sanitizer keeps freed memory for a while */
+        cr_expect_leq(after_kb, before_kb + 2048);
+    }
+    cr_expect_eq(fake_stop(&self), 0);
+    fake_close(&self);
+}
+
+Test(worker_process, drains_and_says_goodbye_on_SIGTERM)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    define_native(&self, 1, "noop");
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    fake_tell(&self, fake_closure(1, 1));
+    FAKE_UNTIL(&self, self.done == 1);
+    kill(self.process, SIGTERM);
+    cr_expect_eq(fake_wait_exit(&self), 143);
+    cr_expect(self.left);
+    fake_close(&self);
+}
+
+Test(worker_process, exits_on_SIGTERM_without_a_coordinator)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    cadre_socket_close(&self.control, 0);
+    cr_assert_eq(cadre_socket_open_router(self.context, CADRE_PLANE_CONTROL, &self.control), 0);
+    const char *const arguments[] = {"--coordinator", "tcp://127.0.0.1:1", NULL};
+    cadre_endpoint_t any = {.kind = CADRE_ENDPOINT_TCP, .host = "127.0.0.1"};
+    cr_assert_eq(cadre_socket_bind(self.control, &any), 0);
+    fake_start(&self, arguments);
+    for (int i = 0; i < 5; i++) {
+        fake_step(&self, 100);
+    }
+    kill(self.process, SIGTERM);
+    cr_expect_eq(fake_wait_exit(&self), 143);
+    fake_close(&self);
+}
+
+Test(worker_process, reads_batches_of_a_dataset)
+{
+    char folder[] = "/tmp/cadre-worker-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/data.csv", folder);
+    FILE *file = fopen(path, "w");
+    fputs("1,1,0\n2,2,1\n3,3,0\n", file);
+    fclose(file);
+    fake_cluster_t self;
+    fake_open(&self);
+    define_program(&self, 1);
+    self.dataset = "{\"format\":\"csv\",\"path\":\"data.csv\"}";
+    const char *const arguments[] = {"--data-dir", folder, NULL};
+    fake_start(&self, arguments);
+    FAKE_UNTIL(&self, self.joined);
+    uint64_t batch[] = {1, 0, 1, 2}; /* rows 1 and 2: the mean of x is 2.5 */
+    cadre_message_t message = fake_closure(1, 1);
+    message.closure.batches = (cadre_u64s_t){batch, 4};
+    fake_tell(&self, message);
+    FAKE_UNTIL(&self, self.done + self.failed == 1);
+    cr_assert_eq(self.failed, 0, "%s", self.last_text);
+    cr_expect_float_eq(self.values[0][0], 2.5F, 0);
+    cr_expect_eq(self.dataset_ready.rows, 3);
+    cr_expect_eq(self.dataset_ready.features, 2);
+    cr_expect_eq(self.dataset_ready.classes, 2);
+    batch[2] = 2; /* one row too far */
+    message = fake_closure(2, 1);
+    message.closure.batches = (cadre_u64s_t){batch, 4};
+    fake_tell(&self, message);
+    FAKE_UNTIL(&self, self.failed == 1);
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_USER);
+    cr_expect_eq(fake_stop(&self), 0);
+    fake_close(&self);
+    unlink(path);
+    rmdir(folder);
+}
