@@ -33,6 +33,7 @@ enum {
     CADRE_HELD_MAX = 4096,    /* closures held by one worker: running, waiting, unacknowledged */
     CADRE_BATCHES_MAX = 8,    /* dataset batches of one closure */
     CADRE_ARGUMENTS_MAX = 64, /* arguments of one closure */
+    CADRE_STEPS_MAX = 65536,  /* updates of one closure to one shard; schedule refuses more */
 
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */

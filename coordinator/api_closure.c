@@ -81,6 +81,10 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
                             call->batch_count, call->tensor_count, CADRE_BATCHES_MAX,
                             CADRE_ARGUMENTS_MAX);
     }
+    if (call && status == 0 && call->steps > CADRE_STEPS_MAX) {
+        status =
+            cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most", call->steps, CADRE_STEPS_MAX);
+    }
     if (call && status == 0) {
         closure->steps = call->steps ? call->steps : 1;
         if (call->batch_count > 0) {

@@ -1,6 +1,5 @@
 #include "coordinator/catalogue.h"
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +48,20 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
     *self = (cadre_catalogue_t){0};
 }
 
+/* In ASCII, whatever the program's locale calls a letter. */
+static bool
+is_alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 int
 cadre_name_check(const char *what, const char *name)
 {
     size_t length = name ? strlen(name) : 0;
-    bool good = length >= 1 && length <= CADRE_NAME_SIZE_MAX && isalnum((unsigned char)name[0]);
+    bool good = length >= 1 && length <= CADRE_NAME_SIZE_MAX && is_alphanumeric(name[0]);
     for (size_t i = 0; good && i < length; i++) {
-        good = isalnum((unsigned char)name[i]) || strchr("._-", name[i]);
+        good = is_alphanumeric(name[i]) || strchr("._-", name[i]);
     }
     if (!good) {
         return cadre_fail(CADRE_EINVALID,

@@ -55,6 +55,7 @@ cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         self->shards[i] = (cadre_written_shard_t){.taken = false};
     }
+    self->opens++;
     order(core, CADRE_STORE_OPEN, NULL);
     return 0;
 }
@@ -73,6 +74,7 @@ end(cadre_core_t *core, int status, const char *text)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     set_state(self, CADRE_CHECKPOINT_IDLE);
+    cadre_shard_requests_forget(&core->requests, self);
     self->attempts++;
     self->last_status = status;
     snprintf(self->last_text, sizeof(self->last_text), "%s", text);
@@ -101,14 +103,10 @@ tell_shards_end(cadre_core_t *core, bool committed)
     }
 }
 
-void
-cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
+static void
+give_up(cadre_core_t *core, int status, const char *text)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    if (self->state == CADRE_CHECKPOINT_IDLE) {
-        return;
-    }
-    cadre_shard_requests_forget(&core->requests, self);
     if (self->state != CADRE_CHECKPOINT_COMMITTING) {
         order(core, CADRE_STORE_ABORT, NULL);
     }
@@ -118,6 +116,15 @@ cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
                    "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid\"",
                    self->id, text);
     end(core, status, text);
+}
+
+void
+cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
+{
+    cadre_checkpoint_state_t state = core->checkpoint.state;
+    if (state != CADRE_CHECKPOINT_IDLE && state != CADRE_CHECKPOINT_COMMITTING) {
+        give_up(core, status, text);
+    }
 }
 
 /* --- snapshot and write --- */
@@ -236,24 +243,26 @@ void
 cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answer)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    if (answer->kind == CADRE_STORE_OPEN && self->state == CADRE_CHECKPOINT_OPENING) {
+    if (answer->kind == CADRE_STORE_OPEN) {
+        if (--self->opens > 0 || self->state != CADRE_CHECKPOINT_OPENING) {
+            return; /* of one that was given up before the store came to it */
+        }
         if (answer->status < 0) {
-            cadre_checkpoint_abort(core, answer->status, answer->text);
+            give_up(core, answer->status, answer->text);
             return;
         }
         self->id = answer->checkpoint;
-        self->draft = cadre_strdup(answer->text);
-        cut(core);
+        self->draft = cadre_strdup(answer->text); /* the cut follows in the next tick */
     } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
         if (answer->status < 0) {
-            cadre_checkpoint_abort(core, answer->status, answer->text);
+            give_up(core, answer->status, answer->text);
             return;
         }
         tell_shards_end(core, true);
         free(self->last_path);
         self->last_path = cadre_strdup(answer->text);
         self->last_id = self->id;
-        core->settled = self->cut;
+        core->settled = self->cut > core->settled ? self->cut : core->settled;
         core->totals.checkpoints++;
         cadre_core_log(core, 'I', "checkpoint",
                        "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"",
@@ -262,31 +271,39 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
     }
 }
 
+/* When the next automatic one begins; UINT64_MAX for never. */
+static uint64_t
+automatic_due_ms(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    bool automatic = self->enabled && self->every_ms > 0;
+    if (!automatic || core->fatal || core->catalogue.variable_count == 0) {
+        return UINT64_MAX;
+    }
+    if (self->due_ms == 0) {
+        self->due_ms = core->now_ms + self->every_ms;
+    }
+    return self->due_ms;
+}
+
 uint64_t
 cadre_checkpoint_tick(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     uint64_t now_ms = core->now_ms;
     if (self->state == CADRE_CHECKPOINT_IDLE) {
-        bool automatic = self->enabled && self->every_ms > 0;
-        if (automatic && self->due_ms == 0) {
-            self->due_ms = now_ms + self->every_ms;
-        }
-        if (!automatic || core->fatal || core->catalogue.variable_count == 0) {
-            return UINT64_MAX;
-        }
-        if (now_ms < self->due_ms) {
-            return self->due_ms;
+        if (now_ms < automatic_due_ms(core)) {
+            return automatic_due_ms(core);
         }
         cadre_checkpoint_begin(core, NULL);
     }
     if (core->fatal) {
         cadre_checkpoint_abort(core, core->fatal, core->fatal_text);
-        return UINT64_MAX;
-    }
-    if (self->state != CADRE_CHECKPOINT_COMMITTING && now_ms >= self->deadline_ms) {
+    } else if (now_ms >= self->deadline_ms) {
         cadre_checkpoint_abort(core, CADRE_ETIMEOUT, "it took longer than its limit");
-        return UINT64_MAX;
+    }
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft) {
+        cut(core);
     }
     if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {
         take_snapshots(core);
@@ -301,7 +318,10 @@ cadre_checkpoint_tick(cadre_core_t *core)
     if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(core, true)) {
         commit(core);
     }
-    return self->deadline_ms;
+    if (self->state == CADRE_CHECKPOINT_IDLE) {
+        return automatic_due_ms(core);
+    }
+    return self->state == CADRE_CHECKPOINT_COMMITTING ? UINT64_MAX : self->deadline_ms;
 }
 
 void

@@ -11,7 +11,7 @@
  *          -> COMMITTING the store writes the manifest and renames; then IDLE
  *
  * Any failure or a deadline ends it: the temporary directory goes, the checkpoint before stays,
- * training has never stopped.
+ * training has never stopped. Only COMMITTING cannot be given up: the rename decides.
  */
 #ifndef CADRE_COORDINATOR_CHECKPOINT_H
 #define CADRE_COORDINATOR_CHECKPOINT_H
@@ -81,7 +81,8 @@ typedef struct {
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
     cadre_checkpoint_state_t state;
-    uint64_t id; /* of the one under way, 0 before OPENING was answered */
+    uint64_t id;    /* of the one under way, 0 before OPENING was answered */
+    uint32_t opens; /* orders to open that the store has not answered, old ones included */
     uint64_t cut;
     uint64_t deadline_ms;
     uint64_t begun_ms;
@@ -114,7 +115,7 @@ void cadre_checkpoint_on_written(struct cadre_core *core, uint32_t shard,
                                  const cadre_snapshot_written_message_t *written);
 void cadre_checkpoint_on_stored(struct cadre_core *core, const cadre_store_answer_t *answer);
 
-/* Ends the one under way. */
+/* Gives up the one under way, unless it is being committed. */
 void cadre_checkpoint_abort(struct cadre_core *core, int status, const char *text);
 
 void cadre_checkpoint_fini(cadre_checkpoint_t *self);

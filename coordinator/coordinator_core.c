@@ -135,24 +135,24 @@ welcome(cadre_core_t *self, const cadre_member_t *member)
     cadre_outbox_send(&self->outbox, &member->task, &message);
 }
 
-static void
-ignore_answer(void *context, uint64_t detail, const cadre_message_t *reply, int status)
-{
-    (void)context, (void)detail, (void)reply, (void)status;
-}
-
-/* A shard that cannot begin cannot serve, and trying again would not help. */
+/* A shard that cannot begin cannot serve, and trying again would not help. CADRE_EFENCED is of one
+ * that has begun anew meanwhile. */
 static void
 on_restored(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
     cadre_core_t *self = context;
-    if (reply && reply->type == CADRE_MESSAGE_REPLY && reply->reply.status != 0 && !self->fatal) {
-        self->fatal = -(int)reply->reply.status;
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    status = answered ? -(int)reply->reply.status : status;
+    if (answered && status < 0 && status != CADRE_EFENCED && !self->fatal) {
+        self->fatal = status;
         snprintf(self->fatal_text, sizeof(self->fatal_text), "ps %" PRIu64 " cannot begin: %s",
                  shard, reply->reply.text);
+        cadre_core_log(self, 'E', "restore_failed",
+                       "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
+                       "next=\"the job cannot go on\"",
+                       shard, self->restore_path, reply->reply.text);
         self->progress = true;
     }
-    (void)status;
 }
 
 /* A ps that is new here: its shard begins at the restore point, and everyone learns where it is. */
@@ -189,9 +189,10 @@ lose(cadre_core_t *self, cadre_member_t *member, const char *why)
                      member->process, member->host, why);
         }
         self->totals.ps_lost++;
+        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, "a ps is lost");
     } else {
         self->totals.workers_lost++;
-        cadre_dispatch_lost(self, member);
+        cadre_dispatch_lost(self, member, true);
     }
     cadre_core_log(self, is_ps ? 'E' : 'W', is_ps ? "ps_lost" : "worker_lost",
                    "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
@@ -202,15 +203,21 @@ lose(cadre_core_t *self, cadre_member_t *member, const char *why)
 }
 
 static void
+tell_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason)
+{
+    cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
+    stop.stop.reason = reason;
+    cadre_outbox_send(&self->outbox, task, &stop);
+}
+
+static void
 refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello)
 {
     cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
                    hello->host, hello->process, cadre_error_text());
     char reason[CADRE_TEXT_SIZE_MAX + 1];
     snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
-    cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
-    stop.stop.reason = reason;
-    cadre_outbox_send(&self->outbox, from, &stop);
+    tell_stop(self, from, reason);
 }
 
 /* Lets a task in, in the place of an earlier incarnation of it. */
@@ -218,11 +225,8 @@ static int
 admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
       cadre_member_t **member)
 {
-    if (hello->role != from->role) {
-        return cadre_fail(CADRE_EINVALID, "HELLO of another role");
-    }
     cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
-    if (occupant && !cadre_membership_find(&self->membership, from->incarnation)) {
+    if (occupant) {
         lose(self, occupant, "replaced by a new process with the same index");
     }
     return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
@@ -326,7 +330,7 @@ on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
     cadre_core_log(self, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
                    cadre_member_name(member, name), reason);
     if (member->task.role == CADRE_ROLE_WORKER) {
-        cadre_dispatch_lost(self, member);
+        cadre_dispatch_lost(self, member, false);
         cadre_membership_remove(&self->membership, member);
         self->progress = true;
     } else if (self->stopping) {
@@ -397,6 +401,14 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     }
 }
 
+/* Told before the sender had this session's WELCOME: closure ids of two sessions overlap, so a
+ * report from the one before must not end a closure of this one. */
+static bool
+is_of_another_session(const cadre_core_t *self, const cadre_message_t *message)
+{
+    return message->epoch != self->options.epoch && message->type != CADRE_MESSAGE_GOODBYE;
+}
+
 void
 cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                    uint64_t now_ms)
@@ -407,7 +419,7 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
         /* nobody joins a job that is ending */
     } else if (message->type == CADRE_MESSAGE_HELLO) {
         on_hello(self, from, message);
-    } else if (!member) {
+    } else if (!member || is_of_another_session(self, message)) {
         cadre_message_t unknown = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
         cadre_outbox_send(&self->outbox, from, &unknown);
     } else {
@@ -424,19 +436,28 @@ cadre_core_stop(cadre_core_t *self, const char *reason)
     cadre_checkpoint_abort(self, CADRE_ECLOSED, reason);
     const cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_STOP);
-        message.stop.reason = reason;
-        cadre_outbox_send(&self->outbox, &member->task, &message);
+        tell_stop(self, &member->task, reason);
     }
 }
 
 /* --- time --- */
 
-/* Without checkpoints nothing else moves the shards' windows forward. */
+static void
+on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    (void)shard, (void)reply, (void)status;
+    cadre_core_t *self = context;
+    if (--self->settle_pending == 0 && self->settling > self->settled) {
+        self->settled = self->settling;
+    }
+}
+
+/* Without checkpoints nothing else moves the shards' windows forward. Dispatch relies on the new
+ * base only when every shard has answered. */
 static void
 settle_windows(cadre_core_t *self)
 {
-    if (self->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
+    if (self->settle_pending > 0 || self->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
         return;
     }
     uint64_t lowest = self->next_id;
@@ -447,11 +468,12 @@ settle_windows(cadre_core_t *self)
     if (lowest - self->settled < CADRE_APPLIED_WINDOW_MAX / 4) {
         return;
     }
-    self->settled = lowest;
+    self->settling = lowest;
+    self->settle_pending = self->options.ps_count;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SETTLE);
         message.settle.base = lowest;
-        cadre_shard_requests_ask(&self->requests, shard, &message, ignore_answer, self, shard);
+        cadre_shard_requests_ask(&self->requests, shard, &message, on_settled, self, shard);
     }
 }
 

@@ -23,7 +23,8 @@
 
 typedef struct {
     uint64_t incarnation; /* random, of this process */
-    uint64_t epoch;       /* of the session, one more than the last one's; at least 1 */
+    uint64_t epoch;       /* of the session: one more than in the checkpoint resumed, else random:
+                             what tasks say of another session is known by it; at least 1 */
     const char *job;      /* borrowed for the life of the core */
     uint32_t ps_count;
     uint64_t seed;
@@ -82,9 +83,11 @@ struct cadre_core {
     cadre_checkpoint_t checkpoint;
     cadre_totals_t totals;
 
-    uint64_t begun;        /* closures that were given an id */
-    uint64_t next_id;      /* of the next closure to be handed out */
-    uint64_t settled;      /* window base that the shards were last told */
+    uint64_t begun;    /* closures that were given an id */
+    uint64_t next_id;  /* of the next closure to be handed out */
+    uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
+    uint64_t settling; /* the base that they were last asked to take */
+    uint32_t settle_pending;
     uint32_t turn;         /* worker index that is served next */
     uint64_t *generations; /* [ps_count]: of each shard, from 1 */
     uint64_t *assigned;    /* [ps_count]: last sequence */
@@ -174,10 +177,14 @@ void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
                          const cadre_message_t *message);
 void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
                            const cadre_closure_failed_message_t *failed);
-void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member);
 
-/* What a worker says it holds: closures it should have and does not are sent again, others
- * cancelled. `all`: also those that were sent a moment ago. */
+/* What a member that goes had in flight is queued again. `died`: what may have been running counts
+ * the attempt as lost. */
+void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died);
+
+/* What a worker says it holds: closures it should have and does not are sent again. `all` (it says
+ * HELLO): also those that were sent a moment ago, and what has ended or runs elsewhere is
+ * cancelled. */
 void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t held,
                             bool all);
 

@@ -15,10 +15,11 @@
 #include "coordinator/coordinator_core.h"
 
 enum {
-    CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
-    CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
-    CREDIT_MAX = 512,
+    CREDIT_COVER_MS = 10,     /* work that a worker may hold, at the rate it had */
+    CREDIT_INTERVAL_MS = 50,  /* how often the rate is measured */
+    CREDIT_MAX = 512,         /* or twice the slots, where that is more */
     RESEND_CLOSURE_MS = 3000, /* not heard of by then: it is sent again */
+    REST_MS = 1000,           /* no new work for a worker that could not do what it had */
 };
 
 static cadre_member_t *
@@ -64,8 +65,9 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
     uint64_t cover = ended * CREDIT_COVER_MS / passed_ms + least;
     /* Growing by doubling lets a rate show that the credit itself was holding down. */
     uint64_t most = 2 * (uint64_t)member->credit;
+    uint64_t limit = least < CREDIT_MAX ? CREDIT_MAX : least;
     cover = cover < most ? cover : most;
-    member->credit = (uint32_t)(cover < CREDIT_MAX ? cover : CREDIT_MAX);
+    member->credit = (uint32_t)(cover < limit ? cover : limit);
     member->credit_ms = self->now_ms;
     member->credit_ended = member->ended;
 }
@@ -73,7 +75,7 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
 static bool
 can_take(cadre_core_t *self, cadre_member_t *member)
 {
-    if (!member || member->suspect || member->draining) {
+    if (!member || member->suspect || member->draining || self->now_ms < member->rest_until_ms) {
         return false;
     }
     measure_credit(self, member);
@@ -96,11 +98,11 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     send_closure(self, member, closure);
 }
 
-/* Whether the shards' windows have room for one more id. */
+/* Whether the shards' windows have room for one more closure, of as many steps as there can be. */
 static bool
 window_open(const cadre_core_t *self)
 {
-    return self->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX - CADRE_CLOSURE_QUEUE_MAX;
+    return self->next_id - self->settled <= CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX;
 }
 
 void
@@ -223,6 +225,15 @@ function_name(const cadre_core_t *self, const cadre_closure_t *closure)
     return self->catalogue.functions[closure->function - 1]->name;
 }
 
+/* Whether a closure that failed runs again. One on which devices fail does so a limited number of
+ * times. */
+static bool
+returns(const cadre_closure_t *closure, const cadre_closure_failed_message_t *failed)
+{
+    return failed->reason == CADRE_FAILURE_RETURNED || failed->reason == CADRE_FAILURE_SHARD ||
+           (failed->reason == CADRE_FAILURE_DEVICE && closure->lost + 1 < CADRE_ATTEMPTS_MAX);
+}
+
 void
 cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
                       const cadre_closure_failed_message_t *failed)
@@ -237,7 +248,11 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
     if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ECLOSED) {
         member->draining = true; /* it would hand back whatever it is given */
     }
-    if (failed->reason != CADRE_FAILURE_USER) {
+    if (returns(closure, failed)) {
+        closure->lost += failed->reason == CADRE_FAILURE_DEVICE ? 1 : 0;
+        if (failed->reason != CADRE_FAILURE_RETURNED) {
+            member->rest_until_ms = self->now_ms + REST_MS;
+        }
         put_back(self, closure);
         return;
     }
@@ -252,7 +267,8 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 
 /* --- workers that go, and what they hold --- */
 
-/* A closure whose worker died: back to the front, or the end when it has taken down too many. */
+/* A closure that may have been running on a worker that died: back to the front, or the end when it
+ * has taken down too many. */
 static void
 lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *member)
 {
@@ -270,11 +286,16 @@ lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t 
 }
 
 void
-cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member)
+cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died)
 {
-    /* The newest first, so that at the front they come to stand in their old order. */
+    /* The newest first, so that at the front they come to stand in their old order. Only the
+     * oldest, as many as there are slots, can have been running; the others are not to blame. */
     while (member->in_flight.last) {
-        lose_attempt(self, member->in_flight.last, member);
+        if (died && member->in_flight.count <= member->slots) {
+            lose_attempt(self, member->in_flight.last, member);
+        } else {
+            put_back(self, member->in_flight.last);
+        }
     }
 }
 
@@ -295,8 +316,10 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
     for (size_t i = 0; i < held.count; i++) {
         ids[i] = held.items[i];
         const cadre_closure_t *closure = cadre_u64_map_get(&self->closures, ids[i]);
-        if (all && (!closure || closure->state != CADRE_CLOSURE_IN_FLIGHT ||
-                    worker_of(closure) != member)) {
+        /* One that is queued again may go on: the first attempt to report counts. */
+        bool elsewhere =
+            closure && closure->state == CADRE_CLOSURE_IN_FLIGHT && worker_of(closure) != member;
+        if (all && (!closure || elsewhere)) {
             strangers[stranger_count++] = ids[i];
         }
     }

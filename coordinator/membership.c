@@ -64,14 +64,15 @@ cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *fr
                           const cadre_hello_message_t *hello)
 {
     cadre_member_t *holder = NULL;
+    if (from->index != hello->index || cadre_membership_find(self, from->incarnation)) {
+        return NULL;
+    }
     if (from->role == CADRE_ROLE_PS && hello->index < self->ps_count) {
         holder = self->ps[hello->index];
-    } else if (from->role == CADRE_ROLE_WORKER && from->index != CADRE_INDEX_ANY &&
-               hello->index < self->worker_capacity) {
+    } else if (from->role == CADRE_ROLE_WORKER && hello->index < self->worker_capacity) {
         holder = self->workers[hello->index];
     }
-    bool is_other = holder && holder->task.incarnation != from->incarnation;
-    return is_other && !was_replaced(self, from->incarnation) ? holder : NULL;
+    return was_replaced(self, from->incarnation) ? NULL : holder;
 }
 
 /* A task that insists on its index takes the place: whoever did so before is replaced, gone or not.
@@ -119,33 +120,60 @@ free_index(const cadre_membership_t *self)
 }
 
 static int
-take_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
+take_ps_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
 {
-    if (member->task.role == CADRE_ROLE_PS) {
-        if (index >= self->ps_count) {
-            return cadre_fail(CADRE_EINVALID, "ps index %" PRIu64 " in a job of %u ps", index,
-                              self->ps_count);
-        }
-        self->ps[index] = member;
-        insist(self, &self->ps_last[index], &member->task);
-        self->ps_joined++;
-    } else if (member->task.role == CADRE_ROLE_WORKER) {
-        bool taken = index < self->worker_capacity && self->workers[index];
-        index = index == CADRE_INDEX_ANY || taken ? free_index(self) : index;
-        if (index >= CADRE_TASKS_MAX) {
-            return cadre_fail(CADRE_EINVALID, "worker index %" PRIu64 " is not below %d", index,
-                              CADRE_TASKS_MAX);
-        }
-        grow_workers(self, (uint32_t)index);
-        self->workers[index] = member;
-        insist(self, &self->worker_last[index], &member->task);
-        self->worker_count++;
-    } else {
-        return cadre_fail(CADRE_EINVALID, "role %s does not join",
-                          cadre_role_text(member->task.role));
+    if (index == CADRE_INDEX_ANY) {
+        return cadre_fail(CADRE_EINVALID, "a ps must say which index it has");
     }
+    if (index >= self->ps_count) {
+        return cadre_fail(CADRE_EINVALID, "ps index %" PRIu64 " in a job of %u ps", index,
+                          self->ps_count);
+    }
+    cadre_assert(!self->ps[index]);
+    self->ps[index] = member;
+    insist(self, &self->ps_last[index], &member->task);
+    self->ps_joined++;
     member->index = (uint32_t)index;
     return 0;
+}
+
+static int
+take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
+{
+    bool taken = index < self->worker_capacity && self->workers[index];
+    if (member->task.index == CADRE_INDEX_ANY && (index == CADRE_INDEX_ANY || taken)) {
+        index = free_index(self);
+    }
+    if (index >= CADRE_TASKS_MAX) {
+        return cadre_fail(CADRE_EINVALID, "worker index %" PRIu64 " is not below %d", index,
+                          CADRE_TASKS_MAX);
+    }
+    grow_workers(self, (uint32_t)index);
+    cadre_assert(!self->workers[index]);
+    self->workers[index] = member;
+    insist(self, &self->worker_last[index], &member->task);
+    self->worker_count++;
+    member->index = (uint32_t)index;
+    return 0;
+}
+
+static int
+take_place(cadre_membership_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
+{
+    const cadre_task_t *task = &member->task;
+    bool open = task->role == CADRE_ROLE_WORKER && task->index == CADRE_INDEX_ANY;
+    if (hello->role != task->role || (!open && hello->index != task->index)) {
+        return cadre_fail(CADRE_EINVALID, "%s %" PRIu32 " says that it is %s %" PRIu64,
+                          cadre_role_text(task->role), task->index,
+                          cadre_role_text((cadre_role_t)hello->role), hello->index);
+    }
+    if (task->role == CADRE_ROLE_PS) {
+        return take_ps_place(self, member, hello->index);
+    }
+    if (task->role == CADRE_ROLE_WORKER) {
+        return take_worker_place(self, member, hello->index);
+    }
+    return cadre_fail(CADRE_EINVALID, "role %s does not join", cadre_role_text(task->role));
 }
 
 static void
@@ -170,7 +198,7 @@ cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
         }
         member = cadre_calloc(1, sizeof(*member));
         member->task = *from;
-        int status = take_place(self, member, hello->index);
+        int status = take_place(self, member, hello);
         if (status < 0) {
             destroy(member);
             return status;

@@ -24,9 +24,10 @@ typedef struct cadre_member {
     cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
     uint32_t index;    /* the one it has */
     uint64_t heard_ms;
-    uint64_t heartbeat; /* last sequence */
-    bool suspect;       /* silent for CADRE_SUSPECT_MS: gets no new work */
-    bool draining;      /* finishes what it has */
+    uint64_t heartbeat;     /* last sequence */
+    bool suspect;           /* silent for CADRE_SUSPECT_MS: gets no new work */
+    bool draining;          /* finishes what it has */
+    uint64_t rest_until_ms; /* it gave work back: no new work before */
     char *host;
     uint32_t process;
     char *address; /* ps: its data endpoint */
@@ -68,14 +69,15 @@ void cadre_membership_fini(cadre_membership_t *self);
 cadre_member_t *cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation);
 
 /* The member that holds the place a HELLO asks for, another incarnation of the same role and index;
- * NULL when the place is free, or when the sender did not insist: its routing id says
- * CADRE_INDEX_ANY, and the index it asks for is only the one it had before. The caller lets the
- * occupant go first (cadre_membership_remove). */
+ * NULL when the place is free, when the sender is a member or was replaced, or when it does not
+ * insist: its routing id says CADRE_INDEX_ANY, and the index it asks for is only the one it had
+ * before. The caller lets the occupant go first (cadre_membership_remove). */
 cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
                                           const cadre_hello_message_t *hello);
 
 /* Adds, or brings up to date, the sender of a HELLO. CADRE_EINVALID for a role or index that has no
- * place in the job, CADRE_EFULL beyond CADRE_TASKS_MAX, CADRE_EFENCED for a task that was replaced.
+ * place in the job or is not that of the routing id, CADRE_EFULL beyond CADRE_TASKS_MAX,
+ * CADRE_EFENCED for a task that was replaced.
  */
 int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                           const cadre_hello_message_t *hello, uint64_t now_ms,

@@ -295,7 +295,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     uint64_t lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : CADRE_LEASE_MS;
     cadre_core_options_t core = {
         .incarnation = random_u64(),
-        .epoch = resumed->epoch ? resumed->epoch : 1,
+        .epoch = resumed->epoch ? resumed->epoch : random_u64() >> 2 | 1,
         .job = self->job,
         .ps_count = ps_count,
         .seed = resumed->epoch ? resumed->seed : options->seed,

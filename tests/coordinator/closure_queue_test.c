@@ -3,13 +3,14 @@
  * default capacity and with 2. `put`, `join` and `done` ask the queue as the API's calls do, and
  * answer CADRE_EAGAIN where those would block.
  */
+#include "coordinator/closure_queue.h"
+
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/limits.h"
-#include "coordinator/closure_queue.h"
 #include "coordinator/gate.h"
 
 TestSuite(closure_queue, .timeout = 20);
