@@ -1,0 +1,80 @@
+#include "bench/cluster.h"
+
+#include <stdio.h>
+
+#include "bench/measure.h"
+#include "bench/process.h"
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+enum { LEAVE_MS = 3000 };
+
+static int
+start_tasks(cadre_bench_t *bench, cadre_bench_cluster_t *self, int workers)
+{
+    const char *coordinator = cadre_coordinator_address(self->coordinator);
+    cadre_auto(cadre_free) char *own = cadre_bench_address(bench, "ps");
+    const char *const ps[] = {"--index", "0", "--coordinator", coordinator, "--address", own, NULL};
+    int status = cadre_bench_process_start("cadre-ps", ps, bench->verbose, &self->ps);
+    for (int i = 0; i < workers && status == 0; i++) {
+        char index[12];
+        snprintf(index, sizeof(index), "%d", i);
+        const char *const worker[] = {"--index", index, "--coordinator", coordinator, NULL};
+        status = cadre_bench_process_start("cadre-worker", worker, bench->verbose,
+                                           &self->workers[self->worker_count++]);
+    }
+    return status;
+}
+
+int
+cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_cluster_t *self)
+{
+    cadre_assert(workers <= CADRE_BENCH_WORKERS_MAX);
+    *self = (cadre_bench_cluster_t){.coordinator = NULL};
+    cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "coordinator");
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.job = "bench";
+    options.address = address;
+    options.ps_count = 1;
+    options.seed = 1;
+    int status = cadre_coordinator_open(&options, &self->coordinator);
+    if (status == 0) {
+        status = start_tasks(bench, self, workers);
+    }
+    if (status == 0) {
+        status = cadre_coordinator_wait_ready(self->coordinator, workers, CADRE_BENCH_WAIT_MS);
+    }
+    if (status < 0) {
+        cadre_fail_within(status, "a cluster of 1 ps and %d workers", workers);
+        cadre_bench_cluster_close(self);
+    }
+    return status;
+}
+
+void
+cadre_bench_cluster_close(cadre_bench_cluster_t *self)
+{
+    cadre_coordinator_close(&self->coordinator);
+    for (int i = 0; i < self->worker_count; i++) {
+        cadre_bench_process_end(&self->workers[i], LEAVE_MS);
+    }
+    cadre_bench_process_end(&self->ps, LEAVE_MS);
+    *self = (cadre_bench_cluster_t){.coordinator = NULL};
+}
+
+int
+cadre_bench_cluster_run(cadre_bench_cluster_t *self, const cadre_function_t *function, int count,
+                        double *seconds)
+{
+    int status = 0;
+    double begin = cadre_bench_now();
+    for (int i = 0; i < count && status == 0; i++) {
+        status = cadre_schedule(self->coordinator, function, NULL, CADRE_BENCH_WAIT_MS, NULL);
+    }
+    if (status == 0) {
+        status = cadre_join(self->coordinator, CADRE_BENCH_WAIT_MS);
+    }
+    *seconds = cadre_bench_now() - begin;
+    return status;
+}

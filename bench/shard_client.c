@@ -1,0 +1,341 @@
+#include "bench/shard_client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "bench/process.h"
+#include "common/assert.h"
+#include "common/chunk_layout.h"
+#include "common/codec.h"
+#include "common/initializer_spec.h"
+#include "common/memory.h"
+#include "common/optimizer_spec.h"
+#include "common/socket.h"
+#include "common/status.h"
+#include "common/task.h"
+
+enum {
+    EPOCH = 1,
+    GENERATION = 1,
+    COLUMNS = 1024, /* a row is 4 KiB */
+    ROW_SIZE = COLUMNS * (int)sizeof(float),
+    VARIABLES_MAX = 16,
+    LEAVE_MS = 3000,
+};
+
+typedef struct {
+    cadre_chunk_t **gradient;
+    size_t chunk_count;
+} variable_t;
+
+struct cadre_bench_shard_client {
+    pid_t ps;
+    cadre_context_t *context;
+    cadre_socket_t *control;
+    cadre_socket_t *data;
+    cadre_frames_t frames;
+    cadre_task_t coordinator;
+    cadre_task_t worker;
+    cadre_routing_id_t ps_id;
+    uint64_t request_last;
+    uint64_t update_last;
+    variable_t variables[VARIABLES_MAX];
+};
+
+/* --- messages --- */
+
+static cadre_message_t
+new_message(cadre_bench_shard_client_t *self, cadre_message_type_t type, const cadre_task_t *as)
+{
+    return (cadre_message_t){.type = type,
+                             .request = ++self->request_last,
+                             .incarnation = as->incarnation,
+                             .epoch = EPOCH};
+}
+
+static int
+send_message(cadre_socket_t *socket, const cadre_routing_id_t *to, cadre_message_t *message)
+{
+    cadre_chunk_t *header = cadre_message_encode(message);
+    int status = cadre_socket_send(socket, to, header, message->chunks, message->chunk_count);
+    cadre_chunk_unref(&header);
+    cadre_message_fini(message);
+    return status == CADRE_EAGAIN ? cadre_fail(status, "the queue to the ps is full") : status;
+}
+
+/* Waits for the next message on `socket`; the caller ends it. */
+static int
+receive(cadre_bench_shard_client_t *self, cadre_socket_t *socket, cadre_message_t *message)
+{
+    int status = cadre_socket_receive(socket, &self->frames);
+    while (status == CADRE_EAGAIN) {
+        zmq_pollitem_t item = {.socket = cadre_socket_handle(socket), .events = ZMQ_POLLIN};
+        if (zmq_poll(&item, 1, CADRE_BENCH_WAIT_MS) == 0) {
+            return cadre_fail(CADRE_ETIMEOUT, "the ps does not answer");
+        }
+        status = cadre_socket_receive(socket, &self->frames);
+    }
+    if (status < 0) {
+        return status;
+    }
+    return cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                cadre_chunk_size_bytes(self->frames.header), self->frames.chunks,
+                                self->frames.count, message);
+}
+
+/* Waits for a control message of one type, dropping others; the caller ends it. */
+static int
+await_control(cadre_bench_shard_client_t *self, cadre_message_type_t type, cadre_message_t *message)
+{
+    int status = receive(self, self->control, message);
+    while (status == 0 && message->type != type) {
+        cadre_message_fini(message);
+        status = receive(self, self->control, message);
+    }
+    return status;
+}
+
+/* Sends a question on the control plane and waits for its REPLY. */
+static int
+ask_control(cadre_bench_shard_client_t *self, cadre_message_t *message)
+{
+    cadre_message_t reply = {.storage = NULL};
+    int status = send_message(self->control, &self->ps_id, message);
+    if (status == 0) {
+        status = await_control(self, CADRE_MESSAGE_REPLY, &reply);
+    }
+    if (status == 0 && reply.reply.status != 0) {
+        status = cadre_fail(-(int)reply.reply.status, "the ps: %s", reply.reply.text);
+    }
+    cadre_message_fini(&reply);
+    return status;
+}
+
+/* --- the session --- */
+
+static int
+welcome(cadre_bench_shard_client_t *self)
+{
+    cadre_message_t hello = {.storage = NULL};
+    int status = await_control(self, CADRE_MESSAGE_HELLO, &hello);
+    if (status < 0) {
+        return status;
+    }
+    self->ps_id = self->frames.from;
+    cadre_endpoint_t endpoint;
+    status = cadre_endpoint_parse(hello.hello.address, &endpoint);
+    cadre_message_fini(&hello);
+    if (status == 0) {
+        status = cadre_socket_connect(self->data, &endpoint);
+    }
+    if (status < 0) {
+        return status;
+    }
+    cadre_message_t message = new_message(self, CADRE_MESSAGE_WELCOME, &self->coordinator);
+    message.welcome = (cadre_welcome_message_t){.job = "bench",
+                                                .heartbeat_ms = CADRE_HEARTBEAT_MS,
+                                                .lease_ms = CADRE_LEASE_MS,
+                                                .resend_ms = CADRE_RESEND_MS,
+                                                .shards = 1,
+                                                .generation = GENERATION};
+    status = send_message(self->control, &self->ps_id, &message);
+    if (status < 0) {
+        return status;
+    }
+    message = new_message(self, CADRE_MESSAGE_RESTORE, &self->coordinator);
+    message.restore = (cadre_restore_message_t){.path = "", .cut = 1, .generation = GENERATION};
+    return ask_control(self, &message);
+}
+
+static int
+open_sockets(cadre_bench_shard_client_t *self, const char *address)
+{
+    char id[CADRE_TASK_TEXT_SIZE];
+    cadre_endpoint_t endpoint;
+    int status = cadre_context_open(&self->context);
+    if (status == 0) {
+        status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
+    }
+    if (status == 0) {
+        status = cadre_endpoint_parse(address, &endpoint);
+    }
+    if (status == 0) {
+        status = cadre_socket_bind(self->control, &endpoint);
+    }
+    if (status == 0) {
+        status = cadre_socket_open_dealer(self->context, CADRE_PLANE_DATA,
+                                          cadre_task_text(&self->worker, id), &self->data);
+    }
+    return status;
+}
+
+int
+cadre_bench_shard_client_open(cadre_bench_t *bench, cadre_bench_shard_client_t **out)
+{
+    cadre_bench_shard_client_t *self = cadre_calloc(1, sizeof(*self));
+    uint64_t incarnation = (uint64_t)getpid() << 32 | ++bench->next_name;
+    self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, incarnation};
+    self->worker = (cadre_task_t){CADRE_ROLE_WORKER, 0, incarnation};
+    cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "coordinator");
+    cadre_auto(cadre_free) char *own = cadre_bench_address(bench, "ps");
+    const char *const arguments[] = {"--index", "0", "--coordinator", address, "--address",
+                                     own,       NULL};
+    int status = open_sockets(self, address);
+    if (status == 0) {
+        status = cadre_bench_process_start("cadre-ps", arguments, bench->verbose, &self->ps);
+    }
+    if (status == 0) {
+        status = welcome(self);
+    }
+    if (status < 0) {
+        cadre_bench_shard_client_close(&self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void
+cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p)
+{
+    cadre_bench_shard_client_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    if (self->ps_id.size > 0) {
+        cadre_message_t stop = new_message(self, CADRE_MESSAGE_STOP, &self->coordinator);
+        stop.stop.reason = "the measurement is over";
+        send_message(self->control, &self->ps_id, &stop);
+    }
+    cadre_bench_process_end(&self->ps, LEAVE_MS);
+    for (int i = 0; i < VARIABLES_MAX; i++) {
+        for (size_t k = 0; k < self->variables[i].chunk_count; k++) {
+            cadre_chunk_unref(&self->variables[i].gradient[k]);
+        }
+        free(self->variables[i].gradient);
+    }
+    cadre_frames_fini(&self->frames);
+    cadre_socket_close(&self->data, 0);
+    cadre_socket_close(&self->control, 0);
+    cadre_context_close(&self->context);
+    cadre_free(self_p);
+}
+
+/* --- values --- */
+
+static void
+make_gradient(variable_t *variable, size_t size_bytes)
+{
+    cadre_chunk_layout_t layout;
+    int status = cadre_chunk_layout_init(&layout, size_bytes / ROW_SIZE, ROW_SIZE);
+    cadre_assert(status == 0);
+    variable->chunk_count = layout.count;
+    variable->gradient = cadre_calloc(layout.count, sizeof(cadre_chunk_t *));
+    for (size_t k = 0; k < layout.count; k++) {
+        variable->gradient[k] = cadre_chunk_new(cadre_chunk_layout_size(&layout, k));
+        float *numbers = cadre_chunk_data(variable->gradient[k]);
+        for (size_t i = 0; i < cadre_chunk_layout_size(&layout, k) / sizeof(float); i++) {
+            numbers[i] = (float)(i % 1000) * 1e-6F;
+        }
+    }
+}
+
+int
+cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
+                                size_t size_bytes)
+{
+    cadre_assert(variable >= 1 && variable <= VARIABLES_MAX && size_bytes % ROW_SIZE == 0);
+    make_gradient(&self->variables[variable - 1], size_bytes);
+    const uint64_t rows = size_bytes / ROW_SIZE;
+    const uint64_t shape[] = {rows, COLUMNS};
+    const double rate = 0.01;
+    cadre_message_t message = new_message(self, CADRE_MESSAGE_CREATE, &self->coordinator);
+    message.create = (cadre_create_message_t){.variable = variable,
+                                              .name = "values",
+                                              .partitions = 1,
+                                              .dtype = CADRE_F32,
+                                              .shape = {shape, CADRE_COUNT_OF(shape)},
+                                              .rows = rows,
+                                              .initializer = CADRE_INITIALIZER_ZEROS,
+                                              .optimizer = CADRE_OPTIMIZER_SGD,
+                                              .optimizer_parameters = {&rate, 1},
+                                              .generation = GENERATION};
+    return ask_control(self, &message);
+}
+
+static int
+ask_data(cadre_bench_shard_client_t *self, uint64_t variable, bool push)
+{
+    const uint64_t triple[] = {variable, 0, 0};
+    const variable_t *about = &self->variables[variable - 1];
+    cadre_message_t message =
+        new_message(self, push ? CADRE_MESSAGE_PUSH : CADRE_MESSAGE_PULL, &self->worker);
+    if (push) {
+        message.push = (cadre_push_message_t){.update = ++self->update_last,
+                                              .attempt = 1,
+                                              .generation = GENERATION,
+                                              .partitions = {triple, CADRE_COUNT_OF(triple)}};
+    } else {
+        message.pull = (cadre_pull_message_t){.generation = GENERATION,
+                                              .partitions = {triple, CADRE_COUNT_OF(triple)}};
+    }
+    for (size_t k = 0; push && k < about->chunk_count; k++) {
+        cadre_message_add_chunk(&message, cadre_chunk_ref(about->gradient[k]));
+    }
+    return send_message(self->data, NULL, &message);
+}
+
+static int
+take_answer(cadre_bench_shard_client_t *self, uint64_t variable, bool push)
+{
+    cadre_message_t answer = {.storage = NULL};
+    int status = receive(self, self->data, &answer);
+    if (status < 0) {
+        return status;
+    }
+    bool expected = answer.type == (push ? CADRE_MESSAGE_APPLIED : CADRE_MESSAGE_VALUES);
+    uint64_t code = push ? answer.applied.status : answer.values.status;
+    size_t chunks = push ? 0 : self->variables[variable - 1].chunk_count;
+    if (!expected || code != 0 || answer.chunk_count != chunks) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        status = cadre_fail(CADRE_EMALFORMED, "the ps answers %s",
+                            cadre_message_text(&answer, text, sizeof(text)));
+    }
+    cadre_message_fini(&answer);
+    return status;
+}
+
+static int
+run(cadre_bench_shard_client_t *self, uint64_t variable, bool push, size_t count, size_t window)
+{
+    size_t unanswered = 0;
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        status = ask_data(self, variable, push);
+        unanswered++;
+        while (status == 0 && unanswered > 0 && (unanswered >= window || i + 1 == count)) {
+            status = take_answer(self, variable, push);
+            unanswered--;
+        }
+    }
+    /* Heartbeats have piled up meanwhile. */
+    while (status == 0 && cadre_socket_receive(self->control, &self->frames) == 0) {
+    }
+    return status;
+}
+
+int
+cadre_bench_shard_client_pull(cadre_bench_shard_client_t *self, uint64_t variable, size_t count,
+                              size_t window)
+{
+    return run(self, variable, false, count, window);
+}
+
+int
+cadre_bench_shard_client_push(cadre_bench_shard_client_t *self, uint64_t variable, size_t count,
+                              size_t window)
+{
+    return run(self, variable, true, count, window);
+}

@@ -1,0 +1,37 @@
+/*
+ * shard_client - a real cadre-ps, and this process in the parts of its coordinator and of a worker.
+ *
+ * Owner:   the values section.
+ * Thread:  main's.
+ *
+ * Only what a ps needs to serve: HELLO is answered, one RESTORE and a CREATE per variable are sent;
+ * heartbeats are received and dropped. Requests are sent as worker/worker_values.c sends them, a
+ * window of them unanswered at a time.
+ */
+#ifndef CADRE_BENCH_SHARD_CLIENT_H
+#define CADRE_BENCH_SHARD_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/bench.h"
+
+typedef struct cadre_bench_shard_client cadre_bench_shard_client_t;
+
+/* Starts the ps and begins a session with it. */
+int cadre_bench_shard_client_open(cadre_bench_t *bench, cadre_bench_shard_client_t **out);
+void cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p);
+
+/* Creates variable `variable` (its id, from 1) of `size_bytes` bytes of f32, a multiple of 4 KiB,
+ * in one partition, with the optimizer sgd. */
+int cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
+                                    size_t size_bytes);
+
+/* Pulls the whole variable `count` times, or pushes `count` updates of all of it, with at most
+ * `window` requests unanswered. */
+int cadre_bench_shard_client_pull(cadre_bench_shard_client_t *self, uint64_t variable, size_t count,
+                                  size_t window);
+int cadre_bench_shard_client_push(cadre_bench_shard_client_t *self, uint64_t variable, size_t count,
+                                  size_t window);
+
+#endif

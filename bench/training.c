@@ -1,0 +1,136 @@
+/*
+ * Examples per second of the shipped network, trained by 1 and 2 workers through a ps, beside the
+ * same program, data and optimizer in one process without either.
+ */
+#include <cadre/coordinator.h>
+#include <stdlib.h>
+
+#include "bench/bench.h"
+#include "bench/cluster.h"
+#include "bench/measure.h"
+#include "bench/mlp.h"
+#include "common/memory.h"
+
+enum {
+    EPOCHS_FULL = 40,
+    EPOCHS_QUICK = 10,
+    REPETITIONS = 5,
+    WORKERS_MAX = 2,
+};
+
+typedef struct {
+    cadre_bench_cluster_t cluster;
+    cadre_function_t *step;
+    cadre_dataset_t *data;
+    uint64_t epoch;
+    cadre_bench_mlp_t *alone;
+    int epochs;
+    const char *digits; /* absolute: workers have folders of their own */
+} subject_t;
+
+static int
+run_alone(void *context, double *value)
+{
+    subject_t *self = context;
+    int64_t examples = 0;
+    double begin = cadre_bench_now();
+    int status = cadre_bench_mlp_train(self->alone, self->epochs, &examples);
+    *value = (double)examples / (cadre_bench_now() - begin);
+    return status;
+}
+
+static int
+run_cluster(void *context, double *value)
+{
+    subject_t *self = context;
+    int64_t examples = 0;
+    int status = 0;
+    double begin = cadre_bench_now();
+    for (int i = 0; i < self->epochs && status == 0; i++) {
+        cadre_batch_t batch;
+        status =
+            cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH, true, false);
+        while (status == 0 && cadre_dataset_next(self->data, &batch)) {
+            const cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            status = cadre_schedule(self->cluster.coordinator, self->step, &call,
+                                    CADRE_BENCH_WAIT_MS, NULL);
+            examples += batch.count;
+        }
+    }
+    if (status == 0) {
+        status = cadre_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
+    }
+    *value = (double)examples / (cadre_bench_now() - begin);
+    return status;
+}
+
+/* Variables, program and data in the cluster. */
+static int
+define(subject_t *self)
+{
+    cadre_coordinator_t *coordinator = self->cluster.coordinator;
+    cadre_auto(cadre_free) char *parameters =
+        cadre_asprintf("{\"learning_rate\": %g}", CADRE_BENCH_MLP_RATE);
+    cadre_auto(cadre_free) char *data = cadre_bench_mlp_data(self->digits);
+    int status = 0;
+    for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES && status == 0; i++) {
+        const cadre_bench_mlp_variable_t *about = &cadre_bench_mlp_variables[i];
+        cadre_variable_t *variable = NULL;
+        cadre_variable_options_t options = cadre_variable_options();
+        options.initializer = about->rank > 1 ? "he_normal" : "zeros";
+        options.optimizer = "adam";
+        options.optimizer_parameters = parameters;
+        status = cadre_variable_create(coordinator, about->name, CADRE_F32, about->shape,
+                                       about->rank, &options, &variable);
+    }
+    cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
+    if (status == 0) {
+        status = cadre_bench_mlp_program(&program);
+    }
+    if (status == 0) {
+        status = cadre_function_register(coordinator, &program, &self->step);
+    }
+    if (status == 0) {
+        status = cadre_dataset_open(coordinator, "digits", data, CADRE_BENCH_WAIT_MS, &self->data);
+    }
+    return status;
+}
+
+static int
+measure(cadre_bench_t *bench, subject_t *subject, int workers)
+{
+    cadre_bench_measure_t measures[] = {{run_cluster, subject, 0}, {run_alone, subject, 0}};
+    int status = cadre_bench_cluster_open(bench, workers, &subject->cluster);
+    if (status == 0) {
+        status = define(subject);
+    }
+    if (status == 0) {
+        status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                             cadre_bench_amount(bench, REPETITIONS, 3));
+    }
+    if (status == 0) {
+        const cadre_bench_figure_t figure = {.section = "training",
+                                             .unit = "examples/s",
+                                             .value = measures[0].value,
+                                             .ceiling_name = "one process, no ps",
+                                             .ceiling = measures[1].value};
+        cadre_bench_report_add(&bench->report, &figure, "digits, 64-128-10, adam, workers %d",
+                               workers);
+    }
+    cadre_bench_cluster_close(&subject->cluster);
+    return status;
+}
+
+int
+cadre_bench_training(cadre_bench_t *self)
+{
+    subject_t subject = {.epochs = cadre_bench_amount(self, EPOCHS_FULL, EPOCHS_QUICK)};
+    cadre_auto(cadre_free) char *digits = realpath(self->digits, NULL);
+    subject.digits = digits ? digits : self->digits;
+    int status = cadre_bench_mlp_open(subject.digits, &subject.alone);
+    for (int workers = 1; workers <= WORKERS_MAX && status == 0; workers++) {
+        status = measure(self, &subject, workers);
+    }
+    cadre_bench_mlp_close(&subject.alone);
+    return status;
+}
