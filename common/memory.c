@@ -1,5 +1,6 @@
 #include "common/memory.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,4 +83,13 @@ cadre_free(void *memory_p)
     free(memory);
     memory = NULL;
     memcpy(memory_p, &memory, sizeof(memory));
+}
+
+void
+cadre_memory_keep_freed(void)
+{
+    /* Either alone ends malloc's own adjusting of both. 32 MiB is the most that malloc takes. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 16 << 20);
 }

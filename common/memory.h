@@ -27,6 +27,12 @@ char *cadre_strndup(const char *text, size_t length);
 /* A new string from a format, freed with free(). */
 char *cadre_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Makes malloc keep what is freed instead of giving it back to the system: for programs through
+ * which payload flows in buffers of up to CADRE_CHUNK_SIZE_MAX, whose pages would otherwise be
+ * mapped, zeroed and unmapped again for every frame (measured: pulls of 64 MB 0.9 GB/s without,
+ * 3.3 with). To be called first in main; a library does not do this to its program. */
+void cadre_memory_keep_freed(void);
+
 /* free() in the shape of a destructor: frees *memory_p, a pointer of any type, and nulls it. */
 void cadre_free(void *memory_p);
 

@@ -206,6 +206,7 @@ main(int argc, char **argv)
     flags_t flags = {.log_level = "info"};
     cadre_control_options_t options = {.wait = false};
     cadre_log_level_t level = CADRE_LOG_INFO;
+    cadre_memory_keep_freed();
     cadre_cluster_sources_from_environment(&flags.sources);
     argp_err_exit_status = EXIT_USAGE;
     argp_parse(&(struct argp){.options = OPTIONS, .parser = parse, .doc = DOC}, argc, argv, 0, NULL,

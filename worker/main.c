@@ -110,6 +110,7 @@ int
 main(int argc, char **argv)
 {
     cadre_auto(cadre_worker_flags_fini) cadre_worker_flags_t flags = {0};
+    cadre_memory_keep_freed();
     if (cadre_worker_flags_parse(argc, argv, &flags) < 0) {
         return refuse(CADRE_WORKER_EXIT_CONFIG);
     }
