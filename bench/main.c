@@ -167,6 +167,7 @@ run(program_t *self)
 int
 main(int argc, char **argv)
 {
+    cadre_memory_keep_freed(); /* it plays a worker, and the raw pair shall have it no worse */
     argp_program_version = "cadre-bench " CADRE_VERSION;
     argp_err_exit_status = EXIT_USAGE;
     program_t *self = cadre_calloc(1, sizeof(*self));
