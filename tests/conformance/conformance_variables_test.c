@@ -1,0 +1,418 @@
+/* Variables: the ids V of the conformance list, and P10 end to end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_variables, .timeout = 120);
+
+static void
+open_plain(stage_t *stage, int ps, int workers)
+{
+    *stage = (stage_t){.coordinator = NULL};
+    local_cluster_open(&stage->cluster, &(local_cluster_options_t){.ps = ps, .workers = workers});
+    stage->coordinator = stage->cluster.coordinator;
+}
+
+static cadre_variable_t *
+create(stage_t *stage, const char *name, int64_t rows, int64_t columns, int parts)
+{
+    cadre_variable_options_t options = cadre_variable_options();
+    const int64_t shape[] = {rows, columns};
+    cadre_variable_t *variable = NULL;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = parts;
+    options.optimizer = "add";
+    OK(cadre_variable_create(stage->coordinator, name, CADRE_F32, shape, 2, &options, &variable));
+    return variable;
+}
+
+/* A tensor of rows x columns whose element i is base + i. */
+static cadre_tensor_t
+counting(int64_t rows, int64_t columns, float base)
+{
+    const int64_t shape[] = {rows, columns};
+    cadre_tensor_t tensor = {.data = NULL};
+    OK(cadre_tensor_init(&tensor, CADRE_F32, shape, 2));
+    for (int64_t i = 0; i < rows * columns; i++) {
+        ((float *)tensor.data)[i] = base + (float)i;
+    }
+    return tensor;
+}
+
+/* Passes when every element is base + slope * its number. */
+static void
+expect_line(cadre_variable_t *variable, float base, float slope)
+{
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read(variable, &value, LOCAL_WAIT_MS));
+    for (int64_t i = 0; i < cadre_tensor_count(&value); i++) {
+        float wanted = base + slope * (float)i;
+        float got = ((const float *)value.data)[i];
+        cr_assert_float_eq(got, wanted, 0, "element %d is %g, not %g", (int)i, (double)got,
+                           (double)wanted);
+    }
+    cadre_tensor_fini(&value);
+}
+
+Test(conformance_variables, V1_shape_dtype_name_and_parts)
+{
+    stage_t stage;
+    open_plain(&stage, 3, 0);
+    cadre_variable_t *variable = create(&stage, "table", 13, 4, 5);
+    int64_t shape[CADRE_RANK_MAX];
+    cr_expect_str_eq(cadre_variable_name(variable), "table");
+    cr_expect_eq(cadre_variable_dtype(variable), CADRE_F32);
+    cr_expect_eq(cadre_variable_shape(variable, shape), 2);
+    cr_expect_eq(shape[0], 13);
+    cr_expect_eq(shape[1], 4);
+    cr_assert_eq(cadre_variable_partition_count(variable), 5);
+    const int64_t sizes[] = {3, 3, 3, 2, 2}; /* P4 */
+    int64_t next = 0;
+    bool used[3] = {false};
+    for (int i = 0; i < 5; i++) {
+        int64_t first = -1;
+        int64_t rows = -1;
+        int shard = -1;
+        cadre_variable_partition(variable, i, &first, &rows, &shard);
+        cr_expect_eq(first, next);
+        cr_expect_eq(rows, sizes[i]);
+        cr_assert(shard >= 0 && shard < 3);
+        used[shard] = true;
+        next += rows;
+    }
+    cr_expect(used[0] && used[1] && used[2], "the parts are spread");
+    FAILS(cadre_variable_create(stage.coordinator, "table", CADRE_F32, shape, 2, NULL, &variable),
+          CADRE_EEXISTS, "table");
+    stage_close(&stage);
+}
+
+Test(conformance_variables, V2_assignments_over_uneven_parts)
+{
+    for (int parts = 1; parts <= 4; parts += 3) {
+        stage_t stage;
+        open_plain(&stage, 2, 0);
+        cadre_variable_t *variable = create(&stage, "v", 10, 3, parts);
+        cadre_tensor_t value = counting(10, 3, 5);
+        OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+        expect_line(variable, 5, 1);
+        OK(cadre_variable_assign(variable, CADRE_ADD, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variable, CADRE_ADD, &value, LOCAL_WAIT_MS));
+        expect_line(variable, 15, 3);
+        OK(cadre_variable_assign(variable, CADRE_SUBTRACT, &value, LOCAL_WAIT_MS));
+        expect_line(variable, 10, 2);
+        OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+        expect_line(variable, 5, 1);
+        cadre_tensor_fini(&value);
+        stage_close(&stage);
+    }
+}
+
+Test(conformance_variables, V5_a_read_joins_parts_and_chunks_in_order)
+{
+    stage_t stage;
+    open_plain(&stage, 3, 0);
+    cadre_variable_t *small = create(&stage, "small", 7, 1, 7);
+    cadre_variable_t *large = create(&stage, "large", 1000, 1009, 3); /* 4 MB: chunks of 1 MiB */
+    cadre_tensor_t few = counting(7, 1, 0);
+    cadre_tensor_t many = counting(1000, 1009, 0);
+    OK(cadre_variable_assign(small, CADRE_SET, &few, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(large, CADRE_SET, &many, LOCAL_WAIT_MS));
+    expect_line(small, 0, 1);
+    expect_line(large, 0, 1);
+    cadre_tensor_fini(&few);
+    cadre_tensor_fini(&many);
+    stage_close(&stage);
+}
+
+Test(conformance_variables, V5_integers_and_doubles_are_read_as_they_were_written)
+{
+    stage_t stage;
+    open_plain(&stage, 2, 0);
+    const int64_t shape[] = {3};
+    cadre_variable_options_t options = {.size = sizeof(options), .optimizer = "add", .count = 2};
+    cadre_variable_t *variable = NULL;
+    int64_t numbers[] = {INT64_MIN, -1, INT64_MAX};
+    cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 1, .shape = {3}, .data = numbers};
+    cadre_tensor_t back = {.data = NULL};
+    OK(cadre_variable_create(stage.coordinator, "i", CADRE_I64, shape, 1, &options, &variable));
+    OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_read(variable, &back, LOCAL_WAIT_MS));
+    cr_expect_arr_eq(back.data, numbers, sizeof(numbers));
+    cadre_tensor_fini(&back);
+    double halves[] = {0.5, -1e300, 3};
+    value = (cadre_tensor_t){.dtype = CADRE_F64, .rank = 1, .shape = {3}, .data = halves};
+    OK(cadre_variable_create(stage.coordinator, "d", CADRE_F64, shape, 1, &options, &variable));
+    OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_read(variable, &back, LOCAL_WAIT_MS));
+    cr_expect_arr_eq(back.data, halves, sizeof(halves));
+    cadre_tensor_fini(&back);
+    stage_close(&stage);
+}
+
+Test(conformance_variables, V9_another_dtype_or_shape_is_refused_and_changes_nothing)
+{
+    stage_t stage;
+    open_plain(&stage, 2, 0);
+    cadre_variable_t *variable = create(&stage, "v", 10, 3, 2);
+    cadre_tensor_t good = counting(10, 3, 1);
+    cadre_tensor_t narrow = counting(10, 2, 1);
+    cadre_tensor_t lower = counting(9, 3, 1);
+    cadre_tensor_t flat = good;
+    flat.rank = 1;
+    flat.shape[0] = 30;
+    cadre_tensor_t integers = good;
+    integers.dtype = CADRE_I32;
+    OK(cadre_variable_assign(variable, CADRE_SET, &good, LOCAL_WAIT_MS));
+    FAILS(cadre_variable_assign(variable, CADRE_SET, &narrow, LOCAL_WAIT_MS), CADRE_ESHAPE, "v");
+    FAILS(cadre_variable_assign(variable, CADRE_ADD, &lower, LOCAL_WAIT_MS), CADRE_ESHAPE, "v");
+    FAILS(cadre_variable_assign(variable, CADRE_SET, &flat, LOCAL_WAIT_MS), CADRE_ESHAPE, "v");
+    FAILS(cadre_variable_assign(variable, CADRE_SET, &integers, LOCAL_WAIT_MS), CADRE_EDTYPE, "v");
+    expect_line(variable, 1, 1);
+    cadre_variable_options_t adam = {.size = sizeof(adam), .optimizer = "adam"};
+    const int64_t shape[] = {3};
+    int status =
+        cadre_variable_create(stage.coordinator, "i", CADRE_I32, shape, 1, &adam, &variable);
+    cr_expect_neq(status, 0, "integers have no optimizer but add");
+    cadre_tensor_fini(&good);
+    cadre_tensor_fini(&narrow);
+    cadre_tensor_fini(&lower);
+    stage_close(&stage);
+}
+
+/* --- initial values --- */
+
+static cadre_tensor_t
+initial_value(stage_t *stage, const char *initializer, int parts)
+{
+    cadre_auto(cadre_free) char *name = cadre_asprintf("%s-%d", initializer, parts);
+    cadre_variable_options_t options = cadre_variable_options();
+    const int64_t shape[] = {17, 300};
+    cadre_variable_t *variable = NULL;
+    cadre_tensor_t value = {.data = NULL};
+    options.initializer = initializer;
+    options.seed = 42;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = parts;
+    if (strcmp(initializer, "constant") == 0) {
+        options.initializer_parameters[0] = 3.5;
+    }
+    OK(cadre_variable_create(stage->coordinator, name, CADRE_F32, shape, 2, &options, &variable));
+    OK(cadre_variable_read(variable, &value, LOCAL_WAIT_MS));
+    return value;
+}
+
+Test(conformance_variables, P10_initial_values_are_the_same_for_every_partition_count)
+{
+    static const char *const initializers[] = {
+        "zeros",          "constant",      "uniform",    "normal",   "truncated_normal",
+        "glorot_uniform", "glorot_normal", "he_uniform", "he_normal"};
+    stage_t stage;
+    open_plain(&stage, 3, 0);
+    for (size_t i = 0; i < CADRE_COUNT_OF(initializers); i++) {
+        cadre_tensor_t whole = initial_value(&stage, initializers[i], 1);
+        for (int parts = 2; parts <= 17; parts += 5) {
+            cadre_tensor_t cut = initial_value(&stage, initializers[i], parts);
+            cr_expect_arr_eq(whole.data, cut.data, cadre_tensor_size_bytes(&whole),
+                             "%s in %d parts", initializers[i], parts);
+            cadre_tensor_fini(&cut);
+        }
+        cadre_tensor_fini(&whole);
+    }
+    stage_close(&stage);
+}
+
+/* --- checkpoints --- */
+
+static void
+resume(stage_t *stage, int ps, int workers)
+{
+    local_cluster_options_t options = {.ps = ps, .workers = workers, .slots = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.resume = "auto";
+    local_cluster_begin_job(&stage->cluster, &options);
+    stage->coordinator = stage->cluster.coordinator;
+}
+
+static void
+open_for_checkpoints(stage_t *stage, int ps, int workers)
+{
+    local_cluster_options_t options = {.ps = ps, .workers = workers, .slots = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    *stage = (stage_t){.coordinator = NULL};
+    local_cluster_open(&stage->cluster, &options);
+    stage->coordinator = stage->cluster.coordinator;
+}
+
+Test(conformance_variables, V6_save_overwrite_restore)
+{
+    stage_t stage;
+    open_for_checkpoints(&stage, 2, 1);
+    cadre_variable_t *variable = create(&stage, "v", 10, 3, 2);
+    cadre_tensor_t saved = counting(10, 3, 1);
+    cadre_tensor_t later = counting(10, 3, 1000);
+    uint64_t checkpoint = 0;
+    OK(cadre_variable_assign(variable, CADRE_SET, &saved, LOCAL_WAIT_MS));
+    OK(cadre_checkpoint_save(stage.coordinator, "{\"epoch\": 3}", LOCAL_WAIT_MS, &checkpoint));
+    cr_expect_gt(checkpoint, 0);
+    OK(cadre_variable_assign(variable, CADRE_SET, &later, LOCAL_WAIT_MS));
+    expect_line(variable, 1000, 1);
+    local_cluster_end_job(&stage.cluster);
+    resume(&stage, 2, 1);
+    variable = create(&stage, "v", 10, 3, 2);
+    expect_line(variable, 1, 1);
+    const char *path = NULL;
+    const char *progress = NULL;
+    uint64_t cut = 0;
+    cr_assert(cadre_checkpoint_resumed(stage.coordinator, &path, &cut, &progress));
+    cr_expect_str_eq(progress, "{\"epoch\":3}");
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, &checkpoint));
+    cadre_tensor_fini(&saved);
+    cadre_tensor_fini(&later);
+    stage_close(&stage);
+}
+
+Test(conformance_variables, V6_counts_go_on_where_the_checkpoint_was)
+{
+    stage_t stage;
+    open_for_checkpoints(&stage, 2, 2);
+    cadre_variable_options_t options = {.size = sizeof(options), .optimizer = "add", .count = 2};
+    const int64_t shape[] = {WIDE_ROWS};
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &options,
+                             &stage.wide));
+    stage_schedule(&stage, "add_one", 100);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL)); /* in the middle */
+    stage_schedule(&stage, "add_one", 11);
+    stage_join(&stage);
+    stage_expect(&stage, 111);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    stage_schedule(&stage, "add_one", 5); /* lost with the job */
+    stage_join(&stage);
+    local_cluster_end_job(&stage.cluster);
+    resume(&stage, 2, 2);
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &options,
+                             &stage.wide));
+    stage_expect(&stage, 111);
+    stage_schedule(&stage, "add_one", 9);
+    stage_join(&stage);
+    stage_expect(&stage, 120);
+    stage_expect_applied(&stage, 120);
+    cr_expect_eq(cadre_totals(stage.coordinator).finished, 120);
+    stage_close(&stage);
+}
+
+/* A part of the matrix of V7: where a variable was saved, and where it is loaded. */
+typedef struct {
+    int ps;
+    int parts;
+} place_t;
+
+static cadre_variable_t *
+create_trained(stage_t *stage, const char *optimizer, int parts)
+{
+    cadre_variable_options_t options = cadre_variable_options();
+    const int64_t shape[] = {WIDE_ROWS};
+    cadre_variable_t *variable = NULL;
+    options.initializer = "normal";
+    options.seed = 5;
+    options.optimizer = optimizer;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = parts;
+    OK(cadre_variable_create(stage->coordinator, "wide", CADRE_F32, shape, 1, &options, &variable));
+    return variable;
+}
+
+/* Gradients number `first` to `last`, one after the other. */
+static void
+train(stage_t *stage, int first, int last)
+{
+    for (int step = first; step <= last; step++) {
+        float values[WIDE_ROWS];
+        cadre_tensor_t gradient = {
+            .dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
+        for (int i = 0; i < WIDE_ROWS; i++) {
+            values[i] = 0.37f * (float)((step * 7 + i * 3) % 11) - 1.7f;
+        }
+        cadre_future_t *future = stage_call(stage, "push", "gradient", &gradient);
+        OK(cadre_future_wait(future, LOCAL_WAIT_MS));
+        cadre_future_drop(&future);
+    }
+}
+
+static void
+copy_value(cadre_variable_t *variable, float values[WIDE_ROWS])
+{
+    cadre_tensor_t tensor = {.data = NULL};
+    OK(cadre_variable_read(variable, &tensor, LOCAL_WAIT_MS));
+    memcpy(values, tensor.data, WIDE_ROWS * sizeof(float));
+    cadre_tensor_fini(&tensor);
+}
+
+/* Trains, saves at `from`, trains on; then the same from the checkpoint at `to`: the bits must be
+ * those of the run that went on, which the optimizer's slots decide. */
+static void
+check_move(const char *optimizer, place_t from, place_t to)
+{
+    enum { SAVED_AT = 5, END = 9 };
+    float at_checkpoint[WIDE_ROWS];
+    float undisturbed[WIDE_ROWS];
+    float restored[WIDE_ROWS];
+    stage_t stage;
+    open_for_checkpoints(&stage, from.ps, 1);
+    cadre_variable_t *variable = create_trained(&stage, optimizer, from.parts);
+    train(&stage, 1, SAVED_AT);
+    copy_value(variable, at_checkpoint);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    train(&stage, SAVED_AT + 1, END);
+    copy_value(variable, undisturbed);
+    local_cluster_end_job(&stage.cluster);
+    resume(&stage, to.ps, 1);
+    cadre_variable_t *other = create(&stage, "another", 4, 1, 1); /* before the one that is asked */
+    variable = create_trained(&stage, optimizer, to.parts);
+    expect_line(other, 0, 0);
+    copy_value(variable, restored);
+    cr_assert_arr_eq(restored, at_checkpoint, sizeof(restored), "%s %d/%d -> %d/%d", optimizer,
+                     from.ps, from.parts, to.ps, to.parts);
+    train(&stage, SAVED_AT + 1, END);
+    copy_value(variable, restored);
+    cr_assert_arr_eq(restored, undisturbed, sizeof(restored), "%s %d/%d -> %d/%d, slots", optimizer,
+                     from.ps, from.parts, to.ps, to.parts);
+    stage_close(&stage);
+}
+
+Test(conformance_variables, V7_a_checkpoint_moves_between_numbers_of_ps_and_partitions)
+{
+    static const struct {
+        const char *optimizer;
+        place_t from;
+        place_t to;
+    } moves[] = {
+        {"adam", {1, 4}, {1, 1}},     {"adam", {1, 1}, {1, 4}},     {"adam", {1, 4}, {1, 2}},
+        {"adam", {1, 2}, {1, 4}},     {"adam", {4, 4}, {1, 1}},     {"adam", {1, 1}, {4, 4}},
+        {"adam", {2, 2}, {4, 4}},     {"adam", {3, 3}, {2, 4}},     {"sgd", {2, 4}, {3, 2}},
+        {"momentum", {2, 4}, {3, 2}}, {"nesterov", {4, 2}, {2, 3}}, {"adagrad", {2, 4}, {1, 3}},
+        {"rmsprop", {1, 3}, {2, 4}},  {"adamw", {3, 1}, {2, 2}},    {"ftrl", {2, 2}, {3, 5}},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(moves); i++) {
+        check_move(moves[i].optimizer, moves[i].from, moves[i].to);
+    }
+}
+
+Test(conformance_variables, V7_a_variable_that_changed_its_shape_is_refused)
+{
+    stage_t stage;
+    open_for_checkpoints(&stage, 1, 1);
+    create(&stage, "v", 10, 3, 1);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    local_cluster_end_job(&stage.cluster);
+    resume(&stage, 1, 1);
+    const int64_t shape[] = {10, 4};
+    cadre_variable_t *variable = NULL;
+    FAILS(cadre_variable_create(stage.coordinator, "v", CADRE_F32, shape, 2, NULL, &variable),
+          CADRE_ESHAPE, "v");
+    variable = create(&stage, "v", 10, 3, 1);
+    expect_line(variable, 0, 0);
+    stage_close(&stage);
+}
