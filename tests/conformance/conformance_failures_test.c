@@ -1,0 +1,525 @@
+/* Workers that die, pause, leave and join: the ids F of the conformance list, with real processes.
+ */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/memory.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_failures, .timeout = 120);
+
+static int
+thread_count(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    cr_assert(tasks);
+    for (const struct dirent *entry; (entry = readdir(tasks));) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(tasks);
+    return count;
+}
+
+Test(conformance_failures, F1_closing_the_coordinator_ends_its_threads)
+{
+    stage_t stage;
+    int before = thread_count();
+    for (int round = 0; round < 3; round++) {
+        stage_open(&stage, 2, 2);
+        cr_expect_gt(thread_count(), before);
+        stage_schedule(&stage, "add_one", 10);
+        stage_join(&stage);
+        stage_close(&stage);
+        EVENTUALLY(thread_count() == before); /* libzmq's are joined, the kernel takes a moment */
+    }
+}
+
+Test(conformance_failures, F2_an_idle_worker_is_killed_and_started_again)
+{
+    for (int size = 1; size <= 2; size++) {
+        stage_t stage;
+        stage_open(&stage, size, size);
+        stage_schedule(&stage, "add_one", 2);
+        stage_join(&stage);
+        local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+        local_cluster_wait_lost(&stage.cluster, 1);
+        stage_schedule(&stage, "add_one", 2);
+        stage_join(&stage);
+        stage_expect(&stage, 4);
+        stage_expect_applied(&stage, 4);
+        stage_close(&stage);
+    }
+}
+
+/* A closure that is in progress on a worker, and others behind it; the worker dies. */
+static void
+kill_in_the_middle(int size, bool push_first)
+{
+    enum { OTHERS = 100 };
+    stage_t stage;
+    stage_open(&stage, size, size);
+    hold_t hold = stage_hold(&stage, "hold");
+    if (push_first) {
+        stage_schedule(&stage, "add_one", OTHERS);
+    }
+    int worker = hold_wait(&hold, 1);
+    if (!push_first) {
+        stage_schedule(&stage, "add_one", OTHERS);
+    }
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, worker);
+    hold_wait(&hold, 2);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, OTHERS + 1);
+    stage_expect_applied(&stage, OTHERS + 1);
+    cadre_totals_t totals = cadre_totals(stage.coordinator);
+    cr_expect_eq(totals.finished, OTHERS + 1);
+    cr_expect_geq(totals.attempts, OTHERS + 2);
+    cr_expect_eq(totals.workers_lost, 1);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F3_a_worker_is_killed_in_the_middle_of_a_closure)
+{
+    kill_in_the_middle(1, true);
+    kill_in_the_middle(1, false);
+    kill_in_the_middle(2, true);
+    kill_in_the_middle(2, false);
+}
+
+/* A closure of several steps whose worker dies between two of them: what the first attempt got in
+ * stays and is not applied again. */
+Test(conformance_failures, F3_a_worker_is_killed_between_the_steps_of_a_closure)
+{
+    enum { STEPS = 400 };
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    int64_t number = STEPS;
+    cadre_tensor_t steps = {.dtype = CADRE_I64, .rank = 0, .data = &number};
+    cadre_argument_t arguments[] = {{"steps", &steps}};
+    cadre_call_t call = {.tensors = arguments, .tensor_count = 1, .steps = STEPS};
+    for (int i = 0; i < 3; i++) {
+        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_steps"), &call,
+                          LOCAL_WAIT_MS, NULL));
+    }
+    cadre_shard_totals_t totals;
+    do {
+        OK(cadre_shard_totals(stage.coordinator, 0, &totals, LOCAL_WAIT_MS));
+    } while (totals.applied < STEPS / 4);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+    stage_join(&stage);
+    stage_expect(&stage, 3 * STEPS);
+    stage_expect_applied(&stage, 3 * STEPS);
+    OK(cadre_shard_totals(stage.coordinator, 0, &totals, LOCAL_WAIT_MS));
+    cr_expect_gt(totals.duplicate, 0, "the second attempt pushed what the first had");
+    stage_close(&stage);
+}
+
+static void
+schedule_failing(stage_t *stage, const char *text)
+{
+    cadre_tensor_t argument = stage_text(text);
+    cadre_future_t *future = stage_call(stage, "fail", "text", &argument);
+    cadre_future_drop(&future);
+}
+
+Test(conformance_failures, F4_a_worker_dies_while_a_user_error_is_on_its_way)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 2);
+    hold_t hold = stage_hold(&stage, "long");
+    int worker = hold_wait(&hold, 1);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGKILL);
+    schedule_failing(&stage, "the soup is cold");
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    FAILS(cadre_future_wait(hold.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
+    stage_schedule(&stage, "add_one", 10); /* while the worker is away */
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, worker);
+    stage_schedule(&stage, "add_one", 10); /* and while it comes back */
+    stage_join(&stage);
+    local_cluster_wait_workers(&stage.cluster, 2);
+    stage_expect(&stage, 20);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F6_a_closure_that_kills_its_workers_fails_and_names_the_last)
+{
+    enum { ATTEMPTS = 10 };
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    cadre_future_t *future = NULL;
+    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "die"), NULL, LOCAL_WAIT_MS,
+                      &future));
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int end = local_cluster_reap(&stage.cluster, LOCAL_WORKER, 0);
+        cr_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL);
+        local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
+    }
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON, "worker 0");
+    cr_expect(strstr(cadre_error_text(), "function die"), "%s", cadre_error_text());
+    stage_schedule(&stage, "add_one", 3);
+    stage_join(&stage);
+    stage_expect(&stage, 3);
+    cadre_future_drop(&future);
+    cr_expect(local_cluster_logged(&stage.cluster, "worker_lost task=\"worker 0\""));
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F9_both_workers_are_killed_and_started_again)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 2);
+    stage_schedule(&stage, "add_one", 300);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 1, SIGKILL);
+    stage_schedule(&stage, "add_one", 300);
+    local_cluster_wait_workers(&stage.cluster, 0);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
+    stage_join(&stage);
+    stage_expect(&stage, 600);
+    stage_expect_applied(&stage, 600);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F10_the_same_worker_is_killed_twice)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    hold_t hold = stage_hold(&stage, "hold");
+    for (int round = 1; round <= 2; round++) {
+        int worker = hold_wait(&hold, round);
+        stage_schedule(&stage, "add_one", 50);
+        local_cluster_restart(&stage.cluster, LOCAL_WORKER, worker);
+        local_cluster_wait_lost(&stage.cluster, (uint64_t)round);
+    }
+    hold_wait(&hold, 3);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, 101);
+    stage_expect_applied(&stage, 101);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F12_a_fetched_value_stays_after_its_worker_has_died)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    float number = 7;
+    cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
+    cadre_future_t *future = stage_call(&stage, "echo", "value", &value);
+    stage_join(&stage);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
+    local_cluster_wait_lost(&stage.cluster, 1);
+    for (int i = 0; i < 2; i++) {
+        cadre_tensor_t back = {.data = NULL};
+        OK(cadre_fetch(future, "value", &back, LOCAL_WAIT_MS));
+        cr_expect_float_eq(*(const float *)back.data, 7, 0);
+        cadre_tensor_fini(&back);
+    }
+    cadre_future_drop(&future);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F13_variables_are_read_while_a_worker_is_down)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    stage_schedule(&stage, "add_one", 5);
+    stage_join(&stage);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
+    stage_expect(&stage, 5);
+    local_cluster_wait_workers(&stage.cluster, 0);
+    stage_expect(&stage, 5);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
+    for (int i = 0; i < 100; i++) {
+        stage_expect(&stage, 5);
+    }
+    local_cluster_wait_workers(&stage.cluster, 1);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F14_earlier_failures_leave_nothing_behind)
+{
+    enum { ROUNDS = 5 };
+    stage_t stage;
+    stage_open(&stage, 2, 2);
+    int descriptors = -1;
+    for (int round = 1; round <= ROUNDS; round++) {
+        hold_t hold = stage_hold(&stage, round % 2 ? "odd" : "even");
+        int worker = hold_wait(&hold, 1);
+        local_cluster_restart(&stage.cluster, LOCAL_WORKER, worker);
+        schedule_failing(&stage, "again");
+        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "again");
+        local_cluster_wait_workers(&stage.cluster, 2);
+        stage_schedule(&stage, "add_one", 20);
+        stage_join(&stage);
+        stage_expect(&stage, 20.0 * round);
+        remove(hold.started);
+        hold_fini(&hold);
+        cadre_totals_t totals = cadre_totals(stage.coordinator);
+        cr_expect_eq(totals.queued + totals.in_flight, 0);
+        DIR *open_files = opendir("/proc/self/fd");
+        int count = 0;
+        while (readdir(open_files)) {
+            count++;
+        }
+        closedir(open_files);
+        descriptors = round == 2 ? count : descriptors;
+    }
+    cr_expect_gt(descriptors, 0);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F16_join_does_not_fail_because_a_worker_is_dead)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 1, SIGKILL);
+    stage_schedule(&stage, "add_one", 200);
+    stage_join(&stage);
+    stage_expect(&stage, 200);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
+    stage_schedule(&stage, "add_one", 3);
+    FAILS(cadre_join(stage.coordinator, 300), CADRE_ETIMEOUT, "");
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
+    stage_join(&stage);
+    stage_expect(&stage, 203);
+    stage_expect_applied(&stage, 203);
+    stage_close(&stage);
+}
+
+/* --- workers come and go --- */
+
+Test(conformance_failures, F18_a_worker_is_added_between_closures)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    stage_schedule(&stage, "add_one", 50);
+    stage_join(&stage);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
+    local_cluster_wait_workers(&stage.cluster, 2);
+    stage_schedule(&stage, "add_one", 50);
+    stage_join(&stage);
+    stage_expect(&stage, 100);
+    stage_expect_applied(&stage, 100);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F19_a_worker_is_added_in_the_middle_of_a_closure)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 2, .workers = 1, .slots = 1};
+    stage_open_with(&stage, &options);
+    hold_t first = stage_hold(&stage, "first");
+    cr_expect_eq(hold_wait(&first, 1), 0);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
+    local_cluster_wait_workers(&stage.cluster, 2);
+    hold_t more[4]; /* more than the first worker takes ahead */
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "more-%d", i);
+        more[i] = stage_hold(&stage, name);
+    }
+    EVENTUALLY(hold_begun(&more[0]) + hold_begun(&more[1]) + hold_begun(&more[2]) +
+                   hold_begun(&more[3]) >
+               0); /* on the new worker: the other one is not free */
+    hold_release(&first);
+    for (int i = 0; i < 4; i++) {
+        hold_release(&more[i]);
+    }
+    stage_join(&stage);
+    stage_expect(&stage, 5);
+    hold_fini(&first);
+    for (int i = 0; i < 4; i++) {
+        hold_fini(&more[i]);
+    }
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F20_a_worker_is_replaced_by_a_new_process_with_its_index)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    hold_t hold = stage_hold(&stage, "hold");
+    hold_wait(&hold, 1);
+    /* The old one is paused, so that only the new one's arrival tells that it is gone. */
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGSTOP);
+    pid_t old = stage.cluster.tasks[LOCAL_WORKER][0];
+    stage.cluster.tasks[LOCAL_WORKER][0] = 0;
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
+    stage_schedule(&stage, "add_one", 10);
+    hold_wait(&hold, 2);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, 11);
+    int end = 0;
+    kill(old, SIGCONT); /* what it still sends counts for nothing */
+    stage_schedule(&stage, "add_one", 10);
+    stage_join(&stage);
+    stage_expect(&stage, 21);
+    stage_expect_applied(&stage, 21);
+    kill(old, SIGKILL);
+    waitpid(old, &end, 0);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F21_a_worker_comes_back_under_another_index)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    hold_t hold = stage_hold(&stage, "hold");
+    hold_wait(&hold, 1);
+    stage_schedule(&stage, "add_one", 10);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 5);
+    cr_expect_eq(hold_wait(&hold, 2), 5);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, 11);
+    stage_expect_applied(&stage, 11);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F22_a_worker_is_removed_for_good)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 2);
+    hold_t hold = stage_hold(&stage, "hold");
+    int worker = hold_wait(&hold, 1);
+    stage_schedule(&stage, "add_one", 50);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGKILL);
+    cr_expect_eq(hold_wait(&hold, 2), 1 - worker);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, 51);
+    stage_expect_applied(&stage, 51);
+    cr_expect_eq(cadre_totals(stage.coordinator).workers, 1);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, a_worker_that_is_told_to_leave_finishes_and_goes)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    hold_t hold = stage_hold(&stage, "hold");
+    int worker = hold_wait(&hold, 1);
+    stage_schedule(&stage, "add_one", 50);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGTERM);
+    stage_schedule(&stage, "add_one", 50); /* the other one does them */
+    EVENTUALLY(cadre_totals(stage.coordinator).finished == 100);
+    hold_release(&hold);
+    int end = local_cluster_reap(&stage.cluster, LOCAL_WORKER, worker);
+    cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 143, "it ended with %x", (unsigned)end);
+    stage_join(&stage);
+    stage_expect(&stage, 101);
+    stage_expect_applied(&stage, 101);
+    cr_expect_eq(hold_begun(&hold), 1, "what it had begun it has finished");
+    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 0);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, a_paused_worker_loses_its_lease_and_its_late_pushes_count_for_nothing)
+{
+    enum { CLOSURES = 200 };
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 2, .workers = 2};
+    options.coordinator.lease_ms = 1000;
+    stage_open_with(&stage, &options);
+    hold_t hold = stage_hold(&stage, "hold");
+    int worker = hold_wait(&hold, 1);
+    stage_schedule(&stage, "add_one", CLOSURES);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGSTOP);
+    cr_expect_eq(hold_wait(&hold, 2), 1 - worker);
+    local_cluster_wait_lost(&stage.cluster, 1);
+    hold_release(&hold);
+    stage_join(&stage);
+    stage_expect(&stage, CLOSURES + 1);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGCONT);
+    local_cluster_wait_workers(&stage.cluster, 2); /* it says HELLO again */
+    stage_schedule(&stage, "add_one", CLOSURES);
+    stage_join(&stage);
+    stage_expect(&stage, 2 * CLOSURES + 1);
+    stage_expect_applied(&stage, 2 * CLOSURES + 1);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+/* --- many closures --- */
+
+Test(conformance_failures, F23_five_thousand_closures_and_workers_that_die)
+{
+    enum { CLOSURES = 5000, KILLS = 6 };
+    stage_t stage;
+    stage_open(&stage, 2, 2);
+    const cadre_function_t *function = stage_function(&stage, "add_one");
+    uint64_t lost = 0;
+    for (int i = 0; i < CLOSURES; i++) {
+        OK(cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+        if (i % (CLOSURES / KILLS) == CLOSURES / KILLS / 2) {
+            EVENTUALLY(cadre_totals(stage.coordinator).finished > (uint64_t)i * 9 / 10);
+            local_cluster_restart(&stage.cluster, LOCAL_WORKER, (int)(lost % 2));
+            lost++;
+        }
+    }
+    stage_join(&stage);
+    stage_expect(&stage, CLOSURES);
+    stage_expect_applied(&stage, CLOSURES);
+    cadre_totals_t totals = cadre_totals(stage.coordinator);
+    cr_expect_eq(totals.finished, CLOSURES);
+    cr_expect_eq(totals.scheduled, CLOSURES);
+    local_cluster_wait_workers(&stage.cluster, 2);
+    stage_close(&stage);
+}
+
+Test(conformance_failures, F23_five_thousand_closures_without_a_failure)
+{
+    enum { CLOSURES = 5000 };
+    stage_t stage;
+    stage_open(&stage, 2, 2);
+    stage_schedule(&stage, "add_one", CLOSURES);
+    stage_join(&stage);
+    stage_expect(&stage, CLOSURES);
+    stage_expect_applied(&stage, CLOSURES);
+    cr_expect_eq(cadre_totals(stage.coordinator).attempts, CLOSURES);
+    stage_close(&stage);
+}
+
+/* --- the end, and who is not waited for --- */
+
+Test(conformance_failures, F26_every_task_ends_with_the_job)
+{
+    stage_t stage;
+    stage_open(&stage, 3, 3);
+    hold_t hold = stage_hold(&stage, "hold");
+    hold_wait(&hold, 1); /* also the one that is busy */
+    hold_fini(&hold);
+    stage_close(&stage); /* looks at each one's exit status */
+}
+
+Test(conformance_failures, F27_an_evaluator_in_the_description_is_never_waited_for)
+{
+    setenv("TF_CONFIG",
+           "{\"cluster\": {\"chief\": [\"127.0.0.1:0\"], \"ps\": [\"127.0.0.1:1\"],"
+           " \"worker\": [\"127.0.0.1:2\"], \"evaluator\": [\"127.0.0.1:3\"]},"
+           " \"task\": {\"type\": \"chief\", \"index\": 0}}",
+           1);
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    stage_schedule(&stage, "add_one", 5);
+    stage_join(&stage);
+    stage_expect(&stage, 5);
+    stage_close(&stage);
+}
