@@ -20,6 +20,8 @@ enum {
     BACKLOG_RETRY_MS = 2,    /* a peer's queue was full: try again then */
     POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
     SLEEP_MS_MAX = 1000,
+    PROBES = 4, /* after a disconnect: libzmq tells of it before the ROUTER forgets the peer, */
+    PROBE_AGAIN_MS = 30, /* so that the first ones may still seem to be sent */
 };
 
 typedef struct {
@@ -43,7 +45,9 @@ typedef struct {
     cadre_outbox_t backlog; /* for peers whose queue is full */
     cadre_task_t gone[TURN_MESSAGES_MAX];
     size_t gone_count;
-    bool probe; /* a connection closed: find out whose */
+    bool disconnected; /* a connection closed: find out whose */
+    int probes;        /* still to be sent */
+    uint64_t probe_ms; /* when the next one is due */
     bool stopped;
 } actor_t;
 
@@ -102,7 +106,7 @@ watch(actor_t *self)
 {
     cadre_event_t event;
     while (cadre_monitor_receive(self->coordinator->monitor, &event) == 0) {
-        self->probe = self->probe || event.kind == CADRE_EVENT_DISCONNECTED;
+        self->disconnected = self->disconnected || event.kind == CADRE_EVENT_DISCONNECTED;
     }
 }
 
@@ -250,6 +254,22 @@ handle_events(actor_t *self, cadre_core_event_t *events, size_t count)
 
 /* --- the turn --- */
 
+/* Under the lock. */
+static void
+probe(actor_t *self, uint64_t now_ms)
+{
+    if (self->disconnected) {
+        self->disconnected = false;
+        self->probes = PROBES;
+        self->probe_ms = now_ms;
+    }
+    if (self->probes > 0 && now_ms >= self->probe_ms) {
+        cadre_core_probe(&self->coordinator->core);
+        self->probes--;
+        self->probe_ms = now_ms + PROBE_AGAIN_MS;
+    }
+}
+
 /* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
 static uint64_t
 turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t *event_count)
@@ -262,10 +282,11 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     for (size_t i = 0; i < self->gone_count; i++) {
         cadre_core_gone(core, &self->gone[i], now_ms);
     }
-    if (self->probe) {
-        cadre_core_probe(core);
-    }
+    probe(self, now_ms);
     uint64_t due_ms = cadre_core_tick(core, now_ms);
+    if (self->probes > 0 && self->probe_ms < due_ms) {
+        due_ms = self->probe_ms;
+    }
     *outbox = core->outbox;
     core->outbox = (cadre_outbox_t){.entries = NULL};
     *event_count = core->event_count;
@@ -279,7 +300,6 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     }
     self->received_count = 0;
     self->gone_count = 0;
-    self->probe = false;
     return due_ms;
 }
 
