@@ -96,30 +96,6 @@ local_cluster_open(local_cluster_t *self, const local_cluster_options_t *options
 }
 
 void
-local_cluster_end_job(local_cluster_t *self)
-{
-    cadre_coordinator_close(&self->coordinator);
-    for (int role = 0; role < LOCAL_ROLE_COUNT; role++) {
-        for (int i = 0; i < LOCAL_TASKS_MAX; i++) {
-            if (self->tasks[role][i]) {
-                int end = local_cluster_reap(self, (local_role_t)role, i);
-                require(WIFEXITED(end) && WEXITSTATUS(end) == 0, "a task ends with the job");
-            }
-        }
-    }
-}
-
-void
-local_cluster_close(local_cluster_t *self)
-{
-    local_cluster_end_job(self);
-    fclose(self->log);
-    free(self->address);
-    free(self->native);
-    scratch_close(&self->scratch);
-}
-
-void
 local_cluster_start(local_cluster_t *self, local_role_t role, int index)
 {
     require(self->tasks[role][index] == 0, "a task to start does not run");
@@ -190,10 +166,47 @@ local_cluster_wait_workers(local_cluster_t *self, int workers)
 void
 local_cluster_wait_lost(local_cluster_t *self, uint64_t lost)
 {
-    deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
+    deadline_t deadline = deadline_in(LOCAL_LEASE_MS / 2);
     while (cadre_totals(self->coordinator).workers_lost < lost) {
         require(again(deadline), "the loss of a worker");
     }
+}
+
+/* Waits until every worker that runs is in the job: one that is still on its way when the job ends
+ * would wait for the next. */
+static void
+await_newcomers(local_cluster_t *self)
+{
+    int running = 0;
+    for (int i = 0; i < LOCAL_TASKS_MAX; i++) {
+        running += self->tasks[LOCAL_WORKER][i] != 0;
+    }
+    local_cluster_wait_workers(self, running);
+}
+
+void
+local_cluster_end_job(local_cluster_t *self)
+{
+    await_newcomers(self);
+    cadre_coordinator_close(&self->coordinator);
+    for (int role = 0; role < LOCAL_ROLE_COUNT; role++) {
+        for (int i = 0; i < LOCAL_TASKS_MAX; i++) {
+            if (self->tasks[role][i]) {
+                int end = local_cluster_reap(self, (local_role_t)role, i);
+                require(WIFEXITED(end) && WEXITSTATUS(end) == 0, "a task ends with the job");
+            }
+        }
+    }
+}
+
+void
+local_cluster_close(local_cluster_t *self)
+{
+    local_cluster_end_job(self);
+    fclose(self->log);
+    free(self->address);
+    free(self->native);
+    scratch_close(&self->scratch);
 }
 
 bool

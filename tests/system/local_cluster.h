@@ -70,7 +70,8 @@ void local_cluster_restart(local_cluster_t *self, local_role_t role, int index);
 /* Waits until the coordinator counts exactly that many workers. */
 void local_cluster_wait_workers(local_cluster_t *self, int workers);
 
-/* Waits until at least that many workers were lost since the job began. */
+/* Waits until at least that many workers were lost since the job began; half a lease at most, so
+ * that it must be the closed connection which tells. */
 void local_cluster_wait_lost(local_cluster_t *self, uint64_t lost);
 
 /* Whether the coordinator has logged a line with this text in it. */
