@@ -59,6 +59,17 @@ decode_spec(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
 }
 
 static bool
+numbers_equal(const double *left, const double *right, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (left[i] != right[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
 spec_equal(const cadre_partition_spec_t *left, const cadre_partition_spec_t *right)
 {
     return left->dtype == right->dtype && left->rank == right->rank &&
@@ -67,17 +78,17 @@ spec_equal(const cadre_partition_spec_t *left, const cadre_partition_spec_t *rig
            left->initializer.seed == right->initializer.seed &&
            left->optimizer.kind == right->optimizer.kind &&
            memcmp(left->shape, right->shape, sizeof(left->shape)) == 0 &&
-           memcmp(left->initializer.parameters, right->initializer.parameters,
-                  sizeof(left->initializer.parameters)) == 0 &&
-           memcmp(left->optimizer.parameters, right->optimizer.parameters,
-                  sizeof(left->optimizer.parameters)) == 0;
+           numbers_equal(left->initializer.parameters, right->initializer.parameters,
+                         CADRE_INITIALIZER_PARAMETERS_MAX) &&
+           numbers_equal(left->optimizer.parameters, right->optimizer.parameters,
+                         CADRE_OPTIMIZER_PARAMETERS_MAX);
 }
 
 /* What the partition will take of the shard's memory, before a byte of it is taken. */
 static int
 measure(const cadre_shard_t *self, const cadre_partition_spec_t *spec, uint64_t *size_bytes)
 {
-    cadre_chunk_layout_t layout;
+    cadre_chunk_layout_t layout = {.count = 0};
     size_t row_size_bytes = 0;
     int row_rank = spec->rank > 0 ? spec->rank - 1 : 0;
     int status = cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, NULL, &row_size_bytes);
@@ -222,7 +233,7 @@ open_partition(cadre_shard_t *self, cadre_shard_part_t *part, const cadre_partit
 int
 cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create)
 {
-    cadre_partition_spec_t spec;
+    cadre_partition_spec_t spec = {.rank = 0};
     int status = cadre_shard_check_generation(self, create->generation);
     if (status == 0) {
         status = decode_spec(create, &spec);
