@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "ps/shard_state.h"
@@ -243,6 +244,7 @@ assign(cadre_shard_t *self, const cadre_message_t *message)
     if (status < 0) {
         return status;
     }
+    cadre_assert(part);
     status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
     if (status < 0) {
         return fail_at(status, part);
