@@ -19,7 +19,7 @@
 enum { CADRE_SHARD_WINDOW = 64 };
 
 /* Told of each answer; with `reply` NULL when the request was given up (status says why). It may
- * ask again, but not forget. */
+ * ask again, and forget. */
 typedef void (*cadre_answered_t)(void *context, uint64_t detail, const cadre_message_t *reply,
                                  int status);
 

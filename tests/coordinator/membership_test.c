@@ -239,3 +239,25 @@ Test(membership, the_job_has_at_most_so_many_tasks)
     cr_assert_eq(join(&self, worker(CADRE_INDEX_ANY, CADRE_TASKS_MAX + 1), &member), 0);
     cadre_membership_fini(&self);
 }
+
+Test(membership, a_process_whose_place_another_took_does_not_come_back)
+{
+    cadre_membership_t self;
+    cadre_member_t *old = NULL;
+    cadre_member_t *member = NULL;
+    cadre_membership_init(&self, 1);
+    cr_assert_eq(join(&self, worker(2, 10), &old), 0);
+    cadre_membership_remove(&self, old);
+    cr_assert_eq(join(&self, worker(2, 10), &old), 0, "it was away, and nobody took its place");
+    cadre_membership_remove(&self, old);
+    cr_assert_eq(join(&self, worker(2, 11), &member), 0);
+    cr_assert_null(occupant_of(&self, worker(2, 10), 2));
+    cr_assert_eq(join(&self, worker(2, 10), &old), CADRE_EFENCED);
+    cr_assert_eq(self.workers[2], member);
+    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, 0, 20}, &old), 0);
+    cadre_membership_remove(&self, old);
+    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, 0, 21}, &old), 0);
+    cadre_membership_remove(&self, old);
+    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, 0, 20}, &old), CADRE_EFENCED);
+    cadre_membership_fini(&self);
+}

@@ -1,0 +1,240 @@
+#include "coordinator/shard_requests.h"
+
+#include <criterion/criterion.h>
+
+#include "common/codec.h"
+
+TestSuite(shard_requests, .timeout = 20);
+
+enum { RESEND_MS = 1000 };
+
+static const cadre_task_t ps_task = {CADRE_ROLE_PS, 0, 20};
+
+typedef struct {
+    size_t count;
+    uint64_t details[256];
+} answers_t;
+
+static void
+on_answer(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    answers_t *answers = context;
+    cr_assert_not_null(reply);
+    cr_assert_eq(status, 0);
+    answers->details[answers->count++] = detail;
+}
+
+static void
+ask(cadre_shard_requests_t *self, cadre_message_type_t type, uint64_t detail, void *context)
+{
+    cadre_message_t message = {.type = type, .incarnation = 1, .epoch = 1};
+    cadre_shard_requests_ask(self, 0, &message, on_answer, context, detail);
+}
+
+/* What goes out at `now_ms`: the request ids, in order. */
+static size_t
+pump(cadre_shard_requests_t *self, const cadre_task_t *task, uint64_t now_ms, uint64_t ids[256])
+{
+    cadre_outbox_t outbox = {.entries = NULL};
+    cadre_outbox_entry_t entry;
+    size_t count = 0;
+    cadre_shard_requests_pump(self, 0, task, now_ms, RESEND_MS, &outbox);
+    while (cadre_outbox_pop(&outbox, &entry)) {
+        cadre_message_t message;
+        cr_assert(cadre_task_equal(&entry.destination, task));
+        cr_assert_eq(cadre_message_decode(cadre_chunk_data(entry.header),
+                                          cadre_chunk_size_bytes(entry.header), entry.chunks,
+                                          entry.chunk_count, &message),
+                     0);
+        entry.chunk_count = 0;
+        ids[count++] = message.request;
+        cadre_message_fini(&message);
+        cadre_outbox_entry_fini(&entry);
+    }
+    cadre_outbox_fini(&outbox);
+    return count;
+}
+
+static bool
+answer(cadre_shard_requests_t *self, uint64_t id)
+{
+    cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY, .request = id};
+    return cadre_shard_requests_answer(self, 0, &reply);
+}
+
+Test(shard_requests, go_out_in_order_at_most_a_window_of_them_at_a_time)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    for (uint64_t i = 0; i < CADRE_SHARD_WINDOW + 2; i++) {
+        ask(&self, CADRE_MESSAGE_COUNT, i, &answers);
+    }
+    cr_assert_eq(self.count, CADRE_SHARD_WINDOW + 2);
+    cr_assert_eq(pump(&self, &ps_task, 10, ids), CADRE_SHARD_WINDOW);
+    for (uint64_t i = 0; i < CADRE_SHARD_WINDOW; i++) {
+        cr_assert_eq(ids[i], i + 1);
+    }
+    cr_assert_eq(pump(&self, &ps_task, 11, ids), 0);
+    cr_assert(answer(&self, 7));
+    cr_assert_eq(pump(&self, &ps_task, 12, ids), 1);
+    cr_assert_eq(ids[0], CADRE_SHARD_WINDOW + 1);
+    cr_assert_eq(answers.count, 1);
+    cr_assert_eq(answers.details[0], 6);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, wait_behind_a_restore_and_behind_each_assign)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
+    ask(&self, CADRE_MESSAGE_RESTORE, 2, &answers);
+    ask(&self, CADRE_MESSAGE_CREATE, 3, &answers);
+    ask(&self, CADRE_MESSAGE_ASSIGN, 4, &answers);
+    ask(&self, CADRE_MESSAGE_ASSIGN, 5, &answers);
+    ask(&self, CADRE_MESSAGE_COUNT, 6, &answers);
+    cr_assert_eq(pump(&self, &ps_task, 10, ids), 2);
+    cr_assert_eq(ids[1], 2);
+    cr_assert_eq(pump(&self, &ps_task, 11, ids), 0);
+    cr_assert(answer(&self, 2));
+    cr_assert_eq(pump(&self, &ps_task, 12, ids), 2);
+    cr_assert_eq(ids[0], 3);
+    cr_assert_eq(ids[1], 4);
+    cr_assert(answer(&self, 3));
+    cr_assert_eq(pump(&self, &ps_task, 13, ids), 0);
+    cr_assert(answer(&self, 4));
+    cr_assert_eq(pump(&self, &ps_task, 14, ids), 1);
+    cr_assert_eq(ids[0], 5);
+    cr_assert(answer(&self, 5));
+    cr_assert_eq(pump(&self, &ps_task, 15, ids), 1);
+    cr_assert_eq(ids[0], 6);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, go_out_again_until_they_are_answered)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
+    cr_assert_eq(pump(&self, &ps_task, 10, ids), 1);
+    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS - 1, ids), 0);
+    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS, ids), 1);
+    cr_assert_eq(ids[0], 1, "under the same id");
+    cr_assert_eq(pump(&self, &ps_task, 10 + 2 * RESEND_MS - 1, ids), 0);
+    cr_assert(answer(&self, 1));
+    cr_assert_eq(pump(&self, &ps_task, 10 + 9 * RESEND_MS, ids), 0);
+    cr_assert_eq(self.count, 0);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, wait_while_the_ps_is_away_and_go_to_the_one_that_comes)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_task_t next = {CADRE_ROLE_PS, 0, 21};
+    cadre_shard_requests_init(&self, 1);
+    for (uint64_t i = 0; i < CADRE_SHARD_WINDOW + 1; i++) {
+        ask(&self, CADRE_MESSAGE_COUNT, i, &answers);
+    }
+    cr_assert_eq(pump(&self, &ps_task, 10, ids), CADRE_SHARD_WINDOW);
+    cr_assert_eq(pump(&self, NULL, 11, ids), 0);
+    cr_assert_eq(pump(&self, &next, 12, ids), CADRE_SHARD_WINDOW, "at once, the window is free");
+    cr_assert_eq(ids[0], 1);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, a_late_or_doubled_answer_changes_nothing)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
+    pump(&self, &ps_task, 10, ids);
+    cr_assert_not(answer(&self, 2));
+    cr_assert_not(answer(&self, 0));
+    cr_assert(answer(&self, 1));
+    cr_assert_not(answer(&self, 1));
+    ask(&self, CADRE_MESSAGE_COUNT, 2, &answers);
+    cr_assert_not(answer(&self, 1), "ids are not used again");
+    cr_assert_eq(answers.count, 1);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, are_answered_by_their_own_shard_only)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_message_t message = {.type = CADRE_MESSAGE_COUNT};
+    cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY, .request = 1};
+    cadre_shard_requests_init(&self, 2);
+    cadre_shard_requests_ask(&self, 1, &message, on_answer, &answers, 0);
+    cr_assert_not(cadre_shard_requests_answer(&self, 0, &reply));
+    cr_assert(cadre_shard_requests_answer(&self, 1, &reply));
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, of_a_context_that_is_forgotten_are_gone_and_make_room)
+{
+    cadre_shard_requests_t self;
+    answers_t kept = {0};
+    answers_t forgotten = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    for (uint64_t i = 0; i < CADRE_SHARD_WINDOW + 2; i++) {
+        ask(&self, CADRE_MESSAGE_COUNT, i, i % 2 == 0 ? &forgotten : &kept);
+    }
+    pump(&self, &ps_task, 10, ids);
+    cadre_shard_requests_forget(&self, &forgotten);
+    cr_assert_eq(self.count, CADRE_SHARD_WINDOW / 2 + 1);
+    cr_assert_eq(pump(&self, &ps_task, 11, ids), 1, "the one that had not gone out");
+    cr_assert_eq(ids[0], CADRE_SHARD_WINDOW + 2);
+    cr_assert_not(answer(&self, 1));
+    cr_assert(answer(&self, 2));
+    cr_assert_eq(forgotten.count, 0);
+    cr_assert_eq(kept.count, 1);
+    ask(&self, CADRE_MESSAGE_COUNT, 99, &kept);
+    cr_assert_eq(pump(&self, &ps_task, 12, ids), 1, "the end of the lane is where it was");
+    cadre_shard_requests_fini(&self);
+}
+
+typedef struct {
+    cadre_shard_requests_t *requests;
+    answers_t later;
+} chain_t;
+
+static void
+on_answer_go_on(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    (void)detail, (void)reply, (void)status;
+    chain_t *chain = context;
+    cadre_shard_requests_forget(chain->requests, chain);
+    ask(chain->requests, CADRE_MESSAGE_COUNT, 3, &chain->later);
+}
+
+Test(shard_requests, whoever_is_answered_may_forget_and_ask_again)
+{
+    cadre_shard_requests_t self;
+    chain_t chain = {.requests = &self};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    for (int i = 0; i < 3; i++) {
+        cadre_message_t message = {.type = CADRE_MESSAGE_COUNT};
+        cadre_shard_requests_ask(&self, 0, &message, on_answer_go_on, &chain, 0);
+    }
+    pump(&self, &ps_task, 10, ids);
+    cr_assert(answer(&self, 2));
+    cr_assert_eq(self.count, 1);
+    cr_assert_eq(pump(&self, &ps_task, 11, ids), 1);
+    cr_assert_eq(ids[0], 4);
+    cr_assert(answer(&self, 4));
+    cr_assert_eq(chain.later.count, 1);
+    cadre_shard_requests_fini(&self);
+}
