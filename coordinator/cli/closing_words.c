@@ -15,7 +15,7 @@ cadre_closing_code(const cadre_closing_t *self)
         return self->exit_code;
     }
     if (self->status < 0) {
-        return cadre_exit_code(self->status);
+        return self->cannot_write ? CADRE_EXIT_CANNOT_WRITE : cadre_exit_code(self->status);
     }
     if (self->stop_signal && (!self->outcome || self->outcome->status == CADRE_EINTERRUPTED)) {
         return 128 + self->stop_signal;

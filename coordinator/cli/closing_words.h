@@ -20,8 +20,9 @@ typedef struct {
     bool json;
     int status; /* of the supervisor itself, with its text */
     char text[CADRE_ERROR_TEXT_SIZE];
-    int stop_signal; /* 0: none */
-    bool ended;      /* by the launcher, with this code and reason */
+    bool cannot_write; /* it was about an output of the user's choice */
+    int stop_signal;   /* 0: none */
+    bool ended;        /* by the launcher, with this code and reason */
     int exit_code;
     const char *reason;
 } cadre_closing_t;

@@ -39,10 +39,11 @@ typedef struct {
     bool trainer_done;
     cadre_trainer_options_t trainer_options;
     cadre_trainer_outcome_t outcome;
-    int stop_signal; /* the first SIGINT or SIGTERM; 0: none */
-    bool kill;       /* there was a second one */
-    bool ended;      /* by the launcher: a task is gone for good, or the program ended */
-    int exit_code;   /* then */
+    int stop_signal;   /* the first SIGINT or SIGTERM; 0: none */
+    bool kill;         /* there was a second one */
+    bool cannot_write; /* what failed is an output of the user's choice */
+    bool ended;        /* by the launcher: a task is gone for good, or the program ended */
+    int exit_code;     /* then */
     char reason[CADRE_NOTICE_TEXT_SIZE];
     char waiting[256]; /* for what; "" when for nothing */
     int64_t waiting_since_ms;
@@ -338,7 +339,12 @@ open_job(supervisor_t *self)
 {
     const cadre_job_t *job = self->options->job;
     bool local = self->launcher != NULL;
-    int status = cadre_data_resolve(job, job->train, local, &self->train);
+    int status = cadre_make_folders(job->checkpoint_dir);
+    if (status < 0) {
+        self->cannot_write = true;
+        return status;
+    }
+    status = cadre_data_resolve(job, job->train, local, &self->train);
     if (status == 0 && job->test) {
         status = cadre_data_resolve(job, job->test, local, &self->test);
     }
@@ -366,6 +372,7 @@ open_all(supervisor_t *self)
 {
     const cadre_supervisor_options_t *options = self->options;
     int status = options->events ? cadre_events_open(&self->events, options->events) : 0;
+    self->cannot_write = status < 0;
     if (status == 0) {
         status = open_signals(self);
     }
@@ -444,6 +451,7 @@ conclude(supervisor_t *self, int status)
         .command = self->options->command,
         .json = self->options->json,
         .status = status,
+        .cannot_write = self->cannot_write,
         .stop_signal = self->stop_signal,
         .ended = self->ended,
         .exit_code = self->exit_code,
