@@ -33,15 +33,25 @@ cadre_closing_code(const cadre_closing_t *self)
 static char *
 resume_command(const cadre_closing_t *self)
 {
+    const cadre_command_flag_t resume = {"--resume", "auto"};
     const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
-    return checkpoint ? cadre_command_text(self->command, "--resume", "auto") : NULL;
+    return checkpoint ? cadre_command_text(self->command, &resume, 1) : NULL;
 }
 
 static char *
 more_epochs(const cadre_closing_t *self)
 {
-    cadre_auto(cadre_free) char *resumed = cadre_command_text(self->command, "--resume", "auto");
-    return cadre_asprintf("%s --epochs %lld", resumed, (long long)(2 * self->job->epochs));
+    char epochs[24];
+    snprintf(epochs, sizeof(epochs), "%lld", (long long)(2 * self->job->epochs));
+    const cadre_command_flag_t flags[] = {{"--resume", "auto"}, {"--epochs", epochs}};
+    return cadre_command_text(self->command, flags, CADRE_COUNT_OF(flags));
+}
+
+static char *
+with_data(const cadre_closing_t *self)
+{
+    const cadre_command_flag_t data = {"--data", "DIR"};
+    return cadre_command_text(self->command, &data, 1);
 }
 
 /* The command that most likely helps, freed by the caller; NULL when there is none. */
@@ -57,7 +67,7 @@ next_command(const cadre_closing_t *self, int code)
     case CADRE_EXIT_FAILED:
         return self->outcome && self->outcome->target_missed ? more_epochs(self) : NULL;
     case CADRE_EXIT_NO_INPUT:
-        return cadre_command_text(self->command, "--data", "DIR");
+        return with_data(self);
     case CADRE_EXIT_CONFIG:
         return cadre_asprintf("cadre config check %s", self->job->file);
     case CADRE_EXIT_UNAVAILABLE:

@@ -32,19 +32,38 @@ append(char **text, const char *word)
     *text = longer;
 }
 
-char *
-cadre_command_text(char *const *command, const char *flag, const char *value)
+/* How many words of the command from `word` on are one of the flags: none, "--a=b" or "--a b". */
+static size_t
+flag_words(char *const *word, const cadre_command_flag_t *flags, size_t count)
 {
-    char *text = NULL;
-    size_t length = strlen(flag);
-    for (size_t i = 0; command[i]; i++) {
-        if (strcmp(command[i], flag) == 0 && command[i + 1]) {
-            i++;
-        } else if (strncmp(command[i], flag, length) != 0 || command[i][length] != '=') {
-            append(&text, command[i]);
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(flags[i].flag);
+        if (strncmp(word[0], flags[i].flag, length) == 0) {
+            if (word[0][length] == '=') {
+                return 1;
+            }
+            if (word[0][length] == '\0') {
+                return word[1] ? 2 : 1;
+            }
         }
     }
-    append(&text, flag);
-    append(&text, value);
+    return 0;
+}
+
+char *
+cadre_command_text(char *const *command, const cadre_command_flag_t *flags, size_t count)
+{
+    char *text = NULL;
+    while (*command) {
+        size_t words = flag_words(command, flags, count);
+        if (words == 0) {
+            append(&text, *command);
+        }
+        command += words ? words : 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        append(&text, flags[i].flag);
+        append(&text, flags[i].value);
+    }
     return text;
 }

@@ -6,9 +6,16 @@
 #ifndef CADRE_COORDINATOR_CLI_COMMAND_TEXT_H
 #define CADRE_COORDINATOR_CLI_COMMAND_TEXT_H
 
-/* `command` (NULL-terminated) with `flag value` at the end, in place of that flag where it is there
- * already, each word quoted where a shell needs it: "cadre run j.json --ps 2 --resume auto". Freed
- * by the caller. */
-char *cadre_command_text(char *const *command, const char *flag, const char *value);
+#include <stddef.h>
+
+typedef struct {
+    const char *flag; /* "--resume" */
+    const char *value;
+} cadre_command_flag_t;
+
+/* `command` (NULL-terminated) with `count` flags and their values at the end, in place of the same
+ * flags where they are there already, each word quoted where a shell needs it: "cadre run j.json
+ * --ps 2 --resume auto". Freed by the caller. */
+char *cadre_command_text(char *const *command, const cadre_command_flag_t *flags, size_t count);
 
 #endif

@@ -21,7 +21,8 @@ struct cadre_launcher {
     const cadre_launcher_options_t *options;
     cadre_launcher_core_t core;
     cadre_session_t session;
-    int *pids; /* by task; 0 when it does not run */
+    int *pids;         /* by task; 0 when it does not run */
+    int64_t *log_from; /* by task: size of its log when it was started */
     char *ps_path;
     char *worker_path;
     char *address;
@@ -194,6 +195,7 @@ start_task(cadre_launcher_t *self, size_t number)
         if (output < 0) {
             return cadre_fail(CADRE_EIO, "%s: %s", log, strerror(errno));
         }
+        self->log_from[number] = lseek(output, 0, SEEK_END);
     }
     cadre_auto(command_fini) command_t command = command_for(self, task);
     start_t start = {
@@ -248,6 +250,7 @@ cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_repor
                 .index = task->index,
                 .pid = self->pids[i],
                 .end = cadre_process_end(wait_status),
+                .log_from = self->log_from[i],
             };
             self->pids[i] = 0;
             report->decision = cadre_launcher_core_ended(&self->core, i, report->end, now_ms);
@@ -313,6 +316,7 @@ cadre_launcher_close(cadre_launcher_t **self_p, bool keep)
     free_environment(self->environment);
     free_environment(self->program_environment);
     free(self->pids);
+    free(self->log_from);
     free(self->ps_path);
     free(self->worker_path);
     free(self->address);
@@ -354,6 +358,7 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     cadre_launcher_core_init(&self->core, options->ps, options->workers, options->program != NULL,
                              options->restarts_max);
     self->pids = cadre_calloc(self->core.task_count, sizeof(*self->pids));
+    self->log_from = cadre_calloc(self->core.task_count, sizeof(*self->log_from));
     self->environment = environment_with(NULL);
     int status = find_binary("cadre-ps", &self->ps_path);
     if (status == 0) {

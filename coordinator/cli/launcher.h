@@ -42,6 +42,7 @@ typedef struct {
     int pid;
     cadre_process_end_t end;
     cadre_launch_decision_t decision;
+    int64_t log_from; /* where in its log this process began to write */
 } cadre_launcher_report_t;
 
 /* Makes the session; starts nothing yet. The options must live as long as the launcher.

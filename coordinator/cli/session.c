@@ -18,14 +18,6 @@ cadre_session_open(cadre_session_t *self)
     return cadre_ipc_directory_new(getenv("XDG_RUNTIME_DIR"), &self->path);
 }
 
-static bool
-is_ours(const char *name)
-{
-    size_t length = strlen(name);
-    return strcmp(name, "tasks.json") == 0 || strcmp(name, "tasks.json.new") == 0 ||
-           (length > 4 && strcmp(name + length - 4, ".log") == 0);
-}
-
 void
 cadre_session_close(cadre_session_t *self, bool keep)
 {
@@ -36,9 +28,7 @@ cadre_session_close(cadre_session_t *self, bool keep)
     DIR *directory = opendir(self->path);
     const struct dirent *entry;
     while (directory && (entry = readdir(directory))) {
-        if (is_ours(entry->d_name)) {
-            unlinkat(dirfd(directory), entry->d_name, 0);
-        }
+        unlinkat(dirfd(directory), entry->d_name, 0); /* fails for folders: there are none */
     }
     if (directory) {
         closedir(directory);
@@ -83,7 +73,7 @@ last_lines(char *text, size_t length, bool whole)
 
 const char *
 cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index,
-                   char *text)
+                   int64_t from, char *text)
 {
     char bytes[CADRE_SESSION_TAIL_SIZE + 1] = "";
     cadre_auto(cadre_free) char *path = cadre_session_log_path(self, role, index);
@@ -92,14 +82,14 @@ cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role, uint32
     if (file < 0) {
         return text;
     }
-    off_t end = lseek(file, 0, SEEK_END);
-    off_t begin = end > CADRE_SESSION_TAIL_SIZE ? end - CADRE_SESSION_TAIL_SIZE : 0;
+    int64_t end = lseek(file, 0, SEEK_END);
+    int64_t begin = end - from > CADRE_SESSION_TAIL_SIZE ? end - CADRE_SESSION_TAIL_SIZE : from;
     ssize_t size_bytes = pread(file, bytes, CADRE_SESSION_TAIL_SIZE, begin);
     close(file);
     if (size_bytes > 0) {
         bytes[size_bytes] = '\0';
         snprintf(text, CADRE_SESSION_TAIL_SIZE + 1, "%s",
-                 last_lines(bytes, strlen(bytes), begin == 0));
+                 last_lines(bytes, strlen(bytes), begin == from));
     }
     return text;
 }

@@ -39,10 +39,10 @@ char *cadre_session_endpoint(const cadre_session_t *self, cadre_launch_role_t ro
 /* The file that a task's output goes to, freed by the caller. */
 char *cadre_session_log_path(const cadre_session_t *self, cadre_launch_role_t role, uint32_t index);
 
-/* The last lines of a task's log into `text` of CADRE_SESSION_TAIL_SIZE + 1 bytes; "" when there
- * are none. Returns `text`. */
+/* The last lines of a task's log behind its first `from` bytes into `text` of
+ * CADRE_SESSION_TAIL_SIZE + 1 bytes; "" when there are none. Returns `text`. */
 const char *cadre_session_tail(const cadre_session_t *self, cadre_launch_role_t role,
-                               uint32_t index, char *text);
+                               uint32_t index, int64_t from, char *text);
 
 /* Replaces tasks.json; `pids` has one entry per task, 0 for one that does not run. CADRE_EIO. */
 int cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,

@@ -197,7 +197,8 @@ static void
 say_tail(supervisor_t *self, const cadre_launcher_report_t *report)
 {
     char tail[CADRE_SESSION_TAIL_SIZE + 1];
-    cadre_session_tail(cadre_launcher_session(self->launcher), report->role, report->index, tail);
+    cadre_session_tail(cadre_launcher_session(self->launcher), report->role, report->index,
+                       report->log_from, tail);
     for (char *line = tail; *line;) {
         size_t length = strcspn(line, "\n");
         cadre_console_say(&self->console, "  | %.*s", (int)length, line);

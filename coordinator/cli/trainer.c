@@ -394,11 +394,11 @@ fill_result(trainer_t *self)
         result->loss = cadre_loss_sample_mean(&self->losses);
     }
     result->checkpoint = cadre_checkpoint_last(self->options->coordinator);
-    result->shard_count = (size_t)job->ps;
-    result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
     bool there =
         self->planned && !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
-    for (int shard = 0; there && shard < (int)job->ps; shard++) {
+    result->shard_count = there ? (size_t)job->ps : 0;
+    result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
+    for (int shard = 0; shard < (int)result->shard_count; shard++) {
         cadre_shard_totals(self->options->coordinator, shard, &result->shards[shard],
                            CADRE_TRAINER_COUNTERS_MS);
     }

@@ -40,19 +40,21 @@ Test(session, shows_the_last_whole_lines_of_a_log)
     cadre_session_t session = {0};
     cr_assert_eq(cadre_session_open(&session), 0);
     char tail[CADRE_SESSION_TAIL_SIZE + 1];
-    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, tail), "");
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 0, tail), "");
     write_log(&session, "");
-    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, tail), "");
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 0, tail), "");
     write_log(&session, "one\ntwo\n");
-    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, tail), "one\ntwo");
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 0, tail), "one\ntwo");
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 4, tail), "two");
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 8, tail), "");
     write_log(&session, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10");
-    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, tail),
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 0, tail),
                      "3\n4\n5\n6\n7\n8\n9\n10");
     char lines[3 * CADRE_SESSION_TAIL_SIZE] = "";
     memset(lines, 'x', sizeof(lines) - 1);
     memcpy(lines + sizeof(lines) - 1 - 6, "\nlast\n", 6);
     write_log(&session, lines);
-    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, tail), "last");
+    cr_expect_str_eq(cadre_session_tail(&session, CADRE_LAUNCH_WORKER, 3, 0, tail), "last");
     cadre_session_close(&session, false);
 }
 
