@@ -103,11 +103,9 @@ static cadre_launch_decision_t
 worker_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
              int64_t now_ms)
 {
-    /* A worker leaves with 0 when its session ended and with 143 when it was drained. */
-    bool left =
-        !end.signalled && (end.number == CADRE_EXIT_OK || end.number == CADRE_EXIT_TERMINATED);
+    bool drained = !end.signalled && end.number == CADRE_EXIT_TERMINATED;
     bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
-    if (left || used_up || is_permanent(end)) {
+    if (drained || used_up || is_permanent(end)) {
         task->state = CADRE_LAUNCH_ENDED;
         if (!worker_left(self)) {
             return (cadre_launch_decision_t){
@@ -116,7 +114,7 @@ worker_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_proce
             };
         }
         return (cadre_launch_decision_t){
-            .outcome = left ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP,
+            .outcome = drained ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP,
             .used_up = used_up && !is_permanent(end),
         };
     }
@@ -142,7 +140,8 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
             .exit_code = end.signalled ? 128 + end.number : end.number,
         };
     }
-    if (self->stopping) {
+    bool dismissed = !end.signalled && end.number == CADRE_EXIT_OK;
+    if (self->stopping || dismissed) {
         task->state = CADRE_LAUNCH_ENDED;
         return (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_EXPECTED};
     }

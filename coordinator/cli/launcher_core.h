@@ -8,7 +8,9 @@
  * A worker that dies is started again, at once when it had run for a while, otherwise after a delay
  * that doubles from 0.1 to 2 s, so that a worker that cannot start does not spin. A ps that dies
  * ends the job: its shard is gone, and the checkpoint is what there is to go on from. A program
- * that ends, ends the job with its own exit code.
+ * that ends, ends the job with its own exit code. A ps or worker that exits with 0 was told to by
+ * its coordinator, which knows why: that is no event. One that exits with 143 was drained by
+ * somebody.
  */
 #ifndef CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
 #define CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H

@@ -374,6 +374,7 @@ fill_result(trainer_t *self)
 {
     cadre_result_t *result = &self->outcome->result;
     const cadre_job_t *job = self->options->job;
+    cadre_interrupt(self->options->coordinator, false); /* a command that came too late */
     cadre_totals_t totals = cadre_totals(self->options->coordinator);
     result->scheduled = (uint64_t)(self->plan.start.closures + self->scheduled);
     result->finished = totals.finished - self->excluded.finished;

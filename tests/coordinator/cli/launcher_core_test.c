@@ -106,7 +106,7 @@ Test(launcher_core, does_not_start_again_what_would_fail_again)
     cr_assert_eq(decision.exit_code, CADRE_EXIT_CONFIG);
 }
 
-Test(launcher_core, lets_a_worker_go_that_was_told_to_leave)
+Test(launcher_core, lets_a_worker_go_that_was_drained)
 {
     cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
     cadre_launcher_core_init(&core, 1, 2, false, -1);
@@ -114,11 +114,29 @@ Test(launcher_core, lets_a_worker_go_that_was_told_to_leave)
     cr_assert_eq(cadre_launcher_core_ended(&core, 1, exited(CADRE_EXIT_TERMINATED), 10).outcome,
                  CADRE_LAUNCH_EXPECTED);
     cr_assert_eq(start_all(&core, 99000), 0);
+    cadre_launch_decision_t last =
+        cadre_launcher_core_ended(&core, 2, exited(CADRE_EXIT_TERMINATED), 10);
+    cr_assert(last.outcome == CADRE_LAUNCH_END_JOB && last.exit_code == CADRE_EXIT_UNAVAILABLE);
 }
 
-Test(launcher_core, ends_the_job_when_a_ps_ends_whatever_its_exit_code)
+Test(launcher_core, takes_no_notice_of_tasks_that_their_coordinator_told_to_leave)
 {
-    for (int code = 0; code < 2; code++) {
+    cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
+    cadre_launcher_core_init(&core, 1, 1, true, -1);
+    start_all(&core, 0);
+    for (size_t task = 0; task < 2; task++) {
+        cr_assert_eq(cadre_launcher_core_ended(&core, task, exited(0), 10).outcome,
+                     CADRE_LAUNCH_EXPECTED);
+    }
+    cr_assert_eq(start_all(&core, 99000), 0);
+    cr_assert_eq(cadre_launcher_core_ended(&core, 2, exited(0), 20).exit_code, 0);
+}
+
+Test(launcher_core, ends_the_job_when_a_ps_fails)
+{
+    static const int codes[] = {1, CADRE_EXIT_BUG, CADRE_EXIT_TERMINATED};
+    for (size_t i = 0; i < CADRE_COUNT_OF(codes); i++) {
+        int code = codes[i];
         cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
         cadre_launcher_core_init(&core, 2, 1, false, -1);
         start_all(&core, 0);
