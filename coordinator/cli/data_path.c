@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/memory.h"
@@ -17,26 +16,6 @@ absolute(const char *path)
 {
     cadre_auto(cadre_free) char *here = getcwd(NULL, 0);
     return *path == '/' || !here ? cadre_strdup(path) : cadre_asprintf("%s/%s", here, path);
-}
-
-int
-cadre_make_folders(const char *path)
-{
-    cadre_auto(cadre_free) char *part = cadre_strdup(path);
-    for (char *end = part + 1; *part; end++) {
-        char was = *end;
-        if (was == '/' || was == '\0') {
-            *end = '\0';
-            if (mkdir(part, 0777) < 0 && errno != EEXIST) {
-                return cadre_fail(CADRE_EIO, "%s: %s", part, strerror(errno));
-            }
-            *end = was;
-        }
-        if (was == '\0') {
-            break;
-        }
-    }
-    return 0;
 }
 
 char *

@@ -23,9 +23,6 @@
 int cadre_data_resolve(const cadre_job_t *job, const json_t *description, bool local,
                        json_t **resolved);
 
-/* Makes the folder `path` and those it is in, where they are missing. CADRE_EIO. */
-int cadre_make_folders(const char *path);
-
 /* The folder that local workers get as --data-dir, absolute, freed by the caller. */
 char *cadre_data_folder(const cadre_job_t *job);
 

@@ -69,7 +69,8 @@ typedef struct {
     char *data_dir;
     json_t *train;        /* dataset description, path as in the file */
     json_t *test;         /* the same; NULL with a fraction or without held-out rows */
-    double test_fraction; /* last part of the training file that is held out; 0: none */
+    double test_fraction; /* of the training rows, drawn at random and held out; 0: none */
+    int64_t test_seed;    /* of that draw; 0: the default of datasets */
     cadre_job_label_t label;
 
     int64_t model; /* cadre_model_type_t */

@@ -127,6 +127,9 @@ static const struct {
     {"scale", "n", NULL},
     {"first_row", "i", NULL},
     {"rows", "i", NULL},
+    {"held_out", "n", NULL},
+    {"part", "s", "held_out|rest"},
+    {"split_seed", "i", NULL},
     {"skip_bad", "i", NULL},
 };
 
@@ -227,12 +230,12 @@ label_kind(const json_t *description)
     return text ? (cadre_job_label_t)choice_position("class|binary|value", text) : CADRE_JOB_CLASS;
 }
 
-/* {"fraction": 0.2}: a random part of the training rows. */
+/* {"fraction": 0.2, "seed": 1}: a random part of the training rows. */
 static int
 read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t *test)
 {
-    static const char *const known[] = {"fraction"};
-    int status = cadre_json_source_check_keys(source, "/data/test", test, known, 1);
+    static const char *const known[] = {"fraction", "seed"};
+    int status = cadre_json_source_check_keys(source, "/data/test", test, known, 2);
     if (status < 0) {
         return status;
     }
@@ -242,6 +245,16 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
         return cadre_json_source_fail(source, "/data/test/fraction", false,
                                       "fraction must be a number between 0 and 1");
     }
+    const json_t *seed = json_object_get(test, "seed");
+    if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 1)) {
+        return cadre_json_source_fail(source, "/data/test/seed", false,
+                                      "seed must be a whole number from 1 on");
+    }
+    if (json_object_get(job->train, "held_out")) {
+        return cadre_json_source_fail(source, "/data/test/fraction", true,
+                                      "fraction does not go with \"held_out\" in data/train");
+    }
+    job->test_seed = json_integer_value(seed);
     job->test_fraction = value;
     return 0;
 }

@@ -340,16 +340,15 @@ open_job(supervisor_t *self)
 {
     const cadre_job_t *job = self->options->job;
     bool local = self->launcher != NULL;
-    int status = cadre_make_folders(job->checkpoint_dir);
-    if (status < 0) {
-        self->cannot_write = true;
-        return status;
-    }
-    status = cadre_data_resolve(job, job->train, local, &self->train);
+    int status = cadre_data_resolve(job, job->train, local, &self->train);
     if (status == 0 && job->test) {
         status = cadre_data_resolve(job, job->test, local, &self->test);
     }
-    return status < 0 ? status : open_coordinator(self);
+    if (status == 0) {
+        status = open_coordinator(self);
+        self->cannot_write = status == CADRE_EIO; /* the folder of checkpoints */
+    }
+    return status;
 }
 
 static int

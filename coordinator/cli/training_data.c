@@ -26,6 +26,9 @@ open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
     json_t *part = json_deep_copy(options->train);
     json_object_set_new(part, "held_out", json_real(options->job->test_fraction));
     json_object_set_new(part, "part", json_string("rest"));
+    if (options->job->test_seed > 0) {
+        json_object_set_new(part, "split_seed", json_integer(options->job->test_seed));
+    }
     int status = open_dataset(options, "train", part, &self->train);
     json_object_set_new(part, "part", json_string("held_out"));
     status = status < 0 ? status : open_dataset(options, "test", part, &self->test);

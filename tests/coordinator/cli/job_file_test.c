@@ -63,6 +63,13 @@ static const example_t examples[] = {
      "j.json:2:52: model.dropout: 1 is not in 0 to 0.99"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [1], \"dropout\": -0.1}}",
      "j.json:2:52: model.dropout: -0.1 is not in 0 to 0.99"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"},\n\"test\": {\"fraction\": "
+     "0.5, "
+     "\"seed\": 0}},\n" MODEL "}",
+     "j.json:2:35: seed must be a whole number from 1 on"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"held_out\": 0.1},\n\"test\": "
+     "{\"fraction\": 0.5}},\n" MODEL "}",
+     "j.json:2:10: fraction does not go with \"held_out\" in data/train"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\"}}",
      "j.json:2:10: \"hidden\" is missing in model: an mlp has hidden layers"},
     {"{" DATA ",\n\"model\": {\"hidden\": [1]}}", "j.json:2:10: \"type\" is missing in model"},
@@ -101,7 +108,7 @@ Test(job_file, reads_everything_a_file_can_say)
         &job, "some/where/j.x.json",
         "{\"seed\": 7, \"data\": {\"dir\": \"d\", \"train\": {\"format\": \"csv\", \"path\": "
         "\"a\", "
-        "\"scale\": 0.5, \"label\": 3}, \"test\": {\"fraction\": 0.25}},"
+        "\"scale\": 0.5, \"label\": 3}, \"test\": {\"fraction\": 0.25, \"seed\": 3}},"
         "\"model\": {\"type\": \"mlp\", \"hidden\": [8, 4], \"activation\": \"tanh\", "
         "\"dropout\": 0.5, \"l2\": 0.001},"
         "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01},"
@@ -116,6 +123,7 @@ Test(job_file, reads_everything_a_file_can_say)
     cr_assert_str_eq(job.data_dir, "d");
     cr_assert_eq(job.seed, 7);
     cr_assert_float_eq(job.test_fraction, 0.25, 0);
+    cr_assert_eq(job.test_seed, 3);
     cr_assert(job.hidden_count == 2 && job.hidden[0] == 8 && job.hidden[1] == 4);
     cr_assert_eq(job.activation, CADRE_ACTIVATION_TANH);
     cr_assert_str_eq(job.optimizer, "adam");
