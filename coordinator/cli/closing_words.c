@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "coordinator/cli/command_text.h"
@@ -31,11 +32,17 @@ cadre_closing_code(const cadre_closing_t *self)
 /* --- what to type next --- */
 
 static char *
+with_flag(const cadre_closing_t *self, const char *flag, const char *value)
+{
+    const cadre_command_flag_t changed = {flag, value};
+    return cadre_command_text(self->command, &changed, 1);
+}
+
+static char *
 resume_command(const cadre_closing_t *self)
 {
-    const cadre_command_flag_t resume = {"--resume", "auto"};
     const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
-    return checkpoint ? cadre_command_text(self->command, &resume, 1) : NULL;
+    return checkpoint ? with_flag(self, "--resume", "auto") : NULL;
 }
 
 static char *
@@ -47,11 +54,26 @@ more_epochs(const cadre_closing_t *self)
     return cadre_command_text(self->command, flags, CADRE_COUNT_OF(flags));
 }
 
+/* A file is missing: the checkpoint that --resume names, or data. */
 static char *
-with_data(const cadre_closing_t *self)
+find_input(const cadre_closing_t *self)
 {
-    const cadre_command_flag_t data = {"--data", "DIR"};
-    return cadre_command_text(self->command, &data, 1);
+    bool checkpoint = self->job->resume && strchr(self->job->resume, '/') &&
+                      strstr(self->text, self->job->resume);
+    return checkpoint ? with_flag(self, "--resume", "auto") : with_flag(self, "--data", "DIR");
+}
+
+/* A checkpoint of another model does not fit; a job file may be at fault elsewhere. */
+static char *
+mend_configuration(const cadre_closing_t *self)
+{
+    int status = self->outcome ? self->outcome->status : self->status;
+    if (self->ended) {
+        return NULL;
+    }
+    return status == CADRE_ESHAPE || status == CADRE_EDTYPE
+               ? with_flag(self, "--resume", "never")
+               : cadre_asprintf("cadre config check %s", self->job->file);
 }
 
 /* The command that most likely helps, freed by the caller; NULL when there is none. */
@@ -67,9 +89,9 @@ next_command(const cadre_closing_t *self, int code)
     case CADRE_EXIT_FAILED:
         return self->outcome && self->outcome->target_missed ? more_epochs(self) : NULL;
     case CADRE_EXIT_NO_INPUT:
-        return with_data(self);
+        return find_input(self);
     case CADRE_EXIT_CONFIG:
-        return cadre_asprintf("cadre config check %s", self->job->file);
+        return mend_configuration(self);
     case CADRE_EXIT_UNAVAILABLE:
     case CADRE_EXIT_IO:
     case CADRE_EXIT_TIMEOUT:
@@ -136,7 +158,7 @@ put_result(const cadre_closing_t *self, cadre_console_t *console)
     if (self->json) {
         cadre_auto(cadre_free) char *text = cadre_result_json(result);
         printf("%s\n", text);
-    } else if (result->finished > 0) {
+    } else if (result->seconds > 0) {
         cadre_auto(cadre_free) char *text = cadre_result_text(result);
         printf("%s\n", text);
     }

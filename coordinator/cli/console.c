@@ -7,7 +7,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR_COLUMNS = 20, COLUMNS_DEFAULT = 100, DURATION_SIZE = 24 };
+enum {
+    BAR_COLUMNS = 20,
+    BAR_COLUMNS_NARROW = 8,
+    WIDE_COLUMNS = 110,
+    COLUMNS_DEFAULT = 100,
+    DURATION_SIZE = 24
+};
 
 void
 cadre_console_init(cadre_console_t *self)
@@ -124,9 +130,10 @@ cadre_progress_bar(const cadre_progress_t *progress, int columns, char *text)
     char duration[DURATION_SIZE];
     line_t line = {.text = text};
     double fraction = progress->steps > 0 ? (double)progress->step / (double)progress->steps : 0;
-    int filled = (int)(BAR_COLUMNS * (fraction < 1 ? fraction : 1));
+    int width = columns >= WIDE_COLUMNS ? BAR_COLUMNS : BAR_COLUMNS_NARROW;
+    int filled = (int)(width * (fraction < 1 ? fraction : 1));
     text[0] = '\0';
-    append(&line, "[%.*s%.*s]", filled, "####################", BAR_COLUMNS - filled,
+    append(&line, "[%.*s%.*s]", filled, "####################", width - filled,
            "....................");
     append(&line, "  epoch %lld/%lld  %d%%  step %lld", (long long)progress->epoch,
            (long long)progress->epochs, percent(progress), (long long)progress->step);

@@ -467,6 +467,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
     supervisor_t self = {
         .options = options, .signals = -1, .notices = {-1, -1}, .commands = {-1, -1}};
     cadre_result_init(&self.outcome.result);
+    self.line_ms = cadre_clock_now_ms();
     cadre_console_init(&self.console);
     int status = run(&self);
     char text[CADRE_ERROR_TEXT_SIZE];

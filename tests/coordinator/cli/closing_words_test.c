@@ -1,8 +1,10 @@
 #include "coordinator/cli/closing_words.h"
 
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <signal.h>
 
+#include "common/memory.h"
 #include "coordinator/cli/exit_code.h"
 
 TestSuite(closing_words, .timeout = 10);
@@ -46,4 +48,75 @@ Test(closing_words, passes_on_the_code_of_a_program)
 {
     cadre_closing_t closing = {.ended = true, .exit_code = 7, .reason = "", .stop_signal = SIGINT};
     cr_expect_eq(cadre_closing_code(&closing), 7);
+}
+
+static char *const typed[] = {(char *)"cadre", (char *)"run", (char *)"j.json", NULL};
+
+/* What a run of j.json that ended so says on stderr. */
+static void
+expect_words(cadre_closing_t *closing, const char *words)
+{
+    cadre_job_t job = {.file = (char *)"j.json",
+                       .resume = (char *)"/x/ckpt-7",
+                       .epochs = 10,
+                       .target_accuracy = 1};
+    cadre_console_t console = {0};
+    cadre_events_t events = {0};
+    closing->job = &job;
+    closing->command = typed;
+    closing->json = true;
+    cadre_closing_words(closing, &console, &events);
+    cr_assert_stderr_eq_str(words);
+}
+
+Test(closing_words, end_with_the_command_that_resumes, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {
+        .status = CADRE_EINTERRUPTED, .saved = true, .result = {.checkpoint = (char *)"c/ckpt-1"}};
+    cadre_closing_t closing = {.outcome = &outcome, .stop_signal = SIGINT};
+    expect_words(&closing, "checkpoint: c/ckpt-1\ncadre: stopped after a checkpoint\n"
+                           "next: cadre run j.json --resume auto\n");
+}
+
+Test(closing_words, say_what_is_left_when_a_ps_is_lost, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_EINTERRUPTED,
+                                       .result = {.checkpoint = (char *)"c/ckpt-1"}};
+    cadre_closing_t closing = {.outcome = &outcome,
+                               .ended = true,
+                               .exit_code = CADRE_EXIT_UNAVAILABLE,
+                               .reason = "ps 0 was killed by SIGKILL"};
+    expect_words(&closing, "checkpoint: c/ckpt-1\n"
+                           "cadre: ps 0 was killed by SIGKILL; the checkpoint is intact\n"
+                           "next: cadre run j.json --resume auto\n");
+}
+
+Test(closing_words, offer_more_epochs_when_the_target_was_missed, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.target_missed = true, .result = {.accuracy = 0.5}};
+    cadre_closing_t closing = {.outcome = &outcome};
+    expect_words(&closing, "cadre: accuracy 50.00 % is below the target of 100.00 %\n"
+                           "next: cadre run j.json --resume auto --epochs 20\n");
+}
+
+Test(closing_words, ask_for_the_folder_of_missing_data, .init = cr_redirect_stderr)
+{
+    cadre_closing_t closing = {.status = CADRE_ENOTFOUND, .text = "/d/a.csv: No such file"};
+    expect_words(&closing, "cadre: /d/a.csv: No such file\nnext: cadre run j.json --data DIR\n");
+}
+
+Test(closing_words, offer_the_newest_checkpoint_for_a_missing_one, .init = cr_redirect_stderr)
+{
+    cadre_closing_t closing = {.status = CADRE_ENOTFOUND, .text = "/x/ckpt-7: No such file"};
+    expect_words(&closing,
+                 "cadre: /x/ckpt-7: No such file\nnext: cadre run j.json --resume auto\n");
+}
+
+Test(closing_words, offer_a_fresh_start_when_the_checkpoint_is_of_another_model,
+     .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_ESHAPE, .text = "variable w1"};
+    cadre_closing_t closing = {.outcome = &outcome};
+    expect_words(&closing, "cadre: variable w1 (shapes do not agree)\n"
+                           "next: cadre run j.json --resume never\n");
 }
