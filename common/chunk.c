@@ -1,17 +1,20 @@
 #include "common/chunk.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
 
+enum { ALIGNMENT = 64 };
+
 struct cadre_chunk {
     atomic_size_t references;
     size_t size_bytes;
     void *data;
-    void (*release)(void *owner); /* NULL: the chunk owns `data` */
+    void (*release)(void *owner); /* NULL: `data` lies behind this struct, in the same block */
     void *owner;
 };
 
@@ -30,8 +33,18 @@ cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *ow
 cadre_chunk_t *
 cadre_chunk_new(size_t size_bytes)
 {
-    void *data = cadre_aligned_alloc(size_bytes);
-    return cadre_chunk_new_foreign(data, size_bytes, NULL, NULL);
+    /* Not aligned_alloc, which is slow for what is small and leaves splinters that malloc joins only
+     * when it has no other memory left. */
+    size_t block_size_bytes = sizeof(cadre_chunk_t) + ALIGNMENT + size_bytes;
+    cadre_assert(block_size_bytes > size_bytes);
+    cadre_chunk_t *self = cadre_realloc(NULL, 1, block_size_bytes);
+    uintptr_t behind = (uintptr_t)(self + 1);
+    atomic_init(&self->references, 1);
+    self->size_bytes = size_bytes;
+    self->data = (char *)(self + 1) + (ALIGNMENT - behind % ALIGNMENT) % ALIGNMENT;
+    self->release = NULL;
+    self->owner = NULL;
+    return self;
 }
 
 cadre_chunk_t *
@@ -67,8 +80,6 @@ cadre_chunk_unref(cadre_chunk_t **self_p)
     }
     if (self->release) {
         self->release(self->owner);
-    } else {
-        free(self->data);
     }
     free(self);
 }
