@@ -103,8 +103,8 @@ from_main(cadre_worker_actor_t *self)
         }
         if (message.kind == CADRE_WORKER_DRAIN && !self->draining) {
             self->draining = true;
-            cadre_worker_clear_queue(self);
             cadre_worker_core_drain(self->core, "stopped by a signal", self->now_ms);
+            cadre_worker_clear_queue(self);
         }
     }
     return true;

@@ -139,6 +139,7 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
 void
 cadre_worker_clear_queue(cadre_worker_actor_t *self)
 {
+    cadre_worker_settle(self); /* what was started in this turn is in the queue, too */
     cadre_work_t *work = cadre_work_queue_clear(self->options.queue);
     while (work) {
         cadre_work_t *next = work->next;
@@ -325,11 +326,9 @@ void
 cadre_worker_settle(cadre_worker_actor_t *self)
 {
     cadre_worker_obey(self);
-    if (self->started) {
-        cadre_work_queue_put(self->options.queue, self->started);
-        self->started = NULL;
-        self->started_last_p = &self->started;
-    }
+    cadre_work_queue_put(self->options.queue, self->started);
+    self->started = NULL;
+    self->started_last_p = &self->started;
     cadre_outbox_entry_t entry;
     while (cadre_outbox_pop(cadre_worker_core_outbox(self->core), &entry)) {
         cadre_peer_t *peer = peer_for(self, &entry.destination);

@@ -60,6 +60,7 @@ typedef struct {
     uint64_t versions[FAKE_SHARDS];
     bool applied[FAKE_SHARDS][FAKE_UPDATES_MAX];
     uint64_t duplicates;
+    bool keep_secrets;     /* definitions only on WANT */
     unsigned lose_answers; /* that many APPLIED are not sent */
 
     uint64_t done;
@@ -206,6 +207,7 @@ fake_acknowledge(fake_cluster_t *self, uint64_t id, uint64_t attempt)
     fake_tell(self, message);
 }
 
+/* WELCOME and everything there is to know, as a coordinator sends it; WANT asks for the rest. */
 static inline void
 fake_welcome(fake_cluster_t *self, const cadre_routing_id_t *from)
 {
@@ -219,6 +221,17 @@ fake_welcome(fake_cluster_t *self, const cadre_routing_id_t *from)
                                                 .resend_ms = 200,
                                                 .shards = FAKE_SHARDS};
     fake_tell(self, message);
+    for (uint32_t i = 0; i < FAKE_SHARDS; i++) {
+        fake_tell_shard(self, i);
+    }
+    for (uint64_t id = 1; id <= FAKE_FUNCTIONS_MAX && !self->keep_secrets; id++) {
+        if (self->functions[id - 1].name) {
+            fake_tell_function(self, id);
+        }
+    }
+    if (!self->keep_secrets) {
+        fake_tell_variable(self);
+    }
 }
 
 static inline void
@@ -372,6 +385,7 @@ fake_wait_exit(fake_cluster_t *self)
         fake_step(self, 10);
         cr_assert_lt(cadre_clock_now_ms(), end_ms, "the worker does not exit");
     }
+    fake_step(self, 0); /* its last words */
     self->process = 0;
     return WIFEXITED(state) ? WEXITSTATUS(state) : -WTERMSIG(state);
 }

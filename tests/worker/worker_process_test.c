@@ -1,11 +1,13 @@
 /* A real cadre-worker with fake_cluster around it. */
-#include "tests/worker/fake_cluster.h"
+#include "worker/worker_process.h"
 
 #include <cadre/program.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "common/graph/program.h"
+#include "tests/worker/fake_cluster.h"
+#include "tests/worker/native_file.h"
 
 TestSuite(worker_process, .timeout = 60);
 
@@ -210,6 +212,23 @@ Test(worker_process, exits_on_SIGTERM_without_a_coordinator)
     fake_close(&self);
 }
 
+Test(worker_process, asks_for_definitions_that_it_misses)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    self.keep_secrets = true;
+    define_program(&self, 1);
+    define_native(&self, 2, "noop");
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    schedule_step(&self, 1, 1);
+    fake_tell(&self, fake_closure(2, 2));
+    FAKE_UNTIL(&self, self.done + self.failed == 2);
+    cr_expect_eq(self.failed, 0, "%s", self.last_text);
+    cr_expect_eq(fake_stop(&self), 0);
+    fake_close(&self);
+}
+
 Test(worker_process, reads_batches_of_a_dataset)
 {
     char folder[] = "/tmp/cadre-worker-XXXXXX";
@@ -245,4 +264,169 @@ Test(worker_process, reads_batches_of_a_dataset)
     fake_close(&self);
     unlink(path);
     rmdir(folder);
+}
+
+/* --- native functions --- */
+
+enum { ADD_ONE = 1, STEPS, HIDES, FAILS, WAITS, ECHOES, MISTAKES };
+
+static void
+start_natives(fake_cluster_t *self, char *folder, size_t size_bytes)
+{
+    static const char *const names[] = {"test.add_one", "test.steps",  "test.hides",   "test.fails",
+                                        "test.waits",   "test.echoes", "test.mistakes"};
+    native_file_setup(folder, size_bytes);
+    cadre_auto(cadre_free) char *path = native_file_copy(folder, "a.so");
+    fake_open(self);
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        define_native(self, i + 1, names[i]);
+    }
+    const char *const arguments[] = {"--native", path, NULL};
+    fake_start(self, arguments);
+    FAKE_UNTIL(self, self->joined);
+}
+
+static void
+stop_natives(fake_cluster_t *self, const char *folder)
+{
+    cr_expect_eq(fake_stop(self), 0);
+    fake_close(self);
+    native_file_teardown(folder);
+}
+
+Test(worker_process, runs_native_functions_that_pull_and_push)
+{
+    fake_cluster_t self;
+    char folder[64];
+    start_natives(&self, folder, sizeof(folder));
+    for (uint64_t id = 1; id <= 100; id++) {
+        fake_tell(&self, fake_closure(id, ADD_ONE));
+    }
+    FAKE_UNTIL(&self, self.done + self.failed == 100);
+    cr_expect_eq(self.failed, 0, "%s", self.last_text);
+    cr_expect_float_eq(self.values[0][0], 100, 0);
+    cr_expect_float_eq(self.values[1][1], 100, 0);
+    cadre_message_t message = fake_closure(101, STEPS);
+    message.closure.steps = 3;
+    message.closure.flags = CADRE_CLOSURE_WANTS_RESULTS;
+    fake_tell(&self, message);
+    FAKE_UNTIL(&self, self.done + self.failed == 101);
+    cr_expect_eq(self.failed, 0, "%s", self.last_text);
+    cr_expect_eq(self.last_done.closure_done.updates, 3 * FAKE_SHARDS);
+    cr_assert_eq(self.last_done.chunk_count, 1);
+    const float *seen = cadre_chunk_data(self.last_done.chunks[0]);
+    cr_expect_float_eq(seen[0], 100, 0);
+    cr_expect_float_eq(seen[2], 102, 0, "each step sees the one before");
+    stop_natives(&self, folder);
+}
+
+Test(worker_process, reports_what_a_native_function_does_wrong)
+{
+    fake_cluster_t self;
+    char folder[64];
+    start_natives(&self, folder, sizeof(folder));
+    fake_tell(&self, fake_closure(1, FAILS));
+    FAKE_UNTIL(&self, self.failed == 1);
+    cr_expect_eq(self.last_status, (uint64_t)-CADRE_EFUNCTION);
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_USER);
+    cr_expect_str_eq(self.last_text, "reason 7");
+    cr_expect_eq(self.versions[0], 0, "what it had pushed is dropped");
+    fake_tell(&self, fake_closure(2, HIDES));
+    FAKE_UNTIL(&self, self.failed == 2);
+    cr_expect_eq(self.last_status, (uint64_t)-CADRE_EFULL);
+    fake_tell(&self, fake_closure(3, MISTAKES));
+    FAKE_UNTIL(&self, self.done + self.failed == 3);
+    cr_expect_eq(self.failed, 2, "%s", self.last_text);
+    cr_expect_float_eq(self.values[0][0], 2, 0);
+    stop_natives(&self, folder);
+}
+
+Test(worker_process, gives_arguments_and_takes_results)
+{
+    fake_cluster_t self;
+    char folder[64];
+    start_natives(&self, folder, sizeof(folder));
+    float data[] = {5, 6};
+    cadre_tensor_t a = {.dtype = CADRE_F32, .rank = 1, .shape = {2}, .data = data};
+    const char *names[] = {"a"};
+    cadre_tensor_list_t list = {0};
+    cr_assert_eq(cadre_tensor_list_encode(&a, 1, CADRE_RESULT_SIZE_MAX, &list), 0);
+    cadre_message_t message = fake_closure(9, ECHOES);
+    message.closure.flags = CADRE_CLOSURE_WANTS_RESULTS;
+    message.closure.names = (cadre_strs_t){names, 1};
+    message.closure.tensors = cadre_tensor_list_items(&list);
+    cadre_tensor_list_add_chunks(&list, &message);
+    fake_tell(&self, message);
+    cadre_tensor_list_fini(&list);
+    FAKE_UNTIL(&self, self.done + self.failed == 1);
+    cr_assert_eq(self.failed, 0, "%s", self.last_text);
+    cr_assert_eq(self.last_done.closure_done.names.count, 2);
+    cr_expect_str_eq(self.last_done.closure_done.names.items[0], "who");
+    cr_expect_str_eq(self.last_done.closure_done.names.items[1], "a");
+    const uint64_t *who = cadre_chunk_data(self.last_done.chunks[0]);
+    cr_expect(who[0] == 3 && who[1] == 9 && who[2] == 9);
+    cr_expect_arr_eq(cadre_chunk_data(self.last_done.chunks[1]), data, sizeof(data));
+    stop_natives(&self, folder);
+}
+
+static void
+cancel(fake_cluster_t *self, uint64_t id)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_CANCEL};
+    message.cancel.ids = (cadre_u64s_t){&id, 1};
+    fake_tell(self, message);
+}
+
+Test(worker_process, a_free_slot_takes_what_waits_behind_a_long_closure)
+{
+    fake_cluster_t self;
+    char folder[64];
+    start_natives(&self, folder, sizeof(folder));
+    fake_tell(&self, fake_closure(1, WAITS));
+    for (uint64_t id = 2; id <= 300; id++) {
+        fake_tell(&self, fake_closure(id, ADD_ONE));
+    }
+    FAKE_UNTIL(&self, self.done == 299);
+    cancel(&self, 1);
+    FAKE_UNTIL(&self, self.failed == 1);
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_RETURNED);
+    cr_expect_eq(self.last_status, (uint64_t)-CADRE_ECANCELLED);
+    stop_natives(&self, folder);
+}
+
+Test(worker_process, hands_back_what_has_not_begun_when_it_drains)
+{
+    fake_cluster_t self;
+    char folder[64];
+    start_natives(&self, folder, sizeof(folder));
+    for (uint64_t id = 1; id <= 100; id++) {
+        fake_tell(&self, fake_closure(id, id <= 2 ? WAITS : ADD_ONE));
+    }
+    for (int i = 0; i < 3; i++) {
+        fake_step(&self, 50);
+    }
+    kill(self.process, SIGTERM);
+    FAKE_UNTIL(&self, self.failed >= 98);
+    cr_expect_eq(self.done, 0);
+    cancel(&self, 1);
+    cancel(&self, 2);
+    cr_expect_eq(fake_wait_exit(&self), 143);
+    cr_expect(self.left);
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_RETURNED);
+    fake_close(&self);
+    native_file_teardown(folder);
+}
+
+Test(worker_process, stops_while_closures_run)
+{
+    fake_cluster_t self;
+    char folder[64];
+    start_natives(&self, folder, sizeof(folder));
+    for (uint64_t id = 1; id <= 50; id++) {
+        fake_tell(&self, fake_closure(id, id % 2 ? WAITS : STEPS));
+    }
+    for (int i = 0; i < 3; i++) {
+        fake_step(&self, 30);
+    }
+    stop_natives(&self, folder);
 }

@@ -1,0 +1,55 @@
+/*
+ * native_file - a copy of the shared object with native functions (tests/worker/native), in a
+ * folder of the test's own, so that its rights can be changed.
+ */
+#ifndef CADRE_TESTS_WORKER_NATIVE_FILE_H
+#define CADRE_TESTS_WORKER_NATIVE_FILE_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+
+static inline void
+native_file_setup(char *folder, size_t size_bytes)
+{
+    snprintf(folder, size_bytes, "/tmp/cadre-native-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static inline void
+native_file_teardown(const char *folder)
+{
+    static const char *const names[] = {"a.so", "b.so"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+/* Its path, freed by the caller. */
+static inline char *
+native_file_copy(const char *folder, const char *name)
+{
+    cadre_auto(cadre_free) char *from =
+        cadre_asprintf("%s/../tests/test_native.so", getenv("CADRE_BIN_DIR"));
+    char *to = cadre_asprintf("%s/%s", folder, name);
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(to, "wb");
+    cr_assert(in && out, "%s", from);
+    char bytes[65536];
+    size_t count = 0;
+    while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0) {
+        cr_assert_eq(fwrite(bytes, 1, count, out), count);
+    }
+    fclose(in);
+    fclose(out);
+    cr_assert_eq(chmod(to, 0755), 0);
+    return to;
+}
+
+#endif
