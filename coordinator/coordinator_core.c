@@ -416,7 +416,9 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     self->now_ms = now_ms;
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     if (self->stopping && !member) {
-        /* nobody joins a job that is ending */
+        if (message->type != CADRE_MESSAGE_GOODBYE) {
+            tell_stop(self, from, "the job is ending"); /* nobody joins it now */
+        }
     } else if (message->type == CADRE_MESSAGE_HELLO) {
         on_hello(self, from, message);
     } else if (!member || is_of_another_session(self, message)) {

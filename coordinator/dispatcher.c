@@ -315,7 +315,10 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
     size_t stranger_count = 0;
     for (size_t i = 0; i < held.count; i++) {
         ids[i] = held.items[i];
-        const cadre_closure_t *closure = cadre_u64_map_get(&self->closures, ids[i]);
+        cadre_closure_t *closure = cadre_u64_map_get(&self->closures, ids[i]);
+        if (all && closure && worker_of(closure) != member && closure->lost > 0) {
+            closure->lost--; /* the worker was cut off, not dead: the closure did not kill it */
+        }
         /* One that is queued again may go on: the first attempt to report counts. */
         bool elsewhere =
             closure && closure->state == CADRE_CLOSURE_IN_FLIGHT && worker_of(closure) != member;
