@@ -54,8 +54,8 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         closure->batch_items = 4;
     }
     if (plan->tagged_workers && sim_chance(random, plan->tags)) {
-        call->tagged = true;
         closure->tag = (uint32_t)sim_between(random, 0, plan->tagged_workers - 1);
     }
+    call->tag = closure->tag;
     return closure;
 }

@@ -336,7 +336,7 @@ sim_check_join(sim_check_t *self)
 {
     for (uint32_t i = 0; i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
-        if (!call->ended && !call->tagged) {
+        if (!call->ended && call->tag == CADRE_TAG_NONE) {
             sim_check_fail(self, "I2: join returned before call %u, closure %" PRIu64, i, call->id);
         }
     }

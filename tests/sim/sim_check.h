@@ -46,7 +46,7 @@ typedef struct {
     uint32_t attempts; /* that began computing */
     bool wants_results;
     bool reads_batch;
-    bool tagged;
+    uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool scheduled;
     bool ended;
     int status;

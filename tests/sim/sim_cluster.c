@@ -113,6 +113,21 @@ copy_chunks(cadre_message_t *message)
     }
 }
 
+/* A closure for one worker must not come to another. */
+static void
+check_tag(sim_cluster_t *self, const sim_worker_t *worker, const cadre_message_t *message)
+{
+    const cadre_core_t *core = &self->coordinator.core;
+    const cadre_member_t *member =
+        cadre_membership_find(&core->membership, worker->task.incarnation);
+    const cadre_closure_t *closure = cadre_u64_map_get(&core->closures, message->closure.id);
+    if (closure && member && closure->worker == member && closure->tag != CADRE_TAG_NONE &&
+        closure->tag != member->index) {
+        sim_check_fail(&self->check, "closure %" PRIu64 " for worker %u is on worker %u",
+                       closure->id, closure->tag, member->index);
+    }
+}
+
 static void
 on_message(sim_cluster_t *self, sim_event_t *event)
 {
@@ -125,6 +140,9 @@ on_message(sim_cluster_t *self, sim_event_t *event)
     sim_worker_t *worker = worker_of_node(self, event->node);
     sim_shard_t *shard = shard_of_node(self, event->node);
     if (worker) {
+        if (message.type == CADRE_MESSAGE_CLOSURE) {
+            check_tag(self, worker, &message);
+        }
         sim_worker_receive(worker, &from, &message);
     } else if (shard) {
         sim_shard_receive(shard, plane, &from, &message);
@@ -208,7 +226,9 @@ turn_worker(sim_cluster_t *self, sim_worker_t *worker)
 static void
 turn_coordinator(sim_cluster_t *self)
 {
-    sim_script_go(&self->script);
+    if (!self->stopping) {
+        sim_script_go(&self->script);
+    }
     sim_coordinator_turn(&self->coordinator);
     route(self, SIM_COORDINATOR_NODE, &self->coordinator.core.outbox);
 }
@@ -256,6 +276,10 @@ on_event(sim_cluster_t *self, sim_event_t *event)
     if (worker) {
         on_worker_event(self, worker, event);
     } else if (shard) {
+        if (shard->left) {
+            cadre_outbox_entry_fini(&event->entry);
+            return;
+        }
         if (event->kind == SIM_MESSAGE) {
             on_message(self, event);
         } else {
@@ -413,16 +437,26 @@ is_at_rest(sim_cluster_t *self)
 }
 
 static void
-run(sim_cluster_t *self)
+next_event(sim_cluster_t *self)
 {
     sim_event_t event;
+    if (!sim_network_next(&self->network, &event)) {
+        sim_check_fail(&self->check, "I6: nothing will ever happen, waiting for %s",
+                       sim_operation_text(self->script.operation));
+    }
+    on_event(self, &event);
+}
+
+/* To the end of the script, or until it quits: true when it ended. */
+static bool
+run(sim_cluster_t *self)
+{
     bool ended = false;
     do {
-        if (!sim_network_next(&self->network, &event)) {
-            sim_check_fail(&self->check, "I6: nothing will ever happen, waiting for %s",
-                           sim_operation_text(self->script.operation));
+        next_event(self);
+        if (self->quit_ms && self->network.now_ms >= self->quit_ms) {
+            return false;
         }
-        on_event(self, &event);
         ended = sim_script_ended(&self->script);
         if (!self->calm && (ended || self->network.now_ms >= self->faults_end_ms ||
                             self->worker_count + SIM_PLACES_MAX >= SIM_WORKER_NODES)) {
@@ -432,6 +466,42 @@ run(sim_cluster_t *self)
             check_progress(self);
         }
     } while (!ended || !is_at_rest(self));
+    return true;
+}
+
+static bool
+has_anyone(const sim_cluster_t *self)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < self->worker_count; i++) {
+        found = found || self->workers[i].core;
+    }
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        found = found || !self->shards[i].left;
+    }
+    return found;
+}
+
+/* The coordinator closes: every task is told, and leaves. */
+static void
+stop(sim_cluster_t *self)
+{
+    if (!self->calm) {
+        sim_faults_end(self);
+    }
+    self->stopping = true;
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        self->shards[i].stopping = true;
+    }
+    uint64_t deadline_ms = self->network.now_ms + SIM_STOP_MS;
+    cadre_core_stop(&self->coordinator.core, "the script is over");
+    turn_coordinator(self);
+    while (has_anyone(self)) {
+        next_event(self);
+        if (self->network.now_ms > deadline_ms) {
+            sim_check_fail(&self->check, "I6: not every task has left");
+        }
+    }
 }
 
 static void
@@ -471,8 +541,11 @@ sim_cluster_run(uint64_t seed, bool verbose)
     make_places(self);
     make_script(self);
     sim_faults_init(self);
-    run(self);
-    final_checks(self);
+    self->quit_ms = draw(self, 0, 9) ? 0 : draw(self, 1, 20000);
+    if (run(self)) {
+        final_checks(self);
+    }
+    stop(self);
     sim_summary_t summary = {.trace = self->network.trace,
                              .events = self->network.events,
                              .closures = self->check.call_count,

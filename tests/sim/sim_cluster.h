@@ -20,6 +20,7 @@ enum {
     SIM_PLACES_MAX = 6,
     SIM_WORKER_NODES = SIM_NODES_MAX - 1 - SIM_SHARDS_MAX,
     SIM_SETTLE_MS = 120000, /* one operation must end within this once there are no faults */
+    SIM_STOP_MS = 30000,    /* and every task must have left within this after STOP */
     SIM_EVENTS_MAX = 3000000,
 };
 
@@ -53,6 +54,9 @@ typedef struct {
     bool calm;     /* no more faults */
     uint64_t faults;
     uint64_t calm_ms;
+    uint64_t
+        quit_ms; /* the user program ends there, whatever is under way; 0: it goes on to its end */
+    bool stopping;
     uint64_t rest_ms; /* once the script has ended: by then nothing may move */
 } sim_cluster_t;
 

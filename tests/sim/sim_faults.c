@@ -103,6 +103,9 @@ cut_ps(sim_cluster_t *self, sim_place_t *place)
     }
     const sim_shard_t *shard = &self->shards[draw(self, 0, self->shard_count - 1)];
     uint64_t ms = draw(self, 10, self->lease_ms / 4);
+    if (draw(self, 0, 1)) {
+        cadre_ps_core_disconnected(shard->core);
+    }
     say(self, "cut from coordinator", shard->node, ms);
     sim_network_cut(&self->network, SIM_COORDINATOR_NODE, shard->node, self->network.now_ms + ms);
     sim_network_at(&self->network, ms + draw(self, 0, 100), SIM_CONNECTED, shard->node, 0);
@@ -155,7 +158,7 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
 {
     if (event->value > 0) {
         sim_place_t *place = &self->places[event->value - 1];
-        if (place->worker == SIM_NEVER) {
+        if (place->worker == SIM_NEVER && !self->stopping) {
             sim_cluster_start_worker(self, place);
         }
         return;
@@ -194,11 +197,7 @@ sim_faults_end(sim_cluster_t *self)
     self->calm_ms = self->network.now_ms;
     sim_network_calm(&self->network);
     for (uint32_t i = 0; i < self->worker_count; i++) {
-        sim_worker_t *worker = &self->workers[i];
-        worker->paused_ms = 0;
-        if (worker->core) {
-            sim_network_at(&self->network, 0, SIM_CONNECTED, worker->node, 0);
-        }
+        self->workers[i].paused_ms = 0;
     }
     for (uint32_t i = 0; i < self->place_count; i++) {
         if (self->places[i].worker == SIM_NEVER) {

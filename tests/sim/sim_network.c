@@ -162,7 +162,7 @@ deliver(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *e
     if (sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
     } else {
-        uint64_t *last_ms = &self->last_ms[from][to];
+        uint64_t *last_ms = &self->last_ms[entry->plane == CADRE_PLANE_DATA][from][to];
         due_ms = due_ms > *last_ms ? due_ms : *last_ms;
         *last_ms = due_ms;
     }

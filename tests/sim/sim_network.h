@@ -5,10 +5,11 @@
  * Thread:  one.
  *
  * Whatever happens is an event in one queue, ordered by time and then by the order of asking, so a
- * seed decides everything. Messages between two nodes keep their order, as on one connection, but
- * for those that the faults make late; a message is dropped, doubled, delayed or made late when it
- * is sent, and dropped on arrival when the connection is cut at that moment. A message on its way
- * shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not change meanwhile.
+ * seed decides everything. Messages from one node to another on one plane keep their order, as on a
+ * connection, but for those that the faults make late; a message is dropped, doubled, delayed or
+ * made late when it is sent, and dropped on arrival when the connection is cut at that moment. A
+ * message on its way shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not
+ * change meanwhile.
  */
 #ifndef CADRE_TESTS_SIM_SIM_NETWORK_H
 #define CADRE_TESTS_SIM_SIM_NETWORK_H
@@ -73,7 +74,8 @@ typedef struct {
     sim_event_t *heap;
     size_t count;
     size_t capacity;
-    uint64_t last_ms[SIM_NODES_MAX][SIM_NODES_MAX]; /* when the newest message from, to arrives */
+    uint64_t last_ms[2][SIM_NODES_MAX]
+                    [SIM_NODES_MAX]; /* plane, from, to: when the newest arrives */
     sim_cut_t cuts[SIM_CUTS_MAX];
     size_t cut_count;
     uint64_t sent;

@@ -232,7 +232,11 @@ on_event(sim_shard_t *self, cadre_ps_event_t *event)
         }
         break;
     case CADRE_PS_LEFT:
-        sim_check_fail(self->check, "ps %u leaves: %s", self->index, event->text);
+        if (!self->stopping) {
+            sim_check_fail(self->check, "ps %u leaves: %s", self->index, event->text);
+        }
+        self->left = true;
+        break;
     }
 }
 

@@ -24,6 +24,8 @@ typedef struct {
     cadre_shard_t *shard;
     cadre_outbox_t answers;           /* of the shard */
     cadre_shard_snapshot_t *snapshot; /* being written */
+    bool stopping;                    /* it may leave */
+    bool left;
     uint64_t tick_due_ms;
     uint64_t written; /* snapshots */
 } sim_shard_t;

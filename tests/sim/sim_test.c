@@ -2,7 +2,7 @@
  * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants of the protocol
  * after every event.
  *
- *     sim_test                     seeds 1 to 300, and that a seed repeats itself
+ *     sim_test                     seeds 1 to 600, and that a seed repeats itself
  *     sim_test --seeds 1..5000     others; a line for each with --list
  *     sim_test --seed 17 --verbose one, with every message and fault
  */
@@ -16,7 +16,7 @@
 
 #include "tests/sim/sim_cluster.h"
 
-enum { SEEDS = 300, REPEATED = 20 };
+enum { SEEDS = 600, REPEATED = 20 };
 
 typedef struct {
     uint64_t first;
