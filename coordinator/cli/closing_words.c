@@ -150,6 +150,18 @@ failure(const cadre_closing_t *self, int code)
     return cadre_asprintf("%s (%s)", self->outcome->text, cadre_status_text(self->outcome->status));
 }
 
+/* Scripts read one object, also when nothing was trained. */
+static void
+put_nothing(void)
+{
+    cadre_result_t nothing;
+    cadre_result_init(&nothing);
+    cadre_auto(cadre_free) char *text = cadre_result_json(&nothing);
+    printf("%s\n", text);
+    fflush(stdout);
+    cadre_result_fini(&nothing);
+}
+
 static void
 put_result(const cadre_closing_t *self, cadre_console_t *console)
 {
@@ -175,6 +187,8 @@ cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console, cadre
     if (self->outcome) {
         put_result(self, console);
         cadre_events_write(events, "result", cadre_result_object(&self->outcome->result));
+    } else if (self->job && self->json) {
+        put_nothing();
     }
     cadre_auto(cadre_free) char *text = failure(self, code);
     if (text) {

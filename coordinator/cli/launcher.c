@@ -15,7 +15,8 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-enum { EXIT_CANNOT_EXECUTE = 126 };
+/* As shells have it. */
+enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 
 struct cadre_launcher {
     const cadre_launcher_options_t *options;
@@ -63,29 +64,39 @@ command_fini(command_t *command)
     free(command->arguments);
 }
 
+/* What every ps and worker is told alike. */
+static void
+add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
+{
+    char number[24];
+    snprintf(number, sizeof(number), "%u", index);
+    add_flag(command, "--index", number);
+    add_flag(command, "--coordinator", self->address);
+    if (self->options->program) {
+        add_flag(command, "--on-session-end", "wait");
+    }
+}
+
 static command_t
 command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
 {
     const cadre_launcher_options_t *options = self->options;
     command_t command = {0};
     char number[24];
-    snprintf(number, sizeof(number), "%u", task->index);
     switch (task->role) {
     case CADRE_LAUNCH_PS: {
         cadre_auto(cadre_free) char *own =
             cadre_session_endpoint(&self->session, task->role, task->index);
         command.file = self->ps_path;
         add(&command, self->ps_path);
-        add_flag(&command, "--index", number);
-        add_flag(&command, "--coordinator", self->address);
+        add_membership(self, task->index, &command);
         add_flag(&command, "--address", own);
         break;
     }
     case CADRE_LAUNCH_WORKER:
         command.file = self->worker_path;
         add(&command, self->worker_path);
-        add_flag(&command, "--index", number);
-        add_flag(&command, "--coordinator", self->address);
+        add_membership(self, task->index, &command);
         snprintf(number, sizeof(number), "%lld", (long long)options->slots);
         add_flag(&command, "--slots", number);
         for (size_t i = 0; i < options->native_count; i++) {
@@ -147,6 +158,16 @@ typedef struct {
     int output; /* negative: keeps the launcher's terminal and group */
 } start_t;
 
+static void
+say_cannot_execute(const char *file, int error)
+{
+    const char *const words[] = {"cadre: ", file, ": ", strerrordesc_np(error), "\n"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(words); i++) {
+        ssize_t written = write(STDERR_FILENO, words[i], strlen(words[i]));
+        (void)written;
+    }
+}
+
 static _Noreturn void
 run_child(const start_t *start)
 {
@@ -166,10 +187,9 @@ run_child(const start_t *start)
     sigprocmask(SIG_SETMASK, &none, NULL);
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     execvpe(start->command->file, start->command->arguments, start->environment);
-    static const char message[] = "cadre: the program cannot be executed\n";
-    ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
-    (void)written;
-    _exit(EXIT_CANNOT_EXECUTE);
+    int error = errno;
+    say_cannot_execute(start->command->file, error);
+    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE);
 }
 
 static void

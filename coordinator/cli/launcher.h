@@ -7,7 +7,8 @@
  *
  * Each task runs in a process group of its own (Ctrl-C reaches the launcher only), its output goes
  * to a log file in the session directory, and it is killed when the launcher is gone, however that
- * went. The user's program is different: it keeps the terminal and the launcher's group.
+ * went. The user's program is different: it keeps the terminal and the launcher's group. Its tasks
+ * wait for its next session when one ends: it may open a coordinator several times.
  *
  * Between fork and exec only calls are made that are safe there: other threads, ZeroMQ's among
  * them, may hold any lock at that moment.

@@ -1,0 +1,82 @@
+/*
+ * run_program_test - `cadre run -- program`: the user's program is the coordinator.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/memory.h"
+#include "tests/system/process.h"
+#include "tests/system/scratch.h"
+
+enum { WAIT_MS = 60000 };
+
+typedef struct {
+    char *output;
+    char *errors;
+    int code; /* to exit with */
+} ran_t;
+
+TestSuite(run_program, .timeout = 90);
+
+/* Runs `script` in a shell under `cadre run`; $1 is the example that counts to 10,000. */
+static ran_t
+run(const char *script)
+{
+    scratch_t scratch;
+    scratch_open(&scratch);
+    cadre_auto(cadre_free) char *cadre = program_path("cadre");
+    cadre_auto(cadre_free) char *count = program_path("examples/count");
+    cadre_auto(cadre_free) char *native = program_path("examples/count_native.so");
+    cadre_auto(cadre_free) char *output = scratch_path(&scratch, "output");
+    cadre_auto(cadre_free) char *errors = scratch_path(&scratch, "errors");
+    const char *arguments[] = {cadre, "run",  "--native", native, "--", "/bin/sh",
+                               "-c",  script, "sh",       count,  NULL};
+    pid_t pid =
+        process_start(&(process_t){.arguments = arguments, .output = output, .errors = errors});
+    int wait_status = 0;
+    cr_assert(process_wait(pid, WAIT_MS, &wait_status), "%s", file_text(errors));
+    cr_assert(WIFEXITED(wait_status));
+    ran_t ran = {file_text(output), file_text(errors), WEXITSTATUS(wait_status)};
+    scratch_close(&scratch);
+    return ran;
+}
+
+static void
+ran_fini(ran_t *self)
+{
+    free(self->output);
+    free(self->errors);
+}
+
+/* Nothing but the line that says where the session is. */
+static void
+expect_quiet(const ran_t *ran)
+{
+    const char *end = strchr(ran->errors, '\n');
+    cr_expect(strncmp(ran->errors, "session=", 8) == 0 && end && !end[1], "%s", ran->errors);
+}
+
+Test(run_program, says_nothing_when_the_program_ends_well)
+{
+    cadre_auto(ran_fini) ran_t ran = run("\"$1\"");
+    cr_expect_eq(ran.code, 0);
+    cr_expect_str_eq(ran.output, "10000\n");
+    expect_quiet(&ran);
+}
+
+Test(run_program, lets_the_program_open_one_session_after_the_other)
+{
+    cadre_auto(ran_fini) ran_t ran = run("\"$1\" && \"$1\" && sleep 0.3");
+    cr_expect_eq(ran.code, 0);
+    cr_expect_str_eq(ran.output, "10000\n10000\n");
+    expect_quiet(&ran);
+}
+
+Test(run_program, passes_the_exit_code_on)
+{
+    cadre_auto(ran_fini) ran_t ran = run("exit 7");
+    cr_expect_eq(ran.code, 7);
+    expect_quiet(&ran);
+}
