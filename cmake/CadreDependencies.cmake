@@ -14,3 +14,16 @@ pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 if(CADRE_TESTS)
     pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
 endif()
+
+# Debian's libzmq.pc names the headers of everything libzmq was built with, one of them as a raw
+# `-isystem` flag that FindPkgConfig reads differently from its cache: every second configure then had
+# other command lines, and built everything again. Nothing of it is needed to use libzmq.
+foreach(package zmq czmq)
+    get_target_property(folders PkgConfig::${package} INTERFACE_INCLUDE_DIRECTORIES)
+    if(folders)
+        list(FILTER folders EXCLUDE REGEX "^/usr/include/")
+        set_target_properties(PkgConfig::${package} PROPERTIES
+            INTERFACE_INCLUDE_DIRECTORIES "${folders}")
+    endif()
+    set_target_properties(PkgConfig::${package} PROPERTIES INTERFACE_COMPILE_OPTIONS "")
+endforeach()
