@@ -155,6 +155,8 @@ on_count(void *context, uint64_t detail, const cadre_message_t *reply, int statu
     cadre_shard_totals_t *totals = operation->target;
     if (counters->count < CADRE_PS_COUNTER_COUNT) {
         operation->status = CADRE_EMALFORMED;
+        snprintf(operation->text, sizeof(operation->text), "a shard sent %zu counters, not %d",
+                 counters->count, CADRE_PS_COUNTER_COUNT);
         return;
     }
     *totals =
