@@ -292,7 +292,9 @@ static void
 make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, uint32_t ps_count,
           const resumed_t *resumed)
 {
-    uint64_t lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : CADRE_LEASE_MS;
+    bool local = strncmp(self->address, "ipc://", 6) == 0; /* as the launcher has it */
+    uint64_t lease_ms = local ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
+    lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : lease_ms;
     cadre_core_options_t core = {
         .incarnation = random_u64(),
         .epoch = resumed->epoch ? resumed->epoch : random_u64() >> 2 | 1,

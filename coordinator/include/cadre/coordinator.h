@@ -54,8 +54,8 @@ typedef struct {
     int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1 */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
-    int64_t lease_ms;      /* silence after which a task is presumed dead; 0: 10000 */
-    int64_t ps_timeout_ms; /* how long a ps may stay away before calls fail; 0: 60000 */
+    int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
+    int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000 */
     const char *checkpoint_dir;  /* NULL: no checkpoints */
     int64_t checkpoint_every_ms; /* automatic checkpoints; 0: none */
     int checkpoint_keep;         /* checkpoints kept; 0: 3 */
