@@ -33,8 +33,8 @@ cadre_chunk_new_foreign(void *bytes, size_t size_bytes, void (*release)(void *ow
 cadre_chunk_t *
 cadre_chunk_new(size_t size_bytes)
 {
-    /* Not aligned_alloc, which is slow for what is small and leaves splinters that malloc joins only
-     * when it has no other memory left. */
+    /* Not aligned_alloc, which is slow for what is small and leaves splinters that malloc joins
+     * only when it has no other memory left. */
     size_t block_size_bytes = sizeof(cadre_chunk_t) + ALIGNMENT + size_bytes;
     cadre_assert(block_size_bytes > size_bytes);
     cadre_chunk_t *self = cadre_realloc(NULL, 1, block_size_bytes);
