@@ -266,7 +266,7 @@ begin_epochs(cadre_dataset_t *dataset, int count)
 
 Test(conformance_closures, C11_dropped_futures_and_iterators_leak_nothing)
 {
-    enum { WARM_UP = 3000, COUNT = 30000, EPOCHS = 200000, GROWTH_MAX_KIB = 4096 };
+    enum { WARM_UP = 3000, COUNT = 50000, EPOCHS = 500000, GROWTH_MAX_KIB = 4096 };
     stage_t stage;
     stage_open_capacity(&stage, 1, 2, 1000);
     cadre_auto(cadre_free) char *path = write_rows(&stage, 10);

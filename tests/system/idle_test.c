@@ -1,0 +1,64 @@
+/* What tasks cost that have nothing to do. */
+#include <criterion/criterion.h>
+
+#include "tests/system/local_cluster.h"
+#include "tests/system/process.h"
+
+TestSuite(idle, .timeout = 60);
+
+enum {
+    TASKS = 4,
+    SETTLED_MS = 300, /* without any work: threads that were just started have gone to sleep */
+    WINDOW_MS = 2000,
+    CPU_MAX_MS = 20, /* two ticks of the kernel's clock: heartbeats, of which there are a few */
+};
+
+static int64_t
+cpu_ms(const pid_t pids[TASKS], int64_t each[TASKS])
+{
+    int64_t sum = 0;
+    for (int i = 0; i < TASKS; i++) {
+        each[i] = process_cpu_ms(pids[i]);
+        cr_assert_geq(each[i], 0);
+        sum += each[i];
+    }
+    return sum;
+}
+
+/* Waits until nobody has done anything for a while. */
+static void
+settle(const pid_t pids[TASKS])
+{
+    int64_t each[TASKS];
+    int64_t sum = cpu_ms(pids, each);
+    deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
+    for (deadline_t quiet = deadline_in(SETTLED_MS); again(quiet);) {
+        cr_assert(again(deadline), "the tasks come to rest");
+        int64_t now = cpu_ms(pids, each);
+        if (now != sum) {
+            sum = now;
+            quiet = deadline_in(SETTLED_MS);
+        }
+    }
+}
+
+Test(idle, idle_processes_use_no_measurable_cpu)
+{
+    local_cluster_t cluster;
+    local_cluster_open(&cluster, &(local_cluster_options_t){.ps = 2, .workers = 2});
+    const pid_t pids[] = {cluster.tasks[LOCAL_PS][0], cluster.tasks[LOCAL_PS][1],
+                          cluster.tasks[LOCAL_WORKER][0], cluster.tasks[LOCAL_WORKER][1]};
+    int64_t before[TASKS];
+    int64_t after[TASKS];
+    settle(pids);
+    cpu_ms(pids, before);
+    for (deadline_t window = deadline_in(WINDOW_MS); again(window);) {
+    }
+    cpu_ms(pids, after);
+    for (int i = 0; i < TASKS; i++) {
+        int used_ms = (int)(after[i] - before[i]);
+        cr_expect_leq(used_ms, CPU_MAX_MS, "task %d used %d ms of %d", i, used_ms, WINDOW_MS);
+    }
+    cr_expect_eq(cadre_totals(cluster.coordinator).workers, 2, "they were heard all the while");
+    local_cluster_close(&cluster);
+}

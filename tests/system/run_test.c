@@ -1,0 +1,206 @@
+/* `cadre run` on the shipped examples: what it reaches, what it prints. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(run, .timeout = 240);
+
+enum { DIGITS_CLOSURES = 45 }; /* of one epoch: 1,438 rows in batches of 32 */
+
+static void
+expect_exit(const command_t *command, int code, int wanted)
+{
+    cadre_auto(cadre_free) char *errors = command_errors(command);
+    size_t length = strlen(errors);
+    cr_assert(code == wanted, "exit %d, not %d: ...%s", code, wanted,
+              errors + (length > 2000 ? length - 2000 : 0));
+}
+
+/* Every closure was applied exactly once on each of two shards. */
+static void
+expect_exact(const json_t *result, double closures)
+{
+    static const char *const paths[] = {"closures.scheduled", "closures.finished",
+                                        "updates.0.applied", "updates.1.applied"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(paths); i++) {
+        double number = json_number_at(result, paths[i]);
+        cr_expect(number >= closures && number <= closures, "%s is %.0f, not %.0f", paths[i],
+                  number, closures);
+    }
+    cr_expect_geq(json_number_at(result, "closures.attempts"), closures);
+}
+
+Test(run, digits_reaches_its_accuracy_and_the_result_has_every_field)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {"run",  job, "--checkpoint-dir", command.checkpoints, "-o",
+                               "json", NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    cr_expect_eq(strchr(output, '\n'), output + strlen(output) - 1, "stdout is one line: %s",
+                 output);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    cr_expect_str_eq(json_string_value(json_object_get(result, "schema")), "cadre.result/v1");
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+    cr_expect_gt(json_number_at(result, "loss"), 0);
+    cr_expect_eq(json_number_at(result, "examples"), 40 * 1438);
+    cr_expect_gt(json_number_at(result, "seconds"), 0);
+    expect_exact(result, 40 * DIGITS_CLOSURES);
+    cr_expect_eq(json_number_at(result, "updates.1.shard"), 1);
+    cr_expect_eq(json_number_at(result, "updates.0.duplicate"), 0);
+    cr_expect_eq(json_number_at(result, "updates.0.refused"), 0);
+    cr_expect_eq(json_number_at(result, "updates.2.shard"), -1);
+    cr_expect_eq(json_number_at(result, "failures.worker"), 0);
+    cr_expect_eq(json_number_at(result, "failures.ps"), 0);
+    const char *checkpoint = json_string_value(json_object_get(result, "checkpoint"));
+    cr_assert(checkpoint);
+    cr_expect_eq(strncmp(checkpoint, command.checkpoints, strlen(command.checkpoints)), 0);
+    json_decref(result);
+    command_close(&command);
+}
+
+Test(run, count_prints_exactly_ten_thousand)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *native = program_path("examples/count_native.so");
+    cadre_auto(cadre_free) char *program = program_path("examples/count");
+    const char *arguments[] = {"run", "--native", native, "--", program, NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    cr_expect_str_eq(output, "10000\n");
+    command_close(&command);
+}
+
+Test(run, mlp_learns_the_digits)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
+    cadre_auto(cadre_free) char *program = program_path("examples/mlp");
+    const char *arguments[] = {"run", "--ps", "2", "--workers", "2", "--", program, data, NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    double accuracy = 0;
+    cr_assert_eq(sscanf(output, "accuracy %lf", &accuracy), 1, "%s", output);
+    cr_expect_gt(accuracy, 0.94);
+    command_close(&command);
+}
+
+Test(run, a_program_gives_its_exit_code)
+{
+    command_t command;
+    command_open(&command);
+    const char *seven[] = {"run", "--", "/bin/sh", "-c", "exit 7", NULL};
+    const char *killed[] = {"run", "--", "/bin/sh", "-c", "kill -9 $$", NULL};
+    const char *missing[] = {"run", "--", "/nowhere/at/all", NULL};
+    expect_exit(&command, command_run(&command, seven), 7);
+    expect_exit(&command, command_run(&command, killed), 128 + 9);
+    cr_expect_neq(command_run(&command, missing), 0);
+    command_close(&command);
+}
+
+/* --- what is refused --- */
+
+Test(run, a_bad_job_file_is_told_with_its_line_and_column)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    FILE *file = fopen(job, "we");
+    cr_assert(file);
+    fputs("{\n"
+          "  \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"}},\n"
+          "  \"model\": {\"type\": \"logistic\"},\n"
+          "  \"optimizer\": {\"type\": \"sgd\", \"learning_rat\": 0.1}\n"
+          "}\n",
+          file);
+    fclose(file);
+    const char *arguments[] = {"run", job, NULL};
+    expect_exit(&command, command_run(&command, arguments), 78);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cadre_auto(cadre_free) char *place = cadre_asprintf("%s:4:", job);
+    cr_expect(strstr(errors, place), "%s", errors);
+    cr_expect(strstr(errors, "\"learning_rate\""), "it says what was meant: %s", errors);
+    command_close(&command);
+}
+
+Test(run, missing_data_is_missing_input)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {
+        "run", job, "--data", command.scratch.path, "--checkpoint-dir", command.checkpoints, NULL};
+    expect_exit(&command, command_run(&command, arguments), 66);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "digits.csv.gz"), "%s", errors);
+    const char *no_job[] = {"run", "/nowhere/job.json", NULL};
+    expect_exit(&command, command_run(&command, no_job), 66);
+    command_close(&command);
+}
+
+Test(run, bad_data_is_told_with_file_and_line)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    FILE *file = fopen(rows, "we");
+    cr_assert(file);
+    fputs("1,2,0\n3,4,1\n5,six,0\n", file);
+    fclose(file);
+    file = fopen(job, "we");
+    cr_assert(file);
+    fputs("{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"}},"
+          " \"model\": {\"type\": \"logistic\"}, \"cluster\": {\"ps\": 1, \"workers\": 1}}",
+          file);
+    fclose(file);
+    const char *arguments[] = {"run", job, "--checkpoint-dir", command.checkpoints, NULL};
+    expect_exit(&command, command_run(&command, arguments), 65);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "rows.csv:3"), "%s", errors);
+    command_close(&command);
+}
+
+/* --- real data, where it is --- */
+
+static void
+run_on_data(const char *example, const char *folder, double accuracy)
+{
+    const char *data = getenv("CADRE_TEST_DATA");
+    if (!data) {
+        cr_skip_test("CADRE_TEST_DATA names no folder");
+    }
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path(example);
+    cadre_auto(cadre_free) char *place = cadre_asprintf("%s/%s", data, folder);
+    const char *arguments[] = {
+        "run", job, "--data", place, "--checkpoint-dir", command.checkpoints, "-o", "json", NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    json_t *result = command_result(&command);
+    cr_expect_geq(json_number_at(result, "accuracy"), accuracy);
+    cr_expect_eq(json_number_at(result, "updates.0.applied"),
+                 json_number_at(result, "closures.scheduled"));
+    json_decref(result);
+    command_close(&command);
+}
+
+Test(run, mnist_reaches_its_accuracy)
+{
+    run_on_data("examples/mnist.json", "mnist", 0.94);
+}
+
+Test(run, adult_reaches_its_accuracy)
+{
+    run_on_data("examples/adult.json", "adult", 0.848);
+}
