@@ -246,7 +246,9 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
         }
     }
     status = status < 0 ? status : join(self);
-    cadre_loss_sample_poll(&self->losses);
+    if (status == 0) { /* a look at other futures would replace a failure's text */
+        cadre_loss_sample_poll(&self->losses);
+    }
     return status;
 }
 
