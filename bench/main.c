@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 #include "bench/raw.h"
 #include "common/endpoint.h"
+#include "common/float_mode.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -167,7 +168,8 @@ run(program_t *self)
 int
 main(int argc, char **argv)
 {
-    cadre_memory_keep_freed(); /* it plays a worker, and the raw pair shall have it no worse */
+    cadre_memory_keep_freed(); /* as ps and workers do; the raw pair shall have it no worse */
+    cadre_flush_subnormals();
     argp_program_version = "cadre-bench " CADRE_VERSION;
     argp_err_exit_status = EXIT_USAGE;
     program_t *self = cadre_calloc(1, sizeof(*self));

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cluster_config.h"
+#include "common/float_mode.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -207,6 +208,7 @@ main(int argc, char **argv)
     cadre_control_options_t options = {.wait = false};
     cadre_log_level_t level = CADRE_LOG_INFO;
     cadre_memory_keep_freed();
+    cadre_flush_subnormals();
     cadre_cluster_sources_from_environment(&flags.sources);
     argp_err_exit_status = EXIT_USAGE;
     argp_parse(&(struct argp){.options = OPTIONS, .parser = parse, .doc = DOC}, argc, argv, 0, NULL,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/float_mode.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -111,6 +112,7 @@ main(int argc, char **argv)
 {
     cadre_auto(cadre_worker_flags_fini) cadre_worker_flags_t flags = {0};
     cadre_memory_keep_freed();
+    cadre_flush_subnormals();
     if (cadre_worker_flags_parse(argc, argv, &flags) < 0) {
         return refuse(CADRE_WORKER_EXIT_CONFIG);
     }
