@@ -29,6 +29,7 @@ typedef struct {
     int latencies;
     double *times; /* [latencies] */
     double p99[2]; /* of the last run: closure, raw */
+    double cpu_us; /* of all tasks per closure, in the last run */
 } subject_t;
 
 static const cadre_bench_exchange_t round_trip = {.header_size = CADRE_BENCH_MESSAGE_SIZE,
@@ -42,8 +43,17 @@ run_closures(void *context, double *value)
 {
     subject_t *self = context;
     double seconds = 0;
-    int status = cadre_bench_cluster_run(&self->cluster, self->noop, self->closures, &seconds);
+    double cpu_before = 0;
+    double cpu_after = 0;
+    int status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_before);
+    if (status == 0) {
+        status = cadre_bench_cluster_run(&self->cluster, self->noop, self->closures, &seconds);
+    }
+    if (status == 0) {
+        status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_after);
+    }
     *value = self->closures / seconds;
+    self->cpu_us = 1e6 * (cpu_after - cpu_before) / self->closures;
     return status;
 }
 
@@ -112,7 +122,7 @@ run_raw_latency(void *context, double *value)
 /* --- the section --- */
 
 static void
-add_rates(cadre_bench_t *bench, int workers, const cadre_bench_measure_t *measures)
+add_rates(cadre_bench_t *bench, int workers, const cadre_bench_measure_t *measures, double cpu_us)
 {
     cadre_bench_figure_t figure = {.section = "closures",
                                    .unit = "/s",
@@ -127,6 +137,9 @@ add_rates(cadre_bench_t *bench, int workers, const cadre_bench_measure_t *measur
                                     .ceiling_name = "raw messages one way, 64 bytes",
                                     .ceiling = measures[2].value};
     cadre_bench_report_add(&bench->report, &figure, "raw round trips beside workers %d", workers);
+    figure = (cadre_bench_figure_t){.section = "closures", .unit = "us", .value = cpu_us};
+    cadre_bench_report_add(&bench->report, &figure, "CPU of all tasks per closure, workers %d",
+                           workers);
 }
 
 static void
@@ -160,7 +173,7 @@ measure(cadre_bench_t *bench, subject_t *subject, int workers)
         status = cadre_bench_measure_in_turn(rates, CADRE_COUNT_OF(rates), repetitions);
     }
     if (status == 0) {
-        add_rates(bench, workers, rates);
+        add_rates(bench, workers, rates, subject->cpu_us);
         status = cadre_bench_measure_in_turn(latencies, CADRE_COUNT_OF(latencies), repetitions);
     }
     if (status == 0) {

@@ -1,6 +1,7 @@
 #include "bench/cluster.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "bench/measure.h"
 #include "bench/process.h"
@@ -61,6 +62,20 @@ cadre_bench_cluster_close(cadre_bench_cluster_t *self)
     }
     cadre_bench_process_end(&self->ps, LEAVE_MS);
     *self = (cadre_bench_cluster_t){.coordinator = NULL};
+}
+
+int
+cadre_bench_cluster_cpu_seconds(const cadre_bench_cluster_t *self, double *seconds)
+{
+    double sum = 0;
+    double part = 0;
+    int status = cadre_bench_cpu_seconds(getpid(), &sum);
+    for (int i = -1; i < self->worker_count && status == 0; i++) {
+        status = cadre_bench_cpu_seconds(i < 0 ? self->ps : self->workers[i], &part);
+        sum += part;
+    }
+    *seconds = sum;
+    return status;
 }
 
 int

@@ -28,6 +28,9 @@ int cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_clus
 /* Harmless on a zeroed one. */
 void cadre_bench_cluster_close(cadre_bench_cluster_t *self);
 
+/* CPU seconds that all its tasks, this process included, have used so far. */
+int cadre_bench_cluster_cpu_seconds(const cadre_bench_cluster_t *self, double *seconds);
+
 /* Schedules `count` calls of `function`, waits until all have ended, and gives the seconds from the
  * first call to that. */
 int cadre_bench_cluster_run(cadre_bench_cluster_t *self, const cadre_function_t *function,

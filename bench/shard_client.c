@@ -12,6 +12,7 @@
 #include "common/initializer_spec.h"
 #include "common/memory.h"
 #include "common/optimizer_spec.h"
+#include "common/poll.h"
 #include "common/socket.h"
 #include "common/status.h"
 #include "common/task.h"
@@ -72,7 +73,7 @@ receive(cadre_bench_shard_client_t *self, cadre_socket_t *socket, cadre_message_
     int status = cadre_socket_receive(socket, &self->frames);
     while (status == CADRE_EAGAIN) {
         zmq_pollitem_t item = {.socket = cadre_socket_handle(socket), .events = ZMQ_POLLIN};
-        if (zmq_poll(&item, 1, CADRE_BENCH_WAIT_MS) == 0) {
+        if (cadre_poll(&item, 1, CADRE_BENCH_WAIT_MS) == 0) {
             return cadre_fail(CADRE_ETIMEOUT, "the ps does not answer");
         }
         status = cadre_socket_receive(socket, &self->frames);

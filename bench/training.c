@@ -25,6 +25,7 @@ typedef struct {
     uint64_t epoch;
     cadre_bench_mlp_t *alone;
     int epochs;
+    double cpu_us[2];   /* per example in the last run: of all tasks; alone */
     const char *digits; /* absolute: workers have folders of their own */
 } subject_t;
 
@@ -35,17 +36,16 @@ run_alone(void *context, double *value)
     int64_t examples = 0;
     double begin = cadre_bench_now();
     int status = cadre_bench_mlp_train(self->alone, self->epochs, &examples);
-    *value = (double)examples / (cadre_bench_now() - begin);
+    double seconds = cadre_bench_now() - begin;
+    *value = (double)examples / seconds;
+    self->cpu_us[1] = 1e6 * seconds / (double)examples; /* one thread that never waits */
     return status;
 }
 
 static int
-run_cluster(void *context, double *value)
+schedule_epochs(subject_t *self, int64_t *examples)
 {
-    subject_t *self = context;
-    int64_t examples = 0;
     int status = 0;
-    double begin = cadre_bench_now();
     for (int i = 0; i < self->epochs && status == 0; i++) {
         cadre_batch_t batch;
         status =
@@ -54,13 +54,32 @@ run_cluster(void *context, double *value)
             const cadre_call_t call = {.batches = &batch, .batch_count = 1};
             status = cadre_schedule(self->cluster.coordinator, self->step, &call,
                                     CADRE_BENCH_WAIT_MS, NULL);
-            examples += batch.count;
+            *examples += batch.count;
         }
+    }
+    return status;
+}
+
+static int
+run_cluster(void *context, double *value)
+{
+    subject_t *self = context;
+    int64_t examples = 0;
+    double cpu_before = 0;
+    double cpu_after = 0;
+    int status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_before);
+    double begin = cadre_bench_now();
+    if (status == 0) {
+        status = schedule_epochs(self, &examples);
     }
     if (status == 0) {
         status = cadre_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
     }
     *value = (double)examples / (cadre_bench_now() - begin);
+    if (status == 0) {
+        status = cadre_bench_cluster_cpu_seconds(&self->cluster, &cpu_after);
+    }
+    self->cpu_us[0] = 1e6 * (cpu_after - cpu_before) / (double)examples;
     return status;
 }
 
@@ -96,6 +115,23 @@ define(subject_t *self)
     return status;
 }
 
+static void
+add_figures(cadre_bench_t *bench, int workers, const cadre_bench_measure_t *measures,
+            const double cpu_us[2])
+{
+    cadre_bench_figure_t figure = {.section = "training",
+                                   .unit = "examples/s",
+                                   .value = measures[0].value,
+                                   .ceiling_name = "one process, no ps",
+                                   .ceiling = measures[1].value};
+    cadre_bench_report_add(&bench->report, &figure, "digits, 64-128-10, adam, workers %d", workers);
+    figure.unit = "us";
+    figure.value = cpu_us[0];
+    figure.ceiling = cpu_us[1];
+    cadre_bench_report_add(&bench->report, &figure, "CPU of all tasks per example, workers %d",
+                           workers);
+}
+
 static int
 measure(cadre_bench_t *bench, subject_t *subject, int workers)
 {
@@ -109,13 +145,7 @@ measure(cadre_bench_t *bench, subject_t *subject, int workers)
                                              cadre_bench_amount(bench, REPETITIONS, 3));
     }
     if (status == 0) {
-        const cadre_bench_figure_t figure = {.section = "training",
-                                             .unit = "examples/s",
-                                             .value = measures[0].value,
-                                             .ceiling_name = "one process, no ps",
-                                             .ceiling = measures[1].value};
-        cadre_bench_report_add(&bench->report, &figure, "digits, 64-128-10, adam, workers %d",
-                               workers);
+        add_figures(bench, workers, measures, subject->cpu_us);
     }
     cadre_bench_cluster_close(&subject->cluster);
     return status;

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 
@@ -353,7 +354,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
                                               .events = ZMQ_POLLIN};
         }
     }
-    zmq_poll(items, count, timeout_ms);
+    cadre_poll(items, count, timeout_ms);
 }
 
 void

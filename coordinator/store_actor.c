@@ -10,6 +10,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/clock.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 
@@ -118,7 +119,7 @@ cadre_store_run(void *pipe, void *argument)
     bool stopped = false;
     while (!stopped) {
         zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
-        zmq_poll(&item, 1, -1);
+        cadre_poll(&item, 1, -1);
         cadre_pipe_message_t message;
         while (cadre_pipe_receive(pipe, &message) == 0) {
             if (message.kind == CADRE_STORE_ORDER) {

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/monitor.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "ps/ps_core.h"
 #include "ps/shard_actor.h"
@@ -400,7 +401,7 @@ wait_for_something(cadre_control_loop_t *self, uint64_t due_ms, bool is_blocked)
         {.socket = cadre_actor_socket(self->store), .events = ZMQ_POLLIN},
         {.fd = self->options.signals, .events = ZMQ_POLLIN},
     };
-    zmq_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
+    cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
     if (items[CADRE_COUNT_OF(items) - 1].revents) {
         hear_signal(self);
     }

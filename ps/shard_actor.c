@@ -8,6 +8,7 @@
 #include "common/codec.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "ps/checkpoint_loader.h"
 
@@ -188,7 +189,7 @@ run(void *pipe, void *argument)
             {.socket = cadre_socket_handle(self->data), .events = ZMQ_POLLIN},
         };
         int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
-        zmq_poll(items, 2, !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0);
+        cadre_poll(items, 2, !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0);
         take_orders(self);
         serve(self);
         post_counts(self);

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "ps/snapshot_writer.h"
 
@@ -84,7 +85,7 @@ run(void *pipe, void *argument)
     while (!self.stopped) {
         zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
         if (!self.next) {
-            zmq_poll(&item, 1, -1);
+            cadre_poll(&item, 1, -1);
         }
         take_orders(&self);
         if (self.next && !self.stopped) {

@@ -8,6 +8,7 @@
 #include "common/actor.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "common/u64_map.h"
 #include "common/utf8.h"
@@ -154,7 +155,7 @@ run(void *pipe, void *argument)
         int status = cadre_pipe_receive(pipe, &message);
         if (status == CADRE_EAGAIN) {
             zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
-            zmq_poll(&item, 1, -1);
+            cadre_poll(&item, 1, -1);
         } else {
             go_on = status == 0 && obey(self, pipe, &message);
         }

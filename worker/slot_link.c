@@ -6,6 +6,7 @@
 
 #include "common/actor.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 
 void
@@ -41,7 +42,7 @@ ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
     cadre_pipe_message_t answer = {.kind = CADRE_PIPE_STOP};
     while (status == 0 && answer.kind != CADRE_SLOT_ANSWERED) {
         zmq_pollitem_t item = {.socket = self->pipe, .events = ZMQ_POLLIN};
-        zmq_poll(&item, 1, -1);
+        cadre_poll(&item, 1, -1);
         status = cadre_pipe_receive(self->pipe, &answer);
         status = status == CADRE_EAGAIN ? 0 : status;
     }

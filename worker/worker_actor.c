@@ -9,6 +9,7 @@
 #include "common/codec.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "worker/worker_shell.h"
 
@@ -207,12 +208,7 @@ wait(cadre_worker_actor_t *self)
     }
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
     int count = fill_items(self);
-    self->stirred = zmq_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
-    if (!self->stirred) {
-        for (int i = 0; i < count; i++) {
-            self->items[i].revents = 0; /* interrupted: they were not set */
-        }
-    }
+    self->stirred = cadre_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
     self->now_ms = (uint64_t)cadre_clock_now_ms();
 }
 

@@ -9,6 +9,7 @@
 #include "common/actor.h"
 #include "common/clock.h"
 #include "common/memory.h"
+#include "common/poll.h"
 #include "common/status.h"
 #include "worker/reader_actor.h"
 #include "worker/slot_actor.h"
@@ -162,7 +163,7 @@ wait_for_end(process_t *self)
     while (!self->gone) {
         zmq_pollitem_t items[] = {{.socket = socket, .events = ZMQ_POLLIN},
                                   {.fd = self->signals, .events = ZMQ_POLLIN}};
-        zmq_poll(items, 2, self->left ? STUCK_LOG_MS / 10 : -1);
+        cadre_poll(items, 2, self->left ? STUCK_LOG_MS / 10 : -1);
         cadre_pipe_message_t message;
         while (cadre_pipe_receive(socket, &message) == 0) {
             on_message(self, &message);
