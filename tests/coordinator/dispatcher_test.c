@@ -429,6 +429,24 @@ Test(dispatcher, a_closure_that_takes_down_too_many_workers_fails_as_poison)
     fixture_destroy(&self);
 }
 
+Test(dispatcher, a_worker_that_was_only_cut_off_does_not_accuse_what_it_has)
+{
+    fixture_t *self = cluster(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    for (int i = 0; i < CADRE_ATTEMPTS_MAX + 2; i++) {
+        cadre_core_gone(&self->core, &worker, self->now_ms);
+        fixture_hello_as(self, &worker, 0, (cadre_u64s_t){(uint64_t[]){1}, 1});
+        fixture_turn(self);
+        fixture_clear(self);
+    }
+    cr_assert_eq(self->ended_count, 0);
+    fixture_done(self, &worker, 1, 1);
+    cr_assert_eq(self->ended_count, 1);
+    fixture_destroy(&self);
+}
+
 Test(dispatcher, a_worker_that_leaves_does_not_accuse_what_it_had)
 {
     fixture_t *self = fixture_new(1);
