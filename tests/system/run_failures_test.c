@@ -11,7 +11,10 @@
 
 TestSuite(run_failures, .timeout = 300);
 
-enum { DIGITS_CLOSURES = 45 }; /* of one epoch: 1,438 rows in batches of 32 */
+enum {
+    DIGITS_CLOSURES = 45, /* of one epoch: 1,438 rows in batches of 32 */
+    KILLS_MAX = 6,        /* so that a slow build, whose workers take long to start, gets on */
+};
 
 /* `cadre run examples/digits.json` with checkpoints in the scratch directory. */
 typedef struct {
@@ -113,14 +116,17 @@ has_ended(const command_t *command)
     return !rest || sscanf(rest + 1, " %c", &state) != 1 || state == 'Z';
 }
 
-/* Kills one of `workers` after the other until the run ends; how many. */
+/* Kills one of `workers` after the other, KILLS_MAX times at most, until the run ends; how many. */
 static int
 kill_workers(const command_t *command, int workers, int64_t every_ms)
 {
     int kills = 0;
     deadline_t next = deadline_in(every_ms);
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
     while (!has_ended(command)) {
-        if (!again(next)) {
+        if (kills == KILLS_MAX) {
+            require(again(deadline), "the end of the run");
+        } else if (!again(next)) {
             pid_t pid = command_task(command, "worker", kills % workers);
             kills += pid > 0 && kill(pid, SIGKILL) == 0;
             next = deadline_in(every_ms);
