@@ -47,6 +47,8 @@ enum {
     CADRE_LEASE_MS = 10000,      /* silent that long: presumed dead */
     CADRE_LOCAL_LEASE_MS = 3000, /* the same under the local launcher */
     CADRE_RESEND_MS = 1000,      /* an unanswered request goes out again */
+    CADRE_MUTE_MS = 5000,        /* connected, and HELLO unanswered that long: the connection may be
+                                    one that the ROUTER ignores, so the task makes another one */
 };
 
 #endif

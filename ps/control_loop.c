@@ -91,21 +91,39 @@ open_shard(cadre_control_loop_t *self)
     return status;
 }
 
+static cadre_task_t
+own_task(const cadre_control_loop_t *self)
+{
+    return (cadre_task_t){CADRE_ROLE_PS, self->options.index, self->options.incarnation};
+}
+
+/* A control socket that connects in the background; nothing is left open when it fails. */
+static int
+dial(const cadre_control_loop_t *self, cadre_socket_t **control, cadre_monitor_t **monitor)
+{
+    cadre_task_t task = own_task(self);
+    char id[CADRE_TASK_TEXT_SIZE];
+    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
+                                          cadre_task_text(&task, id), control);
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, *control, monitor);
+    }
+    if (status == 0) {
+        status = cadre_socket_connect(*control, &self->options.coordinator);
+    }
+    if (status < 0) {
+        cadre_monitor_close(monitor);
+        cadre_socket_close(control, 0);
+    }
+    return status;
+}
+
 static int
 open_control(cadre_control_loop_t *self)
 {
-    cadre_task_t task = {CADRE_ROLE_PS, self->options.index, self->options.incarnation};
-    char id[CADRE_TASK_TEXT_SIZE];
-    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
-                                          cadre_task_text(&task, id), &self->control);
+    int status = dial(self, &self->control, &self->monitor);
     if (status == 0) {
-        status = cadre_monitor_open(self->context, self->control, &self->monitor);
-    }
-    if (status == 0) {
-        status = cadre_socket_connect(self->control, &self->options.coordinator);
-    }
-    if (status == 0) {
-        cadre_ps_options_t options = {.task = task,
+        cadre_ps_options_t options = {.task = own_task(self),
                                       .build = CADRE_VERSION,
                                       .host = self->host,
                                       .address = self->address,
@@ -209,6 +227,31 @@ leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     }
 }
 
+/* The connection is up and nobody answers: another socket, under the same name. When there is none
+ * to be had, the old one stays until the next time. */
+static void
+dial_again(cadre_control_loop_t *self)
+{
+    cadre_socket_t *control = NULL;
+    cadre_monitor_t *monitor = NULL;
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_endpoint_text(&self->options.coordinator, text);
+    if (dial(self, &control, &monitor) < 0) {
+        cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"", text,
+                  cadre_error_text());
+        return;
+    }
+    cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
+              text, CADRE_MUTE_MS);
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->control, 0);
+    self->monitor = monitor;
+    self->control = control;
+    self->connected = false;
+    begin_waiting(self);
+    cadre_ps_core_disconnected(self->core);
+}
+
 static void
 take_events(cadre_control_loop_t *self)
 {
@@ -228,6 +271,9 @@ take_events(cadre_control_loop_t *self)
             break;
         case CADRE_PS_ABANDON:
             abandon(self, &event);
+            break;
+        case CADRE_PS_MUTE:
+            dial_again(self);
             break;
         case CADRE_PS_LEFT:
             leave(self, &event);

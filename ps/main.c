@@ -46,7 +46,7 @@ static const struct argp_option OPTIONS[] = {
     {"index", 'i', "K", 0, "Which shard this is; without it the coordinator chooses", 0},
     {"address", 'a', "ENDPOINT", 0,
      "Where to listen for values; port * takes a free one (default: what the cluster description "
-     "says, else tcp://127.0.0.1:*)",
+     "says, else beside the coordinator's ipc socket, else tcp://127.0.0.1:*)",
      0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "What to do when the coordinator has ended the job (default exit)", 0},
@@ -106,16 +106,35 @@ fail(int exit_status)
     return exit_status;
 }
 
-/* Where to listen: the flag, else this task's entry in the description, else any loopback port. */
+/* A socket of our own in the directory of the coordinator's; any loopback port when the coordinator
+ * is not on ipc, or when the path would be too long. */
 static int
-choose_address(const flags_t *flags, const cadre_cluster_config_t *config, cadre_endpoint_t *out)
+choose_local_address(const cadre_endpoint_t *coordinator, uint64_t incarnation,
+                     cadre_endpoint_t *out)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "ps-%016" PRIx64, incarnation);
+    if (coordinator->kind == CADRE_ENDPOINT_IPC) {
+        cadre_auto(cadre_free) char *directory = cadre_strdup(coordinator->path);
+        *strrchr(directory, '/') = '\0'; /* the path is absolute */
+        if (cadre_ipc_endpoint(directory, name, out) == 0) {
+            return 0;
+        }
+    }
+    return cadre_endpoint_parse("tcp://127.0.0.1:*", out);
+}
+
+/* Where to listen: the flag, else this task's entry in the description, else on this machine. */
+static int
+choose_address(const flags_t *flags, const cadre_cluster_config_t *config, uint64_t incarnation,
+               cadre_endpoint_t *out)
 {
     if (flags->address) {
         int status = cadre_endpoint_parse(flags->address, out);
         return status < 0 ? cadre_fail_within(status, "--address") : 0;
     }
     if (config->ps.count == 0) {
-        return cadre_endpoint_parse("tcp://127.0.0.1:*", out);
+        return choose_local_address(&config->coordinator, incarnation, out);
     }
     if (config->index >= config->ps.count) {
         return cadre_fail(CADRE_ECONFIG,
@@ -138,7 +157,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
                                          "or set CADRE_CLUSTER or TF_CONFIG");
     }
     if (status == 0) {
-        status = choose_address(flags, &config, &options->address);
+        status = choose_address(flags, &config, options->incarnation, &options->address);
     }
     if (status == 0) {
         options->coordinator = config.coordinator;
@@ -220,12 +239,12 @@ main(int argc, char **argv)
     if (cadre_log_level_parse(flags.log_level, &level) < 0) {
         return fail(EXIT_USAGE);
     }
-    if (read_configuration(&flags, &options) < 0) {
-        return fail(EXIT_CONFIGURATION);
-    }
     if (!fill_process(&options)) {
         fprintf(stderr, "cadre-ps: %s\n", strerror(errno));
         return EXIT_BUG;
+    }
+    if (read_configuration(&flags, &options) < 0) {
+        return fail(EXIT_CONFIGURATION);
     }
     char task[CADRE_LOG_TASK_SIZE] = "ps";
     if (options.index != CADRE_INDEX_ANY) {

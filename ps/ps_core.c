@@ -29,6 +29,7 @@ struct cadre_ps_core {
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t resend_ms;
     uint64_t hello_due_ms;
+    uint64_t mute_due_ms; /* while in STATE_HELLO and nothing comes */
     uint64_t heartbeat_due_ms;
     uint64_t heartbeat_sequence;
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
@@ -232,6 +233,7 @@ void
 cadre_ps_core_connected(cadre_ps_core_t *self, uint64_t now_ms)
 {
     self->connected = true;
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
     rejoin(self, now_ms);
 }
 
@@ -251,6 +253,7 @@ cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms)
     self->generation = 0;
     self->state = STATE_HELLO;
     self->hello_due_ms = now_ms + CADRE_PS_HELLO_RETRY_MS;
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
 }
 
 /* --- messages --- */
@@ -346,6 +349,7 @@ receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 void
 cadre_ps_core_receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
     if (self->state != STATE_LEFT) {
         receive(self, message, now_ms);
     }
@@ -395,10 +399,13 @@ cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms)
         return UINT64_MAX;
     }
     if (self->state == STATE_HELLO) {
-        if (now_ms >= self->hello_due_ms) {
+        if (now_ms >= self->mute_due_ms) {
+            self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+            emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_MUTE});
+        } else if (now_ms >= self->hello_due_ms) {
             say_hello(self, now_ms);
         }
-        return self->hello_due_ms;
+        return earlier(self->hello_due_ms, self->mute_due_ms);
     }
     if (now_ms >= self->heartbeat_due_ms) {
         say_heartbeat(self, now_ms);

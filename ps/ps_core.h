@@ -41,6 +41,9 @@ typedef enum {
                          cadre_ps_core_coordinator */
     CADRE_PS_MALFORMED, /* cadre_shard_malformed */
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint`, if that is under way */
+    CADRE_PS_MUTE,      /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
+                           on another socket (common/socket.h says why), then
+                           cadre_ps_core_disconnected */
     CADRE_PS_LEFT,      /* the session is over; `text` says why. Send the outbox, then end, or
                            cadre_ps_core_return */
 } cadre_ps_event_kind_t;

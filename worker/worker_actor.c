@@ -30,6 +30,73 @@ enum {
     ITEM_SLOTS,
 };
 
+/* --- the control connection --- */
+
+/* A control socket that connects in the background; nothing is left open when it fails. */
+static int
+dial(const cadre_worker_actor_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
+{
+    char routing_id[CADRE_TASK_TEXT_SIZE];
+    cadre_task_text(&self->options.core.task, routing_id);
+    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, routing_id, socket);
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, *socket, monitor);
+    }
+    if (status == 0) {
+        status = cadre_socket_connect(*socket, &self->options.coordinator);
+    }
+    if (status < 0) {
+        cadre_monitor_close(monitor);
+        cadre_socket_close(socket, 0);
+    }
+    return status;
+}
+
+static int
+connect_control(cadre_worker_actor_t *self)
+{
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_socket_t *socket = NULL;
+    int status = dial(self, &socket, &self->monitor);
+    if (status == 0) {
+        cadre_endpoint_text(&self->options.coordinator, address);
+        cadre_peer_init(&self->control, socket, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0},
+                        address);
+    }
+    return status;
+}
+
+static void
+lose_connection(cadre_worker_actor_t *self)
+{
+    self->connected = false;
+    self->lost_ms = self->now_ms;
+    self->lost_log_ms = self->now_ms + LOST_LOG_MS;
+    cadre_peer_drop_waiting(&self->control);
+}
+
+void
+cadre_worker_dial_again(cadre_worker_actor_t *self)
+{
+    cadre_socket_t *socket = NULL;
+    cadre_monitor_t *monitor = NULL;
+    if (!self->connected) {
+        return;
+    }
+    if (dial(self, &socket, &monitor) < 0) {
+        cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"",
+                  self->control.address, cadre_error_text());
+        return;
+    }
+    cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
+              self->control.address, CADRE_MUTE_MS);
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->control.socket, 0);
+    self->monitor = monitor;
+    self->control.socket = socket;
+    lose_connection(self);
+}
+
 /* --- what comes in --- */
 
 static void
@@ -83,10 +150,7 @@ watch_connection(cadre_worker_actor_t *self)
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->control.address);
             cadre_worker_core_connected(self->core, self->now_ms);
         } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
-            self->connected = false;
-            self->lost_ms = self->now_ms;
-            self->lost_log_ms = self->now_ms + LOST_LOG_MS;
-            cadre_peer_drop_waiting(&self->control);
+            lose_connection(self);
             cadre_log(self->left ? CADRE_LOG_DEBUG : CADRE_LOG_WARN, "coordinator_lost",
                       "coordinator=%s next=\"keeps dialling\"", self->control.address);
         }
@@ -279,23 +343,6 @@ run(void *pipe, void *argument)
 }
 
 /* --- opening and closing --- */
-
-static int
-connect_control(cadre_worker_actor_t *self)
-{
-    char routing_id[CADRE_TASK_TEXT_SIZE];
-    char address[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_task_text(&self->options.core.task, routing_id);
-    cadre_endpoint_text(&self->options.coordinator, address);
-    cadre_socket_t *socket = NULL;
-    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, routing_id, &socket);
-    if (status < 0) {
-        return status;
-    }
-    cadre_peer_init(&self->control, socket, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0}, address);
-    status = cadre_monitor_open(self->context, socket, &self->monitor);
-    return status < 0 ? status : cadre_socket_connect(socket, &self->options.coordinator);
-}
 
 int
 cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_options_t *options,

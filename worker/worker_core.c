@@ -20,6 +20,7 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     self->heartbeat_ms = CADRE_HEARTBEAT_MS;
     self->resend_ms = CADRE_RESEND_MS;
     self->hello_due_ms = now_ms;
+    self->mute_due_ms = UINT64_MAX;
     self->queue_last_p = &self->queue_first;
     self->slot_in_use = cadre_calloc((size_t)options->slots + options->ahead, sizeof(bool));
     return self;
@@ -211,6 +212,7 @@ rejoin(cadre_worker_core_t *self, uint64_t now_ms)
 void
 cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms)
 {
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
     rejoin(self, now_ms);
 }
 
@@ -339,6 +341,7 @@ cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
         return;
     }
     if (from->role == CADRE_ROLE_COORDINATOR) {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
         from_coordinator(self, message, now_ms);
     } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_VALUES) {
         cadre_worker_on_values(self, from->index, message, now_ms);
@@ -372,10 +375,13 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
         return UINT64_MAX;
     }
     if (self->session_state == CADRE_SESSION_HELLO) {
-        if (now_ms >= self->hello_due_ms) {
+        if (now_ms >= self->mute_due_ms) {
+            self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+            cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_MUTE});
+        } else if (now_ms >= self->hello_due_ms) {
             say_hello(self, now_ms);
         }
-        return self->hello_due_ms;
+        return earlier(self->hello_due_ms, self->mute_due_ms);
     }
     bool done = self->runs.count == 0 || (self->disowned && self->running == 0);
     if (self->session_state == CADRE_SESSION_DRAINING && done) {

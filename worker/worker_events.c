@@ -293,6 +293,9 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_RESET:
         reset(self);
         break;
+    case CADRE_WORKER_MUTE:
+        cadre_worker_dial_again(self);
+        break;
     case CADRE_WORKER_LEFT:
         cadre_worker_leave(self, event->text);
         break;

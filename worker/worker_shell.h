@@ -63,6 +63,10 @@ void cadre_worker_from_reader(cadre_worker_actor_t *self, const cadre_pipe_messa
 /* Hands back what no slot has begun. */
 void cadre_worker_clear_queue(cadre_worker_actor_t *self);
 
+/* The connection is up and nobody answers: another control socket, under the same name. When there
+ * is none to be had, the old one stays until the next time. */
+void cadre_worker_dial_again(cadre_worker_actor_t *self);
+
 /* The session is over: tells main why. */
 void cadre_worker_leave(cadre_worker_actor_t *self, const char *reason);
 

@@ -44,6 +44,7 @@ struct cadre_worker_core {
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t resend_ms;
     uint64_t hello_due_ms;
+    uint64_t mute_due_ms; /* while in CADRE_SESSION_HELLO and the coordinator says nothing */
     uint64_t heartbeat_due_ms;
     uint64_t want_due_ms;
     uint64_t heartbeat_sequence;

@@ -300,6 +300,57 @@ Test(process, survives_malformed_messages_and_counts_them)
     close_peers(&self);
 }
 
+/* Where the ps of a coordinator at ipc://DIRECTORY/NAME says that it listens. */
+static void
+hello_address(const char *directory, const char *name, char *text)
+{
+    peers_t self = {.me = {CADRE_ROLE_COORDINATOR, 0, 77}, .epoch = 4};
+    cadre_auto(cadre_free) char *address = cadre_asprintf("ipc://%s/%s", directory, name);
+    cadre_message_t hello;
+    cr_assert_eq(cadre_context_open(&self.context), 0);
+    bind_coordinator(&self, address);
+    start_ps(&self, NULL, NULL);
+    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "%s", hello.hello.address);
+    cadre_message_fini(&hello);
+    kill(self.process, SIGTERM);
+    cr_assert_eq(await_exit(&self), 143);
+    close_peers(&self);
+}
+
+Test(process, listens_beside_a_coordinator_on_ipc)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_auto(cadre_free) char *prefix = cadre_asprintf("ipc://%s/ps-", directory);
+    hello_address(directory, "control", text);
+    cr_assert_eq(strncmp(text, prefix, strlen(prefix)), 0, "%s", text);
+    cadre_auto(cadre_free) char *deep = cadre_asprintf("%s/%065d", directory, 0);
+    cr_assert_eq(mkdir(deep, 0700), 0);
+    hello_address(deep, "c", text);
+    cr_assert_eq(strncmp(text, "tcp://127.0.0.1:", 16), 0, "%s", text);
+    remove_directory(directory);
+}
+
+/* Another connection to the control ROUTER with the ps's routing id, known to it. */
+static cadre_socket_t *
+hold_name(peers_t *self)
+{
+    char id[CADRE_ROUTING_ID_SIZE_MAX + 1] = "";
+    memcpy(id, self->ps.bytes, self->ps.size);
+    cadre_socket_t *holder = NULL;
+    cr_assert_eq(cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, id, &holder), 0);
+    cr_assert_eq(cadre_socket_connect(holder, cadre_socket_endpoint(self->control)), 0);
+    cadre_chunk_t *word = cadre_chunk_new_copy("here", 4);
+    cr_assert_eq(cadre_socket_send(holder, NULL, word, NULL, 0), 0);
+    cadre_chunk_unref(&word);
+    zmq_pollitem_t item = {.socket = cadre_socket_handle(self->control), .events = ZMQ_POLLIN};
+    cr_assert_eq(zmq_poll(&item, 1, PATIENCE_MS), 1);
+    cr_assert_eq(cadre_socket_receive(self->control, &self->frames), 0);
+    return holder;
+}
+
 /* The coordinator dies and another one takes its place at the same address: the ps dials again, and
  * begins anew for it. */
 Test(process, finds_the_next_coordinator_and_forgets_the_last_ones_shard)
@@ -325,6 +376,31 @@ Test(process, finds_the_next_coordinator_and_forgets_the_last_ones_shard)
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_float_eq(pull(&self, 1, &version), 0, 0);
     cr_assert_eq(push(&self, 1, 0, 1), 0, "an update id of another session's");
+    close_peers(&self);
+}
+
+/* A ROUTER that holds a connection of the ps's name ignores the next one of that name for good; the
+ * ps gives its own up until it is heard. */
+Test(process, makes_another_connection_when_nobody_answers)
+{
+    peers_t self = open_peers(NULL, NULL);
+    cadre_message_t hello;
+    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    cadre_message_fini(&hello);
+    char endpoint[CADRE_ENDPOINT_TEXT_SIZE];
+    memcpy(endpoint, self.endpoint, sizeof(endpoint));
+    cadre_socket_close(&self.control, 0);
+    bind_coordinator(&self, "tcp://127.0.0.1:*");
+    cadre_socket_t *holder = hold_name(&self);
+    while (zmq_bind(cadre_socket_handle(self.control), endpoint) < 0) {
+        poll(NULL, 0, 20);
+    }
+    cr_assert_eq(receive(&self, self.control, 1500, &hello), CADRE_ETIMEOUT, "it is mute");
+    cadre_socket_close(&holder, 0);
+    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    cadre_message_fini(&hello);
+    welcome(&self);
+    cr_assert_eq(restore(&self, "", 1, 1), 0);
     close_peers(&self);
 }
 

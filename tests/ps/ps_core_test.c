@@ -127,6 +127,23 @@ Test(ps_core, says_hello_until_it_is_welcome)
     cadre_ps_core_destroy(&core);
 }
 
+Test(ps_core, wants_another_connection_when_hello_is_not_answered)
+{
+    cadre_ps_core_t *core = new_core();
+    cadre_ps_core_connected(core, 50);
+    cadre_ps_core_tick(core, 49 + CADRE_MUTE_MS);
+    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
+    cadre_ps_core_tick(core, 50 + CADRE_MUTE_MS);
+    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 1);
+    cadre_ps_core_disconnected(core);
+    cr_assert_eq(cadre_ps_core_tick(core, 1000000), UINT64_MAX);
+    cadre_ps_core_connected(core, 1000000);
+    welcome(core, COORDINATOR, 1000000);
+    cadre_ps_core_tick(core, 2000000);
+    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0, "a member is answered by nobody");
+    cadre_ps_core_destroy(&core);
+}
+
 Test(ps_core, tells_the_shards_counters_in_heartbeats)
 {
     cadre_ps_core_t *core = new_member();

@@ -231,6 +231,9 @@ on_event(sim_shard_t *self, cadre_ps_event_t *event)
             cadre_shard_snapshot_destroy(&self->snapshot);
         }
         break;
+    case CADRE_PS_MUTE:
+        cadre_ps_core_connected(self->core, self->network->now_ms);
+        break;
     case CADRE_PS_LEFT:
         if (!self->stopping) {
             sim_check_fail(self->check, "ps %u leaves: %s", self->index, event->text);

@@ -3,6 +3,7 @@
 
 #include <cadre/program.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include "common/graph/program.h"
@@ -429,4 +430,52 @@ Test(worker_process, stops_while_closures_run)
         fake_step(&self, 30);
     }
     stop_natives(&self, folder);
+}
+
+/* Another connection to a fresh control ROUTER with the worker's routing id, known to it. */
+static cadre_socket_t *
+hold_name(fake_cluster_t *self)
+{
+    cadre_endpoint_t any = {.kind = CADRE_ENDPOINT_TCP, .host = "127.0.0.1"};
+    char id[CADRE_ROUTING_ID_SIZE_MAX + 1] = "";
+    memcpy(id, self->worker.bytes, self->worker.size);
+    cadre_socket_t *holder = NULL;
+    cr_assert_eq(cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control), 0);
+    cr_assert_eq(cadre_socket_bind(self->control, &any), 0);
+    cr_assert_eq(cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL, id, &holder), 0);
+    cr_assert_eq(cadre_socket_connect(holder, cadre_socket_endpoint(self->control)), 0);
+    cadre_chunk_t *word = cadre_chunk_new_copy("here", 4);
+    cr_assert_eq(cadre_socket_send(holder, NULL, word, NULL, 0), 0);
+    cadre_chunk_unref(&word);
+    zmq_pollitem_t item = {.socket = cadre_socket_handle(self->control), .events = ZMQ_POLLIN};
+    cr_assert_eq(zmq_poll(&item, 1, FAKE_WAIT_MS), 1);
+    cr_assert_eq(cadre_socket_receive(self->control, &self->frames), 0);
+    return holder;
+}
+
+/* A ROUTER that holds a connection of the worker's name ignores the next one of that name for good;
+ * the worker gives its own up until it is heard. */
+Test(worker_process, makes_another_connection_when_nobody_answers)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    fake_start(&self, no_arguments);
+    FAKE_UNTIL(&self, self.joined);
+    char endpoint[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_endpoint_text(cadre_socket_endpoint(self.control), endpoint);
+    cadre_socket_close(&self.control, 0);
+    cadre_socket_t *holder = hold_name(&self);
+    while (zmq_bind(cadre_socket_handle(self.control), endpoint) < 0) {
+        poll(NULL, 0, 20);
+    }
+    self.joined = false;
+    int64_t end_ms = cadre_clock_now_ms() + 1500;
+    while (cadre_clock_now_ms() < end_ms) {
+        fake_step(&self, 100);
+    }
+    cr_assert_not(self.joined, "it is mute");
+    cadre_socket_close(&holder, 0);
+    FAKE_UNTIL(&self, self.joined);
+    cr_expect_eq(fake_stop(&self), 0);
+    fake_close(&self);
 }
