@@ -137,8 +137,9 @@ void sim_check_partition(sim_check_t *self, const sim_variable_t *variable, uint
 int64_t sim_check_chunks(sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                          cadre_chunk_t *const *chunks, size_t count);
 
-/* The variable with this id. */
+/* The variable with this id, its part. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);
+sim_part_t *sim_check_part(sim_check_t *self, uint64_t variable, uint64_t part);
 
 /* The shards that hold a part of any of `variables` (bit id - 1): bits. */
 uint32_t sim_check_shards(const sim_check_t *self, uint32_t variables);

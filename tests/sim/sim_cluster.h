@@ -2,7 +2,7 @@
  * sim_cluster - a whole job in one thread: coordinator, shards, workers, the network between them,
  * the user program, the faults and the oracle.
  *
- * Owner:   sim_test.
+ * Owner:   sim_run.
  * Thread:  one.
  *
  * Node 0 is the coordinator, 1 to shard_count the ps, and every incarnation of a worker is a node
@@ -19,9 +19,6 @@
 enum {
     SIM_PLACES_MAX = 6,
     SIM_WORKER_NODES = SIM_NODES_MAX - 1 - SIM_SHARDS_MAX,
-    SIM_SETTLE_MS = 120000, /* one operation must end within this once there are no faults */
-    SIM_STOP_MS = 30000,    /* and every task must have left within this after STOP */
-    SIM_EVENTS_MAX = 3000000,
 };
 
 /* Where a worker lives. */
@@ -60,20 +57,11 @@ typedef struct {
     uint64_t rest_ms; /* once the script has ended: by then nothing may move */
 } sim_cluster_t;
 
-/* What a run was. */
-typedef struct {
-    uint64_t trace; /* two runs of one seed have the same */
-    uint64_t events;
-    uint64_t closures;
-    uint64_t faults;
-    uint64_t time_ms;
-    uint64_t messages;
-    uint64_t checkpoints;
-    uint64_t errors;
-} sim_summary_t;
+/* One event, and whatever follows from it at once. */
+void sim_cluster_event(sim_cluster_t *self, sim_event_t *event);
 
-/* Runs the job of `seed` to its end; a broken invariant ends the process. */
-sim_summary_t sim_cluster_run(uint64_t seed, bool verbose);
+/* The coordinator's turn, after something was asked of it. */
+void sim_cluster_turn_coordinator(sim_cluster_t *self);
 
 /* --- for the faults --- */
 

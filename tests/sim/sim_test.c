@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/sim_run.h"
 
 enum { SEEDS = 600, REPEATED = 20 };
 
@@ -66,7 +66,7 @@ static sim_summary_t
 run(uint64_t seed, const options_t *options)
 {
     snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 " aborted\n", seed);
-    sim_summary_t summary = sim_cluster_run(seed, options->verbose);
+    sim_summary_t summary = sim_run(seed, options->verbose);
     if (options->list || options->verbose) {
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
                " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64

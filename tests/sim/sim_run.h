@@ -1,0 +1,28 @@
+/*
+ * sim_run - one job from its seed to its end: how bad it is, how it goes on, when it is stuck, what
+ * must hold at the end.
+ *
+ * Thread:  one; no state between runs.
+ */
+#ifndef CADRE_TESTS_SIM_SIM_RUN_H
+#define CADRE_TESTS_SIM_SIM_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a run was. */
+typedef struct {
+    uint64_t trace; /* two runs of one seed have the same */
+    uint64_t events;
+    uint64_t closures;
+    uint64_t faults;
+    uint64_t time_ms;
+    uint64_t messages;
+    uint64_t checkpoints;
+    uint64_t errors;
+} sim_summary_t;
+
+/* Runs the job of `seed` to its end; a broken invariant ends the process. */
+sim_summary_t sim_run(uint64_t seed, bool verbose);
+
+#endif
