@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/checkpoint/shard_file.h"
 #include "common/message.h"
 #include "common/u64_map.h"
 #include "coordinator/catalogue.h"
@@ -55,9 +56,11 @@ typedef struct {
 typedef struct {
     uint64_t applied;
     uint64_t duplicate;
-    uint64_t sequence; /* of the last assignment */
-    uint64_t cut;      /* nothing below it may be applied any more */
-    uint64_t applied_at_cut;
+    uint64_t sequence;         /* of the last assignment */
+    uint64_t cut;              /* nothing below it may be applied any more */
+    uint64_t snapshot;         /* the last checkpoint that took one here */
+    uint64_t snapshot_applied; /* updates in it */
+    uint64_t beyond;           /* an update in it that is not below its cut; 0 for none */
 } sim_shard_record_t;
 
 typedef struct {
@@ -126,8 +129,14 @@ void sim_check_assign(sim_check_t *self, uint32_t shard, const cadre_message_t *
 void sim_check_values_sent(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
                            const cadre_message_t *answer);
 
-/* The shard has taken a snapshot at `cut`: exactly the closures below it are in. */
-void sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t cut);
+/* The shard has taken a snapshot at `cut`: the closures below it have ended. */
+void sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t checkpoint, uint64_t cut);
+
+/* (I5) A checkpoint is committed: exactly the closures below its cut are in the shard's snapshot,
+ * of which the manifest says `state`. One that came late, when its checkpoint had been given up
+ * already, may hold more. */
+void sim_check_commit(const sim_check_t *self, uint32_t shard, uint64_t checkpoint,
+                      const cadre_shard_state_t *state);
 
 /* One partition as the shard holds it is what the model says. */
 void sim_check_partition(sim_check_t *self, const sim_variable_t *variable, uint32_t part,

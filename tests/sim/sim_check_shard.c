@@ -138,22 +138,44 @@ sim_check_values_sent(sim_check_t *self, uint32_t shard, const cadre_message_t *
 }
 
 void
-sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t cut)
+sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t checkpoint, uint64_t cut)
 {
-    self->shards[shard].cut = cut;
-    self->shards[shard].applied_at_cut = self->shards[shard].applied;
+    sim_shard_record_t *record = &self->shards[shard];
+    record->cut = cut > record->cut ? cut : record->cut;
+    record->snapshot = checkpoint;
+    record->snapshot_applied = record->applied;
+    record->beyond = 0;
     for (uint32_t i = 0; i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
         for (uint32_t step = 0; step < call->steps; step++) {
             if (call->applied[step] >> shard & 1 && call->id + step >= cut) {
-                sim_check_fail(self, "I5: update %" PRIu64 " is in a snapshot at cut %" PRIu64,
-                               call->id + step, cut);
+                record->beyond = call->id + step;
             }
         }
         if (call->id && call->id < cut && !call->ended) {
             sim_check_fail(self, "I5: closure %" PRIu64 " has not ended at cut %" PRIu64, call->id,
                            cut);
         }
+    }
+}
+
+void
+sim_check_commit(const sim_check_t *self, uint32_t shard, uint64_t checkpoint,
+                 const cadre_shard_state_t *state)
+{
+    const sim_shard_record_t *record = &self->shards[shard];
+    if (record->snapshot != checkpoint || state->window_base != record->cut ||
+        state->applied != record->snapshot_applied) {
+        sim_check_fail(self,
+                       "I5: checkpoint %" PRIu64 " says shard %u has %" PRIu64
+                       " updates below %" PRIu64 ", its snapshot of %" PRIu64 " has %" PRIu64
+                       " below %" PRIu64,
+                       checkpoint, shard, state->applied, state->window_base, record->snapshot,
+                       record->snapshot_applied, record->cut);
+    }
+    if (record->beyond) {
+        sim_check_fail(self, "I5: update %" PRIu64 " is in the checkpoint at cut %" PRIu64,
+                       record->beyond, record->cut);
     }
 }
 

@@ -98,8 +98,9 @@ static void
 cut_ps(sim_cluster_t *self, sim_place_t *place)
 {
     (void)place;
-    if (self->network.weather.drop > 500) {
-        return; /* with so much loss besides, a ps could be taken for dead */
+    const sim_weather_t *weather = &self->network.weather;
+    if (weather->drop > 50 || (weather->late > 0 && weather->late_ms_max > 50)) {
+        return; /* with what is lost or late besides, a ps could be taken for dead */
     }
     const sim_shard_t *shard = &self->shards[draw(self, 0, self->shard_count - 1)];
     uint64_t ms = draw(self, 10, self->lease_ms / 4);

@@ -182,7 +182,7 @@ look_for_snapshot(sim_shard_t *self)
     if (snapshot->part_count != cadre_shard_partition_count(self->shard)) {
         sim_check_fail(self->check, "I5: a snapshot has %zu parts", snapshot->part_count);
     }
-    sim_check_snapshot(self->check, self->index, snapshot->state.window_base);
+    sim_check_snapshot(self->check, self->index, snapshot->checkpoint, snapshot->state.window_base);
     check_snapshot(self, true);
     sim_network_at(self->network, sim_between(self->random, 1, WRITE_MS_MAX), SIM_STORED,
                    self->node, snapshot->checkpoint);
