@@ -92,15 +92,21 @@ drain_worker(sim_cluster_t *self, sim_place_t *place)
     sim_network_at(&self->network, 0, SIM_TICK, worker->node, 0);
 }
 
+bool
+sim_faults_are_harsh(const sim_cluster_t *self)
+{
+    const sim_weather_t *weather = &self->network.weather;
+    return weather->drop > 50 || (weather->late > 0 && weather->late_ms_max > 50);
+}
+
 /* --- what may happen to a ps, while its loss ends the job --- */
 
 static void
 cut_ps(sim_cluster_t *self, sim_place_t *place)
 {
     (void)place;
-    const sim_weather_t *weather = &self->network.weather;
-    if (weather->drop > 50 || (weather->late > 0 && weather->late_ms_max > 50)) {
-        return; /* with what is lost or late besides, a ps could be taken for dead */
+    if (sim_faults_are_harsh(self)) {
+        return;
     }
     const sim_shard_t *shard = &self->shards[draw(self, 0, self->shard_count - 1)];
     uint64_t ms = draw(self, 10, self->lease_ms / 4);

@@ -14,6 +14,10 @@
 /* Draws how bad this seed's world is. */
 void sim_faults_init(sim_cluster_t *self);
 
+/* Whether so much is lost or late that a ps which is not heard for a few seconds may be well: its
+ * loss would end the job. */
+bool sim_faults_are_harsh(const sim_cluster_t *self);
+
 /* SIM_FAULT: one fault, and the next one is set up. With `value` other than 0: a place, plus 1,
  * where a worker starts again. */
 void sim_faults_event(sim_cluster_t *self, const sim_event_t *event);

@@ -27,9 +27,8 @@ draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 static void
 make_tasks(sim_cluster_t *self)
 {
-    static const uint64_t leases[] = {3000, 10000};
     uint32_t store_fails = draw(self, 0, 2) ? 0 : 1000;
-    self->lease_ms = leases[draw(self, 0, 1)];
+    self->lease_ms = sim_faults_are_harsh(self) || draw(self, 0, 1) ? 10000 : 3000;
     self->coordinator = (sim_coordinator_t){
         .task = {CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(&self->random)},
         .network = &self->network,
@@ -268,10 +267,10 @@ sim_run(uint64_t seed, bool verbose)
     sim_check_init(&self->check, seed, self->shard_count);
     self->check.now_ms = &self->network.now_ms;
     self->check.events = &self->network.events;
+    sim_faults_init(self);
     make_tasks(self);
     make_places(self);
     make_script(self);
-    sim_faults_init(self);
     self->quit_ms = draw(self, 0, 9) ? 0 : draw(self, 1, 20000);
     if (run(self)) {
         final_checks(self);
