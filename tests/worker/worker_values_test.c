@@ -1,0 +1,337 @@
+#include "tests/worker/core_fixture.h"
+
+TestSuite(worker_values, .timeout = 20);
+
+static const cadre_variable_entry_t *
+variable(const fixture_t *self)
+{
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "w");
+}
+
+/* Joins, starts closure 1 and drops all messages so far. */
+static cadre_run_t *
+begin(fixture_t *self)
+{
+    fixture_join(self, 1, 0);
+    fixture_closure(self, 1, 1);
+    cadre_run_t *run = started(self);
+    cr_assert_not_null(run);
+    drop_everything(self);
+    return run;
+}
+
+static void
+pull(fixture_t *self, cadre_run_t *run)
+{
+    const cadre_variable_entry_t *w = variable(self);
+    cadre_worker_core_pull(self->core, run, &w, 1, self->now_ms);
+}
+
+static void
+push(fixture_t *self, cadre_run_t *run)
+{
+    float ones[] = {1, 2, 3, 4};
+    cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
+    cadre_gradient_t gradient = {variable(self), chunk};
+    cadre_worker_core_push(self->core, run, &gradient, 1, self->now_ms);
+    cadre_chunk_unref(&chunk);
+}
+
+/* Answers a PULL of `shard` with two elements; `values` NULL for "unchanged". */
+static void
+answer_pull(fixture_t *self, uint32_t shard, uint64_t request, uint64_t version,
+            const float *values)
+{
+    uint64_t items[] = {version, values ? 1 : 0};
+    cadre_message_t message = {.type = CADRE_MESSAGE_VALUES, .request = request};
+    message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
+    if (values) {
+        cadre_message_add_chunk(&message, cadre_chunk_new_copy(values, 2 * sizeof(float)));
+    }
+    fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
+}
+
+static void
+answer_push(fixture_t *self, uint32_t shard, uint64_t request, int status)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_APPLIED, .request = request};
+    message.applied = (cadre_applied_message_t){
+        .generation = 1, .status = (uint64_t)-status, .text = "text", .staleness = 3 + shard};
+    fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
+}
+
+/* The request ids of the questions to shards 0 and 1 that are out now. */
+static void
+requests(fixture_t *self, cadre_message_type_t type, uint64_t ids[2])
+{
+    for (int shard = 0; shard < 2; shard++) {
+        cadre_message_t message;
+        cr_assert(take_message(self, type, shard, &message), "shard %d", shard);
+        ids[shard] = message.request;
+        cadre_message_fini(&message);
+    }
+}
+
+Test(worker_values, joins_a_pulled_variable_in_order)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    pull(&self, run);
+    uint64_t ids[2];
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    const float first[] = {1, 2};
+    const float second[] = {3, 4};
+    answer_pull(&self, 1, ids[1], 9, second);
+    cr_expect_not(happened(&self, CADRE_WORKER_VALUES), "shard 0 has not answered");
+    answer_pull(&self, 0, ids[0], 8, first);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
+    cr_assert_eq(event.status, 0);
+    cr_assert_eq(event.value_count, 1);
+    cr_assert_eq(event.values[0].chunk_count, 2);
+    cr_expect_eq(event.values[0].size_bytes, 4 * sizeof(float));
+    cr_expect_arr_eq(cadre_chunk_data(event.values[0].chunks[0]), first, sizeof(first));
+    cr_expect_arr_eq(cadre_chunk_data(event.values[0].chunks[1]), second, sizeof(second));
+    cadre_values_fini(&event.values, event.value_count);
+    fixture_fini(&self);
+}
+
+Test(worker_values, says_what_it_holds_and_takes_unchanged_for_an_answer)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const float values[] = {5, 6};
+    uint64_t ids[2];
+    pull(&self, run);
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(&self, 0, ids[0], 8, values);
+    answer_pull(&self, 1, ids[1], 8, values);
+    drop_everything(&self);
+    pull(&self, run);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 0, &message));
+    cr_expect_eq(message.pull.partitions.items[2], 9, "version 8, plus one");
+    answer_pull(&self, 0, message.request, 8, NULL);
+    cadre_message_fini(&message);
+    cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 1, &message));
+    answer_pull(&self, 1, message.request, 9, values);
+    cadre_message_fini(&message);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
+    cr_assert_eq(event.status, 0, "%s", event.text);
+    cr_expect_arr_eq(cadre_chunk_data(event.values[0].chunks[0]), values, sizeof(values));
+    cadre_values_fini(&event.values, event.value_count);
+    fixture_fini(&self);
+}
+
+Test(worker_values, fails_a_pull_whose_answer_does_not_fit)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    pull(&self, run);
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(&self, 0, ids[0], 8, NULL); /* "unchanged", but nothing is held */
+    const float values[] = {5, 6};
+    answer_pull(&self, 1, ids[1], 8, values);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
+    cr_expect_eq(event.status, CADRE_EMALFORMED);
+    cr_expect_null(event.values);
+    fixture_fini(&self);
+}
+
+Test(worker_values, cuts_an_update_by_shard_and_says_what_it_was_computed_from)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const float values[] = {5, 6};
+    uint64_t ids[2];
+    pull(&self, run);
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(&self, 0, ids[0], 8, values);
+    answer_pull(&self, 1, ids[1], 11, values);
+    drop_everything(&self);
+    push(&self, run);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
+    cr_expect_eq(message.push.update, 1, "the closure's id");
+    cr_expect_eq(message.push.generation, 1);
+    cr_expect_eq(message.push.partitions.items[2], 8, "the version pulled");
+    const float first[] = {1, 2};
+    cr_expect_arr_eq(cadre_chunk_data(message.chunks[0]), first, sizeof(first));
+    ids[0] = message.request;
+    cadre_message_fini(&message);
+    cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 1, &message));
+    cr_expect_eq(message.push.partitions.items[1], 1);
+    cr_expect_eq(message.push.partitions.items[2], 11);
+    const float second[] = {3, 4};
+    cr_expect_arr_eq(cadre_chunk_data(message.chunks[0]), second, sizeof(second));
+    ids[1] = message.request;
+    cadre_message_fini(&message);
+    answer_push(&self, 0, ids[0], 0);
+    cr_expect_not(happened(&self, CADRE_WORKER_PUSHED));
+    answer_push(&self, 1, ids[1], 0);
+    cr_expect(happened(&self, CADRE_WORKER_PUSHED));
+    finish(&self, run, 0);
+    cr_assert(take_message(&self, CADRE_MESSAGE_CLOSURE_DONE, -1, &message));
+    cr_expect_eq(message.closure_done.updates, 2);
+    cr_expect_eq(message.closure_done.staleness, 4, "the largest");
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_values, pushes_again_under_the_same_id_and_takes_duplicate_for_success)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    push(&self, run);
+    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    fixture_pass(&self, FIXTURE_RESEND_MS - 1);
+    cadre_message_t message;
+    cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
+    fixture_pass(&self, 1);
+    cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
+    cr_expect_eq(message.push.update, 1);
+    cr_expect_eq(message.request, ids[0]);
+    cr_expect_eq(message.chunk_count, 1);
+    cadre_message_fini(&message);
+    answer_push(&self, 0, ids[0], CADRE_EDUPLICATE);
+    answer_push(&self, 0, ids[0], 0); /* the answer to the first one, late */
+    cr_expect_not(happened(&self, CADRE_WORKER_PUSHED));
+    answer_push(&self, 1, ids[1], 0);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
+    cr_expect_eq(event.status, 0);
+    fixture_pass(&self, 10 * FIXTURE_RESEND_MS);
+    cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
+    finish(&self, run, 0);
+    cr_assert(take_message(&self, CADRE_MESSAGE_CLOSURE_DONE, -1, &message));
+    cr_expect_eq(message.closure_done.updates, 1);
+    cr_expect_eq(message.closure_done.duplicates, 1);
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_values, a_refused_push_fails_the_closure_and_a_fenced_one_is_run_again)
+{
+    const int statuses[] = {CADRE_ENOTFINITE, CADRE_EFENCED};
+    const cadre_failure_t failures[] = {CADRE_FAILURE_USER, CADRE_FAILURE_SHARD};
+    for (size_t i = 0; i < 2; i++) {
+        fixture_t self;
+        cadre_run_t *run = begin(&self);
+        uint64_t ids[2];
+        push(&self, run);
+        requests(&self, CADRE_MESSAGE_PUSH, ids);
+        answer_push(&self, 0, ids[0], 0);
+        answer_push(&self, 1, ids[1], statuses[i]);
+        cadre_worker_event_t event;
+        cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
+        cr_expect_eq(event.status, statuses[i]);
+        cr_expect_str_eq(event.text, "ps 1: text");
+        cr_expect_eq(run->failure, failures[i]);
+        fixture_fini(&self);
+    }
+}
+
+Test(worker_values, a_cancelled_closure_pushes_nothing)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    fixture_cancel(&self, 1);
+    push(&self, run);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
+    cr_expect_eq(event.status, CADRE_ECANCELLED);
+    cadre_message_t message;
+    cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
+    fixture_fini(&self);
+}
+
+Test(worker_values, refuses_more_steps_than_were_reserved)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    push(&self, run);
+    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    answer_push(&self, 0, ids[0], 0);
+    answer_push(&self, 1, ids[1], 0);
+    drop_everything(&self);
+    push(&self, run);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
+    cr_expect_eq(event.status, CADRE_EFULL, "its id would be another closure's");
+    fixture_fini(&self);
+}
+
+Test(worker_values, fails_what_was_asked_of_a_shard_that_is_replaced)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    push(&self, run);
+    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    answer_push(&self, 0, ids[0], 0);
+    fixture_shard(&self, 1, 555, 2);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
+    cr_expect_eq(event.status, CADRE_EUNAVAILABLE);
+    cr_expect_eq(run->failure, CADRE_FAILURE_SHARD);
+    answer_push(&self, 1, ids[1], 0); /* of the shard before: nobody waits for it */
+    cr_expect_not(happened(&self, CADRE_WORKER_PUSHED));
+    fixture_fini(&self);
+}
+
+Test(worker_values, keeps_nothing_of_a_shard_that_was_restored)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const float values[] = {5, 6};
+    uint64_t ids[2];
+    pull(&self, run);
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(&self, 0, ids[0], 8, values);
+    answer_pull(&self, 1, ids[1], 8, values);
+    fixture_shard(&self, 0, FIXTURE_PS, 2);
+    drop_everything(&self);
+    pull(&self, run);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 0, &message));
+    cr_expect_eq(message.pull.generation, 2);
+    cr_expect_eq(message.pull.partitions.items[2], 0, "as if nothing were held");
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_values, keeps_at_most_its_credit_in_flight_to_a_shard)
+{
+    fixture_t self;
+    fixture_init(&self, 2, 0);
+    cadre_worker_core_tick(self.core, self.now_ms);
+    fixture_welcome(&self);
+    fixture_shard(&self, 0, FIXTURE_PS, 1);
+    fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
+    /* Half of it, 40 MiB, on each shard: two pulls are over the credit of 64 MiB. */
+    fixture_variable(&self, 2 * (40 << 20) / sizeof(float));
+    fixture_function(&self);
+    fixture_closure(&self, 1, 1);
+    fixture_closure(&self, 2, 1);
+    cadre_run_t *first = started(&self);
+    cadre_run_t *second = started(&self);
+    drop_everything(&self);
+    pull(&self, first);
+    pull(&self, second);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 0, &message));
+    uint64_t request = message.request;
+    cadre_message_fini(&message);
+    cr_expect_not(take_message(&self, CADRE_MESSAGE_PULL, 0, &message), "it waits its turn");
+    cadre_message_t refusal = {.type = CADRE_MESSAGE_VALUES, .request = request};
+    refusal.values = (cadre_values_message_t){.status = (uint64_t)-CADRE_ENOTFOUND, .text = "no"};
+    fixture_deliver(&self, CADRE_ROLE_PS, 0, &refusal);
+    cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 0, &message), "now there is room");
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
