@@ -1,0 +1,82 @@
+#include "worker/directory.h"
+
+#include <criterion/criterion.h>
+
+#include "common/status.h"
+
+TestSuite(directory, .timeout = 20);
+
+static int
+set_shard(cadre_directory_t *directory, uint64_t index, uint64_t incarnation, uint64_t generation,
+          bool *changed)
+{
+    cadre_shard_message_t message = {
+        .index = index, .address = "a", .incarnation = incarnation, .generation = generation};
+    return cadre_directory_set_shard(directory, &message, changed);
+}
+
+/* Partitions [first, first + count) of 4, of an f32 [rows]. */
+static int
+set_variable(cadre_directory_t *directory, uint64_t id, uint64_t rows, uint64_t first, size_t count)
+{
+    static const uint64_t shards[] = {0, 1, 0, 1, 0};
+    cadre_variable_message_t message = {.id = id,
+                                        .name = id == 1 ? "one" : "two",
+                                        .dtype = CADRE_F32,
+                                        .shape = {&rows, 1},
+                                        .partitions = 4,
+                                        .first = first,
+                                        .shards = {shards, count}};
+    return cadre_directory_set_variable(directory, &message);
+}
+
+Test(directory, tells_when_a_shard_is_served_by_somebody_else)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    bool changed = false;
+    cr_expect_eq(set_shard(&directory, 1, 7, 1, &changed), 0);
+    cr_expect(changed);
+    cr_expect_eq(set_shard(&directory, 1, 7, 1, &changed), 0);
+    cr_expect_not(changed, "the same news");
+    cr_expect_eq(set_shard(&directory, 1, 8, 2, &changed), 0);
+    cr_expect(changed);
+    cr_expect_eq(set_shard(&directory, 1, 7, 1, &changed), 0);
+    cr_expect_not(changed, "news of an earlier generation");
+    cr_expect_eq(directory.shards[1].task.incarnation, 8);
+    cr_expect_not(directory.shards[0].known);
+    cr_expect_eq(set_shard(&directory, 2, 7, 1, &changed), CADRE_EMALFORMED);
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, shows_a_variable_once_all_its_partitions_are_told)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    cr_expect_eq(set_variable(&directory, 1, 10, 0, 2), 0);
+    cr_expect_null(cadre_directory_variable(&directory, 1));
+    cr_expect_null(cadre_directory_variable_by_name(&directory, "one"));
+    cr_expect_eq(set_variable(&directory, 2, 10, 0, 4), 0);
+    cr_expect_eq(directory.variables_complete, 0, "1 is missing");
+    cr_expect_eq(set_variable(&directory, 1, 10, 2, 2), 0);
+    cr_expect_eq(directory.variables_complete, 2);
+    const cadre_variable_entry_t *entry = cadre_directory_variable_by_name(&directory, "one");
+    cr_assert_not_null(entry);
+    cr_expect(entry->rows == 10 && entry->row_size_bytes == 4 && entry->partitions == 4);
+    cr_expect_null(cadre_directory_variable_by_name(&directory, "three"));
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, refuses_a_variable_that_contradicts_itself)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    cr_expect_eq(set_variable(&directory, 1, 3, 0, 4), CADRE_EMALFORMED, "4 partitions of 3 rows");
+    cr_expect_eq(set_variable(&directory, 1, 4, 1, 4), CADRE_EMALFORMED, "more than there are");
+    cr_expect_eq(set_variable(&directory, 1, UINT64_MAX, 0, 4), CADRE_EMALFORMED);
+    cr_expect_eq(set_variable(&directory, 1, (uint64_t)1 << 62, 0, 4), CADRE_EMALFORMED);
+    cadre_directory_init(&directory, 1);
+    cr_expect_eq(set_variable(&directory, 1, 4, 0, 4), CADRE_EMALFORMED, "no shard 1");
+    cr_expect_null(cadre_directory_variable(&directory, 1));
+    cadre_directory_fini(&directory);
+}

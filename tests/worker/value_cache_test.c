@@ -1,0 +1,51 @@
+#include "worker/value_cache.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(value_cache, .timeout = 20);
+
+static void
+put(cadre_value_cache_t *cache, uint32_t partition, uint64_t generation, uint64_t version)
+{
+    cadre_chunk_t *chunk = cadre_chunk_new_copy(&version, sizeof(version));
+    cadre_cached_value_t value = {
+        .generation = generation, .version = version, .chunks = &chunk, .chunk_count = 1};
+    cadre_value_cache_put(cache, 1, partition, &value);
+    cadre_chunk_unref(&chunk); /* the cache has its own */
+}
+
+static uint64_t
+version_of(const cadre_value_cache_t *cache, uint32_t partition, uint64_t generation)
+{
+    const cadre_cached_value_t *value = cadre_value_cache_get(cache, 1, partition, generation);
+    if (!value) {
+        return 0;
+    }
+    cr_expect_eq(*(uint64_t *)cadre_chunk_data(value->chunks[0]), value->version);
+    return value->version;
+}
+
+Test(value_cache, keeps_the_newest_version_of_each_partition)
+{
+    cadre_value_cache_t cache = {0};
+    put(&cache, 0, 1, 5);
+    put(&cache, 1, 1, 9);
+    put(&cache, 0, 1, 7);
+    put(&cache, 0, 1, 6); /* an answer that was overtaken */
+    cr_expect_eq(version_of(&cache, 0, 1), 7);
+    cr_expect_eq(version_of(&cache, 1, 1), 9);
+    cr_expect_eq(version_of(&cache, 2, 1), 0);
+    cadre_value_cache_fini(&cache);
+    cr_expect_eq(version_of(&cache, 0, 1), 0);
+}
+
+Test(value_cache, knows_nothing_of_another_generation)
+{
+    cadre_value_cache_t cache = {0};
+    put(&cache, 0, 1, 5);
+    cr_expect_eq(version_of(&cache, 0, 2), 0);
+    put(&cache, 0, 2, 3); /* the restored shard counts from its checkpoint */
+    cr_expect_eq(version_of(&cache, 0, 2), 3);
+    cr_expect_eq(version_of(&cache, 0, 1), 0);
+    cadre_value_cache_fini(&cache);
+}
