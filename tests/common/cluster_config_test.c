@@ -132,7 +132,7 @@ Test(cluster_config, is_complete_with_flags_alone)
     cr_assert_eq(cadre_cluster_config_read(&sources, &config), CADRE_ENOTFOUND);
 }
 
-Test(cluster_config, says_for_each_mistake_what_and_where)
+Test(cluster_config, P12_says_for_each_mistake_what_and_where)
 {
     static const char *const cases[][2] = {
         {"{\"cluster\": {},\n \"task\": {\"type\": ]}",
