@@ -1,7 +1,9 @@
 #include "common/context.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <zmq.h>
 
 #include "common/limits.h"
@@ -32,6 +34,14 @@ cadre_context_open(cadre_context_t **out)
     return 0;
 }
 
+static void *
+terminate(void *handle)
+{
+    while (zmq_ctx_term(handle) < 0 && errno == EINTR) {
+    }
+    return NULL;
+}
+
 void
 cadre_context_close(cadre_context_t **self_p)
 {
@@ -40,7 +50,16 @@ cadre_context_close(cadre_context_t **self_p)
         return;
     }
     *self_p = NULL;
-    while (zmq_ctx_term(self->handle) < 0 && errno == EINTR) {
+    pthread_t thread;
+    struct timespec until;
+    if (pthread_create(&thread, NULL, terminate, self->handle) != 0) {
+        terminate(self->handle);
+    } else {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += CADRE_CONTEXT_CLOSE_S;
+        if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
+            pthread_detach(thread);
+        }
     }
     free(self);
 }

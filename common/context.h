@@ -7,6 +7,8 @@
 #ifndef CADRE_COMMON_CONTEXT_H
 #define CADRE_COMMON_CONTEXT_H
 
+enum { CADRE_CONTEXT_CLOSE_S = 10 };
+
 typedef struct cadre_context cadre_context_t;
 
 /* A ZeroMQ context with two I/O threads (host names are resolved in them). No signal handlers, no
@@ -14,8 +16,9 @@ typedef struct cadre_context cadre_context_t;
 int cadre_context_open(cadre_context_t **out);
 
 /* Waits for the lingering messages of closed sockets (at most their linger time) and ends the I/O
- * threads. Every socket and monitor must have been closed: an open one would make it wait forever.
- */
+ * threads. Every socket and monitor must have been closed. After CADRE_CONTEXT_CLOSE_S it returns
+ * all the same and leaves the context to end by itself: libzmq 4.3 can wait for a connection that
+ * broke at the wrong moment forever (its issues 2586, 3915), and a program must be able to exit. */
 void cadre_context_close(cadre_context_t **self_p);
 
 /* The ZeroMQ context, for sockets of other kinds (inproc pairs between actors). */
