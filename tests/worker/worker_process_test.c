@@ -195,6 +195,28 @@ Test(worker_process, drains_and_says_goodbye_on_SIGTERM)
     fake_close(&self);
 }
 
+Test(worker_process, waits_for_the_next_session_when_it_is_told_to)
+{
+    fake_cluster_t self;
+    fake_open(&self);
+    define_native(&self, 1, "noop");
+    const char *const arguments[] = {"--on-session-end", "wait", NULL};
+    fake_start(&self, arguments);
+    for (uint64_t session = 1; session <= 3; session++) {
+        FAKE_UNTIL(&self, self.joined);
+        fake_tell(&self, fake_closure(1, 1)); /* ids begin again */
+        FAKE_UNTIL(&self, self.done == session);
+        cadre_message_t message = {.type = CADRE_MESSAGE_STOP};
+        message.stop.reason = "over";
+        self.joined = false;
+        fake_tell(&self, message);
+    }
+    FAKE_UNTIL(&self, self.joined);
+    kill(self.process, SIGTERM);
+    cr_expect_eq(fake_wait_exit(&self), 143);
+    fake_close(&self);
+}
+
 Test(worker_process, exits_on_SIGTERM_without_a_coordinator)
 {
     fake_cluster_t self;
