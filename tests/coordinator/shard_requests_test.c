@@ -205,6 +205,25 @@ Test(shard_requests, of_a_context_that_is_forgotten_are_gone_and_make_room)
     cadre_shard_requests_fini(&self);
 }
 
+Test(shard_requests, asked_after_the_last_was_answered_stand_behind_those_before_it)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1);
+    for (uint64_t i = 1; i <= 3; i++) {
+        ask(&self, CADRE_MESSAGE_COUNT, i, &answers);
+    }
+    pump(&self, &ps_task, 10, ids);
+    cr_assert(answer(&self, 3));
+    ask(&self, CADRE_MESSAGE_COUNT, 4, &answers);
+    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS, ids), 3);
+    cr_assert_eq(ids[0], 1);
+    cr_assert_eq(ids[1], 2);
+    cr_assert_eq(ids[2], 4);
+    cadre_shard_requests_fini(&self);
+}
+
 typedef struct {
     cadre_shard_requests_t *requests;
     answers_t later;
