@@ -109,21 +109,35 @@ grow_workers(cadre_membership_t *self, uint32_t index)
     self->worker_capacity = capacity;
 }
 
+/* The first place that nobody has; `count` when there is none. */
 static uint32_t
-free_index(const cadre_membership_t *self)
+free_index(cadre_member_t *const *places, uint32_t count)
 {
     uint32_t index = 0;
-    while (index < self->worker_capacity && self->workers[index]) {
+    while (index < count && places[index]) {
         index++;
     }
     return index;
 }
 
+/* Whether a task that does not insist on a place must be given one: it had none, or another task
+ * has it by now. */
+static bool
+needs_place(const cadre_member_t *member, uint64_t index, cadre_member_t *const *places,
+            uint32_t count)
+{
+    bool taken = index < count && places[index];
+    return member->task.index == CADRE_INDEX_ANY && (index == CADRE_INDEX_ANY || taken);
+}
+
 static int
 take_ps_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
 {
-    if (index == CADRE_INDEX_ANY) {
-        return cadre_fail(CADRE_EINVALID, "a ps must say which index it has");
+    if (needs_place(member, index, self->ps, self->ps_count)) {
+        index = free_index(self->ps, self->ps_count);
+        if (index == self->ps_count) {
+            return cadre_fail(CADRE_EFULL, "all %u ps of the job are there", self->ps_count);
+        }
     }
     if (index >= self->ps_count) {
         return cadre_fail(CADRE_EINVALID, "ps index %" PRIu64 " in a job of %u ps", index,
@@ -140,9 +154,8 @@ take_ps_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
 static int
 take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t index)
 {
-    bool taken = index < self->worker_capacity && self->workers[index];
-    if (member->task.index == CADRE_INDEX_ANY && (index == CADRE_INDEX_ANY || taken)) {
-        index = free_index(self);
+    if (needs_place(member, index, self->workers, self->worker_capacity)) {
+        index = free_index(self->workers, self->worker_capacity);
     }
     if (index >= CADRE_TASKS_MAX) {
         return cadre_fail(CADRE_EINVALID, "worker index %" PRIu64 " is not below %d", index,
@@ -161,7 +174,7 @@ static int
 take_place(cadre_membership_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
 {
     const cadre_task_t *task = &member->task;
-    bool open = task->role == CADRE_ROLE_WORKER && task->index == CADRE_INDEX_ANY;
+    bool open = task->index == CADRE_INDEX_ANY;
     if (hello->role != task->role || (!open && hello->index != task->index)) {
         return cadre_fail(CADRE_EINVALID, "%s %" PRIu32 " says that it is %s %" PRIu64,
                           cadre_role_text(task->role), task->index,

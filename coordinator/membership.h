@@ -76,8 +76,8 @@ cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const 
                                           const cadre_hello_message_t *hello);
 
 /* Adds, or brings up to date, the sender of a HELLO. CADRE_EINVALID for a role or index that has no
- * place in the job or is not that of the routing id, CADRE_EFULL beyond CADRE_TASKS_MAX,
- * CADRE_EFENCED for a task that was replaced.
+ * place in the job or is not that of the routing id, CADRE_EFULL beyond CADRE_TASKS_MAX
+ * and for one ps too many, CADRE_EFENCED for a task that was replaced.
  */
 int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                           const cadre_hello_message_t *hello, uint64_t now_ms,

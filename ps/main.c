@@ -36,6 +36,7 @@ typedef struct {
     bool wait;
     bool check;
     bool die_with_parent;
+    bool own_socket; /* nobody named the ipc socket: nobody but this process looks after it */
 } flags_t;
 
 const char *argp_program_version = "cadre-ps " CADRE_VERSION;
@@ -157,6 +158,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
                                          "or set CADRE_CLUSTER or TF_CONFIG");
     }
     if (status == 0) {
+        flags->own_socket = !flags->address && config.ps.count == 0;
         status = choose_address(flags, &config, options->incarnation, &options->address);
     }
     if (status == 0) {
@@ -215,6 +217,9 @@ serve(const flags_t *flags, const cadre_control_options_t *options)
         cadre_log(CADRE_LOG_WARN, "stopped", "why=\"%s\" next=\"exit at once\"",
                   cadre_error_text());
         _exit(number ? 128 + number : 0);
+    }
+    if (flags->own_socket && options->address.kind == CADRE_ENDPOINT_IPC) {
+        unlink(options->address.path); /* ZeroMQ leaves it */
     }
     close(options->signals);
     return number ? 128 + number : 0;

@@ -89,6 +89,23 @@ Test(membership, gives_workers_without_an_index_the_lowest_that_is_free)
     cadre_membership_fini(&self);
 }
 
+Test(membership, gives_a_ps_without_an_index_a_place_that_is_free_and_refuses_one_too_many)
+{
+    cadre_membership_t self;
+    cadre_member_t *member = NULL;
+    cadre_membership_init(&self, 3);
+    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, 1, 1}, &member), 0);
+    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, CADRE_INDEX_ANY, 2}, &member), 0);
+    cr_assert_eq(member->index, 0);
+    cr_assert_eq(join_as(&self, (cadre_task_t){CADRE_ROLE_PS, CADRE_INDEX_ANY, 3}, 1, &member), 0);
+    cr_assert_eq(member->index, 2, "the one that it had is taken");
+    cr_assert_eq(self.ps_joined, 3);
+    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, CADRE_INDEX_ANY, 4}, &member),
+                 CADRE_EFULL);
+    cr_assert(strstr(cadre_error_text(), "all 3 ps of the job are there"));
+    cadre_membership_fini(&self);
+}
+
 Test(membership, gives_a_worker_that_comes_back_its_index_unless_it_is_taken)
 {
     cadre_membership_t self;
@@ -192,9 +209,7 @@ Test(membership, refuses_roles_and_indices_that_have_no_place)
     cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, 1, 1}, &member), 0);
     cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, 2, 2}, &member), CADRE_EINVALID);
     cr_assert(strstr(cadre_error_text(), "ps index 2 in a job of 2 ps"));
-    cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_PS, CADRE_INDEX_ANY, 3}, &member),
-                 CADRE_EINVALID);
-    cr_assert_eq(join_as(&self, (cadre_task_t){CADRE_ROLE_PS, CADRE_INDEX_ANY, 3}, 0, &member),
+    cr_assert_eq(join_as(&self, (cadre_task_t){CADRE_ROLE_PS, CADRE_INDEX_ANY, 3}, 2, &member),
                  CADRE_EINVALID);
     cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_EVALUATOR, 0, 4}, &member), CADRE_EINVALID);
     cr_assert_eq(join(&self, (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 5}, &member),

@@ -326,6 +326,7 @@ Test(process, listens_beside_a_coordinator_on_ipc)
     cadre_auto(cadre_free) char *prefix = cadre_asprintf("ipc://%s/ps-", directory);
     hello_address(directory, "control", text);
     cr_assert_eq(strncmp(text, prefix, strlen(prefix)), 0, "%s", text);
+    cr_assert_lt(access(text + strlen("ipc://"), F_OK), 0, "it takes its socket with it");
     cadre_auto(cadre_free) char *deep = cadre_asprintf("%s/%065d", directory, 0);
     cr_assert_eq(mkdir(deep, 0700), 0);
     hello_address(deep, "c", text);
