@@ -362,3 +362,42 @@ BOTH_CAPACITIES(conformance_closures, each_step_of_a_closure_counts_once_on_ever
     FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFULL, "add_steps");
     stage_close(&stage);
 }
+
+/* The first element of "wide" as a closure on a worker sees it. */
+static float
+pulled(stage_t *stage)
+{
+    cadre_future_t *future = NULL;
+    cadre_tensor_t wide = {.data = NULL};
+    OK(cadre_schedule(stage->coordinator, stage_function(stage, "read"), NULL, LOCAL_WAIT_MS,
+                      &future));
+    OK(cadre_fetch(future, "wide", &wide, LOCAL_WAIT_MS));
+    float value = *(const float *)wide.data;
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        cr_expect_float_eq(((const float *)wide.data)[i], value, 0);
+    }
+    cadre_tensor_fini(&wide);
+    cadre_future_drop(&future);
+    return value;
+}
+
+Test(conformance_closures, a_closure_pulls_what_was_pushed_and_assigned_before)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    float fives[WIDE_ROWS];
+    cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = fives};
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        fives[i] = 5;
+    }
+    cr_expect_float_eq(pulled(&stage), 0, 0);
+    for (int round = 1; round <= 3; round++) {
+        stage_schedule(&stage, "add_one", 3);
+        stage_join(&stage);
+        cr_expect_float_eq(pulled(&stage), 3.0f * (float)round, 0);
+        cr_expect_float_eq(pulled(&stage), 3.0f * (float)round, 0, "it has not changed");
+    }
+    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    cr_expect_float_eq(pulled(&stage), 5, 0);
+    stage_close(&stage);
+}

@@ -249,6 +249,54 @@ BOTH_CAPACITIES(conformance_errors, Q7_done_raises_the_error_once)
     stage_close(&stage);
 }
 
+/* Two closures in flight, of which the first has failed and the second has not ended. */
+static void
+fail_first_of_two(stage_t *stage, size_t capacity, hold_t *first, hold_t *second)
+{
+    stage_open_capacity(stage, 1, 2, capacity);
+    *first = stage_hold_failing(stage, "the-first");
+    *second = stage_hold_failing(stage, "the-second");
+    hold_wait(first, 1);
+    hold_wait(second, 1);
+    hold_release(first);
+    FAILS(cadre_future_wait(first->future, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the-first");
+}
+
+BOTH_CAPACITIES(conformance_errors, Q8_join_raises_the_first_error_once_the_others_have_ended)
+{
+    stage_t stage;
+    hold_t first;
+    hold_t second;
+    fail_first_of_two(&stage, capacity, &first, &second);
+    FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, ""); /* the second still runs */
+    hold_release(&second);
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the-first");
+    stage_join(&stage);
+    expect_usable(&stage);
+    hold_fini(&first);
+    hold_fini(&second);
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_errors, Q9_schedule_raises_the_first_error_once_the_others_have_ended)
+{
+    stage_t stage;
+    hold_t first;
+    hold_t second;
+    fail_first_of_two(&stage, capacity, &first, &second);
+    const cadre_function_t *add_one = stage_function(&stage, "add_one");
+    FAILS(cadre_schedule(stage.coordinator, add_one, NULL, 50, NULL), CADRE_ETIMEOUT, "");
+    hold_release(&second);
+    FAILS(cadre_schedule(stage.coordinator, add_one, NULL, LOCAL_WAIT_MS, NULL), CADRE_EFUNCTION,
+          "the-first");
+    stage_join(&stage);
+    stage_expect(&stage, 0); /* what was being put has not run */
+    expect_usable(&stage);
+    hold_fini(&first);
+    hold_fini(&second);
+    stage_close(&stage);
+}
+
 BOTH_CAPACITIES(conformance_errors,
                 Q14_what_is_queued_is_cancelled_and_cancellations_are_not_raised)
 {

@@ -1,18 +1,23 @@
 /*
  * functions - what the native functions of the conformance tests agree on with the tests.
  *
- * Names of the functions, all in functions_native.c ("noop" is every worker's own):
- *   add_one    pushes ones to "wide"
- *   add_steps  pushes ones to "wide" once per step; "steps" (i64) says how often
- *   add_batch  pushes the sum of the batch's "x" to every element of "wide"
- *   push       pushes argument "gradient" to "wide"
- *   fail       fails with the text of argument "text" (u8)
- *   hold       writes a line to the file named by "started", waits until the file named by
- * "release" is there, pushes ones to "wide"; ends when cancelled results    gives "whole" (i64
- * [3]), "half" (f32) and "text" (u8) echo       gives argument "value" back as "value" labels gives
- * the batch's "y" as "labels" read       pulls "wide" and gives it as "wide" push_nan   pushes a
- * value that is not finite push_shape pushes a gradient of another shape than "wide" has push_name
- * pushes to a variable that does not exist die        kills its worker
+ * All are in functions_native.c; "noop" is every worker's own.
+ *
+ * - add_one: pushes ones to "wide"
+ * - add_steps: pushes ones to "wide" once per step; "steps" (i64) says how often
+ * - add_batch: pushes the sum of the batch's "x" to every element of "wide"
+ * - push: pushes argument "gradient" to "wide"
+ * - fail: fails with the text of argument "text" (u8)
+ * - hold: writes a line to the file named by "started", waits until the file named by "release" is
+ *   there, pushes ones to "wide"; ends when cancelled
+ * - fail_when: as hold, but it does not heed cancellation, and in the end it fails as fail does
+ * - results: gives "whole" (i64 [3]), "half" (f32) and "text" (u8)
+ * - big: gives BIG_BYTES as "big"
+ * - echo: gives argument "value" back as "value"
+ * - labels: gives the batch's "y" as "labels"
+ * - read: pulls "wide" and gives it as "wide"
+ * - push_nan, push_shape, push_name: push what is not finite, of another shape, to no variable
+ * - die: kills its worker
  */
 #ifndef CADRE_TESTS_CONFORMANCE_FUNCTIONS_H
 #define CADRE_TESTS_CONFORMANCE_FUNCTIONS_H

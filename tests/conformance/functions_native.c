@@ -136,6 +136,25 @@ hold(cadre_invocation_t *invocation, void *state)
 }
 
 static int
+fail_when(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    char started[PATH_MAX];
+    char release[PATH_MAX];
+    int status = find_text(invocation, "started", started);
+    if (status == 0) {
+        status = find_text(invocation, "release", release);
+    }
+    if (status == 0) {
+        status = tell_started(invocation, started);
+    }
+    while (status == 0 && access(release, F_OK) != 0) {
+        poll(NULL, 0, LOOK_AGAIN_MS);
+    }
+    return status == 0 ? fail(invocation, state) : status;
+}
+
+static int
 results(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
@@ -249,6 +268,7 @@ cadre_native_register(cadre_registry_t *registry)
         {"push", push},
         {"fail", fail},
         {"hold", hold},
+        {"fail_when", fail_when},
         {"results", results},
         {"big", big},
         {"echo", echo},

@@ -108,19 +108,32 @@ stage_expect_applied(stage_t *self, uint64_t updates)
     }
 }
 
-hold_t
-stage_hold(stage_t *self, const char *name)
+static hold_t
+call_hold(stage_t *self, const char *function, const char *name)
 {
     const char *folder = self->cluster.scratch.path;
     hold_t hold = {.started = cadre_asprintf("%s/%s.started", folder, name),
                    .release = cadre_asprintf("%s/%s.release", folder, name)};
     cadre_tensor_t started = stage_text(hold.started);
     cadre_tensor_t release = stage_text(hold.release);
-    cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 2};
-    OK(cadre_schedule(self->coordinator, stage_function(self, "hold"), &call, LOCAL_WAIT_MS,
+    cadre_tensor_t text = stage_text(name);
+    cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}, {"text", &text}};
+    cadre_call_t call = {.tensors = arguments, .tensor_count = CADRE_COUNT_OF(arguments)};
+    OK(cadre_schedule(self->coordinator, stage_function(self, function), &call, LOCAL_WAIT_MS,
                       &hold.future));
     return hold;
+}
+
+hold_t
+stage_hold(stage_t *self, const char *name)
+{
+    return call_hold(self, "hold", name);
+}
+
+hold_t
+stage_hold_failing(stage_t *self, const char *name)
+{
+    return call_hold(self, "fail_when", name);
 }
 
 /* Attempts that have begun; the worker of the last one into *worker. */

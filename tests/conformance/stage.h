@@ -105,6 +105,9 @@ typedef struct {
 /* Schedules one. */
 hold_t stage_hold(stage_t *self, const char *name);
 
+/* Schedules a call of "fail_when" instead, which fails with `name` as its text. */
+hold_t stage_hold_failing(stage_t *self, const char *name);
+
 /* How many attempts have begun. */
 int hold_begun(const hold_t *self);
 
