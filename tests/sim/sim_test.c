@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/memory.h"
 #include "tests/sim/sim_run.h"
 
 enum { SEEDS = 600, REPEATED = 20 };
@@ -25,15 +26,23 @@ typedef struct {
     bool list;
 } options_t;
 
-static char aborted_text[64]; /* for the signal handler */
+static const int fatal_signals[] = {SIGABRT, SIGSEGV};
 
-/* An assert in a core must name its seed as well. */
+static char aborted_text[64]; /* for the signal handler, like the next one */
+static struct sigaction before[2];
+
+/* A crash, or an assert in a core, must name its seed as well. Then whoever looked at the signal
+ * before, a sanitizer perhaps, gets it. */
 static void
-on_abort(int signal_number)
+on_fatal_signal(int signal_number)
 {
-    (void)signal_number;
     ssize_t written = write(STDERR_FILENO, aborted_text, strlen(aborted_text));
     (void)written;
+    for (size_t i = 0; i < CADRE_COUNT_OF(before); i++) {
+        if (fatal_signals[i] == signal_number) {
+            sigaction(signal_number, &before[i], NULL);
+        }
+    }
 }
 
 static bool
@@ -65,7 +74,7 @@ parse(int count, char **words, options_t *options)
 static sim_summary_t
 run(uint64_t seed, const options_t *options)
 {
-    snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 " aborted\n", seed);
+    snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 " crashed\n", seed);
     sim_summary_t summary = sim_run(seed, options->verbose);
     if (options->list || options->verbose) {
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
@@ -88,7 +97,9 @@ main(int count, char **words)
     }
     printf("sim: seeds %" PRIu64 "..%" PRIu64 "\n", options.first, options.last);
     fflush(stdout);
-    signal(SIGABRT, on_abort);
+    for (size_t i = 0; i < CADRE_COUNT_OF(before); i++) {
+        sigaction(fatal_signals[i], &(struct sigaction){.sa_handler = on_fatal_signal}, &before[i]);
+    }
     sim_summary_t total = {0};
     for (uint64_t seed = options.first; seed <= options.last; seed++) {
         sim_summary_t summary = run(seed, &options);
