@@ -8,6 +8,8 @@
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 
+enum { COMMIT_WAIT_MS = 10000 }; /* how long a commit under way is waited for */
+
 static int
 check_progress(const char *progress)
 {
@@ -88,7 +90,13 @@ cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uin
 char *
 cadre_checkpoint_last(cadre_coordinator_t *self)
 {
+    int64_t deadline_ms = cadre_gate_deadline_ms(COMMIT_WAIT_MS);
+    int64_t since_ms = 0;
     cadre_gate_lock(self->gate);
+    /* It may be on disk by now: whoever is told of the one before would find a newer one there. */
+    while (self->core.checkpoint.state == CADRE_CHECKPOINT_COMMITTING &&
+           cadre_coordinator_wait(self, deadline_ms, "a checkpoint's commit", &since_ms) == 0) {
+    }
     const char *path = self->core.checkpoint.last_path;
     char *copy = path ? cadre_strdup(path) : NULL;
     cadre_gate_unlock(self->gate);

@@ -305,7 +305,7 @@ CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const c
                                         uint64_t *cut, const char **progress);
 
 /* The path of the newest checkpoint that was committed or resumed, into a string the caller frees;
- * NULL when none. */
+ * NULL when none. Waits up to 10 s for one that is just being committed. */
 CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);
 
 /* ---- Counters
