@@ -23,8 +23,8 @@
 
 typedef struct {
     uint64_t incarnation; /* random, of this process */
-    uint64_t epoch;       /* of the session: one more than in the checkpoint resumed, else random:
-                             what tasks say of another session is known by it; at least 1 */
+    uint64_t epoch;       /* of the session: random, also after a resume, so that what tasks say of
+                             any other session is known by it; at least 1 */
     const char *job;      /* borrowed for the life of the core */
     uint32_t ps_count;
     uint64_t seed;
@@ -33,6 +33,7 @@ typedef struct {
     uint64_t heartbeat_ms;
     uint64_t resend_ms;
     uint64_t ps_timeout_ms;
+    cadre_recovery_t recovery;
     bool round_robin;
     cadre_closure_ended_t ended; /* every closure's end, see closure_queue.h */
     void *context;

@@ -183,8 +183,8 @@ find_checkpoint(cadre_coordinator_t *self, const char *resume, char **path)
 }
 
 typedef struct {
+    bool found;
     uint64_t seed;
-    uint64_t epoch;
     cadre_totals_t totals;
 } resumed_t;
 
@@ -201,7 +201,7 @@ read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
         status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
         self->resumed_cut = manifest->cut;
         resumed->seed = manifest->seed;
-        resumed->epoch = manifest->epoch + 1;
+        resumed->found = true;
     }
     cadre_checkpoint_reader_destroy(&reader);
     return status < 0 ? cadre_fail_within(status, "checkpoint %s", path) : 0;
@@ -285,6 +285,10 @@ check_options(const cadre_coordinator_options_t *options)
         return cadre_fail(CADRE_ECONFIG, "options: placement \"%s\" is not bytes or round_robin",
                           options->placement);
     }
+    if ((unsigned)options->recovery > CADRE_RECOVERY_RELAXED) {
+        return cadre_fail(CADRE_ECONFIG, "options: recovery %d is not one of cadre_recovery_t",
+                          (int)options->recovery);
+    }
     return options->job ? cadre_name_check("job", options->job) : 0;
 }
 
@@ -297,16 +301,17 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     lease_ms = options->lease_ms ? (uint64_t)options->lease_ms : lease_ms;
     cadre_core_options_t core = {
         .incarnation = random_u64(),
-        .epoch = resumed->epoch ? resumed->epoch : random_u64() >> 2 | 1,
+        .epoch = random_u64(),
         .job = self->job,
         .ps_count = ps_count,
-        .seed = resumed->epoch ? resumed->seed : options->seed,
+        .seed = resumed->found ? resumed->seed : options->seed,
         .queue_capacity =
             options->queue_capacity ? options->queue_capacity : CADRE_CLOSURE_QUEUE_MAX,
         .lease_ms = lease_ms,
         .heartbeat_ms = lease_ms / 4 < CADRE_HEARTBEAT_MS ? lease_ms / 4 : CADRE_HEARTBEAT_MS,
         .resend_ms = CADRE_RESEND_MS,
         .ps_timeout_ms = options->ps_timeout_ms ? (uint64_t)options->ps_timeout_ms : 60000,
+        .recovery = options->recovery,
         .round_robin = options->placement && strcmp(options->placement, "round_robin") == 0,
         .ended = cadre_future_on_end,
         .context = self};
@@ -316,7 +321,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     cadre_core_init(&self->core, &core, (uint64_t)cadre_clock_now_ms());
     self->core.checkpoint.enabled = self->checkpoint_dir != NULL;
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
-    if (resumed->epoch) {
+    if (resumed->found) {
         cadre_core_resume(&self->core, self->resumed_path, self->resumed_cut, &resumed->totals);
         cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
                        self->resumed_cut);
@@ -330,7 +335,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
 {
     cadre_endpoint_t endpoint = {.kind = CADRE_ENDPOINT_TCP};
     uint32_t ps_count = 0;
-    resumed_t resumed = {.epoch = 0};
+    resumed_t resumed = {.found = false};
     self->lock_fd = -1;
     self->log = options->log;
     self->log_context = options->log_context;

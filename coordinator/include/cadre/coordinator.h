@@ -45,6 +45,15 @@ typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_fu
 typedef void (*cadre_log_callback_t)(void *context, char level, const char *event,
                                      const char *pairs);
 
+/* What happens to the updates that a lost ps had applied since the last checkpoint, or since the
+ * initial values when there is none. */
+typedef enum {
+    CADRE_RECOVERY_REPLAY = 0,   /* its shard is restored and the closures since run again for it:
+                                    nothing is lost, nothing counts twice */
+    CADRE_RECOVERY_ROLLBACK = 1, /* every shard is restored, and the closures since run again */
+    CADRE_RECOVERY_RELAXED = 2,  /* its shard is restored, the updates since are lost and counted */
+} cadre_recovery_t;
+
 /* Zero, or what cadre_coordinator_options gives, for everything the caller does not set. */
 typedef struct {
     size_t size;           /* sizeof(cadre_coordinator_options_t) */
@@ -62,7 +71,8 @@ typedef struct {
     const char *resume;    /* "never" (or NULL), "auto" (newest valid one, if any) or the path of a
                               checkpoint */
     const char *placement; /* "bytes" (or NULL): balanced by size; "round_robin" */
-    cadre_log_callback_t log; /* NULL: no output */
+    cadre_recovery_t recovery; /* of a ps that was lost */
+    cadre_log_callback_t log;  /* NULL: no output */
     void *log_context;
 } cadre_coordinator_options_t;
 
