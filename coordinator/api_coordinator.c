@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cadre/coordinator.h>
 
@@ -10,6 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/lock_file.h"
 #include "coordinator/status_json.h"
 
 enum { WAITING_LOG_MS = 5000 };
@@ -29,9 +29,8 @@ destroy(cadre_coordinator_t *self)
         cadre_context_close(&self->context);
     }
     cadre_gate_unref(&self->gate);
-    if (self->lock_fd >= 0) {
-        close(self->lock_fd);
-    }
+    cadre_lock_file_close(&self->checkpoint_lock);
+    cadre_lock_file_close(&self->address_lock);
     free(self->job);
     free(self->checkpoint_dir);
     free(self->resumed_path);
@@ -47,6 +46,7 @@ cadre_coordinator_open(const cadre_coordinator_options_t *options, cadre_coordin
                           "options: size is not sizeof(cadre_coordinator_options_t)");
     }
     cadre_coordinator_t *self = cadre_calloc(1, sizeof(*self));
+    self->address_lock = self->checkpoint_lock = -1;
     int status = cadre_gate_open(&self->gate);
     if (status == 0) {
         status = cadre_context_open(&self->context);

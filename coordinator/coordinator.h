@@ -28,7 +28,8 @@ struct cadre_coordinator {
     char *job;
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_context_t *context;
-    int lock_fd;             /* of the address's lock file; -1 for none */
+    int address_lock; /* descriptors of lock files (lock_file.h); -1 for none */
+    int checkpoint_lock;
     cadre_socket_t *control; /* bound; belongs to the actor once that runs */
     cadre_monitor_t *monitor;
     cadre_actor_t *actor;

@@ -3,13 +3,11 @@
  * thread starts.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,10 +20,13 @@
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/lock_file.h"
 
 enum {
     CHECKPOINT_PATH_MAX = 200
 }; /* bytes of the directory's path, which messages carry with a name */
+
+static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory */
 
 /* --- where --- */
 
@@ -69,47 +70,15 @@ lock_path(const cadre_endpoint_t *endpoint)
                : cadre_asprintf("/tmp/cadre-%u-%u.lock", (unsigned)getuid(), endpoint->port);
 }
 
-static int
-held_by_another(const cadre_endpoint_t *endpoint, const char *path)
-{
-    char address[CADRE_ENDPOINT_TEXT_SIZE];
-    char holder[256] = "another program";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0) {
-        ssize_t size = read(fd, holder, sizeof(holder) - 1);
-        if (size > 0) {
-            holder[size] = '\0';
-        }
-        close(fd);
-    }
-    return cadre_fail(CADRE_EEXISTS, "%s is in use by %s", cadre_endpoint_text(endpoint, address),
-                      holder);
-}
-
-/* Takes the lock file. ZeroMQ replaces an ipc socket that is in use without a word; this is what
- * refuses a second coordinator, and tells it who the first is. */
+/* ZeroMQ replaces an ipc socket that is in use without a word; the lock is what refuses a second
+ * coordinator, and tells it who the first is. */
 static int
 lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
-    char *path = lock_path(endpoint);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int status = 0;
-    if (fd < 0) {
-        status = cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
-    } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        close(fd);
-        status = held_by_another(endpoint, path);
-    } else {
-        char text[256];
-        int length = snprintf(text, sizeof(text), "the coordinator of job %s, process %d",
-                              self->job, (int)getpid());
-        if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)length) != length) {
-            status = cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
-        }
-        self->lock_fd = fd;
-    }
-    free(path);
-    return status;
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_auto(cadre_free) char *path = lock_path(endpoint);
+    return cadre_lock_file_open(path, cadre_endpoint_text(endpoint, address), self->job,
+                                &self->address_lock);
 }
 
 static int
@@ -230,6 +199,17 @@ make_directories(const char *path)
     return 0;
 }
 
+/* Two coordinators that write into one directory would remove each other's checkpoints, wherever
+ * they listen. Who only reads takes no lock: a checkpoint is there as a whole or not at all. */
+static int
+lock_checkpoints(cadre_coordinator_t *self)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->checkpoint_dir, LOCK_NAME);
+    cadre_auto(cadre_free) char *what =
+        cadre_asprintf("the checkpoint directory %s", self->checkpoint_dir);
+    return cadre_lock_file_open(path, what, self->job, &self->checkpoint_lock);
+}
+
 static int
 set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
 {
@@ -252,8 +232,11 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     }
     self->checkpoint_dir = cadre_strdup(resolved);
     self->checkpoint_keep = options->checkpoint_keep ? options->checkpoint_keep : 3;
+    status = lock_checkpoints(self);
     cadre_checkpoint_directory_t *directory = NULL;
-    status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    if (status == 0) {
+        status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    }
     if (status == 0) {
         status = cadre_checkpoint_directory_clean(directory, NULL);
     }
@@ -336,7 +319,6 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     cadre_endpoint_t endpoint = {.kind = CADRE_ENDPOINT_TCP};
     uint32_t ps_count = 0;
     resumed_t resumed = {.found = false};
-    self->lock_fd = -1;
     self->log = options->log;
     self->log_context = options->log_context;
     int status = check_options(options);

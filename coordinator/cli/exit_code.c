@@ -22,7 +22,6 @@ cadre_exit_code(int status)
         return CADRE_EXIT_UNAVAILABLE;
     case CADRE_EIO:
         return CADRE_EXIT_IO;
-    case CADRE_EEXISTS:
     case CADRE_EAGAIN:
     case CADRE_EFULL:
         return CADRE_EXIT_TEMPORARY;
@@ -30,6 +29,7 @@ cadre_exit_code(int status)
     case CADRE_EMALFORMED:
         return CADRE_EXIT_PROTOCOL;
     case CADRE_EREFUSED:
+    case CADRE_EEXISTS: /* another coordinator has the address or the checkpoints */
     case CADRE_EFENCED:
         return CADRE_EXIT_REFUSED;
     case CADRE_ECONFIG:

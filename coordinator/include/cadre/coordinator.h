@@ -82,8 +82,9 @@ CADRE_API cadre_coordinator_options_t cadre_coordinator_options(void);
 /* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on. With
  * `resume` the newest valid checkpoint is verified and read first: variables created later with the
  * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
- * the address (the text names it), CADRE_ECONFIG for bad options or environment, CADRE_ENOTFOUND or
- * CADRE_ECORRUPT when `resume` names a checkpoint that is not there or damaged. */
+ * the address or `checkpoint_dir` (the text names it, its process and host), CADRE_ECONFIG for bad
+ * options or environment, CADRE_ENOTFOUND or CADRE_ECORRUPT when `resume` names a checkpoint that
+ * is not there or damaged. */
 CADRE_API int cadre_coordinator_open(const cadre_coordinator_options_t *options,
                                      cadre_coordinator_t **coordinator);
 

@@ -25,7 +25,7 @@ Test(exit_code, tells_scripts_what_kind_of_failure_it_was)
         {CADRE_EPOISON, 1},        {CADRE_EINVALID, 2},
         {CADRE_EDATA, 65},         {CADRE_ENOTFOUND, 66},
         {CADRE_EUNAVAILABLE, 69},  {CADRE_ESTATE, 70},
-        {CADRE_EIO, 74},           {CADRE_EEXISTS, 75},
+        {CADRE_EIO, 74},           {CADRE_EEXISTS, 77},
         {CADRE_EPROTOCOL, 76},     {CADRE_EREFUSED, 77},
         {CADRE_ECONFIG, 78},       {CADRE_ETIMEOUT, 124},
         {CADRE_EINTERRUPTED, 130}, {-1, 1},

@@ -1,0 +1,79 @@
+/* Opening a coordinator: what is refused before anything starts. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/memory.h"
+#include "coordinator/coordinator.h"
+
+TestSuite(setup, .timeout = 30);
+
+/* A coordinator of a directory of checkpoints, on a port of its own. */
+static cadre_coordinator_options_t
+options_for(const char *folder)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.address = "tcp://127.0.0.1:*";
+    options.checkpoint_dir = folder;
+    return options;
+}
+
+Test(setup, refuses_a_second_coordinator_of_one_checkpoint_directory)
+{
+    char folder[] = "/tmp/cadre-setup-XXXXXX";
+    cr_assert(mkdtemp(folder));
+    cadre_auto(cadre_free) char *draft = cadre_asprintf("%s/.tmp-ckpt-00000001-0", folder);
+    cadre_auto(cadre_free) char *lock = cadre_asprintf("%s/coordinator.lock", folder);
+    cadre_coordinator_options_t options = options_for(folder);
+    cadre_coordinator_t *first = NULL;
+    cadre_coordinator_t *second = NULL;
+    char process[32];
+    snprintf(process, sizeof(process), "process %d on", (int)getpid());
+    cr_assert_eq(cadre_coordinator_open(&options, &first), 0, "%s", cadre_error_text());
+    cr_assert_eq(mkdir(draft, 0700), 0); /* what the first is writing */
+    cr_assert_eq(cadre_coordinator_open(&options, &second), CADRE_EEXISTS);
+    cr_expect_null(second);
+    cr_expect(strstr(cadre_error_text(), folder), "%s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), process), "%s", cadre_error_text());
+    cr_expect_eq(access(draft, F_OK), 0, "the second has touched nothing");
+    cadre_coordinator_close(&first);
+    cr_assert_eq(cadre_coordinator_open(&options, &first), 0, "%s", cadre_error_text());
+    cr_expect_eq(access(draft, F_OK), -1, "its next holder tidies up");
+    cadre_coordinator_close(&first);
+    unlink(lock);
+    cr_expect_eq(rmdir(folder), 0);
+}
+
+Test(setup, draws_another_epoch_at_every_start)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    uint64_t epochs[3] = {0};
+    for (size_t i = 0; i < CADRE_COUNT_OF(epochs); i++) {
+        cadre_coordinator_t *coordinator = NULL;
+        cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+        epochs[i] = coordinator->core.options.epoch;
+        cadre_coordinator_close(&coordinator);
+        cr_expect_neq(epochs[i], 0);
+        for (size_t j = 0; j < i; j++) {
+            cr_expect(epochs[i] > epochs[j] + 1000 || epochs[i] + 1000 < epochs[j],
+                      "an epoch is no count");
+        }
+    }
+}
+
+Test(setup, refuses_what_is_no_recovery)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    options.recovery = (cadre_recovery_t)(CADRE_RECOVERY_RELAXED + 1);
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "recovery 3"), "%s", cadre_error_text());
+    options.recovery = CADRE_RECOVERY_RELAXED;
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), 0);
+    cadre_coordinator_close(&coordinator);
+}
