@@ -1,5 +1,6 @@
-/* Workers that die, pause, leave and join: the ids F of the conformance list, with real processes.
- */
+/* Workers that die: ids F of the conformance list, with real processes. Workers that come and go
+ * are in conformance_membership_test.c, ps in conformance_ps_test.c, the coordinator in
+ * conformance_coordinator_test.c. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,21 +46,19 @@ Test(conformance_failures, F1_closing_the_coordinator_ends_its_threads)
     }
 }
 
-Test(conformance_failures, F2_an_idle_worker_is_killed_and_started_again)
+BOTH_SIZES(conformance_failures, F2_an_idle_worker_is_killed_and_started_again)
 {
-    for (int size = 1; size <= 2; size++) {
-        stage_t stage;
-        stage_open(&stage, size, size);
-        stage_schedule(&stage, "add_one", 2);
-        stage_join(&stage);
-        local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
-        local_cluster_wait_lost(&stage.cluster, 1);
-        stage_schedule(&stage, "add_one", 2);
-        stage_join(&stage);
-        stage_expect(&stage, 4);
-        stage_expect_applied(&stage, 4);
-        stage_close(&stage);
-    }
+    stage_t stage;
+    stage_open(&stage, size, size);
+    stage_schedule(&stage, "add_one", 2);
+    stage_join(&stage);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+    local_cluster_wait_lost(&stage.cluster, 1);
+    stage_schedule(&stage, "add_one", 2);
+    stage_join(&stage);
+    stage_expect(&stage, 4);
+    stage_expect_applied(&stage, 4);
+    stage_close(&stage);
 }
 
 /* A closure that is in progress on a worker, and others behind it; the worker dies. */
@@ -91,12 +90,10 @@ kill_in_the_middle(int size, bool push_first)
     stage_close(&stage);
 }
 
-Test(conformance_failures, F3_a_worker_is_killed_in_the_middle_of_a_closure)
+BOTH_SIZES(conformance_failures, F3_a_worker_is_killed_in_the_middle_of_a_closure)
 {
-    kill_in_the_middle(1, true);
-    kill_in_the_middle(1, false);
-    kill_in_the_middle(2, true);
-    kill_in_the_middle(2, false);
+    kill_in_the_middle(size, true);
+    kill_in_the_middle(size, false);
 }
 
 /* A closure of several steps whose worker dies between two of them: what the first attempt got in
@@ -135,21 +132,26 @@ schedule_failing(stage_t *stage, const char *text)
     cadre_future_drop(&future);
 }
 
-Test(conformance_failures, F4_a_worker_dies_while_a_user_error_is_on_its_way)
+BOTH_SIZES(conformance_failures, F4_a_worker_dies_while_a_user_error_is_on_its_way)
 {
     stage_t stage;
-    stage_open(&stage, 2, 2);
+    stage_open(&stage, size, size);
     hold_t hold = stage_hold(&stage, "long");
     int worker = hold_wait(&hold, 1);
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGKILL);
     schedule_failing(&stage, "the soup is cold");
+    if (size == 1) { /* nobody else can run it */
+        local_cluster_start(&stage.cluster, LOCAL_WORKER, worker);
+    }
     FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
     FAILS(cadre_future_wait(hold.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
     stage_schedule(&stage, "add_one", 10); /* while the worker is away */
-    local_cluster_start(&stage.cluster, LOCAL_WORKER, worker);
+    if (size > 1) {
+        local_cluster_start(&stage.cluster, LOCAL_WORKER, worker);
+    }
     stage_schedule(&stage, "add_one", 10); /* and while it comes back */
     stage_join(&stage);
-    local_cluster_wait_workers(&stage.cluster, 2);
+    local_cluster_wait_workers(&stage.cluster, size);
     stage_expect(&stage, 20);
     hold_fini(&hold);
     stage_close(&stage);
@@ -195,10 +197,10 @@ Test(conformance_failures, F9_both_workers_are_killed_and_started_again)
     stage_close(&stage);
 }
 
-Test(conformance_failures, F10_the_same_worker_is_killed_twice)
+BOTH_SIZES(conformance_failures, F10_the_same_worker_is_killed_twice)
 {
     stage_t stage;
-    stage_open(&stage, 1, 2);
+    stage_open(&stage, size, size);
     hold_t hold = stage_hold(&stage, "hold");
     for (int round = 1; round <= 2; round++) {
         int worker = hold_wait(&hold, round);
@@ -215,10 +217,10 @@ Test(conformance_failures, F10_the_same_worker_is_killed_twice)
     stage_close(&stage);
 }
 
-Test(conformance_failures, F12_a_fetched_value_stays_after_its_worker_has_died)
+BOTH_SIZES(conformance_failures, F12_a_fetched_value_stays_after_its_worker_has_died)
 {
     stage_t stage;
-    stage_open(&stage, 1, 1);
+    stage_open(&stage, size, size);
     float number = 7;
     cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
     cadre_future_t *future = stage_call(&stage, "echo", "value", &value);
@@ -235,37 +237,37 @@ Test(conformance_failures, F12_a_fetched_value_stays_after_its_worker_has_died)
     stage_close(&stage);
 }
 
-Test(conformance_failures, F13_variables_are_read_while_a_worker_is_down)
+BOTH_SIZES(conformance_failures, F13_variables_are_read_while_a_worker_is_down)
 {
     stage_t stage;
-    stage_open(&stage, 2, 1);
+    stage_open(&stage, size, size);
     stage_schedule(&stage, "add_one", 5);
     stage_join(&stage);
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
     stage_expect(&stage, 5);
-    local_cluster_wait_workers(&stage.cluster, 0);
+    local_cluster_wait_workers(&stage.cluster, size - 1);
     stage_expect(&stage, 5);
     local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
     for (int i = 0; i < 100; i++) {
         stage_expect(&stage, 5);
     }
-    local_cluster_wait_workers(&stage.cluster, 1);
+    local_cluster_wait_workers(&stage.cluster, size);
     stage_close(&stage);
 }
 
-Test(conformance_failures, F14_earlier_failures_leave_nothing_behind)
+BOTH_SIZES(conformance_failures, F14_earlier_failures_leave_nothing_behind)
 {
     enum { ROUNDS = 5, FEW = 2 /* connections that are just ending */ };
     stage_t stage;
     int descriptors = 0;
-    stage_open(&stage, 2, 2);
+    stage_open(&stage, size, size);
     for (int round = 1; round <= ROUNDS; round++) {
         hold_t hold = stage_hold(&stage, round % 2 ? "odd" : "even");
         int worker = hold_wait(&hold, 1);
         local_cluster_restart(&stage.cluster, LOCAL_WORKER, worker);
         schedule_failing(&stage, "again");
         FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "again");
-        local_cluster_wait_workers(&stage.cluster, 2);
+        local_cluster_wait_workers(&stage.cluster, size);
         stage_schedule(&stage, "add_one", 20);
         stage_join(&stage);
         stage_expect(&stage, 20.0 * round);
@@ -294,166 +296,6 @@ Test(conformance_failures, F16_join_does_not_fail_because_a_worker_is_dead)
     stage_join(&stage);
     stage_expect(&stage, 203);
     stage_expect_applied(&stage, 203);
-    stage_close(&stage);
-}
-
-/* --- workers come and go --- */
-
-Test(conformance_failures, F18_a_worker_is_added_between_closures)
-{
-    stage_t stage;
-    stage_open(&stage, 2, 1);
-    stage_schedule(&stage, "add_one", 50);
-    stage_join(&stage);
-    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
-    local_cluster_wait_workers(&stage.cluster, 2);
-    stage_schedule(&stage, "add_one", 50);
-    stage_join(&stage);
-    stage_expect(&stage, 100);
-    stage_expect_applied(&stage, 100);
-    stage_close(&stage);
-}
-
-Test(conformance_failures, F19_a_worker_is_added_in_the_middle_of_a_closure)
-{
-    stage_t stage;
-    local_cluster_options_t options = {.ps = 2, .workers = 1, .slots = 1};
-    stage_open_with(&stage, &options);
-    hold_t first = stage_hold(&stage, "first");
-    cr_expect_eq(hold_wait(&first, 1), 0);
-    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
-    local_cluster_wait_workers(&stage.cluster, 2);
-    hold_t more[4]; /* more than the first worker takes ahead */
-    for (int i = 0; i < 4; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "more-%d", i);
-        more[i] = stage_hold(&stage, name);
-    }
-    EVENTUALLY(hold_begun(&more[0]) + hold_begun(&more[1]) + hold_begun(&more[2]) +
-                   hold_begun(&more[3]) >
-               0); /* on the new worker: the other one is not free */
-    hold_release(&first);
-    for (int i = 0; i < 4; i++) {
-        hold_release(&more[i]);
-    }
-    stage_join(&stage);
-    stage_expect(&stage, 5);
-    hold_fini(&first);
-    for (int i = 0; i < 4; i++) {
-        hold_fini(&more[i]);
-    }
-    stage_close(&stage);
-}
-
-Test(conformance_failures, F20_a_worker_is_replaced_by_a_new_process_with_its_index)
-{
-    stage_t stage;
-    stage_open(&stage, 1, 1);
-    hold_t hold = stage_hold(&stage, "hold");
-    hold_wait(&hold, 1);
-    /* The old one is paused, so that only the new one's arrival tells that it is gone. */
-    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGSTOP);
-    pid_t old = stage.cluster.tasks[LOCAL_WORKER][0];
-    stage.cluster.tasks[LOCAL_WORKER][0] = 0;
-    local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
-    stage_schedule(&stage, "add_one", 10);
-    hold_wait(&hold, 2);
-    hold_release(&hold);
-    stage_join(&stage);
-    stage_expect(&stage, 11);
-    int end = 0;
-    kill(old, SIGCONT); /* what it still sends counts for nothing */
-    stage_schedule(&stage, "add_one", 10);
-    stage_join(&stage);
-    stage_expect(&stage, 21);
-    stage_expect_applied(&stage, 21);
-    kill(old, SIGKILL);
-    waitpid(old, &end, 0);
-    hold_fini(&hold);
-    stage_close(&stage);
-}
-
-Test(conformance_failures, F21_a_worker_comes_back_under_another_index)
-{
-    stage_t stage;
-    stage_open(&stage, 2, 1);
-    hold_t hold = stage_hold(&stage, "hold");
-    hold_wait(&hold, 1);
-    stage_schedule(&stage, "add_one", 10);
-    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
-    local_cluster_start(&stage.cluster, LOCAL_WORKER, 5);
-    cr_expect_eq(hold_wait(&hold, 2), 5);
-    hold_release(&hold);
-    stage_join(&stage);
-    stage_expect(&stage, 11);
-    stage_expect_applied(&stage, 11);
-    hold_fini(&hold);
-    stage_close(&stage);
-}
-
-Test(conformance_failures, F22_a_worker_is_removed_for_good)
-{
-    stage_t stage;
-    stage_open(&stage, 2, 2);
-    hold_t hold = stage_hold(&stage, "hold");
-    int worker = hold_wait(&hold, 1);
-    stage_schedule(&stage, "add_one", 50);
-    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGKILL);
-    cr_expect_eq(hold_wait(&hold, 2), 1 - worker);
-    hold_release(&hold);
-    stage_join(&stage);
-    stage_expect(&stage, 51);
-    stage_expect_applied(&stage, 51);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers, 1);
-    hold_fini(&hold);
-    stage_close(&stage);
-}
-
-Test(conformance_failures, a_worker_that_is_told_to_leave_finishes_and_goes)
-{
-    stage_t stage;
-    stage_open(&stage, 1, 2);
-    hold_t hold = stage_hold(&stage, "hold");
-    int worker = hold_wait(&hold, 1);
-    stage_schedule(&stage, "add_one", 50);
-    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGTERM);
-    stage_schedule(&stage, "add_one", 50); /* the other one does them */
-    EVENTUALLY(cadre_totals(stage.coordinator).finished == 100);
-    hold_release(&hold);
-    int end = local_cluster_reap(&stage.cluster, LOCAL_WORKER, worker);
-    cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 143, "it ended with %x", (unsigned)end);
-    stage_join(&stage);
-    stage_expect(&stage, 101);
-    stage_expect_applied(&stage, 101);
-    cr_expect_eq(hold_begun(&hold), 1, "what it had begun it has finished");
-    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 0);
-    hold_fini(&hold);
-    stage_close(&stage);
-}
-
-Test(conformance_failures, a_paused_worker_loses_its_lease_and_its_late_pushes_count_for_nothing)
-{
-    enum { CLOSURES = 200 };
-    stage_t stage;
-    local_cluster_options_t options = {.ps = 2, .workers = 2};
-    options.coordinator.lease_ms = 1000;
-    stage_open_with(&stage, &options);
-    hold_t hold = stage_hold(&stage, "hold");
-    int worker = hold_wait(&hold, 1);
-    stage_schedule(&stage, "add_one", CLOSURES);
-    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGSTOP);
-    cr_expect_eq(hold_wait(&hold, 2), 1 - worker);
-    local_cluster_wait_lost(&stage.cluster, 1);
-    hold_release(&hold);
-    stage_join(&stage);
-    stage_expect(&stage, CLOSURES + 1);
-    local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGCONT);
-    local_cluster_wait_workers(&stage.cluster, 2); /* it says HELLO again */
-    stage_schedule(&stage, "add_one", CLOSURES);
-    stage_join(&stage);
-    stage_expect(&stage, 2 * CLOSURES + 1);
-    stage_expect_applied(&stage, 2 * CLOSURES + 1);
-    hold_fini(&hold);
     stage_close(&stage);
 }
 

@@ -55,6 +55,19 @@
     }                                                                                              \
     static void name(size_t capacity)
 
+/* Two tests of one body, which gets the number of ps and of workers: 1, and 2. */
+#define BOTH_SIZES(suite, name)                                                                    \
+    static void name(int size);                                                                    \
+    Test(suite, name)                                                                              \
+    {                                                                                              \
+        name(1);                                                                                   \
+    }                                                                                              \
+    Test(suite, name##_with_two_of_each)                                                           \
+    {                                                                                              \
+        name(2);                                                                                   \
+    }                                                                                              \
+    static void name(int size)
+
 typedef struct {
     local_cluster_t cluster;
     cadre_coordinator_t *coordinator;
