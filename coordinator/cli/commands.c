@@ -118,6 +118,11 @@ cadre_command(int argc, char **argv)
     if (strcmp(verb, "--version") == 0) {
         return cadre_command_version(argc - 1, argv + 1);
     }
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "-h") == 0) {
+            argv[i] = "--help"; /* argp has no short form of it */
+        }
+    }
     for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
         if (strcmp(verb, verbs[i].verb) == 0) {
             return verbs[i].run(argc - 1, argv + 1);

@@ -50,6 +50,10 @@ static const cadre_setting_t settings[] = {
     {"cluster.placement", NULL, CHOICE, 0, 0, "bytes|round_robin", "bytes", AT(placement)},
     {"cluster.max_restarts", "CADRE_MAX_RESTARTS", INTEGER, CADRE_JOB_RESTARTS_UNLIMITED, 1000000,
      NULL, "10", AT(max_restarts)},
+    {"cluster.recovery", "CADRE_RECOVERY", CHOICE, 0, 0, "replay|rollback|relaxed", "replay",
+     AT(recovery)},
+    {"cluster.ps_timeout_s", "CADRE_PS_TIMEOUT_S", NUMBER, 0.1, 86400, NULL, "60",
+     AT(ps_timeout_s)},
     {"cluster.wait_s", "CADRE_WAIT_S", NUMBER, 0.1, 86400, NULL, "60", AT(wait_s)},
     {"checkpoint.dir", "CADRE_CHECKPOINT_DIR", TEXT, 1, 4095, NULL, NULL, AT(checkpoint_dir)},
     {"checkpoint.every_s", "CADRE_CHECKPOINT_EVERY_S", NUMBER, 0, 86400, NULL, "60",
@@ -347,6 +351,13 @@ cadre_job_finish(cadre_job_t *self)
                           "training.target_accuracy needs classes, but label_kind is \"value\"");
     }
     return 0;
+}
+
+const char *
+cadre_job_checkpoints(const cadre_job_t *self)
+{
+    bool none = !self->checkpoint_dir || strcmp(self->checkpoint_dir, "none") == 0;
+    return none ? NULL : self->checkpoint_dir;
 }
 
 char *

@@ -99,9 +99,11 @@ typedef struct {
     int64_t partition_bytes;
     int64_t placement;    /* 0: by bytes, 1: round-robin */
     int64_t max_restarts; /* CADRE_JOB_RESTARTS_UNLIMITED for no limit */
+    int64_t recovery;     /* cadre_recovery_t: of a ps that was lost */
+    double ps_timeout_s;  /* for a ps to come back */
     double wait_s;        /* for tasks to arrive */
 
-    char *checkpoint_dir; /* NULL until cadre_job_finish */
+    char *checkpoint_dir; /* NULL until cadre_job_finish; "none": see cadre_job_checkpoints */
     double checkpoint_every_s;
     int64_t checkpoint_keep;
     char *resume;
@@ -149,6 +151,9 @@ int cadre_job_set_environment(cadre_job_t *self);
 /* Fills in what follows from the rest (the checkpoint directory from the name) and checks what no
  * single setting can: call it when everything was set. CADRE_ECONFIG. */
 int cadre_job_finish(cadre_job_t *self);
+
+/* Where checkpoints go, once the job is finished; NULL when none are taken. */
+const char *cadre_job_checkpoints(const cadre_job_t *self);
 
 /* The value of a setting as text, freed by the caller. */
 char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);

@@ -22,8 +22,9 @@ struct cadre_launcher {
     const cadre_launcher_options_t *options;
     cadre_launcher_core_t core;
     cadre_session_t session;
-    int *pids;         /* by task; 0 when it does not run */
-    int64_t *log_from; /* by task: size of its log when it was started */
+    int *pids;                 /* by task; 0 when it does not run */
+    int64_t *log_from;         /* by task: size of its log when it was started */
+    cadre_process_end_t *ends; /* by task: of the last process that has ended */
     char *ps_path;
     char *worker_path;
     char *address;
@@ -273,12 +274,31 @@ cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_repor
                 .log_from = self->log_from[i],
             };
             self->pids[i] = 0;
+            self->ends[i] = report->end;
             report->decision = cadre_launcher_core_ended(&self->core, i, report->end, now_ms);
             cadre_session_write_tasks(&self->session, &self->core, self->pids);
             return true;
         }
     }
     return false;
+}
+
+bool
+cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_task_t *task)
+{
+    if (number >= self->core.task_count) {
+        return false;
+    }
+    const cadre_launch_task_t *known = &self->core.tasks[number];
+    *task = (cadre_launcher_task_t){
+        .role = known->role,
+        .index = known->index,
+        .pid = self->pids[number],
+        .has_ended = known->starts > (self->pids[number] > 0),
+        .end = self->ends[number],
+        .log_from = self->log_from[number],
+    };
+    return true;
 }
 
 /* --- ending --- */
@@ -337,6 +357,7 @@ cadre_launcher_close(cadre_launcher_t **self_p, bool keep)
     free_environment(self->program_environment);
     free(self->pids);
     free(self->log_from);
+    free(self->ends);
     free(self->ps_path);
     free(self->worker_path);
     free(self->address);
@@ -379,6 +400,7 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
                              options->restarts_max);
     self->pids = cadre_calloc(self->core.task_count, sizeof(*self->pids));
     self->log_from = cadre_calloc(self->core.task_count, sizeof(*self->log_from));
+    self->ends = cadre_calloc(self->core.task_count, sizeof(*self->ends));
     self->environment = environment_with(NULL);
     int status = find_binary("cadre-ps", &self->ps_path);
     if (status == 0) {

@@ -53,6 +53,19 @@ int cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_
 /* Kills what still runs, waits for it, and removes the session unless `keep`. */
 void cadre_launcher_close(cadre_launcher_t **self_p, bool keep);
 
+/* A task as it stands. */
+typedef struct {
+    cadre_launch_role_t role;
+    uint32_t index;
+    int pid;        /* 0 when it does not run */
+    bool has_ended; /* some process of it has, the last one so: */
+    cadre_process_end_t end;
+    int64_t log_from; /* where in its log the last process began to write */
+} cadre_launcher_task_t;
+
+/* Task `number`; false when there are not so many. */
+bool cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_task_t *task);
+
 const cadre_session_t *cadre_launcher_session(const cadre_launcher_t *self);
 
 /* Where the coordinator of this cluster binds; valid as long as the launcher. */

@@ -99,23 +99,28 @@ restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
     return delay_ms < CADRE_LAUNCHER_DELAY_MAX_MS ? delay_ms : CADRE_LAUNCHER_DELAY_MAX_MS;
 }
 
+/* A ps or worker that nobody told to end. A shard has no substitute: a ps is started again also
+ * when somebody asked it to leave, and the job ends when it may not be. */
 static cadre_launch_decision_t
-worker_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
-             int64_t now_ms)
+task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
+           int64_t now_ms)
 {
-    bool drained = !end.signalled && end.number == CADRE_EXIT_TERMINATED;
+    bool is_ps = task->role == CADRE_LAUNCH_PS;
+    bool drained = !is_ps && !end.signalled && end.number == CADRE_EXIT_TERMINATED;
     bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
     if (drained || used_up || is_permanent(end)) {
+        bool failed = !drained && !is_permanent(end);
         task->state = CADRE_LAUNCH_ENDED;
-        if (!worker_left(self)) {
+        if (is_ps || !worker_left(self)) {
             return (cadre_launch_decision_t){
                 .outcome = CADRE_LAUNCH_END_JOB,
                 .exit_code = is_permanent(end) ? end.number : CADRE_EXIT_UNAVAILABLE,
+                .used_up = failed,
             };
         }
         return (cadre_launch_decision_t){
             .outcome = drained ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP,
-            .used_up = used_up && !is_permanent(end),
+            .used_up = failed,
         };
     }
     int64_t delay_ms = restart_delay_ms(task, now_ms);
@@ -145,14 +150,7 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
         task->state = CADRE_LAUNCH_ENDED;
         return (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_EXPECTED};
     }
-    if (task->role == CADRE_LAUNCH_WORKER) {
-        return worker_ended(self, task, end, now_ms);
-    }
-    task->state = CADRE_LAUNCH_ENDED;
-    return (cadre_launch_decision_t){
-        .outcome = CADRE_LAUNCH_END_JOB,
-        .exit_code = is_permanent(end) ? end.number : CADRE_EXIT_UNAVAILABLE,
-    };
+    return task_ended(self, task, end, now_ms);
 }
 
 void

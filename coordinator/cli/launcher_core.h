@@ -5,12 +5,13 @@
  * Owner:   one launcher.
  * Thread:  the launcher's only.
  *
- * A worker that dies is started again, at once when it had run for a while, otherwise after a delay
- * that doubles from 0.1 to 2 s, so that a worker that cannot start does not spin. A ps that dies
- * ends the job: its shard is gone, and the checkpoint is what there is to go on from. A program
- * that ends, ends the job with its own exit code. A ps or worker that exits with 0 was told to by
- * its coordinator, which knows why: that is no event. One that exits with 143 was drained by
- * somebody.
+ * A ps or worker that dies is started again, at once when it had run for a while, otherwise after a
+ * delay that doubles from 0.1 to 2 s, so that one that cannot start does not spin. The coordinator
+ * restores the shard of a new ps. When it may not be started again - the restarts are used up, or
+ * what it exits with would come again - the others go on without a worker, and the job ends without
+ * a ps: nobody else has its shard. A program that ends, ends the job with its own exit code. A ps
+ * or worker that exits with 0 was told to by its coordinator, which knows why: that is no event. A
+ * worker that exits with 143 was drained by somebody; a ps that does is started again.
  */
 #ifndef CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
 #define CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
@@ -22,7 +23,7 @@
 #include "coordinator/cli/exit_code.h"
 
 enum {
-    CADRE_LAUNCHER_STEADY_MS = 1000, /* a worker that ran that long did not fail to start */
+    CADRE_LAUNCHER_STEADY_MS = 1000, /* a task that ran that long did not fail to start */
     CADRE_LAUNCHER_DELAY_MIN_MS = 100,
     CADRE_LAUNCHER_DELAY_MAX_MS = 2000,
 };
@@ -60,7 +61,7 @@ typedef struct {
     cadre_launch_outcome_t outcome;
     int64_t delay_ms;
     int64_t restarts;
-    bool used_up; /* GIVE_UP because of the limit on restarts */
+    bool used_up; /* GIVE_UP or END_JOB because of the limit on restarts */
     int exit_code;
 } cadre_launch_decision_t;
 

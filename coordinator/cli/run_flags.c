@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/suggest.h"
 
 enum {
     KEY_SETTING = 0x1000, /* plus a position in setting_flags */
@@ -31,13 +32,17 @@ static const struct {
     {"workers", "N", "cluster.workers", false, "Workers to start, or to expect"},
     {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},
     {"max-restarts", "N", "cluster.max_restarts", true,
-     "Starts of workers that died, in total; or \"unlimited\" (default 10)"},
+     "Starts of ps and workers that died, in total; or \"unlimited\" (default 10)"},
+    {"recovery", "HOW", "cluster.recovery", false,
+     "Of a ps that was lost: replay (default), rollback or relaxed"},
+    {"ps-timeout", "S", "cluster.ps_timeout_s", false,
+     "Seconds that a ps may be away before the job ends (default 60)"},
     {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
     {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
     {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},
     {"data", "DIR", "data.dir", false, "Where the job's relative paths and ${DATA} are"},
     {"checkpoint-dir", "DIR", "checkpoint.dir", false,
-     "Where checkpoints go (default cadre-checkpoints/NAME)"},
+     "Where checkpoints go (default cadre-checkpoints/NAME); none: there are none"},
     {"checkpoint-every", "S", "checkpoint.every_s", false,
      "Seconds between checkpoints; 0: at the end only"},
     {"resume", "WHICH", "checkpoint.resume", false,
@@ -45,7 +50,7 @@ static const struct {
     {"wait", "S", "cluster.wait_s", false, "Seconds to wait for tasks at the start"},
 };
 
-enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 8 };
+enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 8 }; /* the end included */
 
 static size_t
 make_options(bool local, struct argp_option *options)
@@ -173,6 +178,50 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
+/* The option that `word`, "--name" or "--name=value", is; NULL when it is none. */
+static const struct argp_option *
+find_option(const struct argp_option *options, const char *word)
+{
+    size_t length = strcspn(word + 2, "=");
+    for (const struct argp_option *option = options; option->name; option++) {
+        if (strlen(option->name) == length && strncmp(option->name, word + 2, length) == 0) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+/* Flags are written out: getopt would take "--ps 3" for "--ps-timeout 3" where there is no --ps,
+ * and what was typed is repeated with a flag changed. */
+static int
+check_written_out(const struct argp_option *options, int argc, char **argv)
+{
+    static const char *const own[] = {"--help", "--usage", "--version"};
+    for (int i = 1; i < argc; i++) {
+        bool is_own = false;
+        for (size_t k = 0; k < CADRE_COUNT_OF(own); k++) {
+            is_own = is_own || strcmp(argv[i], own[k]) == 0;
+        }
+        if (strncmp(argv[i], "--", 2) != 0 || is_own) {
+            continue;
+        }
+        const struct argp_option *option = find_option(options, argv[i]);
+        if (!option) {
+            const char *names[OPTIONS_MAX];
+            size_t count = 0;
+            while (options[count].name) {
+                names[count] = options[count].name;
+                count++;
+            }
+            const char *near = cadre_suggest(argv[i] + 2, names, count);
+            return cadre_fail(CADRE_EINVALID, "%s has no flag %s%s%s%s", argv[0], argv[i],
+                              near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+        }
+        i += option->arg && !strchr(argv[i], '='); /* its value, whatever that looks like */
+    }
+    return 0;
+}
+
 /* What the user typed, for telling how to go on; what is behind "--" included. */
 static char **
 typed_command(int argc, char **argv)
@@ -209,6 +258,9 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
         }
     }
     argv[0] = local ? "cadre run" : "cadre train";
+    if (check_written_out(options, argc, argv) < 0) {
+        return CADRE_EINVALID;
+    }
     return argp_parse(&parser, argc, argv, 0, NULL, self) == 0
                ? 0
                : cadre_fail(CADRE_EINVALID, "the command line cannot be read");

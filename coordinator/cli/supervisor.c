@@ -20,6 +20,7 @@
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/notice.h"
+#include "coordinator/cli/task_news.h"
 #include "coordinator/cli/task_words.h"
 #include "coordinator/cli/trainer.h"
 
@@ -193,38 +194,21 @@ take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info)
     }
 }
 
-static void
-say_tail(supervisor_t *self, const cadre_launcher_report_t *report)
+static cadre_task_news_t
+task_news(supervisor_t *self)
 {
-    char tail[CADRE_SESSION_TAIL_SIZE + 1];
-    cadre_session_tail(cadre_launcher_session(self->launcher), report->role, report->index,
-                       report->log_from, tail);
-    for (char *line = tail; *line;) {
-        size_t length = strcspn(line, "\n");
-        cadre_console_say(&self->console, "  | %.*s", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
+    return (cadre_task_news_t){&self->console, &self->events, self->launcher};
 }
 
 static void
 take_report(supervisor_t *self, const cadre_launcher_report_t *report)
 {
-    char words[CADRE_TASK_WORDS_SIZE];
+    cadre_task_news_t news = task_news(self);
     bool expected = report->decision.outcome == CADRE_LAUNCH_EXPECTED;
-    bool program = report->role == CADRE_LAUNCH_PROGRAM;
-    cadre_task_end_words(report, words);
-    cadre_events_write(&self->events, "task_ended",
-                       json_pack("{s:s, s:i, s:i, s:s, s:b}", "role",
-                                 cadre_launch_role_text(report->role), "index", (int)report->index,
-                                 "pid", report->pid, "how", words, "restart",
-                                 report->decision.outcome == CADRE_LAUNCH_RESTART));
-    if (!expected && (!program || report->end.signalled)) {
-        snprintf(self->reason, sizeof(self->reason), "%s", words);
-    }
-    if (!expected && !program) {
-        say_tail(self, report);
-        cadre_console_say(&self->console, "%s",
-                          cadre_task_words(report, self->options->launch->restarts_max, words));
+    cadre_task_news_ended(&news, report, self->options->launch->restarts_max);
+    if (!expected && (report->role != CADRE_LAUNCH_PROGRAM || report->end.signalled)) {
+        char words[CADRE_TASK_WORDS_SIZE];
+        snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_words(report, words));
     }
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
         self->ended = true;
@@ -325,7 +309,9 @@ open_coordinator(supervisor_t *self)
     options.ps_count = self->launcher ? (int)job->ps : self->options->ps_count;
     options.seed = (uint64_t)job->seed;
     options.lease_ms = self->launcher ? CADRE_LOCAL_LEASE_MS : 0;
-    options.checkpoint_dir = job->checkpoint_dir;
+    options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
+    options.recovery = (cadre_recovery_t)job->recovery;
+    options.checkpoint_dir = cadre_job_checkpoints(job);
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
     options.checkpoint_keep = (int)job->checkpoint_keep;
     options.resume = job->resume;
@@ -420,6 +406,10 @@ close_all(supervisor_t *self)
 {
     if (self->trainer_started) {
         pthread_join(self->trainer, NULL);
+    }
+    if (self->launcher && !self->ended && self->outcome.status == CADRE_EUNAVAILABLE) {
+        cadre_task_news_t news = task_news(self);
+        cadre_task_news_absent(&news, self->outcome.text);
     }
     if (self->launcher) {
         cadre_launcher_stop(self->launcher);

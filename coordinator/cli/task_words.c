@@ -27,13 +27,22 @@ restart_words(const cadre_launch_decision_t *decision, int64_t restarts_max, cha
              (long long)decision->restarts, limit);
 }
 
+/* What the end of the task costs. */
+static const char *
+cost(const cadre_launcher_report_t *report)
+{
+    bool is_ps = report->role == CADRE_LAUNCH_PS;
+    if (report->decision.outcome == CADRE_LAUNCH_END_JOB) {
+        return is_ps ? "its shard is gone, so the job ends" : "no worker is left, so the job ends";
+    }
+    return is_ps ? "its shard waits for it" : "its closures run again on other workers";
+}
+
 const char *
 cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, char *text)
 {
     char how[128];
     char next[96] = "";
-    const char *lost = report->role == CADRE_LAUNCH_PS ? "its shard is gone, so the job ends"
-                                                       : "its closures run again on other workers";
     switch (report->decision.outcome) {
     case CADRE_LAUNCH_EXPECTED:
         break;
@@ -45,11 +54,12 @@ cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, ch
                  report->decision.used_up ? ": --max-restarts are used up" : "");
         break;
     case CADRE_LAUNCH_END_JOB:
-        lost = report->role == CADRE_LAUNCH_PS ? lost : "no worker is left, so the job ends";
+        snprintf(next, sizeof(next), "%s",
+                 report->decision.used_up ? "; --max-restarts are used up" : "");
         break;
     }
     snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u (pid %d) %s: %s%s",
              cadre_launch_role_text(report->role), report->index, report->pid,
-             cadre_process_end_text(report->end, how, sizeof(how)), lost, next);
+             cadre_process_end_text(report->end, how, sizeof(how)), cost(report), next);
     return text;
 }

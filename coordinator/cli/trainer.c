@@ -292,7 +292,7 @@ evaluate(trainer_t *self)
 static int
 save(trainer_t *self, const cadre_training_place_t *place)
 {
-    if (!self->options->job->checkpoint_dir) {
+    if (!cadre_job_checkpoints(self->options->job)) {
         return 0;
     }
     cadre_auto(cadre_free) char *progress = place ? cadre_training_place_encode(place) : NULL;

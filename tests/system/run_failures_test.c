@@ -234,11 +234,12 @@ Test(run_failures, everything_is_killed_and_resumed_with_the_same_totals)
     digits_close(&digits);
 }
 
-Test(run_failures, a_lost_ps_ends_the_run_which_says_how_to_go_on)
+Test(run_failures, a_ps_that_may_not_be_started_again_ends_the_run_which_says_how_to_go_on)
 {
     enum { EPOCHS = 120 };
     digits_t digits;
     digits_open(&digits, "120");
+    add(&digits, "--max-restarts", "0");
     add(&digits, "--checkpoint-every", "0.1");
     command_start(&digits.command, digits.arguments);
     command_wait_checkpoint(&digits.command);

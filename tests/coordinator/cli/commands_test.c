@@ -63,10 +63,27 @@ Test(commands, without_a_job_file_end_with_usage, .init = cr_redirect_stderr,
     command("cadre run --epochs 3");
 }
 
-Test(commands, with_a_flag_that_does_not_exist_end_with_usage, .init = cr_redirect_stderr,
-     .exit_code = CADRE_EXIT_USAGE)
+Test(commands, with_a_flag_that_does_not_exist_end_with_usage, .init = cr_redirect_stderr)
 {
-    command("cadre train j.json --ps 3");
+    cr_assert_eq(command("cadre train j.json --ps 3"), CADRE_EXIT_USAGE);
+    cr_assert_stderr_eq_str("cadre: cadre train has no flag --ps\n");
+}
+
+Test(commands, want_flags_written_out, .init = cr_redirect_stderr)
+{
+    cr_assert_eq(command("cadre run j.json --data --ps --epoch 3"), CADRE_EXIT_USAGE);
+    cr_assert_stderr_eq_str("cadre: cadre run has no flag --epoch; did you mean --epochs?\n");
+}
+
+Test(commands, take_a_value_for_no_flag, .init = cr_redirect_stderr)
+{
+    cr_assert_eq(command("cadre run /nowhere/j.json --data --x --epochs=3"), CADRE_EXIT_NO_INPUT);
+}
+
+Test(commands, know_the_short_form_of_help, .init = cr_redirect_stdout, .exit_code = 0)
+{
+    command("cadre train -h");
+    cr_assert_fail("it ends the process");
 }
 
 Test(commands, name_the_flag_with_a_bad_value, .init = cr_redirect_stderr)

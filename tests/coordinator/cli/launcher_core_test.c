@@ -132,18 +132,44 @@ Test(launcher_core, takes_no_notice_of_tasks_that_their_coordinator_told_to_leav
     cr_assert_eq(cadre_launcher_core_ended(&core, 2, exited(0), 20).exit_code, 0);
 }
 
-Test(launcher_core, ends_the_job_when_a_ps_fails)
+Test(launcher_core, starts_a_ps_again_however_it_ended)
 {
-    static const int codes[] = {1, CADRE_EXIT_BUG, CADRE_EXIT_TERMINATED};
-    for (size_t i = 0; i < CADRE_COUNT_OF(codes); i++) {
-        int code = codes[i];
+    const cadre_process_end_t ends[] = {killed, exited(1), exited(CADRE_EXIT_BUG),
+                                        exited(CADRE_EXIT_UNAVAILABLE),
+                                        exited(CADRE_EXIT_TERMINATED)};
+    for (size_t i = 0; i < CADRE_COUNT_OF(ends); i++) {
         cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
         cadre_launcher_core_init(&core, 2, 1, false, -1);
         start_all(&core, 0);
-        cadre_launch_decision_t decision = cadre_launcher_core_ended(&core, 1, exited(code), 9999);
-        cr_assert_eq(decision.outcome, CADRE_LAUNCH_END_JOB);
-        cr_assert_eq(decision.exit_code, CADRE_EXIT_UNAVAILABLE);
+        cadre_launch_decision_t decision = cadre_launcher_core_ended(&core, 1, ends[i], 9999);
+        cr_assert_eq(decision.outcome, CADRE_LAUNCH_RESTART, "%zu", i);
+        cr_assert_eq(decision.delay_ms, 0);
+        cr_assert_eq(decision.restarts, 1);
+        cr_assert_eq(start_all(&core, 9999), 1);
+        cr_assert_eq(core.tasks[1].starts, 2);
+        decision = cadre_launcher_core_ended(&core, 1, ends[i], 10000); /* and soon again */
+        cr_assert_eq(decision.delay_ms, CADRE_LAUNCHER_DELAY_MIN_MS);
     }
+}
+
+Test(launcher_core, ends_the_job_when_a_ps_may_not_be_started_again)
+{
+    cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
+    cadre_launcher_core_init(&core, 2, 2, false, 2);
+    start_all(&core, 0);
+    cr_assert_eq(cadre_launcher_core_ended(&core, 3, killed, 2000).outcome, CADRE_LAUNCH_RESTART);
+    cr_assert_eq(cadre_launcher_core_ended(&core, 0, killed, 2000).outcome, CADRE_LAUNCH_RESTART);
+    cadre_launch_decision_t decision = cadre_launcher_core_ended(&core, 1, killed, 2000);
+    cr_assert_eq(decision.outcome, CADRE_LAUNCH_END_JOB);
+    cr_assert_eq(decision.exit_code, CADRE_EXIT_UNAVAILABLE);
+    cr_assert(decision.used_up, "workers' starts count with those of ps");
+    cadre_launcher_core_fini(&core);
+    cadre_launcher_core_init(&core, 1, 1, false, -1);
+    start_all(&core, 0);
+    decision = cadre_launcher_core_ended(&core, 0, exited(CADRE_EXIT_CONFIG), 2000);
+    cr_assert_eq(decision.outcome, CADRE_LAUNCH_END_JOB);
+    cr_assert_eq(decision.exit_code, CADRE_EXIT_CONFIG);
+    cr_assert_not(decision.used_up);
 }
 
 Test(launcher_core, passes_on_how_the_program_ended)

@@ -50,13 +50,23 @@ Test(task_words, say_why_a_worker_stays_away)
                      "the job ends");
 }
 
-Test(task_words, say_that_a_job_ends_with_its_ps)
+Test(task_words, say_that_the_shard_of_a_ps_waits_for_it)
 {
     char text[CADRE_TASK_WORDS_SIZE];
     cadre_launcher_report_t report = killed_worker;
     report.role = CADRE_LAUNCH_PS;
-    report.decision.outcome = CADRE_LAUNCH_END_JOB;
     cr_expect_str_eq(cadre_task_words(&report, 10, text),
                      "ps 1 (pid 7) was killed by SIGKILL, often because memory ran out: its shard "
-                     "is gone, so the job ends");
+                     "waits for it; it starts again at once (restart 1 of 10)");
+}
+
+Test(task_words, say_that_a_job_ends_with_a_ps_that_may_not_come_back)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.role = CADRE_LAUNCH_PS;
+    report.decision = (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_END_JOB, .used_up = true};
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "ps 1 (pid 7) was killed by SIGKILL, often because memory ran out: its shard "
+                     "is gone, so the job ends; --max-restarts are used up");
 }
