@@ -82,37 +82,13 @@ BOTH_CAPACITIES(conformance_closures, C4_a_list_of_futures_is_fetched)
     stage_close(&stage);
 }
 
-/* A file of `rows` rows "i, 0, i": the label says which row it is. */
-static char *
-write_rows(const stage_t *stage, int rows)
-{
-    char *path = scratch_path(&stage->cluster.scratch, "rows.csv");
-    FILE *file = fopen(path, "we");
-    cr_assert(file);
-    for (int i = 0; i < rows; i++) {
-        fprintf(file, "%d,0,%d\n", i, i);
-    }
-    fclose(file);
-    return path;
-}
-
-static cadre_dataset_t *
-open_rows(const stage_t *stage, const char *path, const char *name)
-{
-    cadre_auto(cadre_free) char *description =
-        cadre_asprintf("{\"format\": \"csv\", \"path\": \"%s\", \"label\": \"last\"}", path);
-    cadre_dataset_t *dataset = NULL;
-    OK(cadre_dataset_open(stage->coordinator, name, description, LOCAL_WAIT_MS, &dataset));
-    return dataset;
-}
-
 BOTH_CAPACITIES(conformance_closures, C5_data_feeds_a_function_and_the_variable_shows_every_update)
 {
     enum { ROWS = 101, BATCH = 4 };
     stage_t stage;
     stage_open_capacity(&stage, 2, 2, capacity);
-    cadre_auto(cadre_free) char *path = write_rows(&stage, ROWS);
-    cadre_dataset_t *dataset = open_rows(&stage, path, "rows");
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, ROWS);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
     cr_assert_eq(cadre_dataset_info(dataset).rows, ROWS);
     const cadre_function_t *function = stage_function(&stage, "add_batch");
     cadre_batch_t batch;
@@ -211,8 +187,8 @@ orders_of_seed(uint64_t seed, int32_t epochs[2][ORDER_ROWS])
     stage_t stage;
     stage_open_with(
         &stage, &(local_cluster_options_t){.ps = 1, .workers = 2, .coordinator = {.seed = seed}});
-    cadre_auto(cadre_free) char *path = write_rows(&stage, ORDER_ROWS);
-    cadre_dataset_t *dataset = open_rows(&stage, path, "rows");
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, ORDER_ROWS);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
     epoch_order(&stage, dataset, 0, epochs[0]);
     epoch_order(&stage, dataset, 1, epochs[1]);
     stage_close(&stage);
@@ -269,8 +245,8 @@ Test(conformance_closures, C11_dropped_futures_and_iterators_leak_nothing)
     enum { WARM_UP = 3000, COUNT = 50000, EPOCHS = 500000, GROWTH_MAX_KIB = 4096 };
     stage_t stage;
     stage_open_capacity(&stage, 1, 2, 1000);
-    cadre_auto(cadre_free) char *path = write_rows(&stage, 10);
-    cadre_dataset_t *dataset = open_rows(&stage, path, "rows");
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, 10);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
     drop_futures(&stage, WARM_UP);
     begin_epochs(dataset, WARM_UP);
     pid_t pids[] = {getpid(), stage.cluster.tasks[LOCAL_WORKER][0],

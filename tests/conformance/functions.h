@@ -6,6 +6,8 @@
  * - add_one: pushes ones to "wide"
  * - add_steps: pushes ones to "wide" once per step; "steps" (i64) says how often
  * - add_batch: pushes the sum of the batch's "x" to every element of "wide"
+ * - visit: adds 1 to "visits" at each row of the batch, whose number is in column 0 of "x"
+ * - tally: gives the batch's sum of column 0 of "x" as "correct" and 1 as "loss"
  * - push: pushes argument "gradient" to "wide"
  * - fail: fails with the text of argument "text" (u8)
  * - hold: writes a line to the file named by "started", waits until the file named by "release" is
@@ -23,7 +25,8 @@
 #define CADRE_TESTS_CONFORMANCE_FUNCTIONS_H
 
 enum {
-    WIDE_ROWS = 10, /* of "wide", f32, which add_one and others push to */
+    WIDE_ROWS = 10,    /* of "wide", f32, which add_one and others push to */
+    VISIT_ROWS = 1000, /* of "visits", f32: rows of data that can be told apart */
     BIG_BYTES = 48 << 20,
 };
 

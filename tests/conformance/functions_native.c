@@ -68,6 +68,51 @@ add_batch(cadre_invocation_t *invocation, void *state)
     return status == 0 ? push_all(invocation, sum) : status;
 }
 
+/* Column 0 of row `row` of a batch. */
+static float
+column(const cadre_tensor_t *x, int64_t row)
+{
+    return ((const float *)x->data)[row * x->shape[1]];
+}
+
+static int
+visit(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    float counts[VISIT_ROWS] = {0};
+    cadre_tensor_t gradient = {
+        .dtype = CADRE_F32, .rank = 1, .shape = {VISIT_ROWS}, .data = counts};
+    const cadre_tensor_t *x = NULL;
+    int status = find(invocation, "x", &x);
+    for (int64_t i = 0; status == 0 && i < x->shape[0]; i++) {
+        int64_t row = (int64_t)column(x, i);
+        if (row < 0 || row >= VISIT_ROWS) {
+            return cadre_invocation_fail(invocation, CADRE_EINVALID, "row %d", (int)row);
+        }
+        counts[row] += 1;
+    }
+    return status == 0 ? cadre_invocation_push(invocation, "visits", &gradient) : status;
+}
+
+static int
+tally(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    float sum = 0;
+    float one = 1;
+    cadre_tensor_t correct = {.dtype = CADRE_F32, .rank = 0, .data = &sum};
+    cadre_tensor_t loss = {.dtype = CADRE_F32, .rank = 0, .data = &one};
+    const cadre_tensor_t *x = NULL;
+    int status = find(invocation, "x", &x);
+    for (int64_t i = 0; status == 0 && i < x->shape[0]; i++) {
+        sum += column(x, i);
+    }
+    if (status == 0) {
+        status = cadre_invocation_result(invocation, "loss", &loss);
+    }
+    return status == 0 ? cadre_invocation_result(invocation, "correct", &correct) : status;
+}
+
 static int
 push(cadre_invocation_t *invocation, void *state)
 {
@@ -261,10 +306,11 @@ cadre_native_register(cadre_registry_t *registry)
         const char *name;
         cadre_native_t function;
     } functions[] = {
-
         {"add_one", add_one},
         {"add_steps", add_steps},
         {"add_batch", add_batch},
+        {"visit", visit},
+        {"tally", tally},
         {"push", push},
         {"fail", fail},
         {"hold", hold},

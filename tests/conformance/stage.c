@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "tests/conformance/rows.h"
 
 void
 stage_open_with(stage_t *self, const local_cluster_options_t *options)
@@ -106,6 +107,45 @@ stage_expect_applied(stage_t *self, uint64_t updates)
         cr_assert(totals.applied == updates, "shard %d applied %llu updates, not %llu", shard,
                   (unsigned long long)totals.applied, (unsigned long long)updates);
     }
+}
+
+char *
+stage_write_rows(const stage_t *self, int rows)
+{
+    char *path = cadre_asprintf("%s/%d-rows.csv", self->cluster.scratch.path, rows);
+    rows_write(path, rows);
+    return path;
+}
+
+cadre_dataset_t *
+stage_open_rows(const stage_t *self, const char *path, const char *name)
+{
+    cadre_dataset_t *dataset = NULL;
+    OK(rows_open(self->coordinator, path, name, LOCAL_WAIT_MS, &dataset));
+    return dataset;
+}
+
+cadre_variable_t *
+stage_visits(stage_t *self)
+{
+    cadre_variable_t *visits = NULL;
+    OK(visits_create(self->coordinator, self->cluster.options.ps, &visits));
+    return visits;
+}
+
+void
+stage_expect_visits(cadre_variable_t *visits, int rows, int times)
+{
+    cadre_tensor_t counts = {.data = NULL};
+    OK(cadre_variable_read(visits, &counts, LOCAL_WAIT_MS));
+    cr_assert_eq(cadre_tensor_count(&counts), VISIT_ROWS);
+    for (int i = 0; i < VISIT_ROWS; i++) {
+        double count = (double)((const float *)counts.data)[i];
+        double wanted = i < rows ? times : 0;
+        cr_assert(count >= wanted && count <= wanted, "row %d was visited %g times, not %g", i,
+                  count, wanted);
+    }
+    cadre_tensor_fini(&counts);
 }
 
 static hold_t

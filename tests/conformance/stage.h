@@ -108,6 +108,19 @@ void stage_expect(stage_t *self, double value);
 /* Passes when every shard has applied exactly `updates`. */
 void stage_expect_applied(stage_t *self, uint64_t updates);
 
+/* A file of `rows` rows "i, 0, i" in the scratch directory: column 0 and the label say which row it
+ * is. Its path is freed by the caller. */
+char *stage_write_rows(const stage_t *self, int rows);
+
+/* Opens such a file as the dataset `name`. */
+cadre_dataset_t *stage_open_rows(const stage_t *self, const char *path, const char *name);
+
+/* Creates "visits", to which the function "visit" adds 1 for each row it is given. */
+cadre_variable_t *stage_visits(stage_t *self);
+
+/* Passes when each of the first `rows` rows was visited `times` times and no other ever. */
+void stage_expect_visits(cadre_variable_t *visits, int rows, int times);
+
 /* A call of "hold": its files in the scratch directory, named after `name`. */
 typedef struct {
     char *started;

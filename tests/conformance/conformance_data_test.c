@@ -1,0 +1,195 @@
+/* Epochs and evaluations: ids D1, D2 and D4 of the conformance list. D3 is in
+ * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "common/memory.h"
+#include "coordinator/cli/evaluation.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_data, .timeout = 120);
+
+/* Schedules one epoch in batches of `batch_size`; gives how many there were. */
+static uint64_t
+visit_epoch(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, int64_t batch_size)
+{
+    const cadre_function_t *visit = stage_function(stage, "visit");
+    cadre_batch_t batch;
+    uint64_t batches = 0;
+    OK(cadre_dataset_begin(dataset, epoch, 0, batch_size, true, false));
+    for (; cadre_dataset_next(dataset, &batch); batches++) {
+        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        OK(cadre_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
+    }
+    return batches;
+}
+
+/* Workers die while an epoch runs, `size` at a time. */
+BOTH_SIZES(conformance_data, D1_every_row_of_an_epoch_is_visited_once_although_workers_die)
+{
+    enum { EPOCHS = 5 };
+    stage_t stage;
+    uint64_t closures = 0;
+    stage_open_capacity(&stage, size, size, 8); /* so that scheduling is no faster than the work */
+    cadre_variable_t *visits = stage_visits(&stage);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        uint64_t before = cadre_totals(stage.coordinator).workers_lost;
+        closures += visit_epoch(&stage, dataset, (uint64_t)epoch, 7) + 1;
+        hold_t hold = stage_hold(&stage, epoch % 2 ? "odd" : "even");
+        int worker = hold_wait(&hold, 1);
+        for (int i = 0; i < size; i++) {
+            local_cluster_restart(&stage.cluster, LOCAL_WORKER, (worker + i) % size);
+        }
+        hold_wait(&hold, 2);
+        hold_release(&hold);
+        stage_join(&stage);
+        stage_expect_visits(visits, VISIT_ROWS, epoch + 1);
+        cr_expect_geq(cadre_totals(stage.coordinator).workers_lost, before + (uint64_t)size);
+        local_cluster_wait_workers(&stage.cluster, size);
+        remove(hold.started);
+        remove(hold.release);
+        hold_fini(&hold);
+    }
+    stage_expect_applied(&stage, closures);
+    stage_close(&stage);
+}
+
+/* How many batches, and rows in them, one epoch of `dataset` gives from row `first` on. */
+static uint64_t
+count_batches(cadre_dataset_t *dataset, int64_t first, int64_t batch_size, bool drop_last,
+              int64_t *rows)
+{
+    cadre_batch_t batch;
+    uint64_t batches = 0;
+    *rows = 0;
+    OK(cadre_dataset_begin(dataset, 0, first, batch_size, true, drop_last));
+    for (; cadre_dataset_next(dataset, &batch); batches++) {
+        *rows += batch.count;
+    }
+    cr_expect_not(cadre_dataset_next(dataset, &batch), "the end stays the end");
+    return batches;
+}
+
+Test(conformance_data, D2_an_epoch_ends_where_its_rows_do)
+{
+    enum { ROWS = 100 };
+    static const struct {
+        int64_t first;
+        int64_t batch_size;
+        bool drop_last;
+        uint64_t batches;
+        int64_t rows;
+    } cases[] = {{0, 7, false, 15, 100},  {0, 7, true, 14, 98},   {0, 100, false, 1, 100},
+                 {0, 101, false, 1, 100}, {0, 101, true, 0, 0},   {99, 7, false, 1, 1},
+                 {99, 7, true, 0, 0},     {100, 7, false, 0, 0},  {0, 1, false, 100, 100},
+                 {1, 50, false, 2, 99},   {1, 1000, false, 1, 99}};
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, ROWS);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        int64_t rows = 0;
+        uint64_t batches =
+            count_batches(dataset, cases[i].first, cases[i].batch_size, cases[i].drop_last, &rows);
+        cr_expect(batches == cases[i].batches && rows == cases[i].rows,
+                  "case %zu: %d batches of %d rows", i, (int)batches, (int)rows);
+    }
+    stage_close(&stage);
+}
+
+/* More workers than batches, a last batch of one row, a second dataset that ends earlier: the epoch
+ * of each ends without an error, and what was handed out has been done. */
+Test(conformance_data, D2_rows_that_run_out_unevenly_are_no_error)
+{
+    enum { LONG = 22, BATCH = 7, SHORT = 10 };
+    stage_t stage;
+    stage_open(&stage, 2, 4);
+    cadre_variable_t *visits = stage_visits(&stage);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, LONG);
+    cadre_dataset_t *first = stage_open_rows(&stage, path, "long");
+    cadre_auto(cadre_free) char *other = stage_write_rows(&stage, SHORT);
+    cadre_dataset_t *second = stage_open_rows(&stage, other, "short");
+    const cadre_function_t *visit = stage_function(&stage, "visit");
+    cadre_batch_t batches[2];
+    bool both = true;
+    uint64_t closures = 0;
+    OK(cadre_dataset_begin(first, 0, 0, BATCH, true, false));
+    OK(cadre_dataset_begin(second, 0, 0, BATCH, true, false));
+    while (cadre_dataset_next(first, &batches[0])) {
+        both = both && cadre_dataset_next(second, &batches[1]);
+        cadre_call_t call = {.batches = batches, .batch_count = both ? 2 : 1};
+        OK(cadre_schedule(stage.coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
+        closures++;
+    }
+    stage_join(&stage);
+    cr_expect_not(both, "the second ended before the first");
+    cr_expect_eq(closures, 4);
+    stage_expect_visits(visits, LONG, 1);
+    stage_close(&stage);
+}
+
+/* --- evaluation --- */
+
+typedef struct {
+    cadre_coordinator_t *coordinator;
+    cadre_evaluation_t evaluation;
+    int status;
+    atomic_bool done;
+} evaluating_t;
+
+static void *
+run_evaluation(void *argument)
+{
+    evaluating_t *self = argument;
+    self->status = cadre_evaluation_run(&self->evaluation, self->coordinator);
+    atomic_store(&self->done, true);
+    return NULL;
+}
+
+/* Waits until `count` more closures have ended; false when the evaluation has. */
+static bool
+await_closures(evaluating_t *self, uint64_t count)
+{
+    uint64_t before = cadre_totals(self->coordinator).finished;
+    EVENTUALLY(atomic_load(&self->done) ||
+               cadre_totals(self->coordinator).finished >= before + count);
+    return !atomic_load(&self->done);
+}
+
+/* The sum of all row numbers tells whether each row counted, and none twice. */
+BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
+{
+    enum { ROUNDS = 3, LOST = 4 };
+    stage_t stage;
+    stage_open(&stage, 1, size);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    evaluating_t evaluating = {
+        .coordinator = stage.coordinator,
+        .evaluation = {.function = stage_function(&stage, "tally"),
+                       .dataset = stage_open_rows(&stage, path, "rows"),
+                       .rows = VISIT_ROWS,
+                       .batch_size = 1,
+                       .counts_correct = true},
+    };
+    for (int round = 0; round < ROUNDS || cadre_totals(stage.coordinator).workers_lost < LOST;
+         round++) {
+        pthread_t thread;
+        atomic_store(&evaluating.done, false);
+        cr_assert_eq(pthread_create(&thread, NULL, run_evaluation, &evaluating), 0);
+        for (int i = 0; await_closures(&evaluating, VISIT_ROWS / 4); i++) {
+            local_cluster_restart(&stage.cluster, LOCAL_WORKER, i % size);
+        }
+        pthread_join(thread, NULL);
+        cr_assert_eq(evaluating.status, 0);
+        double sum = evaluating.evaluation.accuracy * VISIT_ROWS;
+        cr_assert_float_eq(sum, VISIT_ROWS * (VISIT_ROWS - 1) / 2.0, 1e-3, "%g", sum);
+        cr_assert_float_eq(evaluating.evaluation.loss, 1, 1e-9);
+    }
+    cr_expect_gt(cadre_totals(stage.coordinator).attempts, cadre_totals(stage.coordinator).finished,
+                 "some closures ran twice");
+    stage_close(&stage);
+}
