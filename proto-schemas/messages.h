@@ -123,7 +123,7 @@
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64S, counters,    64)
 
-/* Where shard `index` is served. */
+/* Where shard `index` is served. Without address and incarnation: nowhere, it is away. */
 #define CADRE_SHARD_FIELDS(F)                                                      \
     F(U64,  index,       CADRE_SHARDS_MAX - 1)                                     \
     F(STR,  address,     255)                                                      \

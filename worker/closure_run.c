@@ -37,6 +37,7 @@ cadre_run_destroy(cadre_run_t **self_p)
     }
     cadre_u64_map_fini(&self->pulled);
     cadre_outbox_entry_fini(&self->report);
+    cadre_message_fini(&self->newer);
     cadre_message_fini(&self->message);
     free(self);
 }
@@ -45,6 +46,28 @@ uint64_t
 cadre_run_id(const cadre_run_t *self)
 {
     return self->message.closure.id;
+}
+
+void
+cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message)
+{
+    cadre_run_drop_newer(self);
+    self->newer = *message;
+    *message = (cadre_message_t){0};
+}
+
+void
+cadre_run_drop_newer(cadre_run_t *self)
+{
+    cadre_message_fini(&self->newer);
+    self->newer = (cadre_message_t){0};
+    self->newer_cancelled = false;
+}
+
+bool
+cadre_run_has_newer(const cadre_run_t *self)
+{
+    return self->newer.type == CADRE_MESSAGE_CLOSURE;
 }
 
 void

@@ -74,6 +74,12 @@ typedef struct cadre_run {
     bool loading;  /* its batch is being read */
     uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
     uint64_t attempt;
+    uint64_t restores;     /* of the directory when this attempt came: a shard restored since is not
+                              the one that it began with */
+    bool touched;          /* has asked a shard for something */
+    cadre_message_t newer; /* a CLOSURE of a later attempt, to be run when this one has ended;
+                              zeroed: none */
+    bool newer_cancelled;
     uint32_t step;
     struct cadre_run *next; /* in the queue of QUEUED runs */
     void *work;             /* the shell's note, from START on */
@@ -97,6 +103,11 @@ cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
 void cadre_run_destroy(cadre_run_t **self_p);
 
 uint64_t cadre_run_id(const cadre_run_t *self);
+
+/* Keeps a later attempt, in the place of one that is kept already; takes the message. */
+void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message);
+void cadre_run_drop_newer(cadre_run_t *self);
+bool cadre_run_has_newer(const cadre_run_t *self);
 
 /* The only way to change the state; asserts that the table allows it. */
 void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);

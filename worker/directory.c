@@ -62,6 +62,36 @@ cadre_directory_fini(cadre_directory_t *self)
     *self = (cadre_directory_t){0};
 }
 
+/* Whether the shard's state is another one than when it was last told of. One that is told of for
+ * the first time may have begun anew since a closure came here, unless this is its first. */
+static bool
+begins_anew(const cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
+{
+    if (!entry->known) {
+        return message->generation > 1;
+    }
+    bool replaced = message->incarnation != 0 && entry->task.incarnation != 0 &&
+                    message->incarnation != entry->task.incarnation;
+    return message->generation != entry->generation || replaced;
+}
+
+static void
+set_shard(cadre_directory_t *self, cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
+{
+    bool anew = begins_anew(entry, message);
+    entry->away = message->incarnation == 0;
+    if (anew) {
+        entry->restored = ++self->restores;
+    }
+    if (!entry->away || anew || !entry->known) {
+        free(entry->address);
+        entry->address = cadre_strdup(message->address);
+        entry->task = (cadre_task_t){CADRE_ROLE_PS, (uint32_t)message->index, message->incarnation};
+        entry->generation = message->generation;
+    }
+    entry->known = true;
+}
+
 int
 cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                           bool *changed)
@@ -70,20 +100,21 @@ cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *
         return cadre_fail(CADRE_EMALFORMED, "SHARD: index %" PRIu64 " of %u shards", message->index,
                           self->shard_count);
     }
-    cadre_shard_entry_t *entry = &self->shards[message->index];
-    *changed = !entry->known || entry->task.incarnation != message->incarnation ||
-               entry->generation != message->generation ||
-               strcmp(entry->address, message->address) != 0;
-    if (*changed && entry->known && message->generation < entry->generation) {
-        *changed = false; /* late news of an earlier generation */
-        return 0;
+    bool away = message->incarnation == 0;
+    if (away != (message->address[0] == '\0')) {
+        return cadre_fail(CADRE_EMALFORMED, "SHARD: address \"%s\" with incarnation %" PRIu64,
+                          message->address, message->incarnation);
     }
+    cadre_shard_entry_t *entry = &self->shards[message->index];
+    *changed = false;
+    if (entry->known && message->generation < entry->generation) {
+        return 0; /* late news of an earlier generation */
+    }
+    *changed = !entry->known || entry->away != away || entry->generation != message->generation ||
+               (!away && (entry->task.incarnation != message->incarnation ||
+                          strcmp(entry->address, message->address) != 0));
     if (*changed) {
-        free(entry->address);
-        entry->known = true;
-        entry->task = (cadre_task_t){CADRE_ROLE_PS, (uint32_t)message->index, message->incarnation};
-        entry->generation = message->generation;
-        entry->address = cadre_strdup(message->address);
+        set_shard(self, entry, message);
     }
     return 0;
 }

@@ -16,10 +16,13 @@
 #include "common/task.h"
 #include "common/u64_map.h"
 
+/* Task and address are of who serves the shard, or did last. */
 typedef struct {
     bool known;
-    cadre_task_t task; /* role ps, index, incarnation */
+    bool away;         /* nobody serves it now */
+    cadre_task_t task; /* role ps, index; incarnation, 0 when nobody has served this generation */
     uint64_t generation;
+    uint64_t restored; /* `restores` of the directory when it last began anew */
     char *address;
 } cadre_shard_entry_t;
 
@@ -57,6 +60,7 @@ typedef struct {
 typedef struct {
     uint32_t shard_count;
     cadre_shard_entry_t *shards; /* [shard_count] */
+    uint64_t restores;           /* how often a shard was told to have begun anew */
     cadre_u64_map_t variables;   /* by id */
     uint32_t variables_complete; /* every id from 1 to this is complete */
     cadre_u64_map_t functions;
@@ -68,8 +72,10 @@ void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
 void cadre_directory_fini(cadre_directory_t *self);
 
 /* Each takes what a message tells. CADRE_EMALFORMED when it contradicts itself or what is known;
- * nothing changes then. `changed` (shard only): whether another incarnation, generation or address
- * serves the shard now. */
+ * nothing changes then. `changed` (shard only): whether the shard is served by another incarnation
+ * or generation now, elsewhere, by nobody, or again. Another incarnation or generation has begun
+ * anew
+ * (`restored`); one that was away and comes back as it was has not. */
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);

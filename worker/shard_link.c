@@ -56,6 +56,7 @@ cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t 
         }
         request->sent = true;
         request->sent_ms = now_ms;
+        request->first_ms = now_ms;
         self->in_flight++;
         self->in_flight_bytes += request->size_bytes;
         self->unsent = request->next;
@@ -120,6 +121,12 @@ cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure)
             at = &(*at)->next;
         }
     }
+}
+
+uint64_t
+cadre_shard_link_silent_ms(const cadre_shard_link_t *self)
+{
+    return self->first && self->first->sent ? self->first->first_ms : UINT64_MAX;
 }
 
 uint64_t

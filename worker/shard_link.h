@@ -25,10 +25,12 @@ typedef struct cadre_link_request {
     cadre_outbox_entry_t entry;
     bool sent;
     uint64_t sent_ms;
+    uint64_t first_ms; /* sent for the first time */
 } cadre_link_request_t;
 
 typedef struct {
-    bool open;                   /* the shard's address is known */
+    bool open;                   /* the shard is known and not away */
+    bool doubted;                /* it may be served elsewhere: a request came back fenced */
     cadre_link_request_t *first; /* oldest first, sent ones before unsent ones */
     cadre_link_request_t **last_p;
     cadre_link_request_t *unsent; /* first that is not sent */
@@ -56,6 +58,9 @@ bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id,
 
 /* Forgets every request of a closure. */
 void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
+
+/* Since when the oldest request is unanswered; UINT64_MAX when there is none. */
+uint64_t cadre_shard_link_silent_ms(const cadre_shard_link_t *self);
 
 /* When the next resend is due; UINT64_MAX for never. */
 uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t resend_ms);

@@ -19,96 +19,6 @@ cadre_worker_held(const cadre_worker_core_t *self)
     return (cadre_u64s_t){ids, count};
 }
 
-/* --- reports --- */
-
-/* Keeps the report until it is acknowledged, and sends it. */
-static void
-report(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *message, uint64_t now_ms)
-{
-    cadre_run_set_state(run, CADRE_RUN_REPORTING);
-    cadre_outbox_entry_init(&run->report, &self->coordinator, message);
-    run->report_ms = now_ms;
-    cadre_outbox_repeat(&self->outbox, &run->report);
-    if (run->message.closure.batches.count > 0) {
-        cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_FORGET,
-                                                        .closure = cadre_run_id(run)});
-    }
-}
-
-static void
-report_failure(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t failure, int status,
-               const char *text, uint64_t now_ms)
-{
-    char cut[CADRE_TEXT_SIZE_MAX + 1];
-    snprintf(cut, sizeof(cut), "%s", text);
-    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_CLOSURE_FAILED);
-    message.closure_failed = (cadre_closure_failed_message_t){.id = cadre_run_id(run),
-                                                              .attempt = run->attempt,
-                                                              .reason = failure,
-                                                              .status = (uint64_t)-status,
-                                                              .shard = run->failed_shard,
-                                                              .text = cut};
-    self->counters[failure == CADRE_FAILURE_RETURNED ? CADRE_WORKER_COUNTER_cancelled
-                                                     : CADRE_WORKER_COUNTER_failed]++;
-    report(self, run, &message, now_ms);
-}
-
-static void
-report_done(cadre_worker_core_t *self, cadre_run_t *run, const cadre_run_outcome_t *outcome,
-            uint64_t now_ms)
-{
-    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_CLOSURE_DONE);
-    message.closure_done =
-        (cadre_closure_done_message_t){.id = cadre_run_id(run),
-                                       .attempt = run->attempt,
-                                       .updates = run->totals.updates,
-                                       .duplicates = run->totals.duplicates,
-                                       .staleness = run->totals.staleness,
-                                       .compute_us = outcome->compute_us,
-                                       .total_us = 1000 * (now_ms - run->totals.arrived_ms)};
-    if (outcome->results && run->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS) {
-        size_t names = 0;
-        while (outcome->names[names]) {
-            names++;
-        }
-        message.closure_done.names = (cadre_strs_t){outcome->names, names};
-        message.closure_done.tensors = cadre_tensor_list_items(outcome->results);
-        cadre_tensor_list_add_chunks(outcome->results, &message);
-    }
-    self->counters[CADRE_WORKER_COUNTER_finished]++;
-    self->counters[CADRE_WORKER_COUNTER_examples] += outcome->examples;
-    self->counters[CADRE_WORKER_COUNTER_compute_us] += outcome->compute_us;
-    report(self, run, &message, now_ms);
-}
-
-void
-cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    cadre_run_t *run = NULL;
-    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
-        if (run->state == CADRE_RUN_REPORTING && now_ms >= run->report_ms + self->resend_ms) {
-            run->report_ms = now_ms;
-            cadre_outbox_repeat(&self->outbox, &run->report);
-        }
-    }
-}
-
-void
-cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack)
-{
-    for (size_t i = 0; i + 1 < ack->reports.count; i += 2) {
-        cadre_run_t *run = cadre_u64_map_get(&self->runs, ack->reports.items[i]);
-        if (!run || run->state != CADRE_RUN_REPORTING ||
-            run->attempt != ack->reports.items[i + 1]) {
-            continue;
-        }
-        cadre_recent_t recent = {cadre_run_id(run), run->attempt};
-        self->recent[recent.closure % CADRE_RECENT_MAX] = recent;
-        cadre_u64_map_take(&self->runs, cadre_run_id(run));
-        cadre_run_destroy(&run);
-    }
-}
-
 /* --- from arrival to a slot --- */
 
 /* The first failure of a dataset the run needs, or 0; CADRE_EAGAIN while one is missing. */
@@ -223,23 +133,75 @@ cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms)
 }
 
 static bool
-acknowledged_before(const cadre_worker_core_t *self, uint64_t closure, uint64_t attempt)
+held_by_slot(const cadre_run_t *run)
 {
-    const cadre_recent_t *recent = &self->recent[closure % CADRE_RECENT_MAX];
-    return recent->closure == closure && recent->attempt >= attempt;
+    return run->state == CADRE_RUN_COMPUTING || run->state == CADRE_RUN_PULLING ||
+           run->state == CADRE_RUN_PUSHING;
 }
 
-/* A closure that is here already: the coordinator has not heard, or gave it up and took it back. */
-static void
-again(cadre_worker_core_t *self, cadre_run_t *run, const cadre_closure_message_t *closure,
-      uint64_t now_ms)
+/* Whether a shard was restored since the run's attempt came here: the coordinator runs what was
+ * begun before again. */
+static bool
+is_stale(const cadre_worker_core_t *self, const cadre_run_t *run)
 {
-    if (closure->attempt > run->attempt && run->state != CADRE_RUN_REPORTING) {
-        run->attempt = closure->attempt; /* the work goes on under the new number */
-    } else if (run->state == CADRE_RUN_REPORTING && closure->attempt == run->attempt) {
-        run->report_ms = now_ms;
-        cadre_outbox_repeat(&self->outbox, &run->report);
+    return run->restores < self->directory.restores;
+}
+
+/* A later attempt of a closure that is here: the coordinator gave this worker up, or a shard was
+ * restored. A run that has touched no shard is as good as the new attempt. Any other goes on under
+ * its own number, because the coordinator may know of a restored shard and this worker not yet; if
+ * both know, there is no use in it. */
+static void
+later_attempt(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *message)
+{
+    uint64_t attempt = message->closure.attempt;
+    if (!run->touched && !atomic_load(&run->cancelled)) {
+        run->attempt = attempt;
+        run->restores = self->directory.restores;
+    } else if (!cadre_run_has_newer(run) || attempt > run->newer.closure.attempt) {
+        cadre_run_keep_newer(run, message);
+        if (is_stale(self, run)) {
+            atomic_store(&run->cancelled, true);
+        }
     }
+}
+
+static void
+begin(cadre_worker_core_t *self, cadre_message_t *message, bool cancelled, uint64_t now_ms)
+{
+    cadre_run_t *run = cadre_run_new(message, now_ms);
+    run->restores = self->directory.restores;
+    cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
+    self->waiting++;
+    if (self->session_state == CADRE_SESSION_DRAINING) {
+        cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, self->leave_reason,
+                             now_ms);
+    } else if (cancelled) {
+        cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled",
+                             now_ms);
+    } else {
+        examine(self, run, now_ms);
+        fill_slots(self);
+    }
+}
+
+static void
+forget(cadre_worker_core_t *self, cadre_run_t *run)
+{
+    cadre_u64_map_take(&self->runs, cadre_run_id(run));
+    cadre_run_destroy(&run);
+}
+
+/* The run has ended without a report: the later attempt takes its place. */
+static void
+begin_newer(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
+{
+    cadre_message_t message = run->newer;
+    bool cancelled = run->newer_cancelled;
+    run->newer = (cadre_message_t){0};
+    cadre_worker_forget_batches(self, run);
+    forget(self, run);
+    begin(self, &message, cancelled, now_ms);
 }
 
 void
@@ -247,32 +209,27 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
 {
     const cadre_closure_message_t *closure = &message->closure;
     cadre_run_t *run = cadre_u64_map_get(&self->runs, closure->id);
-    if (run && run->state == CADRE_RUN_REPORTING && closure->attempt > run->attempt) {
-        /* Its report was of an attempt that the coordinator no longer counts: run it again. */
-        cadre_u64_map_take(&self->runs, closure->id);
-        cadre_run_destroy(&run);
-    }
-    if (run) {
-        again(self, run, closure, now_ms);
-        return;
-    }
-    if (acknowledged_before(self, closure->id, closure->attempt)) {
-        return;
-    }
-    if (self->runs.count >= CADRE_HELD_MAX || closure->batches.count % 4 != 0) {
+    if (closure->batches.count % 4 != 0) {
         cadre_worker_core_malformed(self);
         return;
     }
-    run = cadre_run_new(message, now_ms);
-    cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
-    self->waiting++;
-    if (self->session_state == CADRE_SESSION_DRAINING) {
-        cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, self->leave_reason,
-                             now_ms);
-        return;
+    if (run && run->state == CADRE_RUN_REPORTING && closure->attempt > run->attempt) {
+        /* Its report was of an attempt that the coordinator no longer counts: run it again. */
+        forget(self, run);
+        run = NULL;
     }
-    examine(self, run, now_ms);
-    fill_slots(self);
+    if (run && closure->attempt > run->attempt) {
+        later_attempt(self, run, message);
+    } else if (run && run->state == CADRE_RUN_REPORTING && closure->attempt == run->attempt) {
+        run->report_ms = now_ms;
+        cadre_outbox_repeat(&self->outbox, &run->report);
+    } else if (run || cadre_worker_acknowledged_before(self, closure->id, closure->attempt)) {
+        return;
+    } else if (self->runs.count >= CADRE_HELD_MAX) {
+        cadre_worker_core_malformed(self);
+    } else {
+        begin(self, message, false, now_ms);
+    }
 }
 
 void
@@ -344,22 +301,38 @@ want_for(cadre_worker_core_t *self, const cadre_run_t *run)
     }
 }
 
+static bool
+in_doubt(const cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+{
+    const cadre_shard_link_t *link = &self->links[shard];
+    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+    uint64_t silent_ms = cadre_shard_link_silent_ms(link);
+    return entry->known ? entry->away || link->doubted ||
+                              (now_ms > silent_ms && now_ms - silent_ms >= CADRE_WANT_RETRY_MS)
+                        : self->waiting > 0;
+}
+
 void
 cadre_worker_want(cadre_worker_core_t *self, uint64_t now_ms)
 {
+    if (now_ms < self->want_due_ms) {
+        return;
+    }
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
-        if (!self->directory.shards[i].known) {
+        if (in_doubt(self, i, now_ms)) {
             want(self, CADRE_WANT_SHARD, i);
+            self->want_due_ms = now_ms + CADRE_WANT_RETRY_MS;
         }
     }
     const cadre_run_t *run = NULL;
-    for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
+    for (size_t cursor = 0;
+         self->waiting > 0 && (run = cadre_u64_map_next(&self->runs, &cursor));) {
         if (run->state == CADRE_RUN_WAITING && !run->loading) {
             want_for(self, run);
+            self->want_due_ms = now_ms + CADRE_WANT_RETRY_MS;
             break; /* one closure's needs at a time: the others mostly miss the same */
         }
     }
-    self->want_due_ms = now_ms + CADRE_WANT_RETRY_MS;
 }
 
 /* --- cancelling and leaving --- */
@@ -395,14 +368,7 @@ cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_
                      int status, const char *text, uint64_t now_ms)
 {
     detach(self, run);
-    report_failure(self, run, failure, status, text, now_ms);
-}
-
-static bool
-held_by_slot(const cadre_run_t *run)
-{
-    return run->state == CADRE_RUN_COMPUTING || run->state == CADRE_RUN_PULLING ||
-           run->state == CADRE_RUN_PUSHING;
+    cadre_worker_report_failure(self, run, failure, status, text, now_ms);
 }
 
 void
@@ -413,6 +379,7 @@ cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_message_t *
         cadre_run_t *run = cadre_u64_map_get(&self->runs, cancel->ids.items[i]);
         if (run && held_by_slot(run)) {
             atomic_store(&run->cancelled, true);
+            run->newer_cancelled = cadre_run_has_newer(run);
         } else if (run && run->state != CADRE_RUN_REPORTING) {
             cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled",
                                  now_ms);
@@ -442,14 +409,14 @@ cadre_worker_drop_runs(cadre_worker_core_t *self)
         cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
         if (held_by_slot(run)) {
             atomic_store(&run->cancelled, true);
+            cadre_run_drop_newer(run);
             cadre_worker_abandon(self, run);
             continue;
         }
         if (run->state != CADRE_RUN_REPORTING) {
             detach(self, run);
         }
-        cadre_u64_map_take(&self->runs, held.items[i]);
-        cadre_run_destroy(&run);
+        forget(self, run);
     }
     free((void *)held.items);
 }
@@ -464,16 +431,17 @@ cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
     self->slot_in_use[run->slot] = false;
     self->running--;
     if (self->superseded) {
-        cadre_u64_map_take(&self->runs, cadre_run_id(run));
-        cadre_run_destroy(&run);
+        forget(self, run);
+    } else if (cadre_run_has_newer(run) && (outcome->status < 0 || is_stale(self, run))) {
+        begin_newer(self, run, now_ms);
     } else if (outcome->status == 0) {
-        report_done(self, run, outcome, now_ms);
+        cadre_worker_report_done(self, run, outcome, now_ms);
     } else {
         cadre_failure_t failure = outcome->failure;
         if (outcome->status == CADRE_ECANCELLED && atomic_load(&run->cancelled)) {
             failure = CADRE_FAILURE_RETURNED;
         }
-        report_failure(self, run, failure, outcome->status, outcome->text, now_ms);
+        cadre_worker_report_failure(self, run, failure, outcome->status, outcome->text, now_ms);
     }
     fill_slots(self);
 }

@@ -242,7 +242,10 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
     if (message->type == CADRE_MESSAGE_SHARD) {
         status = cadre_directory_set_shard(&self->directory, &message->shard, &news);
         if (news) {
-            cadre_worker_shard_moved(self, (uint32_t)message->shard.index, now_ms);
+            cadre_worker_shard_moved(self, (uint32_t)message->shard.index);
+        }
+        if (status == 0) {
+            self->links[message->shard.index].doubted = false;
         }
     } else if (message->type == CADRE_MESSAGE_VARIABLE) {
         status = cadre_directory_set_variable(&self->directory, &message->variable);
@@ -397,8 +400,6 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
         cadre_shard_link_tick(&self->links[i], now_ms, self->resend_ms, &self->outbox);
         due_ms = earlier(due_ms, cadre_shard_link_due_ms(&self->links[i], self->resend_ms));
     }
-    if (self->waiting > 0 && now_ms >= self->want_due_ms) {
-        cadre_worker_want(self, now_ms);
-    }
+    cadre_worker_want(self, now_ms);
     return earlier(due_ms, now_ms + self->resend_ms);
 }

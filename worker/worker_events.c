@@ -221,6 +221,14 @@ connect_shard(cadre_worker_actor_t *self, uint32_t index)
 {
     const cadre_shard_entry_t *entry = &cadre_worker_core_directory(self->core)->shards[index];
     cadre_peer_t *peer = &self->shards[index];
+    if (entry->away) {
+        /* Else libzmq would dial the next process at the same address under our name by itself, and
+         * that process would ignore the connection that we make when we are told of it. */
+        cadre_peer_close(peer, 0);
+        cadre_log(CADRE_LOG_WARN, "shard_away", "shard=%u next=\"its closures wait for it\"",
+                  index);
+        return;
+    }
     if (peer->socket && cadre_task_equal(&peer->task, &entry->task) &&
         strcmp(peer->address, entry->address) == 0) {
         return; /* another generation of the same process */

@@ -1,7 +1,7 @@
 /*
- * worker_state - the inside of worker_core, shared by its three files: worker_core.c (session,
- * timers, messages), worker_closures.c (closures from arrival to report) and worker_values.c (pull
- * and push).
+ * worker_state - the inside of worker_core, shared by its four files: worker_core.c (session,
+ * timers, messages), worker_closures.c (closures from arrival to their end), worker_reports.c (what
+ * the coordinator is told of them) and worker_values.c (pull and push).
  */
 #ifndef CADRE_WORKER_WORKER_STATE_H
 #define CADRE_WORKER_WORKER_STATE_H
@@ -79,12 +79,12 @@ void cadre_worker_emit(cadre_worker_core_t *self, const cadre_worker_event_t *ev
 void cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms);
 void cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_message_t *cancel,
                             uint64_t now_ms);
-void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack);
 
 /* Moves runs whose definitions are complete to the queue, and queued ones to free slots. */
 void cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* Asks for the definitions that waiting runs miss. */
+/* Asks for the definitions that waiting runs miss, and for news of shards that are away or do not
+ * answer: what the coordinator has told may have been lost. */
 void cadre_worker_want(cadre_worker_core_t *self, uint64_t now_ms);
 
 /* Reports a run that no slot holds as failed. */
@@ -94,8 +94,6 @@ void cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_fai
 /* Hands back everything that no slot holds. */
 void cadre_worker_hand_back(cadre_worker_core_t *self, uint64_t now_ms);
 
-void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms);
-
 /* Tells the coordinator what became of a dataset. */
 void cadre_worker_say_ready(cadre_worker_core_t *self, const cadre_dataset_entry_t *entry);
 
@@ -104,6 +102,25 @@ cadre_u64s_t cadre_worker_held(const cadre_worker_core_t *self);
 
 /* Drops every run that no slot holds; cancels the others and what they wait for. */
 void cadre_worker_drop_runs(cadre_worker_core_t *self);
+
+/* --- worker_reports.c --- */
+
+/* A run has ended: the shell may drop its batches. */
+void cadre_worker_forget_batches(cadre_worker_core_t *self, const cadre_run_t *run);
+
+/* Each makes a run REPORTING: its report is kept and resent until it is acknowledged. */
+void cadre_worker_report_done(cadre_worker_core_t *self, cadre_run_t *run,
+                              const cadre_run_outcome_t *outcome, uint64_t now_ms);
+void cadre_worker_report_failure(cadre_worker_core_t *self, cadre_run_t *run,
+                                 cadre_failure_t failure, int status, const char *text,
+                                 uint64_t now_ms);
+
+void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms);
+void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack);
+
+/* Whether a CLOSURE is a late copy: that attempt, or a later one, has been acknowledged. */
+bool cadre_worker_acknowledged_before(const cadre_worker_core_t *self, uint64_t closure,
+                                      uint64_t attempt);
 
 /* --- worker_values.c --- */
 
@@ -115,7 +132,7 @@ void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
 /* Ends the pull or push under way, if there is one, without waiting for its shards. */
 void cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run);
 
-/* A shard is served by another incarnation or generation: what was asked of the old one fails. */
-void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms);
+/* A shard is served by somebody else, or by nobody: what was asked of who did fails. */
+void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard);
 
 #endif

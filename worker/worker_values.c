@@ -103,10 +103,35 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
     cadre_shard_link_pump(&self->links[shard], now_ms, &self->outbox);
 }
 
-/* Asks every shard that has a part of the run's operation. */
+/* Whether every shard of the operation is there, and is the one that the run began with: what is
+ * done to one that was restored since may come before its turn in the replay. */
+static bool
+can_ask(const cadre_worker_core_t *self, cadre_run_t *run)
+{
+    for (size_t i = 0; i < run->part_count; i++) {
+        uint32_t shard = run->parts[i].shard;
+        const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+        if (entry->away || entry->restored > run->restores) {
+            char text[CADRE_TEXT_SIZE_MAX];
+            snprintf(text, sizeof(text),
+                     entry->away ? "ps %u is away" : "ps %u began anew while the closure ran",
+                     shard);
+            run->failed_shard = shard;
+            cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Asks every shard that has a part of the run's operation, or none. */
 static void
 ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_ms)
 {
+    if (!can_ask(self, run)) {
+        return;
+    }
+    run->touched = true;
     for (uint32_t shard = 0; shard < self->directory.shard_count; shard++) {
         request_note_t *note = new_note(run, shard, push);
         if (note) {
@@ -274,12 +299,14 @@ answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *messa
 
 /* A refusal by the shard: fenced ones are run again, others are the function's fault. */
 static void
-refused(cadre_run_t *run, uint32_t shard, uint64_t status, const char *text)
+refused(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, uint64_t status,
+        const char *text)
 {
     run->failed_shard = shard;
     char line[CADRE_TEXT_SIZE_MAX + 1];
     snprintf(line, sizeof(line), "ps %u: %s", shard, text);
     int code = -(int)status;
+    self->links[shard].doubted = self->links[shard].doubted || code == CADRE_EFENCED;
     cadre_run_fail(run, code == CADRE_EFENCED ? CADRE_FAILURE_SHARD : CADRE_FAILURE_USER, code,
                    line);
 }
@@ -298,7 +325,7 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
         cadre_worker_core_malformed(self);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
     } else if (message->values.status != 0) {
-        refused(run, shard, message->values.status, message->values.text);
+        refused(self, run, shard, message->values.status, message->values.text);
     } else if (take_parts(self, run, note, message) < 0) {
         cadre_worker_core_malformed(self);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED,
@@ -354,7 +381,7 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
         self->counters[CADRE_WORKER_COUNTER_duplicate]++;
     } else {
         self->counters[CADRE_WORKER_COUNTER_refused]++;
-        refused(run, shard, applied->status, applied->text);
+        refused(self, run, shard, applied->status, applied->text);
     }
     free(request.context);
     part_answered(self, run);
@@ -363,11 +390,12 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
 /* --- a shard that moved --- */
 
 void
-cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard)
 {
     cadre_shard_link_t *link = &self->links[shard];
+    bool away = self->directory.shards[shard].away;
     char text[CADRE_TEXT_SIZE_MAX];
-    snprintf(text, sizeof(text), "ps %u was replaced", shard);
+    snprintf(text, sizeof(text), away ? "ps %u is away" : "ps %u was replaced", shard);
     while (link->first) {
         cadre_link_request_t request;
         cadre_shard_link_answered(link, link->first->request, &request);
@@ -379,8 +407,7 @@ cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now
         cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
         part_answered(self, run);
     }
-    link->open = true;
+    link->open = !away;
     cadre_worker_emit(self,
                       &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
-    cadre_shard_link_pump(link, now_ms, &self->outbox);
 }

@@ -102,6 +102,15 @@ fixture_shard(fixture_t *self, uint32_t index, uint64_t incarnation, uint64_t ge
     fixture_tell(self, message);
 }
 
+static inline void
+fixture_shard_away(fixture_t *self, uint32_t index, uint64_t generation)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_SHARD};
+    message.shard =
+        (cadre_shard_message_t){.index = index, .address = "", .generation = generation};
+    fixture_tell(self, message);
+}
+
 /* Variable "w" of `rows` elements, half of them on each shard. */
 static inline void
 fixture_variable(fixture_t *self, uint64_t rows)
@@ -266,6 +275,78 @@ finish(fixture_t *self, cadre_run_t *run, int status)
                                    .text = status < 0 ? "why" : "",
                                    .failure = status < 0 ? CADRE_FAILURE_USER : (cadre_failure_t)0};
     cadre_worker_core_finish(self->core, run, &outcome, self->now_ms);
+}
+
+/* --- values --- */
+
+static inline const cadre_variable_entry_t *
+variable(const fixture_t *self)
+{
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "w");
+}
+
+/* Joins, starts closure 1 and drops all messages so far. */
+static inline cadre_run_t *
+begin(fixture_t *self)
+{
+    fixture_join(self, 1, 0);
+    fixture_closure(self, 1, 1);
+    cadre_run_t *run = started(self);
+    cr_assert_not_null(run);
+    drop_everything(self);
+    return run;
+}
+
+static inline void
+pull(fixture_t *self, cadre_run_t *run)
+{
+    const cadre_variable_entry_t *w = variable(self);
+    cadre_worker_core_pull(self->core, run, &w, 1, self->now_ms);
+}
+
+static inline void
+push(fixture_t *self, cadre_run_t *run)
+{
+    float ones[] = {1, 2, 3, 4};
+    cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
+    cadre_gradient_t gradient = {variable(self), chunk};
+    cadre_worker_core_push(self->core, run, &gradient, 1, self->now_ms);
+    cadre_chunk_unref(&chunk);
+}
+
+/* Answers a PULL of `shard` with two elements; `values` NULL for "unchanged". */
+static inline void
+answer_pull(fixture_t *self, uint32_t shard, uint64_t request, uint64_t version,
+            const float *values)
+{
+    uint64_t items[] = {version, values ? 1 : 0};
+    cadre_message_t message = {.type = CADRE_MESSAGE_VALUES, .request = request};
+    message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
+    if (values) {
+        cadre_message_add_chunk(&message, cadre_chunk_new_copy(values, 2 * sizeof(float)));
+    }
+    fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
+}
+
+static inline void
+answer_push(fixture_t *self, uint32_t shard, uint64_t request, int status)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_APPLIED, .request = request};
+    message.applied = (cadre_applied_message_t){
+        .generation = 1, .status = (uint64_t)-status, .text = "text", .staleness = 3 + shard};
+    fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
+}
+
+/* The request ids of the questions to shards 0 and 1 that are out now. */
+static inline void
+requests(fixture_t *self, cadre_message_type_t type, uint64_t ids[2])
+{
+    for (int shard = 0; shard < 2; shard++) {
+        cadre_message_t message;
+        cr_assert(take_message(self, type, shard, &message), "shard %d", shard);
+        ids[shard] = message.request;
+        cadre_message_fini(&message);
+    }
 }
 
 #endif

@@ -10,8 +10,10 @@ static int
 set_shard(cadre_directory_t *directory, uint64_t index, uint64_t incarnation, uint64_t generation,
           bool *changed)
 {
-    cadre_shard_message_t message = {
-        .index = index, .address = "a", .incarnation = incarnation, .generation = generation};
+    cadre_shard_message_t message = {.index = index,
+                                     .address = incarnation ? "a" : "",
+                                     .incarnation = incarnation,
+                                     .generation = generation};
     return cadre_directory_set_shard(directory, &message, changed);
 }
 
@@ -46,6 +48,60 @@ Test(directory, tells_when_a_shard_is_served_by_somebody_else)
     cr_expect_eq(directory.shards[1].task.incarnation, 8);
     cr_expect_not(directory.shards[0].known);
     cr_expect_eq(set_shard(&directory, 2, 7, 1, &changed), CADRE_EMALFORMED);
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, tells_a_shard_that_is_away_from_one_that_began_anew)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 1);
+    const cadre_shard_entry_t *entry = &directory.shards[0];
+    static const struct {
+        uint64_t incarnation; /* 0: away */
+        uint64_t generation;
+        bool changed;
+        uint64_t restores;
+    } news[] = {{0, 1, true, 0},  {0, 1, false, 0}, {7, 1, true, 0},  {0, 1, true, 0},
+                {7, 1, true, 0},  {8, 2, true, 1},  {0, 1, false, 1}, {0, 2, true, 1},
+                {9, 3, true, 2},  {0, 4, true, 3},  {9, 4, true, 3},  {0, 4, true, 3},
+                {10, 4, true, 4}, {10, 4, false, 4}};
+    for (size_t i = 0; i < sizeof(news) / sizeof(news[0]); i++) {
+        bool changed = !news[i].changed;
+        cr_expect_eq(set_shard(&directory, 0, news[i].incarnation, news[i].generation, &changed),
+                     0);
+        cr_expect_eq(changed, news[i].changed, "news %zu", i);
+        cr_expect_eq(directory.restores, news[i].restores, "news %zu", i);
+        cr_expect_eq(entry->restored, news[i].restores, "news %zu", i);
+        cr_expect(entry->known);
+        if (changed) {
+            cr_expect_eq(entry->away, news[i].incarnation == 0, "news %zu", i);
+        }
+    }
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, takes_a_shard_first_told_of_in_a_later_generation_for_one_that_began_anew)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    bool changed = false;
+    cr_expect_eq(set_shard(&directory, 0, 7, 1, &changed), 0);
+    cr_expect_eq(directory.restores, 0);
+    cr_expect_eq(set_shard(&directory, 1, 7, 2, &changed), 0);
+    cr_expect_eq(directory.restores, 1);
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, refuses_an_address_without_a_process_and_the_other_way_round)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 1);
+    bool changed = false;
+    cadre_shard_message_t message = {.address = "a", .generation = 1};
+    cr_expect_eq(cadre_directory_set_shard(&directory, &message, &changed), CADRE_EMALFORMED);
+    message = (cadre_shard_message_t){.address = "", .incarnation = 7, .generation = 1};
+    cr_expect_eq(cadre_directory_set_shard(&directory, &message, &changed), CADRE_EMALFORMED);
+    cr_expect_not(directory.shards[0].known);
     cadre_directory_fini(&directory);
 }
 

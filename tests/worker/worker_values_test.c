@@ -2,76 +2,6 @@
 
 TestSuite(worker_values, .timeout = 20);
 
-static const cadre_variable_entry_t *
-variable(const fixture_t *self)
-{
-    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "w");
-}
-
-/* Joins, starts closure 1 and drops all messages so far. */
-static cadre_run_t *
-begin(fixture_t *self)
-{
-    fixture_join(self, 1, 0);
-    fixture_closure(self, 1, 1);
-    cadre_run_t *run = started(self);
-    cr_assert_not_null(run);
-    drop_everything(self);
-    return run;
-}
-
-static void
-pull(fixture_t *self, cadre_run_t *run)
-{
-    const cadre_variable_entry_t *w = variable(self);
-    cadre_worker_core_pull(self->core, run, &w, 1, self->now_ms);
-}
-
-static void
-push(fixture_t *self, cadre_run_t *run)
-{
-    float ones[] = {1, 2, 3, 4};
-    cadre_chunk_t *chunk = cadre_chunk_new_copy(ones, sizeof(ones));
-    cadre_gradient_t gradient = {variable(self), chunk};
-    cadre_worker_core_push(self->core, run, &gradient, 1, self->now_ms);
-    cadre_chunk_unref(&chunk);
-}
-
-/* Answers a PULL of `shard` with two elements; `values` NULL for "unchanged". */
-static void
-answer_pull(fixture_t *self, uint32_t shard, uint64_t request, uint64_t version,
-            const float *values)
-{
-    uint64_t items[] = {version, values ? 1 : 0};
-    cadre_message_t message = {.type = CADRE_MESSAGE_VALUES, .request = request};
-    message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
-    if (values) {
-        cadre_message_add_chunk(&message, cadre_chunk_new_copy(values, 2 * sizeof(float)));
-    }
-    fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
-}
-
-static void
-answer_push(fixture_t *self, uint32_t shard, uint64_t request, int status)
-{
-    cadre_message_t message = {.type = CADRE_MESSAGE_APPLIED, .request = request};
-    message.applied = (cadre_applied_message_t){
-        .generation = 1, .status = (uint64_t)-status, .text = "text", .staleness = 3 + shard};
-    fixture_deliver(self, CADRE_ROLE_PS, shard, &message);
-}
-
-/* The request ids of the questions to shards 0 and 1 that are out now. */
-static void
-requests(fixture_t *self, cadre_message_type_t type, uint64_t ids[2])
-{
-    for (int shard = 0; shard < 2; shard++) {
-        cadre_message_t message;
-        cr_assert(take_message(self, type, shard, &message), "shard %d", shard);
-        ids[shard] = message.request;
-        cadre_message_fini(&message);
-    }
-}
-
 Test(worker_values, joins_a_pulled_variable_in_order)
 {
     fixture_t self;
@@ -295,6 +225,9 @@ Test(worker_values, keeps_nothing_of_a_shard_that_was_restored)
     answer_pull(&self, 0, ids[0], 8, values);
     answer_pull(&self, 1, ids[1], 8, values);
     fixture_shard(&self, 0, FIXTURE_PS, 2);
+    finish(&self, run, 0);
+    fixture_closure(&self, 2, 1);
+    run = started(&self);
     drop_everything(&self);
     pull(&self, run);
     cadre_message_t message;

@@ -1,0 +1,447 @@
+/* A worker whose shards go away, come back, and begin anew. */
+#include "tests/worker/core_fixture.h"
+
+TestSuite(worker_recovery, .timeout = 20);
+
+enum { NEW_PS = 555 }; /* incarnation of the process that takes a lost one's place */
+
+/* The run's operation has failed because of shard 1, and nothing was asked of either. */
+static void
+expect_refusal(fixture_t *self, cadre_worker_event_kind_t kind, const cadre_run_t *run,
+               const char *text)
+{
+    cadre_worker_event_t event;
+    cr_assert(take_event(self, kind, &event), "the slot waits for ever");
+    cr_expect_eq(event.status, CADRE_EUNAVAILABLE);
+    cr_expect_str_eq(event.text, text);
+    cr_expect_eq(run->failure, CADRE_FAILURE_SHARD);
+    cr_expect_eq(run->failed_shard, 1);
+    cadre_outbox_entry_t entry;
+    while (cadre_outbox_pop(cadre_worker_core_outbox(self->core), &entry)) {
+        cr_expect_neq(entry.destination.role, CADRE_ROLE_PS, "a shard was asked");
+        cadre_outbox_entry_fini(&entry);
+    }
+}
+
+/* Ends the run as a slot does whose operation has failed. */
+static void
+finish_failed(fixture_t *self, cadre_run_t *run)
+{
+    cadre_run_outcome_t outcome = {
+        .status = run->status, .text = run->text, .failure = run->failure};
+    cadre_worker_core_finish(self->core, run, &outcome, self->now_ms);
+}
+
+static void
+expect_failed(fixture_t *self, uint64_t id, uint64_t attempt, cadre_failure_t reason)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_CLOSURE_FAILED, -1, &message));
+    cr_expect_eq(message.closure_failed.id, id);
+    cr_expect_eq(message.closure_failed.attempt, attempt);
+    cr_expect_eq(message.closure_failed.reason, reason);
+    if (reason == CADRE_FAILURE_SHARD) {
+        cr_expect_eq(message.closure_failed.shard, 1);
+        cr_expect_eq(message.closure_failed.status, (uint64_t)-CADRE_EUNAVAILABLE);
+    }
+    cadre_message_fini(&message);
+}
+
+static void
+expect_done(fixture_t *self, uint64_t id, uint64_t attempt)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_CLOSURE_DONE, -1, &message));
+    cr_expect_eq(message.closure_done.id, id);
+    cr_expect_eq(message.closure_done.attempt, attempt);
+    cadre_message_fini(&message);
+}
+
+/* Pulls w and has both shards answer. */
+static void
+pull_well(fixture_t *self, cadre_run_t *run)
+{
+    const float values[] = {5, 6};
+    uint64_t ids[2];
+    pull(self, run);
+    requests(self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(self, 0, ids[0], 8, values);
+    answer_pull(self, 1, ids[1], 8, values);
+    cadre_worker_event_t event;
+    cr_assert(take_event(self, CADRE_WORKER_VALUES, &event));
+    cr_assert_eq(event.status, 0, "%s", event.text);
+    cadre_values_fini(&event.values, event.value_count);
+}
+
+static void
+push_well(fixture_t *self, cadre_run_t *run)
+{
+    uint64_t ids[2];
+    push(self, run);
+    requests(self, CADRE_MESSAGE_PUSH, ids);
+    answer_push(self, 0, ids[0], 0);
+    answer_push(self, 1, ids[1], 0);
+    cadre_worker_event_t event;
+    cr_assert(take_event(self, CADRE_WORKER_PUSHED, &event));
+    cr_assert_eq(event.status, 0, "%s", event.text);
+}
+
+/* --- away --- */
+
+Test(worker_recovery, fails_what_a_shard_that_goes_away_has_not_answered)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    push(&self, run);
+    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    answer_push(&self, 0, ids[0], 0);
+    fixture_shard_away(&self, 1, 1);
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 is away");
+    finish_failed(&self, run);
+    expect_failed(&self, 1, 1, CADRE_FAILURE_SHARD);
+    answer_push(&self, 1, ids[1], 0); /* its last words */
+    fixture_pass(&self, 5 * FIXTURE_RESEND_MS);
+    cadre_message_t message;
+    cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 1, &message));
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, asks_no_shard_when_one_of_them_is_away)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    fixture_shard_away(&self, 1, 1);
+    drop_everything(&self);
+    pull(&self, run);
+    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 is away");
+    push(&self, run);
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 is away");
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, gives_the_connection_up_and_makes_another)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    cadre_worker_event_t event;
+    fixture_shard_away(&self, 1, 1);
+    cr_assert(take_event(&self, CADRE_WORKER_SHARD_MOVED, &event));
+    cr_expect_eq(event.index, 1);
+    cr_expect(cadre_worker_core_directory(self.core)->shards[1].away);
+    fixture_shard_away(&self, 1, 1);
+    cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED), "no news");
+    fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
+    cr_expect(happened(&self, CADRE_WORKER_SHARD_MOVED));
+    cr_expect_not(cadre_worker_core_directory(self.core)->shards[1].away);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, starts_closures_though_a_shard_is_away)
+{
+    fixture_t self;
+    fixture_init(&self, 1, 0);
+    fixture_welcome(&self);
+    fixture_shard(&self, 0, FIXTURE_PS, 1);
+    fixture_shard_away(&self, 1, 1); /* as a worker that joins now is briefed */
+    fixture_variable(&self, 4);
+    fixture_function(&self);
+    fixture_closure(&self, 1, 1);
+    cadre_run_t *run = started(&self);
+    cr_assert_not_null(run);
+    drop_everything(&self);
+    pull(&self, run);
+    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 is away");
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, goes_on_with_a_shard_that_comes_back_as_it_was)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    pull_well(&self, run);
+    fixture_shard_away(&self, 1, 1);
+    fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
+    push_well(&self, run);
+    finish(&self, run, 0);
+    expect_done(&self, 1, 1);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, asks_for_news_of_a_shard_that_is_away)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    fixture_shard_away(&self, 1, 1);
+    for (int i = 0; i < 3; i++) {
+        drop_everything(&self);
+        fixture_pass(&self, 1000);
+        cadre_message_t message;
+        cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message), "the answer may be lost");
+        cr_expect(message.want.kind == CADRE_WANT_SHARD && message.want.id == 1);
+        cadre_message_fini(&message);
+        cr_expect_not(sent(&self, CADRE_MESSAGE_WANT), "shard 0 is there");
+    }
+    fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
+    fixture_pass(&self, 1000);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_WANT));
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, asks_for_news_of_a_shard_that_does_not_answer)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    pull(&self, run);
+    uint64_t ids[2];
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    const float values[] = {5, 6};
+    answer_pull(&self, 0, ids[0], 8, values);
+    fixture_pass(&self, 999);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_WANT));
+    fixture_pass(&self, 1);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message));
+    cr_expect(message.want.kind == CADRE_WANT_SHARD && message.want.id == 1);
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, asks_for_news_of_a_shard_that_fences_it)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    push(&self, run);
+    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    answer_push(&self, 0, ids[0], 0);
+    answer_push(&self, 1, ids[1], CADRE_EFENCED);
+    fixture_pass(&self, 1);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message));
+    cr_expect_eq(message.want.id, 1);
+    cadre_message_fini(&message);
+    fixture_shard(&self, 1, FIXTURE_PS + 1, 1); /* whatever the answer */
+    fixture_pass(&self, 1000);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_WANT));
+    fixture_fini(&self);
+}
+
+/* --- begun anew --- */
+
+Test(worker_recovery, never_touches_a_shard_that_was_restored_after_the_closure_came)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    pull_well(&self, run);
+    fixture_shard_away(&self, 1, 1);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    drop_everything(&self);
+    push(&self, run);
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 began anew while the closure ran");
+    pull(&self, run);
+    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 began anew while the closure ran");
+    finish_failed(&self, run);
+    expect_failed(&self, 1, 1, CADRE_FAILURE_SHARD);
+    fixture_closure(&self, 1, 2);
+    run = started(&self);
+    drop_everything(&self);
+    push(&self, run);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 1, &message));
+    cr_expect_eq(message.push.generation, 2);
+    cr_expect_eq(message.push.attempt, 2);
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, knows_a_restored_shard_though_it_was_not_told_of_each_step)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    fixture_shard(&self, 1, NEW_PS, 2); /* "away" was lost */
+    drop_everything(&self);
+    push(&self, run);
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 began anew while the closure ran");
+    finish_failed(&self, run);
+    fixture_closure(&self, 2, 1);
+    run = started(&self);
+    fixture_shard_away(&self, 1, 3); /* "back, as generation 3" was lost */
+    fixture_shard(&self, 1, NEW_PS + 1, 3);
+    drop_everything(&self);
+    push(&self, run);
+    expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 began anew while the closure ran");
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, takes_no_notice_of_late_news)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    fixture_closure(&self, 1, 1);
+    cadre_run_t *run = started(&self);
+    drop_everything(&self);
+    fixture_shard_away(&self, 1, 1);
+    fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
+    cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED));
+    push(&self, run);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 1, &message));
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, a_closure_that_waited_through_a_restore_is_of_before_it)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    fixture_closure(&self, 1, 1);
+    fixture_closure(&self, 2, 1); /* QUEUED */
+    fixture_closure(&self, 3, 1);
+    cadre_run_t *run = started(&self);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    fixture_closure(&self, 3, 2); /* but this one has come again */
+    finish(&self, run, 0);
+    run = started(&self);
+    cr_expect_eq(cadre_run_id(run), 2);
+    drop_everything(&self);
+    pull(&self, run);
+    expect_refusal(&self, CADRE_WORKER_VALUES, run, "ps 1 began anew while the closure ran");
+    finish_failed(&self, run);
+    run = started(&self);
+    cr_expect_eq(cadre_run_id(run), 3);
+    push_well(&self, run);
+    finish(&self, run, 0);
+    expect_done(&self, 3, 2);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, reports_a_stale_closure_that_ended_well_under_its_old_number)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    push_well(&self, run);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    finish(&self, run, 0);
+    expect_done(&self, 1, 1);
+    fixture_fini(&self);
+}
+
+/* --- a later attempt --- */
+
+/* A run that has pushed, a shard that was restored since, and attempt 2 behind it. */
+static cadre_run_t *
+begin_stale(fixture_t *self)
+{
+    cadre_run_t *run = begin(self);
+    push_well(self, run);
+    fixture_shard(self, 1, NEW_PS, 2);
+    fixture_closure(self, 1, 2);
+    cr_expect_null(started(self), "its place is taken");
+    cr_expect(atomic_load(&run->cancelled), "nobody wants what it does");
+    return run;
+}
+
+Test(worker_recovery, runs_the_later_attempt_afresh_when_a_stale_run_has_ended)
+{
+    const int statuses[] = {0, CADRE_ECANCELLED};
+    for (size_t i = 0; i < 2; i++) {
+        fixture_t self;
+        cadre_run_t *run = begin_stale(&self);
+        fixture_closure(&self, 1, 2); /* doubled */
+        drop_everything(&self);
+        finish(&self, run, statuses[i]);
+        run = started(&self);
+        cr_assert_not_null(run);
+        cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "what was done is lost");
+        cr_expect_not(atomic_load(&run->cancelled));
+        push_well(&self, run);
+        finish(&self, run, 0);
+        expect_done(&self, 1, 2);
+        fixture_fini(&self);
+    }
+}
+
+Test(worker_recovery, runs_the_latest_of_several_attempts)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    fixture_shard(&self, 1, NEW_PS + 1, 3);
+    fixture_closure(&self, 1, 3);
+    fixture_closure(&self, 1, 2); /* late */
+    finish(&self, run, CADRE_ECANCELLED);
+    run = started(&self);
+    cr_assert_not_null(run);
+    finish(&self, run, 0);
+    expect_done(&self, 1, 3);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, a_run_that_is_not_known_to_be_stale_goes_on_under_its_own_number)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    push_well(&self, run);
+    fixture_closure(&self, 1, 2); /* and the news of a restored shard may have been lost */
+    cr_expect_not(atomic_load(&run->cancelled));
+    drop_everything(&self);
+    finish(&self, run, 0);
+    expect_done(&self, 1, 1);
+    cr_expect_null(started(&self));
+    fixture_closure(&self, 1, 2); /* that was not what the coordinator wanted */
+    cr_expect_not_null(started(&self));
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, runs_the_later_attempt_when_the_one_before_fails)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    push_well(&self, run);
+    fixture_closure(&self, 1, 2);
+    drop_everything(&self);
+    finish(&self, run, CADRE_EFUNCTION);
+    run = started(&self);
+    cr_assert_not_null(run);
+    finish(&self, run, CADRE_EFUNCTION);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_USER);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, cancels_the_later_attempt_too)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    fixture_cancel(&self, 1);
+    drop_everything(&self);
+    finish(&self, run, CADRE_ECANCELLED);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_RETURNED);
+    cr_expect_null(started(&self));
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, hands_the_later_attempt_back_when_it_drains)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    cadre_worker_core_drain(self.core, "SIGTERM", self.now_ms);
+    drop_everything(&self);
+    finish(&self, run, CADRE_ECANCELLED);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_RETURNED);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, forgets_the_later_attempt_of_a_session_that_is_over)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    cadre_message_t stop = {.type = CADRE_MESSAGE_STOP};
+    stop.stop.reason = "done";
+    fixture_tell(&self, stop);
+    drop_everything(&self);
+    finish(&self, run, CADRE_ECANCELLED);
+    cr_expect_null(started(&self));
+    fixture_fini(&self);
+}
