@@ -238,7 +238,8 @@
 
 /* Every update id below `base` is settled: the shard may forget its bit. */
 #define CADRE_SETTLE_FIELDS(F)                                                     \
-    F(U64,  base,        UINT64_MAX)
+    F(U64,  base,        UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)
 
 /* Take references to everything (SNAPSHOT_TAKEN), then write them to a file in `directory`
  * (SNAPSHOT_WRITTEN). */

@@ -37,6 +37,7 @@ struct cadre_control_loop {
     cadre_ps_core_t *core;
     cadre_frames_t frames;
     cadre_outbox_t outbox; /* answers of the shard */
+    uint64_t epoch;        /* the shard's; what it still says of another one is dropped */
     char host[HOST_SIZE];
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     bool connected;
@@ -192,6 +193,7 @@ begin_session(cadre_control_loop_t *self, uint32_t index, uint64_t epoch)
     cadre_shard_session_t *session = cadre_calloc(1, sizeof(*session));
     *session = (cadre_shard_session_t){.index = index, .epoch = epoch};
     tell_shard(self, CADRE_SHARD_SESSION, session);
+    self->epoch = epoch;
 }
 
 static void
@@ -308,7 +310,9 @@ hear_shard(cadre_control_loop_t *self)
             continue;
         } else if (message.kind == CADRE_SHARD_COUNTED) {
             const cadre_shard_counts_t *counts = message.pointer;
-            cadre_ps_core_counted(self->core, counts->counters, counts->generation);
+            if (counts->epoch == self->epoch) {
+                cadre_ps_core_counted(self->core, counts->counters, counts->generation);
+            }
         }
         cadre_shard_actor_drop(&message);
     }

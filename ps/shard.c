@@ -63,6 +63,7 @@ void
 cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch)
 {
     begin_anew(self, 0);
+    self->restored = 0;
     self->index = index;
     self->epoch = epoch;
 }
@@ -162,18 +163,33 @@ cadre_shard_reply(const cadre_shard_t *self, const cadre_shard_question_t *quest
 /* --- control --- */
 
 static int
+settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
+{
+    int status = cadre_shard_check_generation(self, settle->generation);
+    if (status == 0) {
+        cadre_applied_window_set_base(self->window, settle->base);
+    }
+    return status;
+}
+
+/* A generation that could not be loaded leaves the shard without one: it serves nobody until the
+ * same RESTORE, said again, or one of a higher generation succeeds. */
+static int
 restore(cadre_shard_t *self, const cadre_restore_message_t *restore)
 {
     if (restore->generation == 0) {
         return cadre_fail(CADRE_EINVALID, "generations begin at 1");
     }
-    if (restore->generation < self->generation) {
-        return cadre_shard_check_generation(self, restore->generation);
+    if (restore->generation < self->restored) {
+        return cadre_fail(CADRE_EFENCED,
+                          "a restore to generation %" PRIu64 " came after one to %" PRIu64,
+                          restore->generation, self->restored);
     }
     if (restore->generation == self->generation) {
         return 0; /* said again */
     }
     begin_anew(self, restore->cut);
+    self->restored = restore->generation;
     if (restore->path[0]) {
         cadre_shard_state_t state = {0};
         const cadre_loader_t *loader = &self->options.loader;
@@ -199,8 +215,7 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         cadre_shard_reply(self, question, restore(self, &message->restore));
     } else if (message->type == CADRE_MESSAGE_SETTLE) {
-        cadre_applied_window_set_base(self->window, message->settle.base);
-        cadre_shard_reply(self, question, 0);
+        cadre_shard_reply(self, question, settle(self, &message->settle));
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         cadre_shard_snapshot(self, question);
     } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END) {

@@ -20,7 +20,9 @@ typedef struct {
     cadre_outbox_t outbox;
     cadre_frames_t frames;
     bool stopped;
-    bool changed; /* something came in since the counters were told */
+    bool changed;  /* something came in since the counters were told */
+    uint64_t told; /* the generation told with them */
+    uint64_t epoch;
     int64_t count_due_ms;
 } shard_actor_t;
 
@@ -50,16 +52,20 @@ post(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
+/* A new generation is told at once: a HELLO with the one before would have the shard restored. */
 static void
 post_counts(shard_actor_t *self)
 {
     int64_t now_ms = cadre_clock_now_ms();
-    if (!self->changed || now_ms < self->count_due_ms) {
+    uint64_t generation = cadre_shard_generation(self->shard);
+    if (!self->changed || (now_ms < self->count_due_ms && generation == self->told)) {
         return;
     }
     cadre_shard_counts_t *counts = cadre_calloc(1, sizeof(*counts));
     memcpy(counts->counters, cadre_shard_counters(self->shard), sizeof(counts->counters));
-    counts->generation = cadre_shard_generation(self->shard);
+    counts->generation = generation;
+    counts->epoch = self->epoch;
+    self->told = generation;
     post(self, CADRE_SHARD_COUNTED, counts);
     self->changed = false;
     self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;
@@ -126,6 +132,7 @@ take_orders(shard_actor_t *self)
         if (message.kind == CADRE_SHARD_SESSION) {
             const cadre_shard_session_t *session = message.pointer;
             cadre_shard_begin_session(self->shard, session->index, session->epoch);
+            self->epoch = session->epoch;
             self->changed = true;
         } else if (message.kind == CADRE_SHARD_QUESTION) {
             cadre_shard_question_note_t *note = message.pointer;

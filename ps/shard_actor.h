@@ -7,8 +7,8 @@
  * Pipe, to it: SESSION with a cadre_shard_session_t, QUESTION with a cadre_shard_question_note_t,
  * MALFORMED. From it: ANSWER with a cadre_outbox_entry_t for the control socket, SNAPSHOT with a
  * cadre_shard_snapshot_t, COUNTED with a cadre_shard_counts_t when the counters have changed, at
- * most every CADRE_SHARD_COUNT_MS. Each object is the receiver's. There are at most as many
- * questions under way as the coordinator has unanswered.
+ * most every CADRE_SHARD_COUNT_MS, or the generation has. Each object is the receiver's. There are
+ * at most as many questions under way as the coordinator has unanswered.
  *
  * Answers on the data plane that cannot be queued are dropped: the peer is gone, or takes nothing
  * although 65,536 messages wait for it. Whoever still wants one asks again, and an update asked for
@@ -46,6 +46,7 @@ typedef struct {
 typedef struct {
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t generation;
+    uint64_t epoch; /* of the session they belong to */
 } cadre_shard_counts_t;
 
 /* Starts the thread; takes `data`, a bound ROUTER, on success. */

@@ -35,7 +35,7 @@ Test(shard_push, answers_a_push_that_is_settled_as_a_duplicate)
 {
     fixture_t self = open_filled_shard();
     cadre_message_t settle = question(CADRE_MESSAGE_SETTLE, &THE_COORDINATOR);
-    settle.settle.base = 20;
+    settle.settle = (cadre_settle_message_t){.base = 20, .generation = GENERATION};
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &settle), 0);
     cr_assert_eq(push_both(&self, 19, 0, 0.25f), CADRE_EDUPLICATE);
     cr_assert_eq(push_both(&self, 20, 0, 0.25f), 0);
