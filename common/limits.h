@@ -37,9 +37,14 @@ enum {
 
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */
-    CADRE_RESULT_SIZE_MAX = 64 << 20,   /* the closure fails */
-    CADRE_CLOSURE_QUEUE_MAX = 262144,   /* schedule blocks */
-    CADRE_APPLIED_WINDOW_MAX = 1 << 26, /* update ids above the base; dispatch stops at it */
+    CADRE_RESULT_SIZE_MAX = 64 << 20,    /* the closure fails */
+    CADRE_CLOSURE_QUEUE_MAX = 262144,    /* schedule blocks */
+    CADRE_APPLIED_WINDOW_MAX = 1 << 26,  /* update ids above the base; dispatch stops at it */
+    CADRE_REPLAY_CLOSURES_MAX = 1000000, /* kept since the last checkpoint: one is taken; at twice
+                                            as many nothing new is begun until it is there */
+    CADRE_REPLAY_SIZE_MAX = 256 << 20,   /* bytes of them, the same */
+    CADRE_ASIDE_MAX = 4096,  /* closures that wait for a shard that is away; then nothing new is
+                                begun */
     CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
 
     CADRE_HEARTBEAT_MS = 1000,

@@ -173,6 +173,13 @@ cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
     return status;
 }
 
+/* Under the lock: every closure has ended, and what they pushed is on its shards. */
+static bool
+is_done(const cadre_coordinator_t *self)
+{
+    return cadre_closure_queue_done(&self->core.queue) && cadre_recovery_is_settled(&self->core);
+}
+
 int
 cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
 {
@@ -180,7 +187,7 @@ cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
     int64_t since_ms = 0;
     int status = 0;
     cadre_gate_lock(self->gate);
-    while (status == 0 && !cadre_closure_queue_done(&self->core.queue)) {
+    while (status == 0 && !is_done(self)) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status = cadre_coordinator_wait(self, deadline_ms, "closures to end", &since_ms);
@@ -202,7 +209,7 @@ cadre_done(cadre_coordinator_t *self, bool *done)
         status = raise(self);
     }
     if (status == 0 || status == CADRE_EAGAIN) {
-        *done = status == 0 && cadre_closure_queue_done(&self->core.queue);
+        *done = status == 0 && is_done(self);
         status = 0;
     }
     cadre_gate_unlock(self->gate);

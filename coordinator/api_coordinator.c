@@ -119,6 +119,8 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
                        int64_t *since_ms)
 {
     int64_t now_ms = cadre_clock_now_ms();
+    char text[96];
+    what = cadre_recovery_words(&self->core, what, text, sizeof(text));
     if (*since_ms == 0) {
         *since_ms = now_ms;
     } else if (now_ms - *since_ms >= WAITING_LOG_MS) {

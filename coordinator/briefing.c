@@ -63,18 +63,26 @@ send_dataset(cadre_core_t *self, const cadre_member_t *member, const cadre_datas
     cadre_outbox_send(&self->outbox, &member->task, &message);
 }
 
+/* Where a shard is, or that it is away; nothing of one that was never there. */
 static void
 send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
 {
     const cadre_member_t *ps = self->membership.ps[shard];
-    if (!ps) {
+    const cadre_place_t *place = &self->shards[shard];
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SHARD);
+    if (place->state == CADRE_PLACE_READY) {
+        message.shard = (cadre_shard_message_t){.index = shard,
+                                                .address = ps->address,
+                                                .incarnation = ps->task.incarnation,
+                                                .generation = place->generation};
+    } else if (place->lost_once) {
+        /* The generation that is being made is news only when it is there. */
+        bool restoring = place->state == CADRE_PLACE_RESTORING;
+        message.shard = (cadre_shard_message_t){
+            .index = shard, .address = "", .generation = place->generation - (restoring ? 1 : 0)};
+    } else {
         return; /* told when it comes */
     }
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SHARD);
-    message.shard = (cadre_shard_message_t){.index = shard,
-                                            .address = ps->address,
-                                            .incarnation = ps->task.incarnation,
-                                            .generation = self->generations[shard]};
     cadre_outbox_send(&self->outbox, &member->task, &message);
 }
 

@@ -79,6 +79,7 @@ end(cadre_core_t *core, int status, const char *text)
     self->last_status = status;
     snprintf(self->last_text, sizeof(self->last_text), "%s", text);
     self->due_ms = core->now_ms + self->every_ms;
+    self->retry_ms = core->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
     free(self->draft);
     self->draft = NULL;
     core->progress = true;
@@ -157,12 +158,14 @@ take_snapshots(cadre_core_t *core)
     set_state(self, CADRE_CHECKPOINT_SNAPSHOT);
     self->totals = core->totals;
     self->totals.scheduled = core->begun;
+    self->assigns = cadre_replay_assigns(&core->replay);
+    self->unsaved = core->unsaved;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
                                                       .cut = self->cut,
                                                       .directory = self->draft,
-                                                      .generation = core->generations[i]};
+                                                      .generation = core->shards[i].generation};
         cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
     }
 }
@@ -263,6 +266,11 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
         self->last_path = cadre_strdup(answer->text);
         self->last_id = self->id;
         core->settled = self->cut > core->settled ? self->cut : core->settled;
+        free(core->restore_path);
+        core->restore_path = cadre_strdup(answer->text);
+        core->restore_cut = self->cut;
+        core->unsaved -= self->unsaved;
+        cadre_replay_commit(&core->replay, self->cut, self->assigns);
         core->totals.checkpoints++;
         cadre_core_log(core, 'I', "checkpoint",
                        "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"",
@@ -302,7 +310,7 @@ cadre_checkpoint_tick(cadre_core_t *core)
     } else if (now_ms >= self->deadline_ms) {
         cadre_checkpoint_abort(core, CADRE_ETIMEOUT, "it took longer than its limit");
     }
-    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft) {
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core)) {
         cut(core);
     }
     if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {

@@ -37,6 +37,7 @@ typedef enum {
 enum {
     CADRE_CHECKPOINT_DRAIN_MS = 600000,  /* closures below the cut must end within this */
     CADRE_CHECKPOINT_WRITE_MS = 3600000, /* shards must have written within this */
+    CADRE_CHECKPOINT_RETRY_MS = 10000,   /* after one that failed, before the next that must be */
 };
 
 /* What one shard wrote. */
@@ -80,6 +81,7 @@ typedef struct {
     bool enabled;
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
+    uint64_t retry_ms; /* one that is needed to make room does not begin before */
     cadre_checkpoint_state_t state;
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */
     uint32_t opens; /* orders to open that the store has not answered, old ones included */
@@ -89,6 +91,8 @@ typedef struct {
     uint64_t hold_ms;              /* when dispatch was held: the pause is measured from here */
     char *draft;                   /* its temporary directory */
     char *progress;                /* of this one: what save was given, or the callback said */
+    uint64_t assigns;              /* noted for a replay and covered by the snapshots */
+    uint64_t unsaved;              /* closures that they cover, where none are kept */
     cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
     cadre_written_shard_t *shards; /* [ps_count] */
     cadre_progress_t on_progress;

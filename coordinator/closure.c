@@ -1,6 +1,7 @@
 #include "coordinator/closure.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 
@@ -29,6 +30,16 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     free(self->names);
     cadre_tensor_list_fini(&self->tensors);
     free(self);
+}
+
+size_t
+cadre_closure_size_bytes(const cadre_closure_t *self)
+{
+    size_t size_bytes = sizeof(*self) + self->batch_items * sizeof(self->batches[0]);
+    for (size_t i = 0; i < self->name_count; i++) {
+        size_bytes += sizeof(self->names[0]) + strlen(self->names[i]) + 1;
+    }
+    return size_bytes + self->tensors.size_bytes;
 }
 
 void
@@ -75,4 +86,40 @@ cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure)
     closure->next = NULL;
     closure->previous = NULL;
     self->count--;
+}
+
+/* Between `before` and `after`, neighbours of which one may be NULL. */
+static void
+link_between(cadre_closure_list_t *self, cadre_closure_t *before, cadre_closure_t *closure,
+             cadre_closure_t *after)
+{
+    closure->previous = before;
+    closure->next = after;
+    if (before) {
+        before->next = closure;
+    } else {
+        self->first = closure;
+    }
+    if (after) {
+        after->previous = closure;
+    } else {
+        self->last = closure;
+    }
+    self->count++;
+}
+
+void
+cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_t *from_front = self->first;
+    cadre_closure_t *from_back = self->last;
+    while (from_front && from_front->id <= closure->id && from_back->id > closure->id) {
+        from_front = from_front->next;
+        from_back = from_back->previous;
+    }
+    if (!from_front || from_front->id > closure->id) {
+        link_between(self, from_front ? from_front->previous : NULL, closure, from_front);
+    } else {
+        link_between(self, from_back, closure, from_back->next);
+    }
 }

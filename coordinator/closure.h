@@ -1,8 +1,8 @@
 /*
  * closure - one call of a function, from schedule to its end.
  *
- * Owner:   the closure queue from put to the end; then whoever gets the end callback frees it.
- * Thread:  under the coordinator's lock.
+ * Owner:   the closure queue from put to the end; then the core, which keeps what pushed updates
+ * for a replay (coordinator/replay.h) and frees the others. Thread:  under the coordinator's lock.
  */
 #ifndef CADRE_COORDINATOR_CLOSURE_H
 #define CADRE_COORDINATOR_CLOSURE_H
@@ -16,8 +16,9 @@
 typedef enum {
     CADRE_CLOSURE_NEW, /* not in the queue */
     CADRE_CLOSURE_QUEUED,
+    CADRE_CLOSURE_ASIDE,     /* it needs a shard that is away */
     CADRE_CLOSURE_IN_FLIGHT, /* on a worker */
-    CADRE_CLOSURE_ENDED,
+    CADRE_CLOSURE_ENDED,     /* its end was told */
 } cadre_closure_state_t;
 
 /* Worker index of a closure that any worker may run. */
@@ -44,8 +45,11 @@ typedef struct cadre_closure {
     void *worker;       /* IN_FLIGHT: the member that has it */
     uint64_t worker_id; /* its incarnation */
     uint64_t sent_ms;
-    uint32_t lost; /* attempts that died with their worker */
-    void *future;  /* the API's, NULL when nobody waits */
+    uint32_t lost;      /* attempts that died with their worker */
+    uint64_t blamed_on; /* incarnation of the worker whose death was counted last */
+    uint64_t stale;     /* attempts up to this one began before a shard was restored */
+    bool kept;          /* it has ended well and is kept for a replay */
+    void *future;       /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */
@@ -53,6 +57,9 @@ cadre_closure_t *cadre_closure_new(uint32_t function);
 
 /* Must be in no list. */
 void cadre_closure_destroy(cadre_closure_t **self_p);
+
+/* Memory that it takes, roughly: what a replay's bound counts. */
+size_t cadre_closure_size_bytes(const cadre_closure_t *self);
 
 /* A list of closures; zeroed memory is an empty one. */
 typedef struct {
@@ -64,5 +71,8 @@ typedef struct {
 void cadre_closure_list_push(cadre_closure_list_t *self, cadre_closure_t *closure);
 void cadre_closure_list_push_front(cadre_closure_list_t *self, cadre_closure_t *closure);
 void cadre_closure_list_remove(cadre_closure_list_t *self, cadre_closure_t *closure);
+
+/* Where its id belongs in a list that ascends by id; fast where that is near an end. */
+void cadre_closure_list_insert(cadre_closure_list_t *self, cadre_closure_t *closure);
 
 #endif

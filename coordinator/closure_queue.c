@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/assert.h"
+#include "common/memory.h"
 
 void
 cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_closure_ended_t ended,
@@ -34,8 +35,9 @@ static void
 end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 {
     const cadre_closure_end_t how = {.status = status, .text = text};
-    cadre_closure_list_t *lists[] = {&self->common, &self->tagged};
-    for (int i = 0; i < 2; i++) {
+    cadre_closure_list_t *lists[] = {&self->aside, &self->common, &self->tagged};
+    self->common_aside = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
         while (lists[i]->first) {
             cadre_closure_t *closure = lists[i]->first;
             cadre_closure_list_remove(lists[i], closure);
@@ -64,22 +66,36 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     return 0;
 }
 
-cadre_closure_t *
-cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, bool redo_only)
+static bool
+may_go(const cadre_closure_t *closure, uint64_t below)
 {
-    cadre_closure_t *closure = self->tagged.first;
-    while (closure && (closure->tag != worker || (redo_only && closure->id == 0))) {
+    return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
+}
+
+/* The first that may go; those that were begun before stand in front. */
+static cadre_closure_t *
+first_common(const cadre_closure_queue_t *self, uint64_t below)
+{
+    cadre_closure_t *closure = self->common.first;
+    while (closure && closure->id != 0 && !may_go(closure, below)) {
         closure = closure->next;
     }
-    if (!closure) {
-        closure = self->common.first;
-        if (!closure || (redo_only && closure->id == 0)) {
-            return NULL;
-        }
+    return closure && may_go(closure, below) ? closure : NULL;
+}
+
+cadre_closure_t *
+cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
+{
+    cadre_closure_t *closure = self->tagged.first;
+    while (closure && (closure->tag != worker || !may_go(closure, below))) {
+        closure = closure->next;
     }
-    cadre_closure_list_remove(list_of(self, closure), closure);
-    closure->state = CADRE_CLOSURE_IN_FLIGHT;
-    (*in_flight_of(self, closure))++;
+    closure = closure ? closure : first_common(self, below);
+    if (closure) {
+        cadre_closure_list_remove(list_of(self, closure), closure);
+        closure->state = CADRE_CLOSURE_IN_FLIGHT;
+        (*in_flight_of(self, closure))++;
+    }
     return closure;
 }
 
@@ -92,18 +108,56 @@ settle(cadre_closure_queue_t *self)
     }
 }
 
-void
-cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure)
+/* Takes a closure out of flight; true when that has ended it, since everything is being cancelled.
+ */
+static bool
+ends_out_of_flight(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT);
     (*in_flight_of(self, closure))--;
     if (self->cancelling) {
         settle(self);
         end(self, closure, &(cadre_closure_end_t){.status = CADRE_ECANCELLED, .text = "cancelled"});
-        return;
+        return true;
     }
-    closure->state = CADRE_CLOSURE_QUEUED;
-    cadre_closure_list_push_front(list_of(self, closure), closure);
+    return false;
+}
+
+void
+cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    if (!ends_out_of_flight(self, closure)) {
+        closure->state = CADRE_CLOSURE_QUEUED;
+        cadre_closure_list_push_front(list_of(self, closure), closure);
+    }
+}
+
+void
+cadre_closure_queue_put_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    if (!ends_out_of_flight(self, closure)) {
+        closure->state = CADRE_CLOSURE_ASIDE;
+        cadre_closure_list_insert(&self->aside, closure);
+        self->common_aside += closure->tag == CADRE_TAG_NONE ? 1 : 0;
+    }
+}
+
+static void
+take_from_aside(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_list_remove(&self->aside, closure);
+    self->common_aside -= closure->tag == CADRE_TAG_NONE ? 1 : 0;
+}
+
+void
+cadre_closure_queue_release(cadre_closure_queue_t *self)
+{
+    while (self->aside.last) {
+        cadre_closure_t *closure = self->aside.last;
+        take_from_aside(self, closure);
+        closure->state = CADRE_CLOSURE_QUEUED;
+        cadre_closure_list_push_front(list_of(self, closure), closure);
+    }
 }
 
 static void
@@ -122,6 +176,8 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
 {
     if (closure->state == CADRE_CLOSURE_QUEUED) {
         cadre_closure_list_remove(list_of(self, closure), closure);
+    } else if (closure->state == CADRE_CLOSURE_ASIDE) {
+        take_from_aside(self, closure);
     } else {
         cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT);
         (*in_flight_of(self, closure))--;
@@ -131,6 +187,12 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
     }
     settle(self);
     end(self, closure, how);
+}
+
+void
+cadre_closure_queue_report(cadre_closure_queue_t *self, int status, const char *text)
+{
+    fail(self, &(cadre_closure_end_t){.status = status, .text = text});
 }
 
 void
@@ -165,5 +227,5 @@ cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text)
 bool
 cadre_closure_queue_done(const cadre_closure_queue_t *self)
 {
-    return self->common.count == 0 && self->in_flight == 0;
+    return self->common.count == 0 && self->common_aside == 0 && self->in_flight == 0;
 }

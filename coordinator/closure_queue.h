@@ -40,6 +40,8 @@ typedef struct {
     size_t capacity; /* of each list */
     cadre_closure_list_t common;
     cadre_closure_list_t tagged;
+    cadre_closure_list_t aside; /* common or tagged; they need a shard that is away */
+    size_t common_aside;
     size_t in_flight; /* of common closures */
     size_t tagged_in_flight;
     bool cancelling; /* from a failure or cancel until nothing is in flight */
@@ -60,14 +62,28 @@ void cadre_closure_queue_fini(cadre_closure_queue_t *self);
  * raised, or everything is being cancelled. What is put back finds room in a full queue. */
 int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
-/* The next closure for the worker with index `worker`, now in flight; NULL when there is none. With
- * `redo_only` only closures that have an id come out: nothing new is begun. */
+/* For cadre_closure_queue_take: closures come out whether they have an id or not. */
+enum { CADRE_QUEUE_NEW_TOO = 0 };
+
+/* The next closure for the worker with index `worker`, now in flight; NULL when there is none. Only
+ * closures come out that were begun before and have an id below `below`, or with
+ * CADRE_QUEUE_NEW_TOO any. */
 cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker,
-                                          bool redo_only);
+                                          uint64_t below);
 
 /* Returns a closure in flight to the front; ends it as cancelled instead while everything is being
  * cancelled. */
 void cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
+/* The same, but it does not come out before cadre_closure_queue_release: it needs a shard that is
+ * away. */
+void cadre_closure_queue_put_aside(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
+/* What was put aside goes to the front, the oldest first. */
+void cadre_closure_queue_release(cadre_closure_queue_t *self);
+
+/* Notes a failure that no closure of the queue ends with, as the pending error. */
+void cadre_closure_queue_report(cadre_closure_queue_t *self, int status, const char *text);
 
 /* Ends a closure that is in flight, or queued again after it was. A status below 0 other than
  * CADRE_ECANCELLED becomes the pending error. */

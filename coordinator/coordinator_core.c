@@ -10,6 +10,9 @@
 #include "common/memory.h"
 #include "common/status.h"
 
+/* Ids of the recovery's requests begin above this: answers do not say whose they are. */
+#define REPAIR_REQUESTS (UINT64_C(1) << 62)
+
 /* A closure has ended, in flight or queued: nothing of it stays here. */
 static void
 on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
@@ -18,7 +21,15 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
     if (closure->id) {
         cadre_u64_map_take(&self->closures, closure->id);
     }
+    bool has_updates =
+        end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
     self->options.ended(self->options.context, closure, end);
+    if (has_updates && self->replay.keeping) {
+        cadre_replay_keep(&self->replay, closure);
+    } else {
+        self->unsaved += has_updates ? 1 : 0;
+        cadre_closure_destroy(&closure);
+    }
 }
 
 void
@@ -28,8 +39,10 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_membership_init(&self->membership, options->ps_count);
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
-    cadre_shard_requests_init(&self->requests, options->ps_count);
-    self->generations = cadre_calloc(options->ps_count, sizeof(*self->generations));
+    cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
+    cadre_shard_requests_init(&self->requests, options->ps_count, 0);
+    cadre_shard_requests_init(&self->repairs, options->ps_count, REPAIR_REQUESTS);
+    self->shards = cadre_calloc(options->ps_count, sizeof(*self->shards));
     self->assigned = cadre_calloc(options->ps_count, sizeof(*self->assigned));
     self->restore_path = cadre_strdup("");
     self->restore_cut = 1;
@@ -44,18 +57,24 @@ cadre_core_fini(cadre_core_t *self)
         while (member->in_flight.first) {
             cadre_closure_t *closure = member->in_flight.first;
             cadre_closure_list_remove(&member->in_flight, closure);
-            cadre_closure_queue_put_back(&self->queue, closure);
+            if (closure->kept) {
+                cadre_replay_drop(&self->replay, closure);
+            } else {
+                cadre_closure_queue_put_back(&self->queue, closure);
+            }
         }
     }
     cadre_closure_queue_fini(&self->queue);
     cadre_u64_map_fini(&self->closures);
+    cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
+    cadre_shard_requests_fini(&self->repairs);
     cadre_membership_fini(&self->membership);
     cadre_catalogue_fini(&self->catalogue);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_outbox_fini(&self->outbox);
     free(self->events);
-    free(self->generations);
+    free(self->shards);
     free(self->assigned);
     free(self->restore_path);
 }
@@ -122,55 +141,20 @@ cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
 static void
 welcome(cadre_core_t *self, const cadre_member_t *member)
 {
-    bool is_ps = member->task.role == CADRE_ROLE_PS;
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
-    message.welcome =
-        (cadre_welcome_message_t){.index = member->index,
-                                  .job = self->options.job,
-                                  .heartbeat_ms = self->options.heartbeat_ms,
-                                  .lease_ms = self->options.lease_ms,
-                                  .resend_ms = self->options.resend_ms,
-                                  .shards = self->options.ps_count,
-                                  .generation = is_ps ? self->generations[member->index] : 0};
-    cadre_outbox_send(&self->outbox, &member->task, &message);
-}
-
-/* A shard that cannot begin cannot serve, and trying again would not help. CADRE_EFENCED is of one
- * that has begun anew meanwhile. */
-static void
-on_restored(void *context, uint64_t shard, const cadre_message_t *reply, int status)
-{
-    cadre_core_t *self = context;
-    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
-    status = answered ? -(int)reply->reply.status : status;
-    if (answered && status < 0 && status != CADRE_EFENCED && !self->fatal) {
-        self->fatal = status;
-        snprintf(self->fatal_text, sizeof(self->fatal_text), "ps %" PRIu64 " cannot begin: %s",
-                 shard, reply->reply.text);
-        cadre_core_log(self, 'E', "restore_failed",
-                       "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
-                       "next=\"the job cannot go on\"",
-                       shard, self->restore_path, reply->reply.text);
-        self->progress = true;
+    uint64_t generation = 0;
+    if (member->task.role == CADRE_ROLE_PS) {
+        const cadre_place_t *place = &self->shards[member->index];
+        generation = place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
     }
-}
-
-/* A ps that is new here: its shard begins at the restore point, and everyone learns where it is. */
-static void
-on_new_ps(cadre_core_t *self, cadre_member_t *ps)
-{
-    uint32_t shard = ps->index;
-    self->generations[shard]++;
-    cadre_core_event_t event = {
-        .kind = CADRE_CORE_SHARD_MOVED, .shard = shard, .incarnation = ps->task.incarnation};
-    snprintf(event.text, sizeof(event.text), "%s", ps->address);
-    cadre_core_emit(self, &event);
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_RESTORE);
-    message.restore = (cadre_restore_message_t){.path = self->restore_path,
-                                                .cut = self->restore_cut,
-                                                .generation = self->generations[shard]};
-    cadre_shard_requests_ask(&self->requests, shard, &message, on_restored, self, shard);
-    cadre_core_announce_shard(self, shard);
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
+    message.welcome = (cadre_welcome_message_t){.index = member->index,
+                                                .job = self->options.job,
+                                                .heartbeat_ms = self->options.heartbeat_ms,
+                                                .lease_ms = self->options.lease_ms,
+                                                .resend_ms = self->options.resend_ms,
+                                                .shards = self->options.ps_count,
+                                                .generation = generation};
+    cadre_outbox_send(&self->outbox, &member->task, &message);
 }
 
 /* Takes a member out: what it had in flight goes back to the queue. */
@@ -182,22 +166,20 @@ lose(cadre_core_t *self, cadre_member_t *member, const char *why)
     size_t in_flight = member->in_flight.count;
     bool is_ps = member->task.role == CADRE_ROLE_PS;
     if (is_ps) {
-        if (self->catalogue.variable_count > 0 && !self->stopping && !self->fatal) {
-            self->fatal = CADRE_EUNAVAILABLE;
-            snprintf(self->fatal_text, sizeof(self->fatal_text),
-                     "%s (process %u on %s) is lost: %s; its shard cannot be served", name,
-                     member->process, member->host, why);
-        }
         self->totals.ps_lost++;
         cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, "a ps is lost");
     } else {
         self->totals.workers_lost++;
         cadre_dispatch_lost(self, member, true);
     }
-    cadre_core_log(self, is_ps ? 'E' : 'W', is_ps ? "ps_lost" : "worker_lost",
+    cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
                    "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
                    member->process, why, in_flight,
-                   is_ps ? "the job cannot go on" : "they run again on other workers");
+                   is_ps ? "its shard is restored on the process that takes its place"
+                         : "they run again on other workers");
+    if (is_ps) {
+        cadre_recovery_on_lost(self, member, why);
+    }
     cadre_membership_remove(&self->membership, member);
     self->progress = true;
 }
@@ -248,7 +230,7 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
                        cadre_member_name(member, name), member->host, member->process,
                        member->slots);
         if (member->task.role == CADRE_ROLE_PS) {
-            on_new_ps(self, member);
+            cadre_recovery_on_ps(self, member, hello);
         }
     }
     welcome(self, member);
@@ -319,6 +301,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, const cadre_heartbeat_m
         member->counters[i] = heartbeat->counters.items[i];
     }
     if (member->task.role == CADRE_ROLE_WORKER) {
+        member->ack_due = true; /* so that it knows that it is heard */
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     }
 }
@@ -368,7 +351,9 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_VALUES:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
         if (is_ps) {
-            cadre_shard_requests_answer(&self->requests, member->index, message);
+            if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
+                cadre_shard_requests_answer(&self->requests, member->index, message);
+            }
             self->progress = true; /* a call may be waiting for this answer */
         }
         break;
@@ -475,7 +460,7 @@ settle_windows(cadre_core_t *self)
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SETTLE);
         message.settle =
-            (cadre_settle_message_t){.base = lowest, .generation = self->generations[shard]};
+            (cadre_settle_message_t){.base = lowest, .generation = self->shards[shard].generation};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_settled, self, shard);
     }
 }
@@ -500,6 +485,26 @@ chase_datasets(cadre_core_t *self)
     return missing;
 }
 
+static uint64_t
+earlier(uint64_t left_ms, uint64_t right_ms)
+{
+    return left_ms < right_ms ? left_ms : right_ms;
+}
+
+static void
+pump_requests(cadre_core_t *self)
+{
+    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
+        cadre_shard_target_t repair = cadre_recovery_repair_target(self, shard);
+        cadre_shard_target_t target = cadre_recovery_target(self, shard);
+        uint64_t resend_ms = self->options.resend_ms;
+        cadre_shard_requests_pump(&self->repairs, shard, &repair, self->now_ms, resend_ms,
+                                  &self->outbox);
+        cadre_shard_requests_pump(&self->requests, shard, &target, self->now_ms, resend_ms,
+                                  &self->outbox);
+    }
+}
+
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
 {
@@ -512,22 +517,18 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
     }
     if (!self->stopping) {
         settle_windows(self);
-        uint64_t checkpoint_due_ms = cadre_checkpoint_tick(self);
-        due_ms = checkpoint_due_ms < due_ms ? checkpoint_due_ms : due_ms;
+        due_ms = earlier(due_ms, cadre_recovery_tick(self));
+        due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_dispatch_cancel(self);
         cadre_dispatch(self);
     }
     cadre_dispatch_acknowledge(self);
-    for (uint32_t shard = 0; self->requests.count > 0 && shard < self->options.ps_count; shard++) {
-        const cadre_member_t *ps = self->membership.ps[shard];
-        cadre_shard_requests_pump(&self->requests, shard, ps ? &ps->task : NULL, now_ms,
-                                  self->options.resend_ms, &self->outbox);
+    size_t asked = self->requests.count + self->repairs.count;
+    if (asked > 0) {
+        pump_requests(self);
     }
-    bool chasing = chase_datasets(self) || self->requests.count > 0 || self->queue.cancelling;
-    if (chasing && now_ms + self->options.resend_ms < due_ms) {
-        due_ms = now_ms + self->options.resend_ms;
-    }
-    return due_ms;
+    bool chasing = chase_datasets(self) || asked > 0 || self->queue.cancelling;
+    return chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
 }
 
 void

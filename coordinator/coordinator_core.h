@@ -19,6 +19,8 @@
 #include "coordinator/checkpoint.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/membership.h"
+#include "coordinator/recovery.h"
+#include "coordinator/replay.h"
 #include "coordinator/shard_requests.h"
 
 typedef struct {
@@ -80,7 +82,11 @@ struct cadre_core {
     cadre_catalogue_t catalogue;
     cadre_closure_queue_t queue;
     cadre_u64_map_t closures; /* by id: begun and not ended */
-    cadre_shard_requests_t requests;
+    cadre_replay_t replay;
+    bool replay_holds; /* nothing new is begun until a checkpoint makes room */
+    uint64_t unsaved;  /* closures with updates that ended since the cut, where none are kept */
+    cadre_shard_requests_t requests; /* of the API and checkpoints */
+    cadre_shard_requests_t repairs;  /* of the recovery */
     cadre_checkpoint_t checkpoint;
     cadre_totals_t totals;
 
@@ -90,7 +96,7 @@ struct cadre_core {
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
     uint32_t turn;         /* worker index that is served next */
-    uint64_t *generations; /* [ps_count]: of each shard, from 1 */
+    cadre_place_t *shards; /* [ps_count] */
     uint64_t *assigned;    /* [ps_count]: last sequence */
     char *restore_path;    /* what new shards load from; "" for initial values */
     uint64_t restore_cut;

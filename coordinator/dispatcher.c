@@ -4,7 +4,10 @@
  * A worker may hold `credit` closures: twice its slots, and for closures that are short as many as
  * it ends in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves it idle.
  * Closures of a worker that is lost go back to the front of the queue under the same ids; the first
- * attempt to report ends a closure, whichever it is.
+ * attempt to report ends a closure, whichever it is - unless the attempt began before a shard was
+ * restored (closure->stale): what it pushed may be lost, so the closure runs again. Closures that
+ * have ended and are kept for a replay (coordinator/replay.h) take the same way, but their end is
+ * not told again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,22 +108,55 @@ window_open(const cadre_core_t *self)
     return self->next_id - self->settled <= CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX;
 }
 
+/* Which closures of the queue may go: CADRE_QUEUE_NEW_TOO, or those with an id below this. */
+static uint64_t
+queue_limit(const cadre_core_t *self)
+{
+    if (self->replay.active) {
+        return cadre_replay_limit(&self->replay);
+    }
+    bool holds = cadre_checkpoint_holds(self) || self->replay_holds || !window_open(self) ||
+                 self->queue.aside.count >= CADRE_ASIDE_MAX;
+    return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
+}
+
+static bool
+is_present(const void *context, uint32_t tag)
+{
+    const cadre_membership_t *membership = context;
+    return tag < membership->worker_capacity && membership->workers[tag];
+}
+
+/* The next closure for a worker: first what is to run again. */
+static cadre_closure_t *
+next_closure(cadre_core_t *self, uint32_t worker)
+{
+    cadre_closure_t *closure = NULL;
+    if (self->replay.active) {
+        closure = cadre_replay_take(&self->replay, worker, is_present, &self->membership);
+    }
+    if (!closure && !self->queue.cancelling) {
+        closure = cadre_closure_queue_take(&self->queue, worker, queue_limit(self));
+    }
+    return closure;
+}
+
 void
 cadre_dispatch(cadre_core_t *self)
 {
-    if (self->queue.cancelling || self->fatal) {
+    if (self->fatal) {
         return;
     }
     const cadre_membership_t *membership = &self->membership;
+    const cadre_closure_queue_t *queue = &self->queue;
     uint32_t idle = 0; /* workers in a row that took nothing */
     while (idle < membership->worker_capacity &&
-           self->queue.common.count + self->queue.tagged.count > 0) {
+           queue->common.count + queue->tagged.count + self->replay.redo.count > 0) {
         self->turn = self->turn < membership->worker_capacity ? self->turn : 0;
         cadre_member_t *member = membership->workers[self->turn++];
         cadre_closure_t *closure = NULL;
         if (can_take(self, member)) {
-            bool redo_only = cadre_checkpoint_holds(self) || !window_open(self);
-            closure = cadre_closure_queue_take(&self->queue, member->index, redo_only);
+            closure = next_closure(self, member->index);
         }
         if (closure) {
             begin(self, member, closure);
@@ -157,8 +193,13 @@ cadre_dispatch_acknowledge(cadre_core_t *self)
             cadre_outbox_send(&self->outbox, &member->task, &message);
             at += items;
         }
+        if (member && member->ack_due && member->ack_items == 0) {
+            cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
+            cadre_outbox_send(&self->outbox, &member->task, &message);
+        }
         if (member) {
             member->ack_items = 0;
+            member->ack_due = false;
         }
     }
 }
@@ -196,33 +237,113 @@ finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *repor
     cadre_closure_queue_finish(&self->queue, closure, end);
 }
 
+/* Begun, and to be ended or run again; NULL for one that is done with. */
+static cadre_closure_t *
+find(const cadre_core_t *self, uint64_t id)
+{
+    cadre_closure_t *closure = cadre_u64_map_get(&self->closures, id);
+    return closure ? closure : cadre_replay_find(&self->replay, id);
+}
+
+/* Takes a closure off its worker. */
+static void
+leave_worker(cadre_core_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_list_remove(&worker_of(closure)->in_flight, closure);
+    closure->worker = NULL;
+    self->progress = true;
+}
+
+/* Gives a closure in flight back to whoever handed it out, who may end it. */
+static void
+put_back(cadre_core_t *self, cadre_closure_t *closure)
+{
+    leave_worker(self, closure);
+    if (closure->kept) {
+        cadre_replay_put_back(&self->replay, closure);
+    } else {
+        cadre_closure_queue_put_back(&self->queue, closure);
+    }
+}
+
+/* The same, but it waits until a shard is back. */
+static void
+put_aside(cadre_core_t *self, cadre_closure_t *closure)
+{
+    leave_worker(self, closure);
+    if (closure->kept) {
+        cadre_replay_put_aside(&self->replay, closure);
+    } else {
+        cadre_closure_queue_put_aside(&self->queue, closure);
+    }
+}
+
+static bool
+is_on(const cadre_closure_t *closure, const cadre_member_t *member, uint64_t attempt)
+{
+    return closure->state == CADRE_CLOSURE_IN_FLIGHT && worker_of(closure) == member &&
+           closure->attempt == attempt;
+}
+
+/* A kept closure has run again. */
+static void
+finish_again(cadre_core_t *self, cadre_closure_t *closure)
+{
+    if (closure->state == CADRE_CLOSURE_IN_FLIGHT) {
+        leave_worker(self, closure);
+        cadre_replay_done(&self->replay, closure);
+        self->totals.replayed++;
+    }
+}
+
 void
 cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
     const cadre_closure_done_message_t *done = &message->closure_done;
     acknowledge(member, done->id, done->attempt);
-    cadre_closure_t *closure = cadre_u64_map_get(&self->closures, done->id);
-    if (!closure || done->attempt > closure->attempt) {
+    cadre_closure_t *closure = find(self, done->id);
+    if (!closure || done->attempt > closure->attempt || closure->state == CADRE_CLOSURE_ENDED) {
         return; /* ended before */
     }
+    bool has_updates = done->updates + done->duplicates > 0;
+    if (done->attempt <= closure->stale && has_updates) {
+        if (is_on(closure, member, done->attempt)) {
+            member->ended++;
+            put_back(self, closure);
+        }
+        return;
+    }
     member->ended++;
-    finish(self, closure, member, &(cadre_closure_end_t){.message = message});
-}
-
-/* Gives a closure in flight back to the queue, which may end it. */
-static void
-put_back(cadre_core_t *self, cadre_closure_t *closure)
-{
-    cadre_closure_list_remove(&worker_of(closure)->in_flight, closure);
-    closure->worker = NULL;
-    self->progress = true;
-    cadre_closure_queue_put_back(&self->queue, closure);
+    if (closure->kept) {
+        finish_again(self, closure);
+    } else {
+        finish(self, closure, member, &(cadre_closure_end_t){.message = message});
+    }
 }
 
 static const char *
 function_name(const cadre_core_t *self, const cadre_closure_t *closure)
 {
     return self->catalogue.functions[closure->function - 1]->name;
+}
+
+/* A closure in flight fails for good. One that had ended before fails nobody's wait, but the
+ * updates that its shard lost are not there: that is an error of the job, raised like any other. */
+static void
+fail_for_good(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
+              const cadre_closure_end_t *end)
+{
+    if (!closure->kept) {
+        finish(self, closure, reporter, end);
+        return;
+    }
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s",
+             end->text);
+    leave_worker(self, closure);
+    cadre_replay_drop(&self->replay, closure);
+    cadre_core_log(self, 'E', "replay_failed", "why=\"%.400s\"", end->text);
+    cadre_closure_queue_report(&self->queue, end->status, text);
 }
 
 /* Whether a closure that failed runs again. One on which devices fail does so a limited number of
@@ -234,23 +355,41 @@ returns(const cadre_closure_t *closure, const cadre_closure_failed_message_t *fa
            (failed->reason == CADRE_FAILURE_DEVICE && closure->lost + 1 < CADRE_ATTEMPTS_MAX);
 }
 
+/* It needed a shard that is not there, or was restored under it. */
+static void
+return_for_shard(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure,
+                 uint64_t shard)
+{
+    if (shard < self->options.ps_count && self->shards[shard].state != CADRE_PLACE_READY) {
+        put_aside(self, closure);
+        return;
+    }
+    if (closure->attempt > closure->stale) {
+        member->rest_until_ms = self->now_ms + REST_MS; /* there is no reason that we know */
+    }
+    put_back(self, closure);
+}
+
 void
 cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
                       const cadre_closure_failed_message_t *failed)
 {
     acknowledge(member, failed->id, failed->attempt);
-    cadre_closure_t *closure = cadre_u64_map_get(&self->closures, failed->id);
-    if (!closure || closure->state != CADRE_CLOSURE_IN_FLIGHT || worker_of(closure) != member ||
-        closure->attempt != failed->attempt) {
+    cadre_closure_t *closure = find(self, failed->id);
+    if (!closure || !is_on(closure, member, failed->attempt)) {
         return; /* an attempt that no longer counts */
     }
     member->ended++;
     if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ECLOSED) {
         member->draining = true; /* it would hand back whatever it is given */
     }
+    if (failed->reason == CADRE_FAILURE_SHARD) {
+        return_for_shard(self, member, closure, failed->shard);
+        return;
+    }
     if (returns(closure, failed)) {
-        closure->lost += failed->reason == CADRE_FAILURE_DEVICE ? 1 : 0;
-        if (failed->reason != CADRE_FAILURE_RETURNED) {
+        if (failed->reason == CADRE_FAILURE_DEVICE) {
+            closure->lost++;
             member->rest_until_ms = self->now_ms + REST_MS;
         }
         put_back(self, closure);
@@ -262,7 +401,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
              "function %s, closure %" PRIu64 ", attempt %" PRIu64 ", worker %u: %s",
              function_name(self, closure), closure->id, closure->attempt, member->index,
              failed->text[0] ? failed->text : cadre_status_text(status));
-    finish(self, closure, member, &(cadre_closure_end_t){.status = status, .text = text});
+    fail_for_good(self, closure, member, &(cadre_closure_end_t){.status = status, .text = text});
 }
 
 /* --- workers that go, and what they hold --- */
@@ -272,6 +411,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 static void
 lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *member)
 {
+    closure->blamed_on = member->task.incarnation;
     if (++closure->lost < CADRE_ATTEMPTS_MAX) {
         put_back(self, closure);
         return;
@@ -282,7 +422,8 @@ lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t 
              "worker %u (process %u on %s)",
              function_name(self, closure), closure->id, closure->lost, member->index,
              member->process, member->host);
-    finish(self, closure, member, &(cadre_closure_end_t){.status = CADRE_EPOISON, .text = text});
+    const cadre_closure_end_t end = {.status = CADRE_EPOISON, .text = text};
+    fail_for_good(self, closure, member, &end);
 }
 
 void
@@ -315,8 +456,9 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
     size_t stranger_count = 0;
     for (size_t i = 0; i < held.count; i++) {
         ids[i] = held.items[i];
-        cadre_closure_t *closure = cadre_u64_map_get(&self->closures, ids[i]);
-        if (all && closure && worker_of(closure) != member && closure->lost > 0) {
+        cadre_closure_t *closure = find(self, ids[i]);
+        if (all && closure && closure->lost > 0 && closure->blamed_on == member->task.incarnation) {
+            closure->blamed_on = 0;
             closure->lost--; /* the worker was cut off, not dead: the closure did not kill it */
         }
         /* One that is queued again may go on: the first attempt to report counts. */
@@ -327,9 +469,16 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
         }
     }
     qsort(ids, held.count, sizeof(*ids), compare_ids);
-    for (cadre_closure_t *closure = member->in_flight.first; closure; closure = closure->next) {
+    cadre_closure_t *next = NULL;
+    for (cadre_closure_t *closure = member->in_flight.first; closure; closure = next) {
+        next = closure->next;
         bool due = all || self->now_ms >= closure->sent_ms + RESEND_CLOSURE_MS;
-        if (due && !bsearch(&closure->id, ids, held.count, sizeof(*ids), compare_ids)) {
+        if (!due || bsearch(&closure->id, ids, held.count, sizeof(*ids), compare_ids)) {
+            continue;
+        }
+        if (closure->attempt <= closure->stale) {
+            put_back(self, closure); /* it would only be found to be stale */
+        } else {
             send_closure(self, member, closure);
         }
     }
@@ -355,7 +504,9 @@ cadre_dispatch_cancel(cadre_core_t *self)
         size_t count = 0;
         const cadre_closure_t *closure = member ? member->in_flight.first : NULL;
         for (; closure; closure = closure->next) {
-            ids[count++] = closure->id;
+            if (!closure->kept) {
+                ids[count++] = closure->id;
+            }
         }
         if (count > 0) {
             tell_cancel(self, member, ids, count);

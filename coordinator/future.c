@@ -112,9 +112,9 @@ cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure
         } else {
             keep_results(self, end->message);
         }
+        closure->future = NULL;
         signal_fd(self);
     }
-    cadre_closure_destroy(&closure);
 }
 
 void

@@ -46,7 +46,7 @@ cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
         cadre_message_t message = cadre_catalogue_create_message(variable, i, shape);
         message.incarnation = self->options.incarnation;
         message.epoch = self->options.epoch;
-        message.create.generation = self->generations[shard];
+        message.create.generation = self->shards[shard].generation;
         cadre_shard_requests_ask(&self->requests, shard, &message, on_reply, operation, i);
     }
 }
@@ -103,7 +103,7 @@ cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
         uint32_t shard = variable->shards[i];
         uint64_t items[] = {variable->id, i, 0};
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_PULL);
-        message.pull = (cadre_pull_message_t){.generation = self->generations[shard],
+        message.pull = (cadre_pull_message_t){.generation = self->shards[shard].generation,
                                               .partitions = {items, 3}};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_values, operation, i);
     }
@@ -121,7 +121,7 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
         uint32_t shard = variable->shards[i];
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ASSIGN);
         message.assign = (cadre_assign_message_t){.sequence = ++self->assigned[shard],
-                                                  .generation = self->generations[shard],
+                                                  .generation = self->shards[shard].generation,
                                                   .mode = mode,
                                                   .variable = variable->id,
                                                   .partition = i};
@@ -137,6 +137,7 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
                 &message, cadre_chunk_new_copy(from + cadre_chunk_layout_offset(&layout, k),
                                                cadre_chunk_layout_size(&layout, k)));
         }
+        cadre_replay_note_assign(&self->replay, shard, self->next_id, &message);
         cadre_shard_requests_ask(&self->requests, shard, &message, on_reply, operation, i);
     }
 }

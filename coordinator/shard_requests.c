@@ -2,12 +2,17 @@
 
 #include <stdlib.h>
 
+#include "common/assert.h"
+#include "common/codec.h"
 #include "common/memory.h"
+#include "common/status.h"
 
 struct cadre_shard_request {
     cadre_shard_request_t *next;
     uint64_t id;
     cadre_outbox_entry_t entry;
+    bool fenced; /* the message says for which generation it is: */
+    uint64_t generation;
     bool sent;
     uint64_t sent_ms;
     cadre_answered_t answered;
@@ -16,9 +21,9 @@ struct cadre_shard_request {
 };
 
 void
-cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count)
+cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count, uint64_t last)
 {
-    *self = (cadre_shard_requests_t){.shard_count = shard_count};
+    *self = (cadre_shard_requests_t){.shard_count = shard_count, .last = last};
     self->lanes = cadre_calloc(shard_count, sizeof(*self->lanes));
     for (uint32_t i = 0; i < shard_count; i++) {
         self->lanes[i].last_p = &self->lanes[i].first;
@@ -58,6 +63,48 @@ cadre_shard_requests_fini(cadre_shard_requests_t *self)
     *self = (cadre_shard_requests_t){0};
 }
 
+/* Where the message says for which generation of the shard it is; NULL where it does not, or where
+ * it is the one that begins a generation. */
+static uint64_t *
+generation_of(cadre_message_t *message)
+{
+    if (message->type == CADRE_MESSAGE_CREATE) {
+        return &message->create.generation;
+    }
+    if (message->type == CADRE_MESSAGE_SETTLE) {
+        return &message->settle.generation;
+    }
+    if (message->type == CADRE_MESSAGE_SNAPSHOT) {
+        return &message->snapshot.generation;
+    }
+    if (message->type == CADRE_MESSAGE_PULL) {
+        return &message->pull.generation;
+    }
+    return message->type == CADRE_MESSAGE_ASSIGN ? &message->assign.generation : NULL;
+}
+
+/* The shard was restored since the request was made. */
+static void
+bring_up_to_date(cadre_shard_request_t *request, uint64_t generation)
+{
+    if (!request->fenced || request->generation == generation) {
+        return;
+    }
+    cadre_outbox_entry_t *entry = &request->entry;
+    cadre_message_t message;
+    int status =
+        cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
+                             entry->chunks, entry->chunk_count, &message);
+    cadre_assert(status == 0);
+    *generation_of(&message) = generation;
+    request->generation = generation;
+    cadre_task_t destination = entry->destination;
+    entry->chunk_count = 0;
+    cadre_outbox_entry_fini(entry);
+    cadre_outbox_entry_init(entry, &destination, &message);
+    cadre_message_fini(&message);
+}
+
 void
 cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_message_t *message,
                          cadre_answered_t answered, void *context, uint64_t detail)
@@ -69,6 +116,9 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     request->context = context;
     request->detail = detail;
     message->request = request->id;
+    const uint64_t *generation = generation_of(message);
+    request->fenced = generation != NULL;
+    request->generation = generation ? *generation : 0;
     cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
     cadre_outbox_entry_init(&request->entry, &nobody, message);
     *lane->last_p = request;
@@ -76,21 +126,23 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     self->count++;
 }
 
-/* What comes after these waits for their answer: RESTORE begins the shard anew, and a shard takes
- * ASSIGNs by ascending sequence. */
+/* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
+ * ASSIGNs by ascending sequence, and what a SNAPSHOT holds is decided by what was asked before. */
 static bool
 is_ordered(cadre_message_type_t type)
 {
-    return type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_ASSIGN;
+    return type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_ASSIGN ||
+           type == CADRE_MESSAGE_SNAPSHOT;
 }
 
 void
-cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard, const cadre_task_t *task,
-                          uint64_t now_ms, uint64_t resend_ms, cadre_outbox_t *outbox)
+cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
+                          const cadre_shard_target_t *target, uint64_t now_ms, uint64_t resend_ms,
+                          cadre_outbox_t *outbox)
 {
     cadre_shard_lane_t *lane = &self->lanes[shard];
     for (cadre_shard_request_t *request = lane->first; request; request = request->next) {
-        if (!task) {
+        if (!target->task) {
             lane->sent -= request->sent ? 1 : 0;
             request->sent = false;
             continue;
@@ -102,7 +154,8 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard, const ca
             lane->sent += request->sent ? 0 : 1;
             request->sent = true;
             request->sent_ms = now_ms;
-            request->entry.destination = *task;
+            request->entry.destination = *target->task;
+            bring_up_to_date(request, target->generation);
             cadre_outbox_repeat(outbox, &request->entry);
         }
         if (is_ordered(request->entry.type)) {
@@ -125,6 +178,17 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
         }
     }
     return false;
+}
+
+void
+cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    while (lane->first) {
+        cadre_shard_request_t *request = take(self, lane, &lane->first);
+        request->answered(request->context, request->detail, NULL, CADRE_ECANCELLED);
+        destroy(request);
+    }
 }
 
 void

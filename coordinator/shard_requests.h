@@ -5,8 +5,9 @@
  *
  * Every request can be repeated: CREATE, RESTORE, SETTLE, COUNT and SNAPSHOT by their nature,
  * ASSIGN by its sequence. So it goes out again after resend_ms until it is answered, and waits
- * while its ps is away. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at
- * a time.
+ * while its ps is away or being repaired. Each shard gets its requests in order, one window of
+ * CADRE_SHARD_WINDOW at a time. A request goes out with the generation that its shard has then, not
+ * with the one it had when the request was made.
  */
 #ifndef CADRE_COORDINATOR_SHARD_REQUESTS_H
 #define CADRE_COORDINATOR_SHARD_REQUESTS_H
@@ -25,6 +26,12 @@ typedef void (*cadre_answered_t)(void *context, uint64_t detail, const cadre_mes
 
 typedef struct cadre_shard_request cadre_shard_request_t;
 
+/* Who serves a shard now. */
+typedef struct {
+    const cadre_task_t *task; /* NULL: nobody, or it is not to be asked yet */
+    uint64_t generation;
+} cadre_shard_target_t;
+
 typedef struct {
     cadre_shard_request_t *first;
     cadre_shard_request_t **last_p;
@@ -38,7 +45,8 @@ typedef struct {
     size_t count;
 } cadre_shard_requests_t;
 
-void cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count);
+/* Request ids begin above `last`: those of two such objects of one coordinator must differ. */
+void cadre_shard_requests_init(cadre_shard_requests_t *self, uint32_t shard_count, uint64_t last);
 void cadre_shard_requests_fini(cadre_shard_requests_t *self);
 
 /* Queues `message` (its chunks move) for shard `shard`; its request id is set here. */
@@ -47,14 +55,17 @@ void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
                               uint64_t detail);
 
 /* Sends what the window allows, and again what is overdue, to the task that serves `shard` now;
- * with `task` NULL (the ps is away) everything counts as unsent. */
+ * where there is none everything counts as unsent. */
 void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
-                               const cadre_task_t *task, uint64_t now_ms, uint64_t resend_ms,
-                               cadre_outbox_t *outbox);
+                               const cadre_shard_target_t *target, uint64_t now_ms,
+                               uint64_t resend_ms, cadre_outbox_t *outbox);
 
 /* Ends the request that `reply` answers; false when there is none. */
 bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                                  const cadre_message_t *reply);
+
+/* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
+void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 
 /* Drops every request with this context, without telling it. */
 void cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context);

@@ -31,6 +31,23 @@ task_json(const cadre_member_t *member, uint64_t now_ms)
                      (int)member->in_flight.count, "counters", counters);
 }
 
+static json_t *
+shards_json(const cadre_core_t *core)
+{
+    static const char *const states[] = {[CADRE_PLACE_AWAY] = "away",
+                                         [CADRE_PLACE_RESTORING] = "restoring",
+                                         [CADRE_PLACE_READY] = "ready"};
+    json_t *shards = json_array();
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        const cadre_place_t *place = &core->shards[i];
+        json_array_append_new(shards,
+                              json_pack("{s:i, s:s, s:I}", "index", (int)i, "state",
+                                        place->replaying ? "replaying" : states[place->state],
+                                        "generation", (json_int_t)place->generation));
+    }
+    return shards;
+}
+
 char *
 cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
 {
@@ -47,15 +64,20 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     }
     const cadre_totals_t *totals = &core->totals;
     json_t *status = json_pack(
-        "{s:s, s:s, s:i, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I, s:s?}}",
+        "{s:s, s:s, s:i, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, "
+        "s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:s?}}",
         "schema", "cadre.status/v1", "job", core->options.job, "ps_expected",
-        (int)core->options.ps_count, "tasks", tasks, "closures", "scheduled",
-        (json_int_t)totals->scheduled, "finished", (json_int_t)totals->finished, "failed",
-        (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts, "queued",
+        (int)core->options.ps_count, "tasks", tasks, "shards", shards_json(core), "closures",
+        "scheduled", (json_int_t)totals->scheduled, "finished", (json_int_t)totals->finished,
+        "failed", (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts, "queued",
         (json_int_t)core->queue.common.count, "in_flight", (json_int_t)core->queue.in_flight,
         "failures", "worker", (json_int_t)totals->workers_lost, "ps", (json_int_t)totals->ps_lost,
-        "checkpoints", "committed", (json_int_t)totals->checkpoints, "failed",
-        (json_int_t)totals->checkpoints_failed, "last", core->checkpoint.last_path);
+        "recovery", "restored", (json_int_t)totals->ps_restored, "replayed",
+        (json_int_t)totals->replayed, "kept", (json_int_t)core->replay.kept.count, "left",
+        (json_int_t)(core->replay.redo.count + core->replay.aside.count + core->replay.in_flight),
+        "at_risk", (json_int_t)totals->closures_at_risk, "checkpoints", "committed",
+        (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed, "last",
+        core->checkpoint.last_path);
     char *text = json_dumps(status, JSON_COMPACT);
     json_decref(status);
     return text;

@@ -87,7 +87,7 @@ done(cadre_closure_queue_t *queue, bool *is_done)
 static cadre_closure_t *
 take(cadre_closure_queue_t *queue, uint32_t number)
 {
-    cadre_closure_t *closure = cadre_closure_queue_take(queue, 0, false);
+    cadre_closure_t *closure = cadre_closure_queue_take(queue, 0, CADRE_QUEUE_NEW_TOO);
     cr_assert_not_null(closure, "nothing where %u was expected", number);
     cr_assert_eq(closure->function, number, "%u where %u was expected", closure->function, number);
     cr_assert_eq(closure->state, CADRE_CLOSURE_IN_FLIGHT);
@@ -124,10 +124,10 @@ QUEUE_TEST(Q1_what_was_put_comes_out_and_what_is_put_back_comes_out_again)
     char text[CADRE_CLOSURE_ERROR_SIZE];
     bool is_done = false;
     cadre_closure_queue_init(&queue, capacity, on_end, &ended);
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, false));
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
     cr_assert_eq(put(&queue, 1), 0);
     cadre_closure_t *closure = take(&queue, 1);
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, false));
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
     cr_assert_eq(done(&queue, &is_done), 0);
     cr_assert_not(is_done, "done while in flight");
     cr_assert_eq(join(&queue, text), CADRE_EAGAIN);
@@ -156,7 +156,8 @@ QUEUE_TEST(Q2_two_consumers_that_put_back_their_first_item_process_each_item_its
     cadre_closure_queue_put_back(&queue, first);
     cadre_closure_queue_put_back(&queue, second);
     for (int i = 0; i < 2; i++) {
-        cadre_closure_t *closure = cadre_closure_queue_take(&queue, (uint32_t)i, false);
+        cadre_closure_t *closure =
+            cadre_closure_queue_take(&queue, (uint32_t)i, CADRE_QUEUE_NEW_TOO);
         taken[closure->function]++;
         finish(&queue, closure);
     }
@@ -330,7 +331,7 @@ QUEUE_TEST(Q9_the_same_through_put_and_the_item_being_put_is_refused)
     cr_assert_eq(ended.number[2], 2);
     cr_assert_eq(ended.status[2], CADRE_ECANCELLED, "what is put back now is cancelled");
     cr_assert_eq(put(&queue, 4), CADRE_EFUNCTION);
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, false), "4 was never queued");
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO), "4 was never queued");
     assert_clean(&queue, 5);
     cadre_closure_queue_fini(&queue);
 }
@@ -364,13 +365,14 @@ QUEUE_TEST(Q12_tagged_work_comes_first_goes_to_its_worker_only_and_join_does_not
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put_tagged(&queue, 2, 7), 0);
     cr_assert_eq(put_tagged(&queue, 3, 8), 0);
-    cadre_closure_t *closure = cadre_closure_queue_take(&queue, 8, false);
+    cadre_closure_t *closure = cadre_closure_queue_take(&queue, 8, CADRE_QUEUE_NEW_TOO);
     cr_assert_eq(closure->function, 3);
     cadre_closure_queue_put_back(&queue, closure);
-    cr_assert_eq(cadre_closure_queue_take(&queue, 8, false), closure, "put back: for 8 again");
+    cr_assert_eq(cadre_closure_queue_take(&queue, 8, CADRE_QUEUE_NEW_TOO), closure,
+                 "put back: for 8 again");
     finish(&queue, take(&queue, 1));
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, false), "2 is for 7");
-    cr_assert_null(cadre_closure_queue_take(&queue, 9, false));
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO), "2 is for 7");
+    cr_assert_null(cadre_closure_queue_take(&queue, 9, CADRE_QUEUE_NEW_TOO));
     cr_assert(cadre_closure_queue_done(&queue));
     cr_assert_eq(join(&queue, text), 0, "3 in flight and 2 queued are not waited for");
     finish(&queue, closure);
@@ -429,9 +431,9 @@ QUEUE_TEST(Q14_after_a_failure_nothing_queued_is_taken_and_nothing_put_back_is_r
     cr_assert_eq(put(&queue, 3), 0);
     cr_assert_eq(put(&queue, 4), 0);
     fail(&queue, failing, CADRE_EFUNCTION, "first");
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, false));
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
     cadre_closure_queue_put_back(&queue, other);
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, false));
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, CADRE_QUEUE_NEW_TOO));
     cr_assert_eq(ended.count, 4);
     cadre_closure_queue_fini(&queue);
 }
@@ -478,7 +480,7 @@ QUEUE_TEST(with_redo_only_nothing_new_comes_out)
     cadre_closure_queue_init(&queue, capacity, on_end, &ended);
     cr_assert_eq(put(&queue, 1), 0);
     cr_assert_eq(put_tagged(&queue, 2, 0), 0);
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, true));
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, UINT64_MAX));
     cadre_closure_t *tagged = take(&queue, 2);
     cadre_closure_t *common = take(&queue, 1);
     tagged->id = 1;
@@ -486,9 +488,9 @@ QUEUE_TEST(with_redo_only_nothing_new_comes_out)
     cr_assert_eq(put(&queue, 3), 0);
     cadre_closure_queue_put_back(&queue, common);
     cadre_closure_queue_put_back(&queue, tagged);
-    cr_assert_eq(cadre_closure_queue_take(&queue, 0, true), tagged);
-    cr_assert_eq(cadre_closure_queue_take(&queue, 0, true), common);
-    cr_assert_null(cadre_closure_queue_take(&queue, 0, true), "3 is new");
+    cr_assert_eq(cadre_closure_queue_take(&queue, 0, UINT64_MAX), tagged);
+    cr_assert_eq(cadre_closure_queue_take(&queue, 0, UINT64_MAX), common);
+    cr_assert_null(cadre_closure_queue_take(&queue, 0, UINT64_MAX), "3 is new");
     finish(&queue, tagged);
     finish(&queue, common);
     cadre_closure_queue_fini(&queue);
@@ -551,7 +553,8 @@ consume(void *argument)
         cadre_gate_lock(shared->gate);
         cadre_closure_t *closure = NULL;
         int status = 0;
-        while (status == 0 && !(closure = cadre_closure_queue_take(&shared->queue, 0, false))) {
+        while (status == 0 &&
+               !(closure = cadre_closure_queue_take(&shared->queue, 0, CADRE_QUEUE_NEW_TOO))) {
             status = cadre_gate_wait(shared->gate, deadline_ms);
         }
         cadre_gate_broadcast(shared->gate);

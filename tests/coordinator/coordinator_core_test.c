@@ -71,6 +71,9 @@ Test(coordinator_core, a_ps_that_joins_is_welcomed_restored_and_made_known_to_wo
     cr_assert_str_eq(restore->restore.path, "");
     cr_assert_eq(restore->restore.cut, 1);
     cr_assert_eq(restore->restore.generation, 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 0, "it has not begun yet");
+    fixture_reply(self, &ps, restore);
+    fixture_turn(self);
     const cadre_message_t *shard = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
     cr_assert_eq(shard->shard.index, 1);
     cr_assert_eq(shard->shard.incarnation, ps.incarnation);
@@ -119,7 +122,7 @@ Test(coordinator_core, a_ps_replaced_before_there_is_a_variable_is_no_loss)
     fixture_destroy(&self);
 }
 
-Test(coordinator_core, a_ps_that_is_lost_with_its_variables_ends_the_job_and_is_named)
+Test(coordinator_core, a_ps_that_stays_away_past_the_limit_ends_the_job_and_is_named)
 {
     fixture_t *self = fixture_new(2);
     cadre_task_t ps = fixture_ps(1);
@@ -128,9 +131,21 @@ Test(coordinator_core, a_ps_that_is_lost_with_its_variables_ends_the_job_and_is_
     fixture_hello(self, &worker);
     fixture_add_variable(self, "w", 3, 1);
     cadre_core_gone(&self->core, &ps, self->now_ms);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_eq(self->core.totals.ps_lost, 1);
+    self->now_ms += self->core.options.ps_timeout_ms - 1;
+    cadre_task_t others[] = {fixture_ps(0), worker};
+    for (int i = 0; i < 2; i++) {
+        fixture_heartbeat(self, &others[i], 1, nothing);
+    }
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_eq(self->due_ms, self->now_ms + 1);
+    self->now_ms++;
+    fixture_turn(self);
     cr_assert_eq(self->core.fatal, CADRE_EUNAVAILABLE);
     cr_assert(strstr(self->core.fatal_text, "ps 1 (process 4711 on here) is lost"));
-    cr_assert_eq(self->core.totals.ps_lost, 1);
+    cr_assert(strstr(self->core.fatal_text, "60 s"));
     fixture_schedule(self, 1);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0);

@@ -57,7 +57,6 @@ fixture_on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_
                                .number = closure->variables,
                                .status = end->status};
     snprintf(ended->text, sizeof(ended->text), "%s", end->text ? end->text : "");
-    cadre_closure_destroy(&closure);
 }
 
 static inline fixture_t *

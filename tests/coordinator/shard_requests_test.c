@@ -38,7 +38,8 @@ pump(cadre_shard_requests_t *self, const cadre_task_t *task, uint64_t now_ms, ui
     cadre_outbox_t outbox = {.entries = NULL};
     cadre_outbox_entry_t entry;
     size_t count = 0;
-    cadre_shard_requests_pump(self, 0, task, now_ms, RESEND_MS, &outbox);
+    const cadre_shard_target_t target = {.task = task, .generation = 1};
+    cadre_shard_requests_pump(self, 0, &target, now_ms, RESEND_MS, &outbox);
     while (cadre_outbox_pop(&outbox, &entry)) {
         cadre_message_t message;
         cr_assert(cadre_task_equal(&entry.destination, task));
@@ -67,7 +68,7 @@ Test(shard_requests, go_out_in_order_at_most_a_window_of_them_at_a_time)
     cadre_shard_requests_t self;
     answers_t answers = {0};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     for (uint64_t i = 0; i < CADRE_SHARD_WINDOW + 2; i++) {
         ask(&self, CADRE_MESSAGE_COUNT, i, &answers);
     }
@@ -90,7 +91,7 @@ Test(shard_requests, wait_behind_a_restore_and_behind_each_assign)
     cadre_shard_requests_t self;
     answers_t answers = {0};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
     ask(&self, CADRE_MESSAGE_RESTORE, 2, &answers);
     ask(&self, CADRE_MESSAGE_CREATE, 3, &answers);
@@ -120,7 +121,7 @@ Test(shard_requests, go_out_again_until_they_are_answered)
     cadre_shard_requests_t self;
     answers_t answers = {0};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
     cr_assert_eq(pump(&self, &ps_task, 10, ids), 1);
     cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS - 1, ids), 0);
@@ -139,7 +140,7 @@ Test(shard_requests, wait_while_the_ps_is_away_and_go_to_the_one_that_comes)
     answers_t answers = {0};
     uint64_t ids[256];
     cadre_task_t next = {CADRE_ROLE_PS, 0, 21};
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     for (uint64_t i = 0; i < CADRE_SHARD_WINDOW + 1; i++) {
         ask(&self, CADRE_MESSAGE_COUNT, i, &answers);
     }
@@ -155,7 +156,7 @@ Test(shard_requests, a_late_or_doubled_answer_changes_nothing)
     cadre_shard_requests_t self;
     answers_t answers = {0};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
     pump(&self, &ps_task, 10, ids);
     cr_assert_not(answer(&self, 2));
@@ -174,7 +175,7 @@ Test(shard_requests, are_answered_by_their_own_shard_only)
     answers_t answers = {0};
     cadre_message_t message = {.type = CADRE_MESSAGE_COUNT};
     cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY, .request = 1};
-    cadre_shard_requests_init(&self, 2);
+    cadre_shard_requests_init(&self, 2, 0);
     cadre_shard_requests_ask(&self, 1, &message, on_answer, &answers, 0);
     cr_assert_not(cadre_shard_requests_answer(&self, 0, &reply));
     cr_assert(cadre_shard_requests_answer(&self, 1, &reply));
@@ -187,7 +188,7 @@ Test(shard_requests, of_a_context_that_is_forgotten_are_gone_and_make_room)
     answers_t kept = {0};
     answers_t forgotten = {0};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     for (uint64_t i = 0; i < CADRE_SHARD_WINDOW + 2; i++) {
         ask(&self, CADRE_MESSAGE_COUNT, i, i % 2 == 0 ? &forgotten : &kept);
     }
@@ -210,7 +211,7 @@ Test(shard_requests, asked_after_the_last_was_answered_stand_behind_those_before
     cadre_shard_requests_t self;
     answers_t answers = {0};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     for (uint64_t i = 1; i <= 3; i++) {
         ask(&self, CADRE_MESSAGE_COUNT, i, &answers);
     }
@@ -243,7 +244,7 @@ Test(shard_requests, whoever_is_answered_may_forget_and_ask_again)
     cadre_shard_requests_t self;
     chain_t chain = {.requests = &self};
     uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1);
+    cadre_shard_requests_init(&self, 1, 0);
     for (int i = 0; i < 3; i++) {
         cadre_message_t message = {.type = CADRE_MESSAGE_COUNT};
         cadre_shard_requests_ask(&self, 0, &message, on_answer_go_on, &chain, 0);

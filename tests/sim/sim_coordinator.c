@@ -19,7 +19,6 @@ on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end
         self->check->may_cancel = self->user_cancels || self->core.queue.error < 0;
         sim_check_ended(self->check, index, closure, end);
     }
-    cadre_closure_destroy(&closure);
 }
 
 void

@@ -337,6 +337,10 @@ typedef struct {
     uint64_t attempts; /* closures handed to a worker, second attempts counted too */
     uint64_t workers_lost;
     uint64_t ps_lost;
+    uint64_t ps_restored;      /* shards that another process took over */
+    uint64_t replayed;         /* closures run again for them, after they had ended */
+    uint64_t closures_at_risk; /* that had ended since the cut, where a shard was restored without a
+                                  replay: what they pushed to it is lost */
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     int workers; /* there now */

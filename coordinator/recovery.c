@@ -1,0 +1,410 @@
+#include "coordinator/recovery.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/codec.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator_core.h"
+
+static void
+set_state(cadre_place_t *self, cadre_place_state_t state)
+{
+    static const uint8_t allowed[] = {
+        [CADRE_PLACE_AWAY] = 1 << CADRE_PLACE_RESTORING | 1 << CADRE_PLACE_READY,
+        [CADRE_PLACE_RESTORING] = 1 << CADRE_PLACE_READY | 1 << CADRE_PLACE_AWAY,
+        [CADRE_PLACE_READY] = 1 << CADRE_PLACE_AWAY | 1 << CADRE_PLACE_RESTORING,
+    };
+    cadre_assert(allowed[self->state] & 1 << state);
+    self->state = state;
+}
+
+static void
+end_job(cadre_core_t *core, int status, const char *text)
+{
+    if (!core->fatal && !core->stopping) {
+        core->fatal = status;
+        snprintf(core->fatal_text, sizeof(core->fatal_text), "%s", text);
+        core->progress = true;
+    }
+}
+
+/* --- ready --- */
+
+/* Every attempt that is under way may have touched a shard as it was before. */
+static void
+mark_stale(cadre_core_t *core)
+{
+    cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
+        closure->stale = closure->attempt;
+    }
+}
+
+static void
+begin_replay(cadre_core_t *core, uint32_t shard)
+{
+    mark_stale(core);
+    if (!core->replay.keeping) {
+        core->totals.closures_at_risk += core->unsaved;
+        cadre_core_log(core, core->unsaved > 0 ? 'W' : 'I', "ps_restored",
+                       "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
+                       " next=\"%s\"",
+                       shard, core->restore_cut, core->shards[shard].generation, core->unsaved,
+                       core->unsaved > 0 ? "what they pushed to it since the cut is lost"
+                                         : "nothing is lost");
+        return;
+    }
+    bool has_work = cadre_replay_has_work(&core->replay);
+    cadre_core_log(core, 'I', "ps_restored",
+                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
+                   "ms=%" PRIu64 " next=\"%s\"",
+                   shard, core->restore_cut, core->shards[shard].generation,
+                   core->replay.kept.count, core->replay.assign_count,
+                   core->now_ms - core->shards[shard].lost_ms,
+                   has_work ? "they run again, in front of new work" : "nothing is to run again");
+    if (has_work) {
+        core->shards[shard].replaying = true;
+        cadre_replay_begin(&core->replay);
+    }
+}
+
+static void
+become_ready(cadre_core_t *core, uint32_t shard)
+{
+    cadre_place_t *place = &core->shards[shard];
+    const cadre_member_t *ps = core->membership.ps[shard];
+    bool restored = place->state == CADRE_PLACE_RESTORING;
+    set_state(place, CADRE_PLACE_READY);
+    place->holder = ps->task.incarnation;
+    place->deadline_ms = 0;
+    if (restored && place->lost_once) {
+        core->totals.ps_restored++;
+        begin_replay(core, shard);
+    } else if (place->lost_once) {
+        cadre_core_log(core, 'I', "ps_back", "shard=%u generation=%" PRIu64 " ms=%" PRIu64, shard,
+                       place->generation, core->now_ms - place->lost_ms);
+    }
+    cadre_closure_queue_release(&core->queue);
+    cadre_replay_release(&core->replay);
+    cadre_core_announce_shard(core, shard);
+    core->progress = true;
+}
+
+/* --- restoring --- */
+
+/* `detail`: the shard, and whether it may refuse: a variable that is being created just now. */
+enum { MAY_REFUSE = 1 << 16 };
+
+static void
+on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    cadre_core_t *core = context;
+    uint64_t shard = detail % MAY_REFUSE;
+    cadre_place_t *place = &core->shards[shard];
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    if (status == CADRE_ECANCELLED || place->state != CADRE_PLACE_RESTORING) {
+        return;
+    }
+    status = answered ? -(int)reply->reply.status : CADRE_EMALFORMED;
+    if (status < 0 && detail < MAY_REFUSE) {
+        char text[CADRE_CLOSURE_ERROR_SIZE];
+        const char *why = answered ? reply->reply.text : "it answered out of turn";
+        snprintf(text, sizeof(text), "ps %" PRIu64 " cannot begin: %s", shard, why);
+        cadre_core_log(core, 'E', "restore_failed",
+                       "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
+                       "next=\"the job cannot go on\"",
+                       shard, core->restore_path, why);
+        end_job(core, status, text);
+        return;
+    }
+    cadre_assert(place->pending > 0);
+    place->pending--;
+}
+
+static void
+ask_creates(cadre_core_t *core, uint32_t shard)
+{
+    for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {
+        const cadre_variable_t *variable = core->catalogue.variables[i];
+        for (uint32_t part = 0; part < variable->partitions; part++) {
+            if (variable->shards[part] != shard) {
+                continue;
+            }
+            uint64_t shape[CADRE_RANK_MAX];
+            cadre_message_t message = cadre_catalogue_create_message(variable, part, shape);
+            message.incarnation = core->options.incarnation;
+            message.epoch = core->options.epoch;
+            message.create.generation = core->shards[shard].generation;
+            uint64_t detail = shard | (variable->created ? 0 : MAY_REFUSE);
+            cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, detail);
+            core->shards[shard].pending++;
+        }
+    }
+}
+
+/* The lowest id of which an update may still come to a shard that begins anew. */
+static uint64_t
+window_base(const cadre_core_t *core)
+{
+    uint64_t base = core->next_id;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
+        base = closure->id < base ? closure->id : base;
+    }
+    uint64_t kept = cadre_replay_lowest(&core->replay);
+    return kept < base ? kept : base;
+}
+
+static void
+begin_restore(cadre_core_t *core, uint32_t shard)
+{
+    cadre_place_t *place = &core->shards[shard];
+    set_state(place, CADRE_PLACE_RESTORING);
+    place->generation++;
+    place->holder = 0;
+    place->pending = 1;
+    cadre_shard_requests_clear(&core->repairs, shard);
+    cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RESTORE);
+    message.restore = (cadre_restore_message_t){
+        .path = core->restore_path, .cut = window_base(core), .generation = place->generation};
+    cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
+    ask_creates(core, shard);
+}
+
+/* Everyone else goes back to the cut too. */
+static void
+roll_back_others(cadre_core_t *core, uint32_t except)
+{
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        cadre_place_t *place = &core->shards[shard];
+        if (shard != except && place->state == CADRE_PLACE_READY) {
+            place->lost_ms = core->now_ms;
+            place->lost_once = true;
+            begin_restore(core, shard);
+            cadre_core_announce_shard(core, shard); /* away until it is done */
+        }
+    }
+}
+
+void
+cadre_recovery_on_ps(cadre_core_t *core, cadre_member_t *ps, const cadre_hello_message_t *hello)
+{
+    cadre_place_t *place = &core->shards[ps->index];
+    cadre_core_event_t event = {
+        .kind = CADRE_CORE_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
+    snprintf(event.text, sizeof(event.text), "%s", ps->address);
+    cadre_core_emit(core, &event);
+    bool intact = place->holder == ps->task.incarnation && hello->generation == place->generation &&
+                  hello->session == core->options.incarnation;
+    if (intact) {
+        become_ready(core, ps->index);
+        return;
+    }
+    place->holder = 0; /* restored in a turn to come, see cadre_recovery_tick */
+}
+
+/* --- lost --- */
+
+void
+cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char *why)
+{
+    cadre_place_t *place = &core->shards[ps->index];
+    char name[32];
+    snprintf(place->lost_text, sizeof(place->lost_text),
+             "%s (process %u on %.100s) is lost: %.120s", cadre_member_name(ps, name), ps->process,
+             ps->host, why);
+    if (place->state == CADRE_PLACE_AWAY) {
+        return; /* it was there for less than a turn */
+    }
+    if (place->state == CADRE_PLACE_RESTORING) {
+        place->holder = 0; /* half restored is nobody's */
+    }
+    set_state(place, CADRE_PLACE_AWAY);
+    place->lost_once = true;
+    place->lost_ms = core->now_ms;
+    place->deadline_ms =
+        core->catalogue.variable_count > 0 ? core->now_ms + core->options.ps_timeout_ms : 0;
+    cadre_core_announce_shard(core, ps->index);
+}
+
+/* --- a pass --- */
+
+static void
+on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    (void)detail;
+    cadre_core_t *core = context;
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
+        cadre_core_log(core, 'E', "assignment_not_repeated", "why=\"%.200s\"",
+                       answered ? reply->reply.text : "it answered out of turn");
+    }
+    if (core->replay.assign_pending > 0) {
+        cadre_replay_assigned(&core->replay);
+    }
+}
+
+static void
+repeat_assigns(cadre_core_t *core)
+{
+    const cadre_replay_assign_t *assign = NULL;
+    while ((assign = cadre_replay_next_assign(&core->replay))) {
+        cadre_message_t message;
+        const cadre_outbox_entry_t *entry = &assign->entry;
+        cadre_chunk_t **chunks = cadre_calloc(entry->chunk_count, sizeof(cadre_chunk_t *));
+        for (size_t i = 0; i < entry->chunk_count; i++) {
+            chunks[i] = cadre_chunk_ref(entry->chunks[i]);
+        }
+        int status = cadre_message_decode(cadre_chunk_data(entry->header),
+                                          cadre_chunk_size_bytes(entry->header), chunks,
+                                          entry->chunk_count, &message);
+        cadre_assert(status == 0);
+        cadre_shard_requests_ask(&core->repairs, assign->shard, &message, on_assigned, core,
+                                 assign->shard);
+        cadre_message_fini(&message);
+        free(chunks);
+    }
+}
+
+static void
+end_pass(cadre_core_t *core)
+{
+    uint64_t since_ms = core->now_ms;
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        cadre_place_t *place = &core->shards[shard];
+        if (place->replaying && place->lost_ms < since_ms) {
+            since_ms = place->lost_ms;
+        }
+        place->replaying = false;
+    }
+    cadre_core_log(core, 'I', "replay_done", "closures=%zu assignments=%zu ms_since_lost=%" PRIu64,
+                   core->replay.kept.count, core->replay.assign_count, core->now_ms - since_ms);
+    core->progress = true;
+}
+
+/* --- time --- */
+
+/* Kept closures reach their bound: a checkpoint makes room, or keeping ends. */
+static void
+watch_bounds(cadre_core_t *core)
+{
+    int fullness = core->replay.keeping ? cadre_replay_fullness(&core->replay, core->next_id) : 0;
+    cadre_checkpoint_t *checkpoint = &core->checkpoint;
+    core->replay_holds = fullness >= 2;
+    if (fullness == 0 || core->replay.active) {
+        return;
+    }
+    if (!checkpoint->enabled) {
+        core->unsaved = core->replay.kept.count;
+        cadre_replay_stop(&core->replay);
+        cadre_core_log(core, 'W', "replay_given_up",
+                       "closures=%" PRIu64
+                       " next=\"there are no checkpoints: from now on a lost ps "
+                       "costs updates\"",
+                       core->unsaved);
+    } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE && core->now_ms >= checkpoint->retry_ms) {
+        cadre_checkpoint_begin(core, NULL);
+    }
+}
+
+uint64_t
+cadre_recovery_tick(cadre_core_t *core)
+{
+    uint64_t due_ms = UINT64_MAX;
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        cadre_place_t *place = &core->shards[shard];
+        const cadre_member_t *ps = core->membership.ps[shard];
+        bool committing = core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING;
+        if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
+            begin_restore(core, shard); /* not before it is known to which cut */
+            if (core->options.recovery == CADRE_RECOVERY_ROLLBACK && place->lost_once) {
+                roll_back_others(core, shard);
+            }
+        }
+        if (place->state == CADRE_PLACE_RESTORING && place->pending == 0) {
+            become_ready(core, shard);
+        }
+        if (!ps && place->deadline_ms && core->now_ms >= place->deadline_ms) {
+            char text[CADRE_CLOSURE_ERROR_SIZE];
+            snprintf(text, sizeof(text), "%s; nobody has taken its place for %" PRIu64 " s",
+                     place->lost_text, core->options.ps_timeout_ms / 1000);
+            end_job(core, CADRE_EUNAVAILABLE, text);
+            place->deadline_ms = 0;
+        }
+        if (place->deadline_ms && place->deadline_ms < due_ms) {
+            due_ms = place->deadline_ms;
+        }
+    }
+    repeat_assigns(core);
+    if (cadre_replay_ends(&core->replay)) {
+        end_pass(core);
+    }
+    watch_bounds(core);
+    return due_ms;
+}
+
+/* --- what others ask --- */
+
+bool
+cadre_recovery_is_calm(const cadre_core_t *core)
+{
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        if (core->shards[shard].state != CADRE_PLACE_READY) {
+            return false;
+        }
+    }
+    return !core->replay.active;
+}
+
+bool
+cadre_recovery_is_settled(const cadre_core_t *core)
+{
+    return cadre_recovery_is_calm(core) || !cadre_replay_has_work(&core->replay);
+}
+
+const char *
+cadre_recovery_words(const cadre_core_t *core, const char *otherwise, char *text, size_t size_bytes)
+{
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        const cadre_place_t *place = &core->shards[shard];
+        if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
+            snprintf(text, size_bytes, "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
+                     (core->now_ms - place->lost_ms) / 1000);
+            return text;
+        }
+        if (place->state == CADRE_PLACE_RESTORING) {
+            snprintf(text, size_bytes, "ps %u to be restored", shard);
+            return text;
+        }
+    }
+    if (core->replay.active) {
+        snprintf(text, size_bytes, "%zu closures to run again",
+                 core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
+        return text;
+    }
+    return otherwise;
+}
+
+cadre_shard_target_t
+cadre_recovery_repair_target(const cadre_core_t *core, uint32_t shard)
+{
+    const cadre_member_t *ps = core->membership.ps[shard];
+    bool serves = ps && core->shards[shard].state != CADRE_PLACE_AWAY;
+    return (cadre_shard_target_t){.task = serves ? &ps->task : NULL,
+                                  .generation = core->shards[shard].generation};
+}
+
+cadre_shard_target_t
+cadre_recovery_target(const cadre_core_t *core, uint32_t shard)
+{
+    cadre_shard_target_t target = cadre_recovery_repair_target(core, shard);
+    const cadre_place_t *place = &core->shards[shard];
+    if (place->state != CADRE_PLACE_READY || place->replaying) {
+        target.task = NULL;
+    }
+    return target;
+}

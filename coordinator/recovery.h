@@ -1,0 +1,73 @@
+/*
+ * recovery - what becomes of a shard whose ps is lost.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ *     AWAY       nobody serves it; workers are told so, requests to it wait
+ *      -> RESTORING  another process said HELLO: RESTORE to the last cut, then a CREATE of every
+ * part
+ *          -> READY      all were answered: workers are told who serves it
+ *      -> READY      the process that was lost is back with its state
+ *
+ * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins
+ * then (coordinator/replay.h) has ended; requests of the API wait for that. `rollback` restores
+ * every shard and then does the same. `relaxed` does without, and counts what may be lost.
+ */
+#ifndef CADRE_COORDINATOR_RECOVERY_H
+#define CADRE_COORDINATOR_RECOVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/membership.h"
+#include "coordinator/shard_requests.h"
+
+struct cadre_core;
+
+typedef enum {
+    CADRE_PLACE_AWAY,
+    CADRE_PLACE_RESTORING,
+    CADRE_PLACE_READY,
+} cadre_place_state_t;
+
+typedef struct {
+    cadre_place_state_t state;
+    uint64_t generation;
+    uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
+    bool replaying;
+    uint32_t pending;     /* RESTORE and CREATEs not answered */
+    bool lost_once;       /* it was served before */
+    uint64_t lost_ms;     /* when it was lost */
+    uint64_t deadline_ms; /* the job ends when it is AWAY still; 0: it may stay away */
+    char lost_text[320];  /* who it was and why */
+} cadre_place_t;
+
+/* --- what happens --- */
+
+/* A process that is new here serves the shard from now on. */
+void cadre_recovery_on_ps(struct cadre_core *core, cadre_member_t *ps,
+                          const cadre_hello_message_t *hello);
+
+/* A ps has gone; it is a member still. */
+void cadre_recovery_on_lost(struct cadre_core *core, const cadre_member_t *ps, const char *why);
+
+/* Moves on; called every turn. Returns when it must be called again at the latest. */
+uint64_t cadre_recovery_tick(struct cadre_core *core);
+
+/* --- what others ask --- */
+
+/* Every shard is READY and no pass is under way: a checkpoint may cut. */
+bool cadre_recovery_is_calm(const struct cadre_core *core);
+
+/* What ended before is on its shards, or will not be: join need not wait for recovery. */
+bool cadre_recovery_is_settled(const struct cadre_core *core);
+
+/* What a call waits for that waits for a shard, into `text`; `otherwise` when none is away. */
+const char *cadre_recovery_words(const struct cadre_core *core, const char *otherwise, char *text,
+                                 size_t size_bytes);
+
+/* Who is to be asked for `shard` by the API, and by the recovery itself. */
+cadre_shard_target_t cadre_recovery_target(const struct cadre_core *core, uint32_t shard);
+cadre_shard_target_t cadre_recovery_repair_target(const struct cadre_core *core, uint32_t shard);
+
+#endif

@@ -1,0 +1,326 @@
+#include "coordinator/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/limits.h"
+#include "common/memory.h"
+
+void
+cadre_replay_init(cadre_replay_t *self, bool keeping)
+{
+    *self = (cadre_replay_t){.keeping = keeping};
+}
+
+static void
+forget(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_u64_map_take(&self->kept, closure->id);
+    self->size_bytes -= cadre_closure_size_bytes(closure);
+    cadre_closure_destroy(&closure);
+}
+
+static size_t
+assign_size_bytes(const cadre_replay_assign_t *assign)
+{
+    size_t size_bytes = sizeof(*assign) + cadre_chunk_size_bytes(assign->entry.header);
+    for (size_t i = 0; i < assign->entry.chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(assign->entry.chunks[i]);
+    }
+    return size_bytes;
+}
+
+static void
+drop_assigns(cadre_replay_t *self, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        self->size_bytes -= assign_size_bytes(&self->assigns[i]);
+        cadre_outbox_entry_fini(&self->assigns[i].entry);
+    }
+    self->assign_count -= count;
+    self->assign_dropped += count;
+    if (self->assign_count > 0) {
+        memmove(self->assigns, self->assigns + count, self->assign_count * sizeof(*self->assigns));
+    }
+}
+
+static void
+drop_closures(cadre_replay_t *self, cadre_closure_list_t *list, uint64_t below)
+{
+    while (list->first && list->first->id < below) {
+        cadre_closure_t *closure = list->first;
+        cadre_closure_list_remove(list, closure);
+        forget(self, closure);
+    }
+}
+
+void
+cadre_replay_fini(cadre_replay_t *self)
+{
+    drop_closures(self, &self->log, UINT64_MAX);
+    drop_closures(self, &self->redo, UINT64_MAX);
+    drop_closures(self, &self->aside, UINT64_MAX);
+    drop_assigns(self, self->assign_count);
+    cadre_assert(self->kept.count == 0);
+    cadre_u64_map_fini(&self->kept);
+    free(self->assigns);
+    *self = (cadre_replay_t){.keeping = false};
+}
+
+/* --- keeping --- */
+
+void
+cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(self->keeping && !closure->kept);
+    closure->kept = true;
+    closure->lost = 0;
+    closure->blamed_on = 0;
+    closure->wants_results = false;
+    closure->future = NULL;
+    closure->worker = NULL;
+    cadre_u64_map_put(&self->kept, closure->id, closure);
+    self->size_bytes += cadre_closure_size_bytes(closure);
+    cadre_closure_list_insert(&self->log, closure);
+}
+
+void
+cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
+                         const cadre_message_t *message)
+{
+    if (!self->keeping) {
+        return;
+    }
+    if (self->assign_count == self->assign_capacity) {
+        self->assign_capacity = self->assign_capacity ? 2 * self->assign_capacity : 16;
+        self->assigns = cadre_realloc(self->assigns, self->assign_capacity, sizeof(*self->assigns));
+    }
+    cadre_message_t copy = *message;
+    copy.chunks = cadre_calloc(message->chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
+    }
+    cadre_replay_assign_t *assign = &self->assigns[self->assign_count++];
+    *assign = (cadre_replay_assign_t){.position = position, .shard = shard};
+    cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
+    cadre_outbox_entry_init(&assign->entry, &nobody, &copy);
+    self->size_bytes += assign_size_bytes(assign);
+}
+
+uint64_t
+cadre_replay_assigns(const cadre_replay_t *self)
+{
+    return self->assign_dropped + self->assign_count;
+}
+
+void
+cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
+{
+    cadre_assert(!self->active && self->in_flight == 0);
+    drop_closures(self, &self->log, cut);
+    if (assigns > self->assign_dropped) {
+        drop_assigns(self, (size_t)(assigns - self->assign_dropped));
+    }
+}
+
+uint64_t
+cadre_replay_lowest(const cadre_replay_t *self)
+{
+    uint64_t lowest = UINT64_MAX;
+    const cadre_closure_t *firsts[] = {self->log.first, self->redo.first, self->aside.first};
+    for (size_t i = 0; i < CADRE_COUNT_OF(firsts); i++) {
+        if (firsts[i] && firsts[i]->id < lowest) {
+            lowest = firsts[i]->id;
+        }
+    }
+    if (self->in_flight > 0) {
+        const cadre_closure_t *closure = NULL;
+        for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+            lowest = closure->id < lowest ? closure->id : lowest;
+        }
+    }
+    return lowest;
+}
+
+int
+cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
+{
+    uint64_t times = self->kept.count / CADRE_REPLAY_CLOSURES_MAX;
+    uint64_t by_size = self->size_bytes / CADRE_REPLAY_SIZE_MAX;
+    times = by_size > times ? by_size : times;
+    if (times == 0 && self->log.first) {
+        /* Near enough: an id that is run again just now is not older than the log by much. */
+        times = (next_id - self->log.first->id) / (CADRE_APPLIED_WINDOW_MAX / 4);
+    }
+    return times > 2 ? 2 : (int)times;
+}
+
+void
+cadre_replay_stop(cadre_replay_t *self)
+{
+    cadre_assert(!self->active && self->in_flight == 0);
+    drop_closures(self, &self->log, UINT64_MAX);
+    drop_assigns(self, self->assign_count);
+    self->keeping = false;
+}
+
+bool
+cadre_replay_has_work(const cadre_replay_t *self)
+{
+    return self->kept.count > 0 || self->assign_count > 0;
+}
+
+cadre_closure_t *
+cadre_replay_find(const cadre_replay_t *self, uint64_t id)
+{
+    return cadre_u64_map_get(&self->kept, id);
+}
+
+/* --- a pass --- */
+
+/* Appends, or inserts, everything of `from` to the closures to be run again. */
+static void
+move_to_redo(cadre_replay_t *self, cadre_closure_list_t *from)
+{
+    while (from->first) {
+        cadre_closure_t *closure = from->first;
+        cadre_closure_list_remove(from, closure);
+        closure->state = CADRE_CLOSURE_QUEUED;
+        cadre_closure_list_insert(&self->redo, closure);
+    }
+}
+
+void
+cadre_replay_begin(cadre_replay_t *self)
+{
+    self->active = true;
+    self->assign_next = 0;
+    cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        closure->stale = closure->attempt;
+    }
+    /* The shorter list goes into the longer one, whose members are older: the rest of a pass that
+     * was under way is younger than what it has done. */
+    cadre_closure_list_t rest = self->redo;
+    self->redo = self->log;
+    self->log = (cadre_closure_list_t){.first = NULL};
+    for (closure = self->redo.first; closure; closure = closure->next) {
+        closure->state = CADRE_CLOSURE_QUEUED;
+    }
+    move_to_redo(self, &rest);
+    move_to_redo(self, &self->aside);
+}
+
+uint64_t
+cadre_replay_limit(const cadre_replay_t *self)
+{
+    if (self->assign_pending > 0) {
+        return self->assign_at;
+    }
+    return self->assign_next < self->assign_count ? self->assigns[self->assign_next].position
+                                                  : UINT64_MAX;
+}
+
+cadre_closure_t *
+cadre_replay_take(cadre_replay_t *self, uint32_t worker,
+                  bool (*present)(const void *context, uint32_t tag), const void *context)
+{
+    uint64_t limit = cadre_replay_limit(self);
+    cadre_closure_t *closure = self->redo.first;
+    while (closure && closure->id < limit) {
+        if (closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
+            !present(context, closure->tag)) {
+            cadre_closure_list_remove(&self->redo, closure);
+            closure->state = CADRE_CLOSURE_IN_FLIGHT;
+            self->in_flight++;
+            return closure;
+        }
+        closure = closure->next;
+    }
+    return NULL;
+}
+
+static void
+leave_flight(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->kept && closure->state == CADRE_CLOSURE_IN_FLIGHT);
+    self->in_flight--;
+    closure->worker = NULL;
+}
+
+void
+cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    closure->state = CADRE_CLOSURE_ENDED;
+    closure->lost = 0;
+    closure->blamed_on = 0;
+    cadre_closure_list_insert(&self->log, closure);
+}
+
+void
+cadre_replay_put_back(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    closure->state = CADRE_CLOSURE_QUEUED;
+    cadre_closure_list_insert(&self->redo, closure);
+}
+
+void
+cadre_replay_put_aside(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    closure->state = CADRE_CLOSURE_ASIDE;
+    cadre_closure_list_insert(&self->aside, closure);
+}
+
+void
+cadre_replay_drop(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    leave_flight(self, closure);
+    forget(self, closure);
+}
+
+void
+cadre_replay_release(cadre_replay_t *self)
+{
+    move_to_redo(self, &self->aside);
+}
+
+const cadre_replay_assign_t *
+cadre_replay_next_assign(cadre_replay_t *self)
+{
+    if (!self->active || self->assign_next == self->assign_count) {
+        return NULL;
+    }
+    const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
+    bool older_left = (self->redo.first && self->redo.first->id < assign->position) ||
+                      (self->aside.first && self->aside.first->id < assign->position);
+    if (self->in_flight > 0 || older_left ||
+        (self->assign_pending > 0 && self->assign_at != assign->position)) {
+        return NULL;
+    }
+    self->assign_next++;
+    self->assign_pending++;
+    self->assign_at = assign->position;
+    return assign;
+}
+
+void
+cadre_replay_assigned(cadre_replay_t *self)
+{
+    cadre_assert(self->assign_pending > 0);
+    self->assign_pending--;
+}
+
+bool
+cadre_replay_ends(cadre_replay_t *self)
+{
+    if (!self->active || self->redo.count > 0 || self->aside.count > 0 || self->in_flight > 0 ||
+        self->assign_next < self->assign_count || self->assign_pending > 0) {
+        return false;
+    }
+    self->active = false;
+    return true;
+}

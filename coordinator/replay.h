@@ -1,0 +1,125 @@
+/*
+ * replay - what must be done again when a shard is restored: the closures that pushed updates and
+ * the assignments since the last committed cut.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * A closure that ended well after pushing updates is kept. When a restored shard is ready, a pass
+ * begins: every kept closure is run again under its own ids, the oldest first, in front of new
+ * work; shards that have an update already answer that it is a duplicate. An assignment is repeated
+ * at its place: after the kept closures that were begun before it, before those begun after it. A
+ * shard that is restored meanwhile begins the pass anew. A commit drops what it covers.
+ *
+ *     LOG  kept, nothing to do   -- pass begins -->  REDO  to be run again  -- taken -->  in flight
+ *      ^                                              ^  |                                  |
+ *      |                                              |  '-- its shard is away --> ASIDE    |
+ *      '------------------------- done ---------------'---------- lost, refused, stale -----'
+ *
+ * Bounds: CADRE_REPLAY_CLOSURES_MAX closures or CADRE_REPLAY_SIZE_MAX bytes, or half the window of
+ * ids. At one the coordinator takes a checkpoint, at twice one it begins nothing new; without
+ * checkpoints it gives up keeping (cadre_replay_stop), and a lost ps costs updates.
+ */
+#ifndef CADRE_COORDINATOR_REPLAY_H
+#define CADRE_COORDINATOR_REPLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/outbox.h"
+#include "common/u64_map.h"
+#include "coordinator/closure.h"
+
+/* An assignment of one part, as it was sent. */
+typedef struct {
+    uint64_t position; /* the id that the next new closure would have got */
+    uint32_t shard;
+    cadre_outbox_entry_t entry;
+} cadre_replay_assign_t;
+
+typedef struct {
+    bool keeping;
+    cadre_u64_map_t kept; /* by id: every closure of the three lists, and those in flight */
+    cadre_closure_list_t log;
+    cadre_closure_list_t redo;
+    cadre_closure_list_t aside;
+    size_t in_flight;  /* kept ones */
+    size_t size_bytes; /* of closures and assignments */
+
+    cadre_replay_assign_t *assigns; /* oldest first */
+    size_t assign_count;
+    size_t assign_capacity;
+    uint64_t assign_dropped; /* how many came before assigns[0] */
+
+    bool active;           /* a pass is under way */
+    size_t assign_next;    /* of the pass: first that was not repeated */
+    size_t assign_pending; /* repeated and not answered; all have position `assign_at` */
+    uint64_t assign_at;
+} cadre_replay_t;
+
+void cadre_replay_init(cadre_replay_t *self, bool keeping);
+
+/* Nothing may be in flight: the owner has taken those out with cadre_replay_drop. */
+void cadre_replay_fini(cadre_replay_t *self);
+
+/* --- keeping --- */
+
+/* Takes a closure that has ended; its id is new here. */
+void cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure);
+
+/* Notes an assignment that is about to be sent; shares its chunks. */
+void cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
+                              const cadre_message_t *message);
+
+/* Assignments noted so far, dropped ones included: what a snapshot covers. */
+uint64_t cadre_replay_assigns(const cadre_replay_t *self);
+
+/* A commit covers every closure below `cut` and the first `assigns` assignments. No pass may be
+ * under way. */
+void cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
+
+/* How often the bounds are reached: 0, 1, or 2 for twice and beyond. */
+int cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id);
+
+/* Forgets everything and keeps nothing from now on. No pass may be under way. */
+void cadre_replay_stop(cadre_replay_t *self);
+
+/* The lowest id that may be run again, UINT64_MAX when nothing is kept. */
+uint64_t cadre_replay_lowest(const cadre_replay_t *self);
+
+/* Whether a shard that is lost has anything to get back beyond its checkpoint. */
+bool cadre_replay_has_work(const cadre_replay_t *self);
+
+cadre_closure_t *cadre_replay_find(const cadre_replay_t *self, uint64_t id);
+
+/* --- a pass --- */
+
+/* Begins one, or begins the one under way anew. Attempts so far are stale. */
+void cadre_replay_begin(cadre_replay_t *self);
+
+/* Only closures with an id below this may be handed out, kept or not. */
+uint64_t cadre_replay_limit(const cadre_replay_t *self);
+
+/* The next kept closure for worker `worker`, in flight from now on; NULL when there is none for
+ * now. `present` tells of a tag whether that worker is there: where it is not, anyone may. */
+cadre_closure_t *cadre_replay_take(cadre_replay_t *self, uint32_t worker,
+                                   bool (*present)(const void *context, uint32_t tag),
+                                   const void *context);
+
+/* What becomes of a kept closure in flight. `drop` frees it: it failed for good. */
+void cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure);
+void cadre_replay_put_back(cadre_replay_t *self, cadre_closure_t *closure);
+void cadre_replay_put_aside(cadre_replay_t *self, cadre_closure_t *closure);
+void cadre_replay_drop(cadre_replay_t *self, cadre_closure_t *closure);
+
+/* What was put aside may go again. */
+void cadre_replay_release(cadre_replay_t *self);
+
+/* The next assignment to repeat now, or NULL: none is left, or its turn has not come. Counts as
+ * pending until cadre_replay_assigned. */
+const cadre_replay_assign_t *cadre_replay_next_assign(cadre_replay_t *self);
+void cadre_replay_assigned(cadre_replay_t *self);
+
+/* Ends the pass when nothing of it is left; true when it did. */
+bool cadre_replay_ends(cadre_replay_t *self);
+
+#endif
