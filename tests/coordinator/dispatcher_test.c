@@ -663,7 +663,7 @@ Test(dispatcher, shards_are_told_to_settle_below_the_oldest_closure_that_has_not
     cr_assert_eq(fixture_sent(self, &ps[0], CADRE_MESSAGE_SETTLE, 0)->settle.base, oldest);
     cr_assert_eq(fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0)->settle.base, oldest);
     cr_assert_eq(fixture_sent(self, &ps[1], CADRE_MESSAGE_SETTLE, 0)->settle.generation,
-                 self->core.generations[1]);
+                 self->core.shards[1].generation);
     cr_assert_eq(self->core.settled, 1, "not before both have it");
     fixture_reply(self, &ps[0], fixture_sent(self, &ps[0], CADRE_MESSAGE_SETTLE, 0));
     cr_assert_eq(self->core.settled, 1);
