@@ -94,6 +94,22 @@ command_errors(const command_t *self)
     return file_text(self->errors);
 }
 
+static const char *
+end_of(const char *text)
+{
+    enum { SHOWN = 2000 };
+    size_t length = strlen(text);
+    return text + (length > SHOWN ? length - SHOWN : 0);
+}
+
+char *
+command_words(const command_t *self)
+{
+    cadre_auto(cadre_free) char *output = command_output(self);
+    cadre_auto(cadre_free) char *errors = command_errors(self);
+    return cadre_asprintf("stdout: ...%s\nstderr: ...%s", end_of(output), end_of(errors));
+}
+
 json_t *
 command_result(const command_t *self)
 {
@@ -156,29 +172,45 @@ command_task(const command_t *self, const char *role, int index)
     return pid;
 }
 
-static bool
-has_checkpoint(const char *path)
+/* The highest number of a checkpoint; 0 when there is none. */
+static long
+newest_checkpoint(const char *path)
 {
     DIR *directory = opendir(path);
-    bool found = false;
+    long newest = 0;
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        found = found || strncmp(entry->d_name, "ckpt-", 5) == 0;
+        long number =
+            strncmp(entry->d_name, "ckpt-", 5) == 0 ? strtol(entry->d_name + 5, NULL, 10) : 0;
+        newest = number > newest ? number : newest;
     }
     if (directory) {
         closedir(directory);
     }
-    return found;
+    return newest;
+}
+
+bool
+command_has_ended(const command_t *self)
+{
+    siginfo_t info = {.si_pid = 0};
+    waitid(P_PID, (id_t)self->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid != 0;
+}
+
+long
+command_wait_checkpoint_after(const command_t *self, long last)
+{
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
+    while (newest_checkpoint(self->checkpoints) <= last && !command_has_ended(self)) {
+        require(again(deadline), "a checkpoint");
+    }
+    return newest_checkpoint(self->checkpoints);
 }
 
 void
 command_wait_checkpoint(const command_t *self)
 {
-    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
-    siginfo_t info = {.si_pid = 0};
-    while (!has_checkpoint(self->checkpoints) && info.si_pid == 0) {
-        require(again(deadline), "a checkpoint");
-        waitid(P_PID, (id_t)self->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-    }
+    command_wait_checkpoint_after(self, 0);
 }
 
 void

@@ -11,6 +11,7 @@
 #define CADRE_TESTS_SYSTEM_COMMAND_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "tests/system/scratch.h"
@@ -44,6 +45,9 @@ int command_run(command_t *self, const char *const *arguments);
 char *command_output(const command_t *self);
 char *command_errors(const command_t *self);
 
+/* The ends of both, for the message of a test that fails; freed by the caller. */
+char *command_words(const command_t *self);
+
 /* The last line of stdout as an object, which the caller decrefs; NULL when it is none. */
 json_t *command_result(const command_t *self);
 
@@ -56,6 +60,13 @@ pid_t command_task(const command_t *self, const char *role, int index);
 
 /* Waits until the run has committed a checkpoint, or has ended. */
 void command_wait_checkpoint(const command_t *self);
+
+/* Waits until it has committed one with a higher number than `last`, or has ended; the number of
+ * the newest. */
+long command_wait_checkpoint_after(const command_t *self, long last);
+
+/* Whether the run has ended; command_end still takes its end. */
+bool command_has_ended(const command_t *self);
 
 /* Sends a signal to `cadre` itself. */
 void command_signal(const command_t *self, int number);

@@ -54,10 +54,8 @@ digits_close(digits_t *self)
 static void
 expect_exit(const command_t *command, int code, int wanted)
 {
-    cadre_auto(cadre_free) char *errors = command_errors(command);
-    size_t length = strlen(errors);
-    cr_assert(code == wanted, "exit %d, not %d: ...%s", code, wanted,
-              errors + (length > 2000 ? length - 2000 : 0));
+    cadre_auto(cadre_free) char *words = command_words(command);
+    cr_assert(code == wanted, "exit %d, not %d: %s", code, wanted, words);
 }
 
 static void
@@ -106,16 +104,6 @@ expect_checkpoints_intact(digits_t *self)
 
 /* --- workers --- */
 
-static bool
-has_ended(const command_t *command)
-{
-    char state = 'Z';
-    cadre_auto(cadre_free) char *path = cadre_asprintf("/proc/%d/stat", (int)command->pid);
-    cadre_auto(cadre_free) char *text = file_text(path);
-    const char *rest = strrchr(text, ')');
-    return !rest || sscanf(rest + 1, " %c", &state) != 1 || state == 'Z';
-}
-
 /* Kills one of `workers` after the other, KILLS_MAX times at most, until the run ends; how many. */
 static int
 kill_workers(const command_t *command, int workers, int64_t every_ms)
@@ -123,7 +111,7 @@ kill_workers(const command_t *command, int workers, int64_t every_ms)
     int kills = 0;
     deadline_t next = deadline_in(every_ms);
     deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
-    while (!has_ended(command)) {
+    while (!command_has_ended(command)) {
         if (kills == KILLS_MAX) {
             require(again(deadline), "the end of the run");
         } else if (!again(next)) {

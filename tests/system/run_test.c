@@ -15,10 +15,8 @@ enum { DIGITS_CLOSURES = 45 }; /* of one epoch: 1,438 rows in batches of 32 */
 static void
 expect_exit(const command_t *command, int code, int wanted)
 {
-    cadre_auto(cadre_free) char *errors = command_errors(command);
-    size_t length = strlen(errors);
-    cr_assert(code == wanted, "exit %d, not %d: ...%s", code, wanted,
-              errors + (length > 2000 ? length - 2000 : 0));
+    cadre_auto(cadre_free) char *words = command_words(command);
+    cr_assert(code == wanted, "exit %d, not %d: %s", code, wanted, words);
 }
 
 /* Every closure was applied exactly once on each of two shards. */

@@ -1,0 +1,208 @@
+/* `cadre train`, the coordinator of a cluster that exists: killed and started again while ps and
+ * workers stay, and refused where there is one already. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(run_coordinator, .timeout = 300);
+
+enum {
+    PS = 2,
+    TASKS = 4, /* the ps, then the workers */
+    EPOCHS = 300,
+    CLOSURES = EPOCHS * 45, /* 1,438 rows in batches of 32 */
+    LEAVE_MS = 30000,       /* for a task that was told to stop, on a busy machine */
+};
+
+/* Ps and workers of a cluster, and the job that is trained on it. */
+typedef struct {
+    command_t command;
+    char *job;
+    char *data; /* the folder that the job's paths are in */
+    char *address;
+    pid_t tasks[TASKS];
+    const char *arguments[20];
+} cluster_t;
+
+static void
+start_task(cluster_t *self, int number, const char *on_session_end)
+{
+    bool is_ps = number < PS;
+    char index[16];
+    snprintf(index, sizeof(index), "%d", is_ps ? number : number - PS);
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *name = cadre_asprintf("task-%d.log", number);
+    cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, name);
+    const char *arguments[] = {
+        program,       is_ps ? "ps" : "worker", "--index",      index, "--coordinator",
+        self->address, "--on-session-end",      on_session_end, NULL};
+    self->tasks[number] = process_start(&(process_t){.arguments = arguments, .output = log});
+}
+
+static void
+cluster_open(cluster_t *self, const char *on_session_end)
+{
+    *self =
+        (cluster_t){.job = source_path("examples/digits.json"), .data = source_path("examples")};
+    command_open(&self->command);
+    self->address = cadre_asprintf("ipc://%s/coordinator", self->command.scratch.path);
+    for (int i = 0; i < TASKS; i++) {
+        start_task(self, i, on_session_end);
+    }
+    const char *arguments[] = {"train",
+                               self->job,
+                               "--data",
+                               self->data,
+                               "--address",
+                               self->address,
+                               "--checkpoint-dir",
+                               self->command.checkpoints,
+                               "--checkpoint-every",
+                               "0.1",
+                               "--epochs",
+                               "300",
+                               "--resume",
+                               "auto",
+                               "-o",
+                               "json",
+                               NULL};
+    memcpy(self->arguments, arguments, sizeof(arguments));
+}
+
+static void
+cluster_close(cluster_t *self)
+{
+    for (int i = 0; i < TASKS; i++) {
+        if (self->tasks[i]) {
+            kill(self->tasks[i], SIGKILL);
+            process_wait(self->tasks[i], LEAVE_MS, &(int){0});
+        }
+    }
+    command_close(&self->command);
+    free(self->job);
+    free(self->data);
+    free(self->address);
+}
+
+static void
+expect_exit(const command_t *command, int code, int wanted)
+{
+    cadre_auto(cadre_free) char *words = command_words(command);
+    cr_assert(code == wanted, "exit %d, not %d: %s", code, wanted, words);
+}
+
+static void
+expect_exact(const command_t *command)
+{
+    static const char *const paths[] = {"closures.scheduled", "closures.finished",
+                                        "updates.0.applied", "updates.1.applied"};
+    json_t *result = command_result(command);
+    cr_assert(result);
+    for (size_t i = 0; i < CADRE_COUNT_OF(paths); i++) {
+        cr_expect_eq((int)json_number_at(result, paths[i]), CLOSURES, "%s is %.0f, not %d",
+                     paths[i], json_number_at(result, paths[i]), CLOSURES);
+    }
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+    json_decref(result);
+}
+
+/* Starts the coordinator and kills it when it has committed a checkpoint, `kills` times or until it
+ * ends before it is killed; then lets it end. How many times it was killed. */
+static int
+train_with_kills(cluster_t *self, int kills)
+{
+    long checkpoint = 0;
+    command_start(&self->command, self->arguments);
+    for (int i = 0; i < kills; i++) {
+        checkpoint = command_wait_checkpoint_after(&self->command, checkpoint);
+        if (command_has_ended(&self->command)) {
+            kills = i;
+            break;
+        }
+        command_signal(&self->command, SIGKILL);
+        cr_assert_eq(command_end(&self->command), -SIGKILL);
+        command_start(&self->command, self->arguments);
+    }
+    expect_exit(&self->command, command_end(&self->command), 0);
+    return kills;
+}
+
+Test(run_coordinator, F24_is_killed_and_started_again_while_tasks_stay_and_totals_are_exact)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "wait");
+    cr_expect_geq(train_with_kills(&cluster, 10), 3, "otherwise this shows nothing");
+    expect_exact(&cluster.command);
+    for (int i = 0; i < TASKS; i++) {
+        int end = 0;
+        cr_expect_eq(waitpid(cluster.tasks[i], &end, WNOHANG), 0, "task %d has stayed: %x", i, end);
+    }
+    cluster_close(&cluster);
+}
+
+Test(run_coordinator, F26_tasks_that_exit_with_their_session_outlive_a_killed_coordinator_only)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "exit");
+    cr_expect_geq(train_with_kills(&cluster, 3), 3);
+    expect_exact(&cluster.command);
+    for (int i = 0; i < TASKS; i++) { /* the job is over, and they were told */
+        int end = 0;
+        cr_assert(process_wait(cluster.tasks[i], LEAVE_MS, &end), "task %d", i);
+        cluster.tasks[i] = 0;
+        cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0, "task %d: %x", i, end);
+    }
+    cluster_close(&cluster);
+}
+
+/* --- two of them --- */
+
+/* A second coordinator is refused with a text that names the first, and harms nobody. */
+static void
+expect_refused(const cluster_t *cluster, bool same_address)
+{
+    command_t second;
+    char first[32];
+    snprintf(first, sizeof(first), "process %d on ", (int)cluster->command.pid);
+    command_open(&second);
+    cadre_auto(cadre_free) char *address =
+        cadre_asprintf("ipc://%s/coordinator", second.scratch.path);
+    const char *arguments[] = {"train",
+                               cluster->job,
+                               "--address",
+                               same_address ? cluster->address : address,
+                               "--checkpoint-dir",
+                               same_address ? second.checkpoints : cluster->command.checkpoints,
+                               NULL};
+    expect_exit(&second, command_run(&second, arguments), 77);
+    cadre_auto(cadre_free) char *errors = command_errors(&second);
+    cr_expect(strstr(errors, "is in use by the coordinator of job digits"), "%s", errors);
+    cr_expect(strstr(errors, first), "%s: %s", first, errors);
+    command_close(&second);
+}
+
+Test(run_coordinator, a_second_one_is_refused_on_the_address_and_in_the_checkpoint_directory)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "exit");
+    command_start(&cluster.command, cluster.arguments);
+    command_wait_checkpoint(&cluster.command);
+    cr_assert_not(command_has_ended(&cluster.command));
+    expect_refused(&cluster, true);
+    expect_refused(&cluster, false);
+    command_t reader; /* needs no lock */
+    command_open(&reader);
+    const char *list[] = {"checkpoint", "list", cluster.command.checkpoints, NULL};
+    expect_exit(&reader, command_run(&reader, list), 0);
+    command_close(&reader);
+    expect_exit(&cluster.command, command_end(&cluster.command), 0);
+    expect_exact(&cluster.command);
+    cluster_close(&cluster);
+}
