@@ -14,7 +14,6 @@ supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)
     return (cadre_supervisor_options_t){
         .job = flags->job_file ? job : NULL,
         .json = flags->json,
-        .keep_session = flags->keep_session,
         .log_level = flags->log_level,
         .events = flags->events,
         .command = flags->command,
@@ -34,6 +33,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .natives = (const char *const *)flags->natives,
         .native_count = flags->native_count,
         .data_dir = data_dir,
+        .keep_session = flags->keep_session,
         .program = flags->program,
     };
     cadre_supervisor_options_t options = supervisor_options(flags, job);

@@ -339,7 +339,7 @@ cadre_launcher_running(const cadre_launcher_t *self)
 }
 
 void
-cadre_launcher_close(cadre_launcher_t **self_p, bool keep)
+cadre_launcher_close(cadre_launcher_t **self_p)
 {
     cadre_launcher_t *self = *self_p;
     if (!self) {
@@ -351,7 +351,7 @@ cadre_launcher_close(cadre_launcher_t **self_p, bool keep)
             waitpid(self->pids[i], NULL, 0);
         }
     }
-    cadre_session_close(&self->session, keep);
+    cadre_session_close(&self->session, self->options->keep_session);
     cadre_launcher_core_fini(&self->core);
     free_environment(self->environment);
     free_environment(self->program_environment);
@@ -407,10 +407,10 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
         status = find_binary("cadre-worker", &self->worker_path);
     }
     if (status == 0) {
-        status = cadre_session_open(&self->session);
+        status = cadre_session_open(&self->session, options->keep_session);
     }
     if (status < 0) {
-        cadre_launcher_close(&self, false);
+        cadre_launcher_close(&self);
         return status;
     }
     self->address = cadre_session_endpoint(&self->session, CADRE_LAUNCH_PROGRAM, 0);

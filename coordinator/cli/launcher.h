@@ -33,6 +33,7 @@ typedef struct {
     const char *const *natives; /* shared objects for the workers */
     size_t native_count;
     const char *data_dir; /* for the workers; NULL: none */
+    bool keep_session;
     char *const *program; /* the user's command, NULL-terminated; NULL: none */
 } cadre_launcher_options_t;
 
@@ -50,8 +51,8 @@ typedef struct {
  * CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO. */
 int cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out);
 
-/* Kills what still runs, waits for it, and removes the session unless `keep`. */
-void cadre_launcher_close(cadre_launcher_t **self_p, bool keep);
+/* Kills what still runs, waits for it, and removes the session unless that is to be kept. */
+void cadre_launcher_close(cadre_launcher_t **self_p);
 
 /* A task as it stands. */
 typedef struct {

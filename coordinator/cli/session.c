@@ -6,34 +6,129 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/endpoint.h"
 #include "common/memory.h"
 #include "common/status.h"
 
-int
-cadre_session_open(cadre_session_t *self)
+/* Files in the directory beside sockets and logs. */
+static const char SCHEMA[] = "cadre.session/v1";
+static const char TASKS_NAME[] = "tasks.json";
+static const char KEPT_NAME[] = "kept"; /* its owner wanted the directory to stay */
+
+/* "cadre-" and six characters, as mkdtemp makes them. */
+static bool
+is_session_name(const char *name)
 {
-    return cadre_ipc_directory_new(getenv("XDG_RUNTIME_DIR"), &self->path);
+    return strncmp(name, "cadre-", 6) == 0 && strlen(name) == 12;
+}
+
+/* The lock says whether a launcher lives: process ids mean nothing across containers. */
+static bool
+is_abandoned(int directory, const char *path)
+{
+    struct stat about;
+    if (fstat(directory, &about) < 0 || about.st_uid != geteuid() ||
+        flock(directory, LOCK_EX | LOCK_NB) < 0 || faccessat(directory, KEPT_NAME, F_OK, 0) == 0) {
+        return false;
+    }
+    cadre_auto(cadre_free) char *tasks = cadre_asprintf("%s/%s", path, TASKS_NAME);
+    json_t *object = json_load_file(tasks, 0, NULL);
+    const char *schema = json_string_value(json_object_get(object, "schema"));
+    bool ours = schema && strcmp(schema, SCHEMA) == 0;
+    json_decref(object);
+    return ours;
+}
+
+static void
+empty(int directory)
+{
+    int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+    DIR *stream = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *entry;
+    while (stream && (entry = readdir(stream))) {
+        unlinkat(directory, entry->d_name, 0); /* fails for folders: there are none */
+    }
+    if (stream) {
+        closedir(stream);
+    }
+}
+
+/* Removes what launchers left that were killed. */
+static void
+sweep(const char *own)
+{
+    cadre_auto(cadre_free) char *parent = cadre_strndup(own, (size_t)(strrchr(own, '/') - own));
+    DIR *stream = opendir(parent);
+    const struct dirent *entry;
+    for (int swept = 0; stream && swept < CADRE_SESSION_SWEEP_MAX && (entry = readdir(stream));) {
+        if (!is_session_name(entry->d_name)) {
+            continue;
+        }
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", parent, entry->d_name);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && is_abandoned(fd, path)) {
+            empty(fd);
+            rmdir(path);
+            swept++;
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    if (stream) {
+        closedir(stream);
+    }
+}
+
+static int
+open_directory(cadre_session_t *self, bool keep)
+{
+    self->directory = open(self->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (self->directory < 0) {
+        return cadre_fail(CADRE_EIO, "%s: %s", self->path, strerror(errno));
+    }
+    flock(self->directory, LOCK_EX | LOCK_NB); /* where it fails nobody can find it free either */
+    int mark = keep ? openat(self->directory, KEPT_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (keep && mark < 0) {
+        return cadre_fail(CADRE_EIO, "%s/%s: %s", self->path, KEPT_NAME, strerror(errno));
+    }
+    if (mark >= 0) {
+        close(mark);
+    }
+    return 0;
+}
+
+int
+cadre_session_open(cadre_session_t *self, bool keep)
+{
+    int status = cadre_ipc_directory_new(getenv("XDG_RUNTIME_DIR"), &self->path);
+    if (status == 0) {
+        status = open_directory(self, keep);
+    }
+    if (status == 0) {
+        sweep(self->path);
+    }
+    return status;
 }
 
 void
 cadre_session_close(cadre_session_t *self, bool keep)
 {
-    if (!self->path || keep) {
-        cadre_free(&self->path);
+    if (!self->path) {
         return;
     }
-    DIR *directory = opendir(self->path);
-    const struct dirent *entry;
-    while (directory && (entry = readdir(directory))) {
-        unlinkat(dirfd(directory), entry->d_name, 0); /* fails for folders: there are none */
+    if (!keep && self->directory >= 0) {
+        empty(self->directory);
+        cadre_ipc_directory_remove(&self->path);
     }
-    if (directory) {
-        closedir(directory);
+    if (self->directory >= 0) {
+        close(self->directory);
     }
-    cadre_ipc_directory_remove(&self->path);
+    cadre_free(&self->path);
 }
 
 char *
@@ -105,15 +200,15 @@ tasks_object(const cadre_launcher_core_t *core, const int *pids)
             tasks, json_pack("{s:s, s:i, s:o, s:i}", "role", cadre_launch_role_text(task->role),
                              "index", (int)task->index, "pid", pid, "starts", (int)task->starts));
     }
-    return json_pack("{s:s, s:i, s:o}", "schema", "cadre.session/v1", "launcher", (int)getpid(),
-                     "tasks", tasks);
+    return json_pack("{s:s, s:i, s:o}", "schema", SCHEMA, "launcher", (int)getpid(), "tasks",
+                     tasks);
 }
 
 int
 cadre_session_write_tasks(const cadre_session_t *self, const cadre_launcher_core_t *core,
                           const int *pids)
 {
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/tasks.json", self->path);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, TASKS_NAME);
     cadre_auto(cadre_free) char *fresh = cadre_asprintf("%s.new", path);
     json_t *object = tasks_object(core, pids);
     int failed = json_dump_file(object, fresh, JSON_INDENT(1));

@@ -8,6 +8,10 @@
  * tasks.json: {"schema": "cadre.session/v1", "launcher": pid, "tasks": [{"role": "ps", "index": 0,
  * "pid": 123, "starts": 1}, ...]}; a task that does not run has pid null. It is replaced by rename
  * whenever a task starts or ends, so that a reader never sees half of it.
+ *
+ * The launcher holds a lock on the directory as long as it lives. A directory with a tasks.json
+ * that nobody holds is what a killed launcher left: the next one removes it, unless it was to be
+ * kept.
  */
 #ifndef CADRE_COORDINATOR_CLI_SESSION_H
 #define CADRE_COORDINATOR_CLI_SESSION_H
@@ -21,14 +25,19 @@
 enum {
     CADRE_SESSION_TAIL_LINES = 8,   /* of a dead task's log, shown */
     CADRE_SESSION_TAIL_SIZE = 2000, /* bytes of them at most */
+    CADRE_SESSION_SWEEP_MAX = 64,   /* directories of killed launchers, removed at one start */
 };
 
 typedef struct {
     char *path;
+    int directory; /* the same, open and locked; negative when it could not be opened */
 } cadre_session_t;
 
-/* Makes the directory, mode 0700, under XDG_RUNTIME_DIR or /tmp. CADRE_EIO. */
-int cadre_session_open(cadre_session_t *self);
+/* Makes the directory, mode 0700, under XDG_RUNTIME_DIR or /tmp, and removes those that killed
+ * launchers of this user left beside it. With `keep` it will stay, however this one ends.
+ * CADRE_EIO.
+ */
+int cadre_session_open(cadre_session_t *self, bool keep);
 
 /* Ends it; the directory goes with everything of ours in it unless `keep`. */
 void cadre_session_close(cadre_session_t *self, bool keep);

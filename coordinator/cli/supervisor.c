@@ -418,7 +418,7 @@ close_all(supervisor_t *self)
     take_notices(self, cadre_clock_now_ms());
     if (self->launcher) {
         wait_for_tasks(self);
-        cadre_launcher_close(&self->launcher, self->options->keep_session);
+        cadre_launcher_close(&self->launcher);
     }
 }
 
@@ -428,7 +428,7 @@ kill_all(supervisor_t *self)
 {
     cadre_console_clear(&self->console);
     cadre_console_say(&self->console, "killed");
-    cadre_launcher_close(&self->launcher, self->options->keep_session);
+    cadre_launcher_close(&self->launcher);
     _exit(128 + self->stop_signal);
 }
 

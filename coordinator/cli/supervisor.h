@@ -30,10 +30,9 @@ typedef struct {
     const char *address; /* where to bind; NULL: as the environment says, or the launcher */
     int ps_count;        /* 0: as the environment says */
     bool json;           /* the result as JSON on stdout */
-    bool keep_session;
-    char log_level;     /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */
-    const char *events; /* file, or NULL */
-    char **command;     /* the user's own, for telling how to go on; NULL-terminated */
+    char log_level;      /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */
+    const char *events;  /* file, or NULL */
+    char **command;      /* the user's own, for telling how to go on; NULL-terminated */
 } cadre_supervisor_options_t;
 
 /* Runs the job or program and gives the exit code; every error was said. */
