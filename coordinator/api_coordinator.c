@@ -9,7 +9,6 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/lock_file.h"
 #include "coordinator/status_json.h"
 
 enum { WAITING_LOG_MS = 5000 };
@@ -46,7 +45,6 @@ cadre_coordinator_open(const cadre_coordinator_options_t *options, cadre_coordin
                           "options: size is not sizeof(cadre_coordinator_options_t)");
     }
     cadre_coordinator_t *self = cadre_calloc(1, sizeof(*self));
-    self->address_lock = self->checkpoint_lock = -1;
     int status = cadre_gate_open(&self->gate);
     if (status == 0) {
         status = cadre_context_open(&self->context);

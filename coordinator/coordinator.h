@@ -15,6 +15,7 @@
 #include "common/socket.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/gate.h"
+#include "coordinator/lock_file.h"
 
 enum {
     CADRE_STOP_WAIT_MS = 2000,   /* how long close waits for tasks to leave */
@@ -28,8 +29,8 @@ struct cadre_coordinator {
     char *job;
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_context_t *context;
-    int address_lock; /* descriptors of lock files (lock_file.h); -1 for none */
-    int checkpoint_lock;
+    cadre_lock_file_t address_lock;
+    cadre_lock_file_t checkpoint_lock;
     cadre_socket_t *control; /* bound; belongs to the actor once that runs */
     cadre_monitor_t *monitor;
     cadre_actor_t *actor;

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/endpoint.h"
@@ -12,7 +15,8 @@
 #include "common/status.h"
 
 enum {
-    MODE = 0666,                                                /* less the umask */
+    TRIES_MAX = 16, /* each lost to a coordinator that began and ended meanwhile */
+    MODE = 0666,    /* less the umask */
     TEXT_SIZE = CADRE_NAME_SIZE_MAX + CADRE_HOST_SIZE_MAX + 96, /* of what stands in the file */
 };
 
@@ -45,21 +49,32 @@ write_holder(int fd, const char *path, const char *job)
     return 0;
 }
 
-int
-cadre_lock_file_open(const char *path, const char *what, const char *job, int *out)
+/* Whether the path still leads to the open file: its last holder may have removed it meanwhile. */
+static bool
+is_there(int fd, const char *path)
 {
+    struct stat opened;
+    struct stat found;
+    return fstat(fd, &opened) == 0 && lstat(path, &found) == 0 && opened.st_ino == found.st_ino &&
+           opened.st_dev == found.st_dev;
+}
+
+/* Opens and locks the file. CADRE_EAGAIN when it was removed meanwhile. */
+static int
+take(const char *path, const char *what, int *out)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE);
+    int status = 0;
     if (fd < 0) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int status = 0;
-    if (fcntl(fd, F_OFD_SETLK, &whole) == 0) {
-        status = write_holder(fd, path, job);
-    } else if (errno == EAGAIN || errno == EACCES) {
-        status = held_by_another(fd, what);
-    } else {
-        status = cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+    if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
+        status = errno == EAGAIN || errno == EACCES
+                     ? held_by_another(fd, what)
+                     : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+    } else if (!is_there(fd, path)) {
+        status = cadre_fail(CADRE_EAGAIN, "%s is removed and made again and again", path);
     }
     if (status < 0) {
         close(fd);
@@ -69,11 +84,32 @@ cadre_lock_file_open(const char *path, const char *what, const char *job, int *o
     return 0;
 }
 
-void
-cadre_lock_file_close(int *fd)
+int
+cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what, const char *job)
 {
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
+    int fd = -1;
+    int status = CADRE_EAGAIN;
+    for (int i = 0; i < TRIES_MAX && status == CADRE_EAGAIN; i++) {
+        status = take(path, what, &fd);
+    }
+    if (status == 0) {
+        status = write_holder(fd, path, job);
+        if (status < 0) {
+            close(fd);
+        }
+    }
+    if (status == 0) {
+        *self = (cadre_lock_file_t){.path = cadre_strdup(path), .fd = fd};
+    }
+    return status;
+}
+
+void
+cadre_lock_file_close(cadre_lock_file_t *self)
+{
+    if (self->path) {
+        unlink(self->path);
+        close(self->fd);
+        cadre_free(&self->path);
     }
 }

@@ -6,18 +6,26 @@
  *
  * The lock is an open file description's (F_OFD_SETLK): the kernel lets go of it when the process
  * ends, however that goes, it works on network file systems, and it holds against another
- * coordinator in the same process. The file itself stays: removing it would let two hold "the"
- * lock, one on each file. What stands in a file that nobody holds means nothing.
+ * coordinator in the same process. A clean close removes the file; one that was locked and is no
+ * longer what the path leads to is not taken for the lock. What stands in a file that nobody holds
+ * means nothing.
  */
 #ifndef CADRE_COORDINATOR_LOCK_FILE_H
 #define CADRE_COORDINATOR_LOCK_FILE_H
 
+typedef struct {
+    char *path; /* NULL: nothing is held */
+    int fd;
+} cadre_lock_file_t;
+
 /* Takes the lock of the file at `path`, which is made when it is missing but never reached through
  * a link, for the coordinator of `job` in this process. `what` names what is locked, for messages.
- * CADRE_EEXISTS when another holds it, with a text that says who; CADRE_EIO. */
-int cadre_lock_file_open(const char *path, const char *what, const char *job, int *fd);
+ * CADRE_EEXISTS when another holds it, with a text that says who; CADRE_EIO. `self` is zeroed or
+ * closed before, and closed by the caller. */
+int cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what,
+                         const char *job);
 
-/* Lets go of it; -1 is nothing. */
-void cadre_lock_file_close(int *fd);
+/* Lets go of it. Harmless on a zeroed struct. */
+void cadre_lock_file_close(cadre_lock_file_t *self);
 
 #endif

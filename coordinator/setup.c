@@ -77,8 +77,8 @@ lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_auto(cadre_free) char *path = lock_path(endpoint);
-    return cadre_lock_file_open(path, cadre_endpoint_text(endpoint, address), self->job,
-                                &self->address_lock);
+    return cadre_lock_file_open(&self->address_lock, path, cadre_endpoint_text(endpoint, address),
+                                self->job);
 }
 
 static int
@@ -207,7 +207,7 @@ lock_checkpoints(cadre_coordinator_t *self)
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->checkpoint_dir, LOCK_NAME);
     cadre_auto(cadre_free) char *what =
         cadre_asprintf("the checkpoint directory %s", self->checkpoint_dir);
-    return cadre_lock_file_open(path, what, self->job, &self->checkpoint_lock);
+    return cadre_lock_file_open(&self->checkpoint_lock, path, what, self->job);
 }
 
 static int
