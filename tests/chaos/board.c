@@ -1,0 +1,19 @@
+#include "tests/chaos/board.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+board_t *
+board_map(const char *path, bool create)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
+    void *memory = MAP_FAILED;
+    if (fd >= 0 && (!create || ftruncate(fd, sizeof(board_t)) == 0)) {
+        memory = mmap(NULL, sizeof(board_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return memory == MAP_FAILED ? NULL : memory;
+}

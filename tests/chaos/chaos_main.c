@@ -1,0 +1,224 @@
+/*
+ * chaos_run - runs chaos tests and prints one line for each: PASS, FAIL or SKIP, its figure, its
+ * time.
+ *
+ *     chaos_run [--short|--full] [--only NAME] [--count N] [--seed S] [--results FILE] [--list]
+ *
+ * `run` beside this file is the way to call it.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "tests/chaos/chaos.h"
+#include "tests/system/process.h"
+#include "tests/system/scratch.h"
+
+enum { SHORT_DEADLINE_S = 120 };
+
+static const chaos_test_t tests[] = {
+    {"worker-kill", chaos_worker_kill, 20, 1000, 900, "kill -9 of a random worker"},
+    {"ps-kill", chaos_ps_kill, 8, 1000, 1500, "kill -9 of a random ps under load"},
+    {"coordinator-kill", chaos_coordinator_kill, 4, 100, 900, "kill -9 of the coordinator"},
+    {"everything-kill", chaos_everything_kill, 2, 30, 600, "kill -9 of all processes"},
+    {"stop", chaos_stop, 4, 100, 900, "SIGSTOP of a worker or ps past its lease, then SIGCONT"},
+    {"partition", chaos_partition, 4, 100, 900, "one-way and two-way, through the proxy"},
+};
+
+typedef struct {
+    bool full;
+    bool list;
+    const char *only;
+    const char *results;
+    int count;
+    uint64_t seed;
+} options_t;
+
+/* --- what tests call --- */
+
+static void
+add(char *text, const char *format, va_list arguments)
+{
+    size_t length = strlen(text);
+    vsnprintf(text + length, CHAOS_TEXT_SIZE - length, format, arguments);
+}
+
+void
+chaos_say(chaos_run_t *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add(self->text, format, arguments);
+    va_end(arguments);
+}
+
+static void
+add_json(chaos_run_t *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add(self->json, format, arguments);
+    va_end(arguments);
+}
+
+void
+chaos_number(chaos_run_t *self, const char *name, double value)
+{
+    add_json(self, ", \"%s\": %.6g", name, value);
+}
+
+void
+chaos_skip(chaos_run_t *self, const char *why)
+{
+    chaos_say(self, "%s", why);
+    exit(CHAOS_SKIPPED);
+}
+
+int
+chaos_draw(chaos_run_t *self, int below)
+{
+    return (int)cadre_random_below(&self->random, (uint64_t)below);
+}
+
+static int
+compare(const void *left, const void *right)
+{
+    double one = *(const double *)left;
+    double other = *(const double *)right;
+    return (one > other) - (one < other);
+}
+
+double
+chaos_percentile(double *values, int count, int percent)
+{
+    require(count > 0, "values to take a percentile of");
+    qsort(values, (size_t)count, sizeof(*values), compare);
+    int rank = (count * percent + 99) / 100; /* nearest rank */
+    return values[rank > 0 ? rank - 1 : 0];
+}
+
+/* --- running --- */
+
+/* Runs one test in a process of its own, so that whatever ends it ends nothing else. */
+static int
+run_apart(const chaos_test_t *test, chaos_run_t *run, int deadline_s)
+{
+    int end = 0;
+    fflush(stdout);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    require(pid >= 0, "a process");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) {
+            test->run(run);
+        }
+        exit(0);
+    }
+    if (!process_wait(pid, (int64_t)deadline_s * 1000, &end)) {
+        chaos_say(run, " (not over after %d s)", deadline_s);
+        kill(pid, SIGABRT);
+        process_wait(pid, (int64_t)deadline_s * 1000, &end);
+    }
+    return end;
+}
+
+static bool
+run_one(const chaos_test_t *test, const options_t *options)
+{
+    chaos_run_t *run =
+        mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    require(run != MAP_FAILED, "memory");
+    run->count = options->count  ? options->count
+                 : options->full ? test->full_count
+                                 : test->short_count;
+    run->short_form = !options->full;
+    run->seed = options->seed;
+    cadre_random_init(&run->random, run->seed, 0);
+    int64_t began_ms = cadre_clock_now_ms();
+    int end =
+        run_apart(test, run, run->count > test->short_count ? test->deadline_s : SHORT_DEADLINE_S);
+    bool skipped = WIFEXITED(end) && WEXITSTATUS(end) == CHAOS_SKIPPED;
+    bool passed = WIFEXITED(end) && WEXITSTATUS(end) == 0;
+    double seconds = (double)(cadre_clock_now_ms() - began_ms) / 1000;
+    const char *verdict = skipped ? "SKIP" : passed ? "PASS" : "FAIL";
+    printf("%s %-18s %6.1f s  seed=%" PRIu64 "  %s\n", verdict, test->name, seconds, run->seed,
+           run->text[0] ? run->text : "see above");
+    fflush(stdout);
+    FILE *file = options->results ? fopen(options->results, "ae") : NULL;
+    if (file) {
+        fprintf(file,
+                "{\"test\": \"%s\", \"verdict\": \"%s\", \"seed\": %" PRIu64
+                ", \"count\": %d, \"wall_s\": %.1f%s}\n",
+                test->name, verdict, run->seed, run->count, seconds, run->json);
+        fclose(file);
+    }
+    munmap(run, sizeof(*run));
+    return passed || skipped;
+}
+
+static bool
+parse(int count, char **words, options_t *options)
+{
+    *options = (options_t){.seed = (uint64_t)cadre_clock_now_us() % 1000000};
+    for (int i = 1; i < count; i++) {
+        const char *value = i + 1 < count ? words[i + 1] : NULL;
+        if (strcmp(words[i], "--full") == 0) {
+            options->full = true;
+        } else if (strcmp(words[i], "--list") == 0) {
+            options->list = true;
+        } else if (strcmp(words[i], "--short") != 0) {
+            if (!value) {
+                return false;
+            } else if (strcmp(words[i], "--only") == 0) {
+                options->only = value;
+            } else if (strcmp(words[i], "--results") == 0) {
+                options->results = value;
+            } else if (strcmp(words[i], "--count") == 0) {
+                options->count = (int)strtol(value, NULL, 10);
+            } else if (strcmp(words[i], "--seed") == 0) {
+                options->seed = strtoull(value, NULL, 10);
+            } else {
+                return false;
+            }
+            i++;
+        }
+    }
+    return options->count >= 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    options_t options;
+    if (!parse(argc, argv, &options)) {
+        fprintf(stderr, "usage: chaos_run [--short|--full] [--only NAME] [--count N] [--seed S] "
+                        "[--results FILE] [--list]\n");
+        return 2;
+    }
+    int ran = 0;
+    int failed = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(tests); i++) {
+        if (options.list) {
+            printf("%-20s %6d %6d  %s\n", tests[i].name, tests[i].short_count, tests[i].full_count,
+                   tests[i].what);
+        } else if (!options.only || strcmp(options.only, tests[i].name) == 0) {
+            failed += !run_one(&tests[i], &options);
+            ran++;
+        }
+    }
+    if (ran == 0 && !options.list) {
+        fprintf(stderr, "no such test; --list shows them\n");
+        return 2;
+    }
+    return failed > 0;
+}

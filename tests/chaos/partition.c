@@ -1,0 +1,201 @@
+/*
+ * Partitions between real processes: the proxy stands between workers, ps and coordinator, and
+ * stalls one way or both ways of a link for up to two and a half leases. What matters: totals are
+ * exact, and everybody is back, with all work done, within three leases of the heal.
+ *
+ * Tasks dial the coordinator through a TCP link of their own. A ps binds a Unix socket, which is
+ * moved aside once it is there; the proxy listens in its place, and tells by their process who
+ * comes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "tests/chaos/chaos.h"
+#include "tests/chaos/field.h"
+#include "tests/chaos/proxy.h"
+
+enum {
+    PS = 2,
+    WORKERS = 3,
+    LEASE_MS = 1000,
+    HEAL_LEASES = 3,
+    QUIET_MS = 100, /* between a heal and the next partition, at most */
+};
+
+typedef struct {
+    field_t field;
+    proxy_t *proxy;
+    int to_coordinator[FIELD_ROLE_COUNT][FIELD_TASKS_MAX]; /* links */
+    char dialled[FIELD_ROLE_COUNT][FIELD_TASKS_MAX][CADRE_ENDPOINT_TEXT_SIZE];
+    int to_ps[PS];
+} net_t;
+
+/* --- the net --- */
+
+static void
+prepare(void *context, field_role_t role, int index, field_start_t *start)
+{
+    net_t *net = context;
+    if (role != FIELD_JOB) {
+        start->coordinator = net->dialled[role][index];
+    }
+}
+
+static bool
+is_there(field_t *field, void *context)
+{
+    (void)field;
+    return access(context, F_OK) == 0;
+}
+
+/* Starts a ps and puts the proxy in front of it. */
+static void
+start_ps(net_t *net, int index)
+{
+    char bound[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_auto(cadre_free) char *place = cadre_asprintf("%s/ps-%d", net->field.scratch.path, index);
+    cadre_auto(cadre_free) char *aside = cadre_asprintf("%s.aside", place);
+    cadre_auto(cadre_free) char *from = cadre_asprintf("ipc://%s", place);
+    cadre_auto(cadre_free) char *to = cadre_asprintf("ipc://%s", aside);
+    field_start(&net->field, FIELD_PS, index);
+    field_await(&net->field, "the socket of a ps", is_there, place);
+    require(rename(place, aside) == 0, place);
+    net->to_ps[index] = proxy_link(net->proxy, from, to, bound);
+}
+
+static void
+net_open(net_t *net, chaos_run_t *run)
+{
+    *net = (net_t){.proxy = proxy_open()};
+    field_options_t options = {
+        .ps = PS,
+        .workers = WORKERS,
+        .checkpoints = true,
+        .settings = {.seed = run->seed, .lease_ms = LEASE_MS, .checkpoint_every_ms = 500},
+        .prepare = prepare,
+        .context = net};
+    field_prepare(&net->field, &options);
+    for (int role = FIELD_PS; role < FIELD_ROLE_COUNT; role++) {
+        for (int i = 0; i < field_count(&net->field, (field_role_t)role); i++) {
+            net->to_coordinator[role][i] = proxy_link(
+                net->proxy, "tcp://127.0.0.1:*", net->field.board->address, net->dialled[role][i]);
+        }
+    }
+    for (int i = 0; i < PS; i++) {
+        start_ps(net, i);
+    }
+    field_start(&net->field, FIELD_JOB, 0);
+    for (int i = 0; i < WORKERS; i++) {
+        field_start(&net->field, FIELD_WORKER, i);
+    }
+    field_await_whole(&net->field);
+    field_await_progress(&net->field, 1);
+}
+
+/* --- partitions --- */
+
+typedef enum { WORKER_COORDINATOR, WORKER_PS, PS_COORDINATOR, WORKER_ALL, CUT_COUNT } cut_t;
+
+static const char *const cut_names[] = {"worker-coordinator", "worker-ps", "ps-coordinator",
+                                        "worker-all"};
+
+/* `rule` between the two sides of a cut; what is "up" from one task is "up" on all its links. */
+static void
+apply(net_t *net, cut_t cut, const int tasks[2], proxy_direction_t direction, bool reset)
+{
+    const stream_rule_t rule = {.stalled = true};
+    const pid_t *pids = net->field.pids[FIELD_WORKER];
+    int links[1 + PS];
+    pid_t peers[1 + PS] = {0};
+    int count = 0;
+    if (cut == WORKER_COORDINATOR || cut == WORKER_ALL) {
+        links[count++] = net->to_coordinator[FIELD_WORKER][tasks[0]];
+    }
+    for (int i = 0; i < PS; i++) {
+        if (cut == WORKER_ALL || (cut == WORKER_PS && i == tasks[1])) {
+            peers[count] = pids[tasks[0]];
+            links[count++] = net->to_ps[i];
+        }
+    }
+    if (cut == PS_COORDINATOR) {
+        links[count++] = net->to_coordinator[FIELD_PS][tasks[1]];
+        peers[count] = net->field.pids[FIELD_JOB][0];
+        links[count++] = net->to_ps[tasks[1]];
+    }
+    for (int i = 0; i < count; i++) {
+        /* The coordinator dials the ps: its way up is the ps's way down. */
+        bool turned = cut == PS_COORDINATOR && i == 1 && direction != PROXY_BOTH;
+        if (reset) {
+            proxy_reset(net->proxy, links[i], peers[i]);
+        } else {
+            proxy_rule(net->proxy, links[i], peers[i],
+                       turned ? (proxy_direction_t)(PROXY_BOTH - direction) : direction, rule);
+        }
+    }
+}
+
+/* One partition from its beginning until everything is whole again; how long the latter took. */
+static int64_t
+cut_and_heal(chaos_run_t *run, net_t *net, cut_t cut)
+{
+    const int tasks[2] = {chaos_draw(run, WORKERS), chaos_draw(run, PS)};
+    proxy_direction_t direction = (proxy_direction_t)(1 + chaos_draw(run, PROXY_BOTH));
+    int for_ms = 50 + chaos_draw(run, 5 * LEASE_MS / 2);
+    bool reset = chaos_draw(run, 3) == 0;
+    apply(net, cut, tasks, direction, false);
+    field_spend(&net->field, for_ms);
+    if (reset) { /* as after a partition that TCP gave up on */
+        apply(net, cut, tasks, direction, true);
+    }
+    proxy_heal(net->proxy);
+    int64_t healed_ms = cadre_clock_now_ms();
+    field_await_fence(&net->field);
+    field_await_whole(&net->field);
+    int64_t took_ms = cadre_clock_now_ms() - healed_ms;
+    if (took_ms > (int64_t)HEAL_LEASES * LEASE_MS) {
+        field_fail(&net->field,
+                   "whole again %" PRId64 " ms after the heal: %s, worker %d, ps %d, direction %d, "
+                   "%d ms%s",
+                   took_ms, cut_names[cut], tasks[0], tasks[1], (int)direction, for_ms,
+                   reset ? ", then reset" : "");
+    }
+    return took_ms;
+}
+
+void
+chaos_partition(chaos_run_t *run)
+{
+    net_t net;
+    board_t last;
+    int counts[CUT_COUNT] = {0};
+    double *heals = cadre_calloc((size_t)run->count, sizeof(*heals));
+    net_open(&net, run);
+    for (int i = 0; i < run->count; i++) {
+        cut_t cut = (cut_t)(i < CUT_COUNT ? i : chaos_draw(run, CUT_COUNT));
+        counts[cut]++;
+        heals[i] = (double)cut_and_heal(run, &net, cut);
+        field_spend(&net.field, chaos_draw(run, QUIET_MS));
+    }
+    field_close(&net.field, &last);
+    proxy_close(&net.proxy);
+    double p50 = chaos_percentile(heals, run->count, 50);
+    double most = chaos_percentile(heals, run->count, 100);
+    chaos_say(run,
+              "%d partitions (worker-coordinator %d, worker-ps %d, ps-coordinator %d, worker-all "
+              "%d), lease %d ms: %" PRIu64 " updates exact; whole again after p50 %.0f, most %.0f "
+              "ms; %" PRIu64 " workers and %" PRIu64 " ps lost",
+              run->count, counts[0], counts[1], counts[2], counts[3], LEASE_MS, last.updates, p50,
+              most, last.workers_lost, last.ps_lost);
+    chaos_number(run, "lease_ms", LEASE_MS);
+    chaos_number(run, "heal_p50_ms", p50);
+    chaos_number(run, "heal_max_ms", most);
+    chaos_number(run, "updates", (double)last.updates);
+    chaos_number(run, "workers_lost", (double)last.workers_lost);
+    chaos_number(run, "ps_lost", (double)last.ps_lost);
+    free(heals);
+}
