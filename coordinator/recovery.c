@@ -295,7 +295,7 @@ watch_bounds(cadre_core_t *core)
     int fullness = core->replay.keeping ? cadre_replay_fullness(&core->replay, core->next_id) : 0;
     cadre_checkpoint_t *checkpoint = &core->checkpoint;
     core->replay_holds = fullness >= 2;
-    if (fullness == 0 || core->replay.active) {
+    if (fullness == 0 || !cadre_recovery_is_calm(core)) {
         return;
     }
     if (!checkpoint->enabled) {

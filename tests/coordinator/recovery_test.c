@@ -1,0 +1,485 @@
+/* Recovery, through the core: what becomes of a shard whose ps is lost, and of what was done. */
+#include "tests/coordinator/core_fixture.h"
+
+TestSuite(recovery, .timeout = 20);
+
+/* Two ps with a part of "w" each, and `workers` workers. */
+static fixture_t *
+job(uint32_t workers)
+{
+    fixture_t *self = fixture_new(2);
+    fixture_join_ps(self);
+    for (uint32_t i = 0; i < workers; i++) {
+        cadre_task_t worker = fixture_worker(i);
+        fixture_hello(self, &worker);
+    }
+    fixture_add_variable(self, "w", 4, 2);
+    fixture_turn(self);
+    fixture_clear(self);
+    return self;
+}
+
+static void
+done(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt, uint64_t updates)
+{
+    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_CLOSURE_DONE);
+    message.closure_done =
+        (cadre_closure_done_message_t){.id = id, .attempt = attempt, .updates = updates};
+    fixture_say(self, from, &message);
+    fixture_turn(self);
+}
+
+/* Schedules `count` closures, which a worker runs and reports; each pushed `updates`. */
+static void
+run(fixture_t *self, const cadre_task_t *worker, uint32_t count, uint64_t updates)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t id = self->core.next_id;
+        fixture_schedule(self, i);
+        fixture_turn(self);
+        done(self, worker, id, 1, updates);
+    }
+    cr_assert(cadre_closure_queue_done(&self->core.queue));
+    fixture_clear(self);
+}
+
+static void
+lose(fixture_t *self, uint32_t shard)
+{
+    cadre_task_t ps = fixture_ps(shard);
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_turn(self);
+}
+
+static cadre_task_t
+next_ps(uint32_t shard)
+{
+    return (cadre_task_t){CADRE_ROLE_PS, shard, 3000 + shard};
+}
+
+/* Another process takes the place of a lost ps and answers everything that it is asked to begin. */
+static void
+restore(fixture_t *self, uint32_t shard)
+{
+    cadre_task_t ps = next_ps(shard);
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
+    fixture_turn(self);
+    for (size_t i = 0; i < fixture_count(self, &ps, CADRE_MESSAGE_CREATE); i++) {
+        fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_CREATE, i));
+    }
+    fixture_turn(self);
+}
+
+/* "3:2 4:2": ids and attempts of the closures sent since the last clear. */
+static const char *
+sent(const fixture_t *self)
+{
+    static char text[1024];
+    size_t length = 0;
+    const cadre_message_t *message = NULL;
+    text[0] = '\0';
+    for (size_t i = 0; (message = fixture_sent(self, NULL, CADRE_MESSAGE_CLOSURE, i)); i++) {
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lu:%lu", i ? " " : "",
+                                   (unsigned long)message->closure.id,
+                                   (unsigned long)message->closure.attempt);
+    }
+    return text;
+}
+
+/* --- away --- */
+
+Test(recovery, workers_are_told_that_a_shard_is_away_and_where_it_is_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    lose(self, 1);
+    const cadre_message_t *away = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
+    cr_assert_eq(away->shard.index, 1);
+    cr_assert_str_eq(away->shard.address, "");
+    cr_assert_eq(away->shard.incarnation, 0);
+    cr_assert_eq(away->shard.generation, 1);
+    cadre_task_t late = fixture_worker(7);
+    fixture_hello(self, &late);
+    cr_assert_eq(self->core.membership.worker_count, 2);
+    fixture_turn(self);
+    cr_assert_str_eq(fixture_sent(self, &late, CADRE_MESSAGE_SHARD, 1)->shard.address, "");
+    fixture_clear(self);
+    restore(self, 1);
+    const cadre_message_t *ready = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
+    cr_assert_eq(ready->shard.incarnation, 3001);
+    cr_assert_eq(ready->shard.generation, 2);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 1, "and not before it is");
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_closure_that_needs_a_shard_that_is_away_waits_for_it_and_others_go_on)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_schedule(self, 1);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    lose(self, 1);
+    fixture_clear(self);
+    cadre_message_t failed = fixture_message(&worker, CADRE_MESSAGE_CLOSURE_FAILED);
+    failed.closure_failed = (cadre_closure_failed_message_t){
+        .id = 1, .attempt = 1, .reason = CADRE_FAILURE_SHARD, .status = 2000, .shard = 1};
+    fixture_say(self, &worker, &failed);
+    fixture_schedule(self, 3);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:1", "1 waits, new work goes on");
+    cr_assert_not(cadre_closure_queue_done(&self->core.queue));
+    done(self, &worker, 2, 1, 0);
+    done(self, &worker, 3, 1, 0);
+    cr_assert_not(cadre_closure_queue_done(&self->core.queue));
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_str_eq(sent(self), "1:2");
+    fixture_destroy(&self);
+}
+
+Test(recovery, no_more_is_begun_than_may_wait_for_a_shard)
+{
+    fixture_t *self = job(1);
+    lose(self, 1);
+    for (uint64_t id = 1; id <= CADRE_ASIDE_MAX; id++) {
+        cadre_closure_t *closure = fixture_schedule(self, 1);
+        closure = cadre_closure_queue_take(&self->core.queue, 0, CADRE_QUEUE_NEW_TOO);
+        closure->id = id;
+        cadre_u64_map_put(&self->core.closures, id, closure);
+        cadre_closure_queue_put_aside(&self->core.queue, closure);
+        if (id == CADRE_ASIDE_MAX - 1) {
+            fixture_schedule(self, 2);
+            fixture_turn(self);
+            cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 1);
+        }
+    }
+    fixture_schedule(self, 3);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 1);
+    fixture_destroy(&self);
+}
+
+/* A ps that knows this session says HELLO. */
+static void
+hello_again(fixture_t *self, const cadre_task_t *ps, uint64_t generation)
+{
+    cadre_message_t hello = fixture_message(ps, CADRE_MESSAGE_HELLO);
+    hello.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS,
+                                          .index = ps->index,
+                                          .build = "test",
+                                          .host = "here",
+                                          .address = "tcp://127.0.0.1:5555",
+                                          .session = 77,
+                                          .generation = generation};
+    fixture_say(self, ps, &hello);
+}
+
+Test(recovery, the_same_process_that_comes_back_with_its_state_goes_on_with_it)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t ps = fixture_ps(1);
+    run(self, &worker, 3, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    hello_again(self, &ps, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_RESTORE), 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0, "nothing was lost");
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0)->shard.generation, 1);
+    cr_assert(fixture_logged(self, "ps_back"));
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_process_that_comes_back_without_its_state_is_restored)
+{
+    fixture_t *self = job(1);
+    cadre_task_t ps = fixture_ps(1);
+    lose(self, 1);
+    fixture_clear(self);
+    hello_again(self, &ps, 0);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
+    fixture_destroy(&self);
+}
+
+/* --- replay --- */
+
+Test(recovery, what_pushed_since_the_cut_runs_again_in_order_before_new_work)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, 2, 2);
+    run(self, &worker, 1, 0); /* id 3 touched no shard */
+    run(self, &worker, 1, 2);
+    size_t ended = self->ended_count;
+    lose(self, 1);
+    fixture_schedule(self, 9);
+    self->core.options.lease_ms = 1000000;
+    fixture_clear(self);
+    cadre_membership_find(&self->core.membership, worker.incarnation)->draining = true;
+    restore(self, 1);
+    cadre_membership_find(&self->core.membership, worker.incarnation)->draining = false;
+    cr_assert_not(cadre_recovery_is_settled(&self->core));
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2 2:2", "as many as the worker takes, and no new one");
+    done(self, &worker, 1, 2, 1);
+    cr_assert_str_eq(sent(self), "1:2 2:2 4:2");
+    done(self, &worker, 2, 2, 1);
+    cr_assert_str_eq(sent(self), "1:2 2:2 4:2", "new work waits for the end of the replay");
+    cr_assert_not(cadre_recovery_is_settled(&self->core), "so join does");
+    cr_assert_eq(self->ended_count, ended, "nobody is told again");
+    done(self, &worker, 4, 2, 1);
+    fixture_turn(self);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert_str_eq(sent(self), "1:2 2:2 4:2 5:1");
+    cr_assert_eq(self->core.totals.replayed, 3);
+    cr_assert_eq(self->core.totals.finished, 4);
+    cr_assert(fixture_logged(self, "replay_done"));
+    fixture_destroy(&self);
+}
+
+Test(recovery, an_attempt_begun_before_the_restore_does_not_count)
+{
+    fixture_t *self = job(2);
+    cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
+    fixture_schedule(self, 1);
+    fixture_schedule(self, 2);
+    self->core.turn = 0;
+    fixture_turn(self);
+    lose(self, 1);
+    restore(self, 1);
+    fixture_clear(self);
+    done(self, &workers[0], 1, 1, 2);
+    cr_assert_eq(self->ended_count, 0, "its update may have gone with the ps");
+    cr_assert_str_eq(sent(self), "1:2");
+    done(self, &workers[1], 2, 1, 0);
+    cr_assert_eq(self->ended_count, 1, "one that pushed nothing lost nothing");
+    const cadre_task_t *second =
+        fixture_count(self, &workers[0], CADRE_MESSAGE_CLOSURE) ? &workers[0] : &workers[1];
+    done(self, second, 1, 2, 2);
+    cr_assert_eq(self->ended_count, 2);
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_second_loss_begins_the_replay_anew)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, 3, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    done(self, &worker, 1, 2, 1);
+    lose(self, 0);
+    restore(self, 0);
+    fixture_clear(self);
+    done(self, &worker, 2, 2, 1); /* both are of before the second restore */
+    done(self, &worker, 3, 2, 1);
+    cr_assert_str_eq(sent(self), "1:3 2:3");
+    done(self, &worker, 1, 3, 1);
+    done(self, &worker, 2, 3, 1);
+    cr_assert_not(cadre_recovery_is_settled(&self->core));
+    done(self, &worker, 3, 3, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    fixture_destroy(&self);
+}
+
+Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t ps[] = {fixture_ps(0), fixture_ps(1)};
+    cadre_task_t next = next_ps(1);
+    float value[4] = {1, 2, 3, 4};
+    cadre_operation_t operation;
+    run(self, &worker, 1, 2);
+    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], CADRE_ASSIGN_SET,
+                               value, &operation);
+    fixture_turn(self);
+    for (int i = 0; i < 2; i++) {
+        fixture_reply(self, &ps[i], fixture_sent(self, &ps[i], CADRE_MESSAGE_ASSIGN, 0));
+    }
+    cr_assert_eq(operation.pending, 0);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2", "2 comes after the assignment");
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_ASSIGN), 0);
+    done(self, &worker, 1, 2, 1);
+    const cadre_message_t *assign = fixture_sent(self, &next, CADRE_MESSAGE_ASSIGN, 0);
+    cr_assert_eq(assign->assign.generation, 2);
+    cr_assert_eq(assign->assign.sequence, 1, "the one it had: a shard that has it ignores it");
+    cr_assert_eq(memcmp(cadre_chunk_data(assign->chunks[0]), value + 2, 8), 0);
+    cr_assert_str_eq(sent(self), "1:2");
+    fixture_reply(self, &ps[0], fixture_sent(self, &ps[0], CADRE_MESSAGE_ASSIGN, 0));
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2", "one has answered");
+    fixture_reply(self, &next, assign);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2 2:2");
+    done(self, &worker, 2, 2, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    fixture_destroy(&self);
+}
+
+Test(recovery, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_new_generation)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t next = next_ps(1);
+    float bytes[4];
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    cadre_operation_t operation = {.target = bytes};
+    cadre_core_read_variable(&self->core, self->core.catalogue.variables[0], &operation);
+    fixture_turn(self);
+    restore(self, 1);
+    cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_PULL), 0);
+    done(self, &worker, 1, 2, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_PULL, 0)->pull.generation, 2);
+    cadre_core_forget(&self->core, &operation);
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    restore(self, 1);
+    fixture_failed(self, &worker, 1, 2, CADRE_FAILURE_USER, "not a number");
+    fixture_turn(self);
+    cr_assert(cadre_recovery_is_settled(&self->core), "it is not tried for ever");
+    cr_assert_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EFUNCTION);
+    cr_assert(strstr(text, "restored") && strstr(text, "closure 1") && strstr(text, "not a number"),
+              "%s", text);
+    fixture_destroy(&self);
+}
+
+Test(recovery, cancelling_leaves_what_has_ended_to_run_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cadre_closure_queue_cancel(&self->core.queue);
+    self->core.queue.cancelling = true;
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CANCEL), 0);
+    cr_assert_str_eq(sent(self), "1:2");
+    fixture_destroy(&self);
+}
+
+/* --- the other ways --- */
+
+Test(recovery, rolling_back_restores_every_shard)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
+    run(self, &worker, 2, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
+    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0));
+    fixture_turn(self);
+    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_CREATE, 0));
+    fixture_turn(self);
+    const cadre_message_t *away = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
+    cr_assert_eq(away->shard.index, 0);
+    cr_assert_str_eq(away->shard.address, "");
+    cr_assert_eq(away->shard.generation, 1, "the new one is announced when it is there");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 3);
+    cr_assert_eq(self->core.totals.ps_restored, 2);
+    fixture_destroy(&self);
+}
+
+Test(recovery, relaxed_runs_nothing_again_and_counts_what_it_costs)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_replay_stop(&self->core.replay);
+    self->core.options.recovery = CADRE_RECOVERY_RELAXED;
+    run(self, &worker, 3, 2);
+    lose(self, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_str_eq(sent(self), "");
+    cr_assert_eq(self->core.totals.closures_at_risk, 3);
+    cadre_task_t next = next_ps(1);
+    cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.cut, 4);
+    fixture_destroy(&self);
+}
+
+Test(recovery, without_checkpoints_keeping_ends_at_its_bound)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, 2, 2);
+    self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    cr_assert(fixture_logged(self, "replay_given_up"));
+    cr_assert_eq(self->core.replay.kept.count, 0);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    restore(self, 1);
+    cr_assert_eq(self->core.totals.closures_at_risk, 3);
+    fixture_destroy(&self);
+}
+
+Test(recovery, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_new_work)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    self->core.checkpoint.enabled = true;
+    run(self, &worker, 2, 2);
+    self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    cr_assert_eq(self->core.checkpoint.state, CADRE_CHECKPOINT_OPENING);
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:1");
+    self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:1");
+    self->core.replay.size_bytes -= 2 * (size_t)CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:1 4:1");
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
+{
+    fixture_t *self = job(1);
+    cadre_task_t next = next_ps(1);
+    self->core.checkpoint.enabled = true;
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    self->core.checkpoint.state = CADRE_CHECKPOINT_COMMITTING;
+    lose(self, 1);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_RESTORE), 0);
+    cadre_store_answer_t answer = {.kind = CADRE_STORE_COMMIT, .text = "/ckpt/ckpt-1"};
+    cadre_core_stored(&self->core, &answer, self->now_ms);
+    fixture_turn(self);
+    cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.path,
+                     "/ckpt/ckpt-1");
+    fixture_destroy(&self);
+}
