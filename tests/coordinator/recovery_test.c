@@ -1,4 +1,4 @@
-/* Through the core: what becomes of a shard whose ps is lost, and of what was done since the cut. */
+/* Through the core: what becomes of a shard whose ps is lost, and of what was done since the cut */
 #include "coordinator/recovery.h"
 
 #include "tests/coordinator/core_fixture.h"
