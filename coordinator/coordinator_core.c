@@ -138,8 +138,10 @@ cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
 
 /* --- coming and going --- */
 
+/* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is
+ * there. */
 static void
-welcome(cadre_core_t *self, const cadre_member_t *member)
+welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
 {
     uint64_t generation = 0;
     if (member->task.role == CADRE_ROLE_PS) {
@@ -147,6 +149,7 @@ welcome(cadre_core_t *self, const cadre_member_t *member)
         generation = place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
     }
     cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
+    message.request = request;
     message.welcome = (cadre_welcome_message_t){.index = member->index,
                                                 .job = self->options.job,
                                                 .heartbeat_ms = self->options.heartbeat_ms,
@@ -233,7 +236,7 @@ on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *me
             cadre_recovery_on_ps(self, member, hello);
         }
     }
-    welcome(self, member);
+    welcome(self, member, message->request);
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_core_brief(self, member);
         cadre_dispatch_compare(self, member, hello->held, true);
@@ -256,7 +259,7 @@ cadre_core_probe(cadre_core_t *self)
 {
     const cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
-        welcome(self, member);
+        welcome(self, member, 0);
     }
 }
 
@@ -291,7 +294,8 @@ on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
 }
 
 static void
-on_heartbeat(cadre_core_t *self, cadre_member_t *member, const cadre_heartbeat_message_t *heartbeat)
+on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
+             const cadre_heartbeat_message_t *heartbeat)
 {
     if (heartbeat->sequence <= member->heartbeat) {
         return; /* overtaken by a later one */
@@ -302,6 +306,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, const cadre_heartbeat_m
     }
     if (member->task.role == CADRE_ROLE_WORKER) {
         member->ack_due = true; /* so that it knows that it is heard */
+        member->ack_request = request;
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     }
 }
@@ -330,7 +335,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     bool is_ps = member->task.role == CADRE_ROLE_PS;
     switch (message->type) {
     case CADRE_MESSAGE_HEARTBEAT:
-        on_heartbeat(self, member, &message->heartbeat);
+        on_heartbeat(self, member, message->request, &message->heartbeat);
         break;
     case CADRE_MESSAGE_GOODBYE:
         on_goodbye(self, member, message->goodbye.reason);

@@ -179,27 +179,31 @@ acknowledge(cadre_member_t *member, uint64_t id, uint64_t attempt)
     member->acks[member->ack_items++] = attempt;
 }
 
+/* The first ACK answers a HEARTBEAT, if one has come. */
+static void
+send_acks(cadre_core_t *self, cadre_member_t *member)
+{
+    size_t at = 0;
+    while (at < member->ack_items || member->ack_due) {
+        size_t items = member->ack_items - at;
+        items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
+        message.request = member->ack_request;
+        message.ack.reports = (cadre_u64s_t){member->acks + at, items};
+        cadre_outbox_send(&self->outbox, &member->task, &message);
+        member->ack_due = false;
+        member->ack_request = 0;
+        at += items;
+    }
+    member->ack_items = 0;
+}
+
 void
 cadre_dispatch_acknowledge(cadre_core_t *self)
 {
-    cadre_member_t *member = NULL;
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
-        member = self->membership.workers[i];
-        for (size_t at = 0; member && at < member->ack_items;) {
-            size_t items = member->ack_items - at;
-            items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
-            cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
-            message.ack.reports = (cadre_u64s_t){member->acks + at, items};
-            cadre_outbox_send(&self->outbox, &member->task, &message);
-            at += items;
-        }
-        if (member && member->ack_due && member->ack_items == 0) {
-            cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
-            cadre_outbox_send(&self->outbox, &member->task, &message);
-        }
-        if (member) {
-            member->ack_items = 0;
-            member->ack_due = false;
+        if (self->membership.workers[i]) {
+            send_acks(self, self->membership.workers[i]);
         }
     }
 }

@@ -43,7 +43,8 @@ typedef struct cadre_member {
     uint64_t credit_ended; /* `ended` then */
     uint64_t *acks;        /* (closure, attempt): reports to acknowledge */
     size_t ack_items;
-    bool ack_due; /* it said something that is answered by an ACK, be it an empty one */
+    bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
+    uint64_t ack_request; /* the number of that */
     size_t ack_capacity;
 } cadre_member_t;
 

@@ -214,7 +214,8 @@
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)
 
 /* Reports that have arrived, (closure, attempt) each: the worker forgets them. Many take several
- * messages. */
+ * messages. With the request of a HEARTBEAT, and maybe without reports, it says that the worker was
+ * heard. */
 #define CADRE_ACK_FIELDS(F)                                                        \
     F(U64S, reports,     CADRE_HELD_MAX)
 

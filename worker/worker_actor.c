@@ -168,6 +168,7 @@ from_main(cadre_worker_actor_t *self)
         }
         if (message.kind == CADRE_WORKER_DRAIN && !self->draining) {
             self->draining = true;
+            self->drain_due_ms = self->now_ms + self->options.drain_ms;
             cadre_worker_core_drain(self->core, "stopped by a signal", self->now_ms);
             cadre_worker_clear_queue(self);
         }
@@ -270,10 +271,42 @@ wait(cadre_worker_actor_t *self)
     if (self->stirred && self->ticked_ms + 1 < due_ms) {
         due_ms = self->ticked_ms + 1;
     }
+    if (self->draining && !self->left && self->drain_due_ms < due_ms) {
+        due_ms = self->drain_due_ms;
+    }
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
     int count = fill_items(self);
     self->stirred = cadre_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
     self->now_ms = (uint64_t)cadre_clock_now_ms();
+}
+
+/* Says once that updates are held back, and once that they go on. */
+static void
+watch_contact(cadre_worker_actor_t *self)
+{
+    bool untouched = !cadre_worker_core_in_touch(self->core, self->now_ms);
+    if (untouched != self->untouched && !self->left) {
+        self->untouched = untouched;
+        cadre_log(untouched ? CADRE_LOG_WARN : CADRE_LOG_INFO,
+                  untouched ? "unheard" : "heard_again", "coordinator=%s next=\"%s\"",
+                  self->control.address,
+                  untouched ? "sends no updates before it is welcomed" : "goes on");
+    }
+}
+
+static void
+keep_draining(cadre_worker_actor_t *self)
+{
+    if (!self->draining || self->left) {
+        return;
+    }
+    if (!self->connected && self->works_out == 0) {
+        cadre_worker_leave(self, "stopped by a signal; nobody is there to take reports");
+    } else if (self->now_ms >= self->drain_due_ms) {
+        cadre_log(CADRE_LOG_WARN, "drain_over", "closures=%zu next=\"other workers run them\"",
+                  self->works_out);
+        cadre_worker_core_abandon(self->core, "stopped by a signal; what ran did not end in time");
+    }
 }
 
 static void
@@ -290,9 +323,8 @@ keep_time(cadre_worker_actor_t *self)
         cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator", "coordinator=%s seconds=%" PRIu64,
                   self->control.address, (self->now_ms - self->lost_ms) / 1000);
     }
-    if (self->draining && !self->left && !self->connected && self->works_out == 0) {
-        cadre_worker_leave(self, "stopped by a signal; nobody is there to take reports");
-    }
+    watch_contact(self);
+    keep_draining(self);
 }
 
 static bool

@@ -430,7 +430,7 @@ cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
     cadre_assert(run->state == CADRE_RUN_COMPUTING);
     self->slot_in_use[run->slot] = false;
     self->running--;
-    if (self->superseded) {
+    if (self->superseded || self->session_state == CADRE_SESSION_LEFT) {
         forget(self, run);
     } else if (cadre_run_has_newer(run) && (outcome->status < 0 || is_stale(self, run))) {
         begin_newer(self, run, now_ms);

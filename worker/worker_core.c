@@ -127,6 +127,7 @@ say_hello(cadre_worker_core_t *self, uint64_t now_ms)
                                             .slots = self->options.slots,
                                             .session = self->session,
                                             .held = held};
+    message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);
     self->hello_due_ms = now_ms + CADRE_HELLO_RETRY_MS;
@@ -141,6 +142,7 @@ say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
         (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
                                     .held = held,
                                     .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT}};
+    message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);
     self->heartbeat_due_ms = now_ms + self->heartbeat_ms;
@@ -180,7 +182,8 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 static void
 on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
-    if (self->session_state != CADRE_SESSION_HELLO) {
+    bool late = self->contact.answers && message->request < self->hello_first;
+    if (self->session_state != CADRE_SESSION_HELLO || late) {
         return;
     }
     if (message->incarnation != self->session) {
@@ -197,14 +200,19 @@ on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t n
     self->options.task.index = (uint32_t)message->welcome.index;
     self->heartbeat_ms = message->welcome.heartbeat_ms ? message->welcome.heartbeat_ms : 1;
     self->resend_ms = message->welcome.resend_ms ? message->welcome.resend_ms : 1;
+    self->lease_ms = message->welcome.lease_ms;
+    cadre_contact_answered(&self->contact, message->request);
     say_heartbeat(self, now_ms);
 }
 
 static void
 rejoin(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_MEMBER || self->session_state == CADRE_SESSION_HELLO) {
+    if (self->session_state == CADRE_SESSION_MEMBER) {
         self->session_state = CADRE_SESSION_HELLO;
+        self->hello_first = self->contact.asked + 1;
+    }
+    if (self->session_state == CADRE_SESSION_HELLO) {
         say_hello(self, now_ms);
     }
 }
@@ -224,11 +232,41 @@ cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t 
     }
     snprintf(self->leave_reason, sizeof(self->leave_reason), "%s", reason);
     if (self->session_state == CADRE_SESSION_HELLO) {
-        leave(self, reason);
+        cadre_worker_core_abandon(self, reason); /* nobody would take reports */
         return;
     }
     self->session_state = CADRE_SESSION_DRAINING;
     cadre_worker_hand_back(self, now_ms);
+}
+
+void
+cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason)
+{
+    if (self->session_state != CADRE_SESSION_LEFT) {
+        cadre_worker_drop_runs(self);
+        leave(self, reason);
+    }
+}
+
+/* --- contact --- */
+
+bool
+cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms)
+{
+    return now_ms < cadre_contact_lost_ms(&self->contact, self->lease_ms);
+}
+
+/* The coordinator will give this worker's closures to others, or has. One that drains lets it. */
+static void
+lose_touch(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_DRAINING) {
+        cadre_worker_drop_runs(self);
+        self->disowned = true;
+    } else {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+        rejoin(self, now_ms);
+    }
 }
 
 /* --- messages --- */
@@ -298,14 +336,14 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         cadre_worker_on_cancel(self, &message->cancel, now_ms);
         break;
     case CADRE_MESSAGE_ACK:
+        cadre_contact_answered(&self->contact, message->request);
         cadre_worker_on_ack(self, &message->ack);
         break;
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
         break;
     case CADRE_MESSAGE_STOP:
-        cadre_worker_drop_runs(self);
-        leave(self, message->stop.reason);
+        cadre_worker_core_abandon(self, message->stop.reason);
         break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
@@ -371,20 +409,43 @@ earlier(uint64_t left_ms, uint64_t right_ms)
     return left_ms < right_ms ? left_ms : right_ms;
 }
 
+/* Says HELLO, or that nobody hears it; when to be called again. */
+static uint64_t
+tick_hello(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    if (now_ms >= self->mute_due_ms) {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+        cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_MUTE});
+    } else if (now_ms >= self->hello_due_ms) {
+        say_hello(self, now_ms);
+    }
+    return earlier(self->hello_due_ms, self->mute_due_ms);
+}
+
+/* When the next of them wants to be looked at. */
+static uint64_t
+tick_links(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    uint64_t due_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        cadre_shard_link_pump(&self->links[i], now_ms, &self->outbox);
+        cadre_shard_link_tick(&self->links[i], now_ms, self->resend_ms, &self->outbox);
+        due_ms = earlier(due_ms, cadre_shard_link_due_ms(&self->links[i], self->resend_ms));
+    }
+    return due_ms;
+}
+
 uint64_t
 cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->session_state == CADRE_SESSION_LEFT) {
         return UINT64_MAX;
     }
+    if (self->session_state != CADRE_SESSION_HELLO && !cadre_worker_core_in_touch(self, now_ms)) {
+        lose_touch(self, now_ms);
+    }
     if (self->session_state == CADRE_SESSION_HELLO) {
-        if (now_ms >= self->mute_due_ms) {
-            self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-            cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_MUTE});
-        } else if (now_ms >= self->hello_due_ms) {
-            say_hello(self, now_ms);
-        }
-        return earlier(self->hello_due_ms, self->mute_due_ms);
+        return tick_hello(self, now_ms);
     }
     bool done = self->runs.count == 0 || (self->disowned && self->running == 0);
     if (self->session_state == CADRE_SESSION_DRAINING && done) {
@@ -395,11 +456,10 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
         say_heartbeat(self, now_ms);
     }
     cadre_worker_resend_reports(self, now_ms);
-    uint64_t due_ms = self->heartbeat_due_ms;
-    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
-        cadre_shard_link_tick(&self->links[i], now_ms, self->resend_ms, &self->outbox);
-        due_ms = earlier(due_ms, cadre_shard_link_due_ms(&self->links[i], self->resend_ms));
-    }
+    uint64_t due_ms = tick_links(self, now_ms);
     cadre_worker_want(self, now_ms);
-    return earlier(due_ms, now_ms + self->resend_ms);
+    if (!self->disowned) {
+        due_ms = earlier(due_ms, cadre_contact_lost_ms(&self->contact, self->lease_ms));
+    }
+    return earlier(earlier(due_ms, self->heartbeat_due_ms), now_ms + self->resend_ms);
 }

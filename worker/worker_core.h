@@ -91,6 +91,13 @@ uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
 /* Finish what runs, hand back what is queued, then leave (SIGTERM). */
 void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
 
+/* Leaves at once: what runs is cancelled, and the coordinator gives it to others. */
+void cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason);
+
+/* False from the time on when the coordinator has not answered for CADRE_LEASE_TRUST_PERCENT of the
+ * lease: requests to shards wait until it has welcomed this worker again. */
+bool cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms);
+
 /* The answer to OPEN_DATASET: `ready` with status, text, rows and so on; id is set here. */
 void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t dataset,
                                       const cadre_dataset_ready_message_t *ready, uint64_t now_ms);

@@ -203,11 +203,16 @@ answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 
 /* --- shards and sessions --- */
 
+/* A ROUTER that still holds a connection of the same name ignores a new one for good. So each
+ * connection to a shard has a name of its own: in the place of the index, which means nothing to a
+ * shard, stands its number. */
 static int
 open_shard(cadre_worker_actor_t *self, const cadre_shard_entry_t *entry, cadre_socket_t **socket)
 {
     char routing_id[CADRE_TASK_TEXT_SIZE];
-    cadre_task_text(cadre_worker_core_task(self->core), routing_id);
+    cadre_task_t name = *cadre_worker_core_task(self->core);
+    name.index = ++self->connections;
+    cadre_task_text(&name, routing_id);
     cadre_endpoint_t endpoint;
     int status = cadre_endpoint_parse(entry->address, &endpoint);
     if (status == 0) {
@@ -222,8 +227,7 @@ connect_shard(cadre_worker_actor_t *self, uint32_t index)
     const cadre_shard_entry_t *entry = &cadre_worker_core_directory(self->core)->shards[index];
     cadre_peer_t *peer = &self->shards[index];
     if (entry->away) {
-        /* Else libzmq would dial the next process at the same address under our name by itself, and
-         * that process would ignore the connection that we make when we are told of it. */
+        /* Else libzmq would dial whatever comes to the same address, again and again. */
         cadre_peer_close(peer, 0);
         cadre_log(CADRE_LOG_WARN, "shard_away", "shard=%u next=\"its closures wait for it\"",
                   index);

@@ -19,11 +19,14 @@ enum {
     KEY_DEVICE,
     KEY_LOG_LEVEL,
     KEY_ON_SESSION_END,
+    KEY_DRAIN_SECONDS,
     KEY_CHECK,
     KEY_DIE_WITH_PARENT,
 
     SLOTS_DEFAULT = 2,
     THREADS_MAX = 1024,
+    DRAIN_SECONDS_DEFAULT = 20, /* Kubernetes kills after 30 */
+    DRAIN_SECONDS_MAX = 86400,
 };
 
 typedef struct {
@@ -96,6 +99,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_ON_SESSION_END:
         parse_session_end(state, text, flags);
         return 0;
+    case KEY_DRAIN_SECONDS:
+        flags->drain_seconds = (int)number(state, "--drain-seconds", text, DRAIN_SECONDS_MAX);
+        return 0;
     case KEY_CHECK:
         flags->check = true;
         return 0;
@@ -125,6 +131,8 @@ static const struct argp_option options[] = {
     {"log-level", KEY_LOG_LEVEL, "L", 0, "debug, info, warn or error (info)", 0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "when the coordinator ends the session: exit, or wait for the next (exit)", 0},
+    {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
+     "after SIGTERM, for closures that run; then other workers run them (20)", 0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
      0},
@@ -149,8 +157,10 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
         .options = options,
         .parser = parse_option,
         .doc = "One worker of a Cadre job: runs the closures that its coordinator sends."};
-    *flags =
-        (cadre_worker_flags_t){.slots = SLOTS_DEFAULT, .device = "auto", .level = CADRE_LOG_INFO};
+    *flags = (cadre_worker_flags_t){.slots = SLOTS_DEFAULT,
+                                    .device = "auto",
+                                    .level = CADRE_LOG_INFO,
+                                    .drain_seconds = DRAIN_SECONDS_DEFAULT};
     parse_t parse = {.flags = flags};
     cadre_cluster_sources_from_environment(&parse.sources);
     parse.sources.role = "worker";

@@ -34,7 +34,8 @@ typedef struct {
     const char *data_dir; /* NULL: the current folder */
     const char *device;
     cadre_log_level_t level;
-    bool wait; /* after a session for the next one */
+    int drain_seconds; /* after SIGTERM, for what runs */
+    bool wait;         /* after a session for the next one */
     bool check;
     bool die_with_parent;
 } cadre_worker_flags_t;

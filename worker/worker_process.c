@@ -71,6 +71,7 @@ start_network(process_t *self, cadre_device_t *device)
                  .slots = self->flags->slots,
                  .ahead = AHEAD},
         .coordinator = self->flags->cluster.coordinator,
+        .drain_ms = 1000 * (uint64_t)self->flags->drain_seconds,
         .queue = self->queue,
         .slots = self->pipes,
         .reader = cadre_reader_actor_socket(self->reader)};

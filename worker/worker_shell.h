@@ -27,6 +27,7 @@ struct cadre_worker_actor {
     uint64_t lost_log_ms;
     cadre_peer_t *shards; /* [shard_count] */
     uint32_t shard_count;
+    uint32_t connections; /* made to shards so far */
     cadre_frames_t frames;
     zmq_pollitem_t *items; /* what is polled: see worker_actor.c */
 
@@ -34,7 +35,9 @@ struct cadre_worker_actor {
     uint64_t ticked_ms;
     uint64_t due_ms; /* the core's; may have become earlier when `stirred` */
     bool stirred;    /* something has come in since the last tick */
+    bool untouched;  /* contact with the coordinator is lost; said so */
     bool draining;
+    uint64_t drain_due_ms; /* then what still runs is left to other workers */
     bool left;
     bool mismatch;
     uint64_t session; /* count of RESETs */

@@ -6,6 +6,7 @@
 #ifndef CADRE_WORKER_WORKER_STATE_H
 #define CADRE_WORKER_WORKER_STATE_H
 
+#include "worker/contact.h"
 #include "worker/shard_link.h"
 #include "worker/value_cache.h"
 #include "worker/worker_core.h"
@@ -43,6 +44,10 @@ struct cadre_worker_core {
     uint64_t epoch;
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t resend_ms;
+    uint64_t lease_ms;
+    cadre_contact_t contact;
+    uint64_t hello_first; /* number of the first HELLO since the state is CADRE_SESSION_HELLO: a
+                             WELCOME that answers an earlier one, or none, is no answer to it */
     uint64_t hello_due_ms;
     uint64_t mute_due_ms; /* while in CADRE_SESSION_HELLO and the coordinator says nothing */
     uint64_t heartbeat_due_ms;

@@ -67,6 +67,15 @@ new_triples(const cadre_worker_core_t *self, const cadre_run_t *run, const reque
     return items;
 }
 
+/* Nothing goes to a shard while the coordinator may have given this worker up. */
+static void
+pump(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+{
+    if (cadre_worker_core_in_touch(self, now_ms)) {
+        cadre_shard_link_pump(&self->links[shard], now_ms, &self->outbox);
+    }
+}
+
 static void
 ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_note_t *note,
           uint64_t now_ms)
@@ -100,7 +109,7 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
     cadre_outbox_entry_init(&request.entry, &entry->task, &message);
     free(items);
     cadre_shard_link_ask(&self->links[shard], &request);
-    cadre_shard_link_pump(&self->links[shard], now_ms, &self->outbox);
+    pump(self, shard, now_ms);
 }
 
 /* Whether every shard of the operation is there, and is the one that the run began with: what is
@@ -286,12 +295,11 @@ static cadre_run_t *
 answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
          cadre_link_request_t *request, uint64_t now_ms)
 {
-    cadre_shard_link_t *link = &self->links[shard];
-    if (!cadre_shard_link_answered(link, message->request, request)) {
+    if (!cadre_shard_link_answered(&self->links[shard], message->request, request)) {
         return NULL;
     }
     cadre_outbox_entry_fini(&request->entry);
-    cadre_shard_link_pump(link, now_ms, &self->outbox);
+    pump(self, shard, now_ms);
     cadre_run_t *run = cadre_u64_map_get(&self->runs, request->closure);
     cadre_assert(run);
     return run;

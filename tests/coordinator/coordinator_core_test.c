@@ -85,6 +85,40 @@ Test(coordinator_core, a_ps_that_joins_is_welcomed_restored_and_made_known_to_wo
     fixture_destroy(&self);
 }
 
+Test(coordinator_core, answers_repeat_the_number_of_what_they_answer)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_HELLO);
+    message.request = 17;
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_WORKER,
+                                            .index = 0,
+                                            .build = "test",
+                                            .host = "here",
+                                            .address = "",
+                                            .devices = "",
+                                            .slots = 1};
+    fixture_say(self, &worker, &message);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 0)->request, 17);
+    cadre_core_probe(&self->core);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 1)->request, 0,
+                 "nobody asked for that one");
+    message = fixture_message(&worker, CADRE_MESSAGE_HEARTBEAT);
+    message.request = 18;
+    message.heartbeat.sequence = 1;
+    fixture_say(self, &worker, &message);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_ACK), 1);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_ACK, 0)->request, 18);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_ACK, 0)->ack.reports.count, 0);
+    fixture_done(self, &worker, 1, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_ACK, 1)->request, 0);
+    fixture_destroy(&self);
+}
+
 Test(coordinator_core, a_ps_that_reconnects_keeps_its_shard)
 {
     fixture_t *self = fixture_new(1);

@@ -23,6 +23,7 @@ enum {
     FIXTURE_PS = 100, /* incarnation of shard 0's process */
     FIXTURE_RESEND_MS = 500,
     FIXTURE_HEARTBEAT_MS = 1000,
+    FIXTURE_LEASE_MS = 10000,
 };
 
 typedef struct {
@@ -78,17 +79,25 @@ fixture_tell(fixture_t *self, cadre_message_t message)
     fixture_deliver(self, CADRE_ROLE_COORDINATOR, 0, &message);
 }
 
+/* `request`: the number of the HELLO that it answers; 0 as from a coordinator that does not repeat
+ * it. */
 static inline void
-fixture_welcome(fixture_t *self)
+fixture_welcome_as(fixture_t *self, uint64_t request)
 {
-    cadre_message_t message = {.type = CADRE_MESSAGE_WELCOME};
+    cadre_message_t message = {.type = CADRE_MESSAGE_WELCOME, .request = request};
     message.welcome = (cadre_welcome_message_t){.index = 3,
                                                 .job = "job",
                                                 .heartbeat_ms = FIXTURE_HEARTBEAT_MS,
-                                                .lease_ms = 10000,
+                                                .lease_ms = FIXTURE_LEASE_MS,
                                                 .resend_ms = FIXTURE_RESEND_MS,
                                                 .shards = self->shard_count};
     fixture_tell(self, message);
+}
+
+static inline void
+fixture_welcome(fixture_t *self)
+{
+    fixture_welcome_as(self, 0);
 }
 
 static inline void

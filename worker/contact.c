@@ -1,0 +1,26 @@
+#include "worker/contact.h"
+
+uint64_t
+cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms)
+{
+    uint64_t number = ++self->asked;
+    self->asked_ms[number % CADRE_CONTACT_KEPT] = now_ms;
+    return number;
+}
+
+void
+cadre_contact_answered(cadre_contact_t *self, uint64_t number)
+{
+    if (number == 0 || number > self->asked || self->asked - number >= CADRE_CONTACT_KEPT) {
+        return;
+    }
+    uint64_t asked_ms = self->asked_ms[number % CADRE_CONTACT_KEPT];
+    self->heard_ms = asked_ms > self->heard_ms ? asked_ms : self->heard_ms;
+    self->answers = true;
+}
+
+uint64_t
+cadre_contact_lost_ms(const cadre_contact_t *self, uint64_t lease_ms)
+{
+    return self->answers ? self->heard_ms + lease_ms * CADRE_LEASE_TRUST_PERCENT / 100 : UINT64_MAX;
+}

@@ -1,0 +1,40 @@
+/*
+ * contact - since when the coordinator may not have heard of this worker.
+ *
+ * Owner:   the worker core. Thread: the network actor.
+ *
+ * Every HELLO and HEARTBEAT has a number, which WELCOME and ACK repeat. What counts is when the
+ * question was sent, not when its answer came: the coordinator counts its lease from the question,
+ * and after a pause of this process old answers lie in the socket.
+ */
+#ifndef CADRE_WORKER_CONTACT_H
+#define CADRE_WORKER_CONTACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CADRE_CONTACT_KEPT = 64, /* questions whose time is remembered; answers to older ones are late
+                                enough to say nothing */
+    CADRE_LEASE_TRUST_PERCENT = 80, /* of the lease unheard: the coordinator may give this worker's
+                                       closures to others soon */
+};
+
+typedef struct {
+    uint64_t asked; /* number of the last question; they count from 1 */
+    uint64_t asked_ms[CADRE_CONTACT_KEPT];
+    uint64_t heard_ms; /* when the newest question that was answered was sent */
+    bool answers;      /* the coordinator repeats numbers; before, nothing is known and contact is
+                          never lost */
+} cadre_contact_t;
+
+/* Sends a question: its number. */
+uint64_t cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms);
+
+/* An answer came; 0 is the number of what was not asked for, and says nothing. */
+void cadre_contact_answered(cadre_contact_t *self, uint64_t number);
+
+/* When contact is lost, unless an answer comes; UINT64_MAX while nothing is known. */
+uint64_t cadre_contact_lost_ms(const cadre_contact_t *self, uint64_t lease_ms);
+
+#endif
