@@ -77,7 +77,8 @@ open_all(driver_t *self)
     if (status == 0) {
         take_up(self);
         printf("start %" PRId64 "\n", self->start);
-        status = cadre_coordinator_wait_ready(self->coordinator, 1, WAIT_MS);
+        /* As many workers as ps: one that came after the end would wait for another coordinator. */
+        status = cadre_coordinator_wait_ready(self->coordinator, self->arguments.ps, WAIT_MS);
     }
     if (status == 0) {
         status = visits_create(self->coordinator, self->arguments.ps, &self->visits);
