@@ -86,7 +86,7 @@ make_options(bool local, struct argp_option *options)
         KEY_LOG_LEVEL,
         "LEVEL",
         0,
-        "Events of the coordinator to show: debug, info, warn, error (default error)",
+        "Events of the coordinator to show: debug, info, warn, error (default warn)",
         0};
     return count;
 }
@@ -250,7 +250,7 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
                        "names, as its coordinator.",
     };
     *self =
-        (cadre_run_flags_t){.local = local, .log_level = 'E', .command = typed_command(argc, argv)};
+        (cadre_run_flags_t){.local = local, .log_level = 'W', .command = typed_command(argc, argv)};
     for (int i = 1; i < argc && local; i++) {
         if (strcmp(argv[i], "--") == 0) {
             self->program = i + 1 < argc ? argv + i + 1 : NULL;
