@@ -7,6 +7,7 @@
 
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/cli/command_text.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/suggest.h"
@@ -227,7 +228,7 @@ static char **
 typed_command(int argc, char **argv)
 {
     char **command = cadre_calloc((size_t)argc + 2, sizeof(*command));
-    command[0] = cadre_strdup("cadre");
+    command[0] = cadre_strdup(cadre_command_name());
     for (int i = 0; i < argc; i++) {
         command[i + 1] = cadre_strdup(argv[i]);
     }
