@@ -40,6 +40,7 @@ typedef struct {
     void *pipe;
     data_link_t *links; /* [ps_count] */
     uint32_t link_count;
+    uint32_t connections; /* made to shards so far */
     cadre_frames_t frames;
     received_t received[TURN_MESSAGES_MAX];
     size_t received_count;
@@ -210,7 +211,10 @@ connect_shard(actor_t *self, uint32_t shard, const char *address, uint64_t incar
 {
     data_link_t *link = &self->links[shard];
     char id[CADRE_TASK_TEXT_SIZE];
-    cadre_task_t me = {CADRE_ROLE_COORDINATOR, 0, self->coordinator->core.options.incarnation};
+    /* A ROUTER that still holds a connection of the same name ignores a new one for good, and this
+     * ps may be the process it was before. So each connection has a name of its own. */
+    cadre_task_t me = {CADRE_ROLE_COORDINATOR, ++self->connections,
+                       self->coordinator->core.options.incarnation};
     cadre_endpoint_t endpoint;
     cadre_socket_close(&link->socket, 0);
     link->incarnation = incarnation;
