@@ -25,6 +25,8 @@ static const struct {
     {"train", cadre_command_train, "JOB.json: train the job on a cluster that exists"},
     {"ps", cadre_command_ps, "one parameter server (cadre-ps)"},
     {"worker", cadre_command_worker, "one worker (cadre-worker)"},
+    {"evaluate", cadre_command_evaluate,
+     "JOB.json: test the newest checkpoint on the rows held out, also while it trains"},
     {"checkpoint", cadre_command_checkpoint, "list DIR, or verify DIR: look at checkpoints"},
     {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},
     {"version", cadre_command_version, "what this is"},

@@ -17,6 +17,9 @@ int cadre_command_train(int argc, char **argv);
 int cadre_command_ps(int argc, char **argv);
 int cadre_command_worker(int argc, char **argv);
 
+/* A job's checkpoints on the rows held out, on a cluster of its own: `evaluate job.json`. */
+int cadre_command_evaluate(int argc, char **argv);
+
 int cadre_command_checkpoint(int argc, char **argv);
 int cadre_command_config(int argc, char **argv);
 int cadre_command_version(int argc, char **argv);

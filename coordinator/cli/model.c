@@ -149,20 +149,22 @@ variable_options(const cadre_job_t *job, const char *optimizer_parameters)
 
 static int
 create_layer(const cadre_job_t *job, cadre_coordinator_t *coordinator, const layer_t *layer,
-             cadre_variable_options_t options)
+             cadre_variable_options_t options, cadre_model_t *model)
 {
     bool he = !layer->last && (job->activation == CADRE_ACTIVATION_RELU ||
                                job->activation == CADRE_ACTIVATION_GELU);
-    cadre_variable_t *variable;
+    cadre_variable_t **created = &model->variables[model->variable_count];
     options.initializer = he ? "he_normal" : "glorot_uniform";
     int status = cadre_variable_create(coordinator, layer->weight, CADRE_F32, layer->shape, 2,
-                                       &options, &variable);
+                                       &options, &created[0]);
     if (status < 0) {
         return status;
     }
     options.initializer = "zeros";
+    model->variable_count += 2;
+    model->parameters += (layer->shape[0] + 1) * layer->shape[1];
     return cadre_variable_create(coordinator, layer->bias, CADRE_F32, &layer->shape[1], 1, &options,
-                                 &variable);
+                                 &created[1]);
 }
 
 static int
@@ -183,11 +185,10 @@ cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64
     cadre_model_t opened = {0};
     for (size_t i = 0; i < layer_count(job); i++) {
         layer_t layer = layer_at(job, i, features, classes);
-        int status = create_layer(job, coordinator, &layer, options);
+        int status = create_layer(job, coordinator, &layer, options, &opened);
         if (status < 0) {
             return status;
         }
-        opened.parameters += (layer.shape[0] + 1) * layer.shape[1];
     }
     const int64_t widths[] = {features, classes};
     int status = register_program(job, coordinator, widths, true, &opened.train);

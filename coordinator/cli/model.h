@@ -15,10 +15,14 @@
 
 #include "coordinator/cli/job.h"
 
+enum { CADRE_MODEL_VARIABLES_MAX = 2 * (CADRE_JOB_HIDDEN_MAX + 1) };
+
 typedef struct {
     cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
     cadre_function_t *evaluate; /* results "loss" (mean) and, but for values, "correct" (count) */
     int64_t parameters;         /* numbers that are trained */
+    cadre_variable_t *variables[CADRE_MODEL_VARIABLES_MAX]; /* layer by layer: weight, bias */
+    size_t variable_count;
 } cadre_model_t;
 
 /* Builds the program of one step ("train_step") or of an evaluation ("evaluate_step"), to be ended

@@ -1,0 +1,398 @@
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/console.h"
+#include "coordinator/cli/data_path.h"
+#include "coordinator/cli/evaluator.h"
+#include "coordinator/cli/job_file.h"
+#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/supervisor.h"
+#include "coordinator/cli/task_words.h"
+
+enum { KEY_SETTING = 0x1000, KEY_FOLLOW = 0x2000 };
+
+/* Flags that are settings of the job. */
+static const struct {
+    const char *setting;
+    const char *flag;
+} settings[] = {
+    {"checkpoint.dir", "--checkpoint-dir"}, {"data.dir", "--data"},
+    {"cluster.workers", "--workers"},       {"training.epochs", "--epochs"},
+    {"cluster.wait_s", "--wait"},
+};
+
+typedef struct {
+    const char *job_file;
+    const char *values[CADRE_COUNT_OF(settings)]; /* NULL where not given */
+    bool follow;
+    bool json;
+} flags_t;
+
+/* The main thread: tasks, signals, words. The evaluator has the other one. */
+typedef struct {
+    cadre_console_t console;
+    cadre_launcher_t *launcher;
+    cadre_coordinator_t *coordinator;
+    json_t *train;
+    json_t *test;
+    int signals;
+    int notices[2];  /* [0] here */
+    int commands[2]; /* [1] here */
+    pthread_t evaluator;
+    bool started;
+    bool done;
+    int stop_signal; /* the first one; 0: none */
+    bool kill;       /* there was a second one */
+    int exit_code;   /* of a cluster that is gone for good; 0: it is not */
+    cadre_evaluator_options_t options;
+    cadre_evaluator_outcome_t outcome;
+} evaluate_t;
+
+/* --- flags --- */
+
+static error_t
+parse(int key, char *argument, struct argp_state *state)
+{
+    flags_t *self = state->input;
+    size_t number = (size_t)key - KEY_SETTING;
+    if (key >= KEY_SETTING && number < CADRE_COUNT_OF(settings)) {
+        self->values[number] = argument;
+        return 0;
+    }
+    switch (key) {
+    case KEY_FOLLOW:
+        self->follow = true;
+        break;
+    case 'o':
+        if (strcmp(argument, "json") != 0 && strcmp(argument, "text") != 0) {
+            argp_error(state, "-o: \"%s\" is neither json nor text", argument);
+        }
+        self->json = argument[0] == 'j';
+        break;
+    case ARGP_KEY_ARG:
+        if (self->job_file) {
+            argp_error(state, "one job file, not also \"%s\"", argument);
+        }
+        self->job_file = argument;
+        break;
+    case ARGP_KEY_END:
+        if (!self->job_file) {
+            argp_error(state, "a job file is missing");
+        }
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static void
+read_flags(int argc, char **argv, flags_t *flags)
+{
+    static const struct argp_option options[] = {
+        {"checkpoint-dir", KEY_SETTING, "DIR", 0,
+         "Where the checkpoints are (default cadre-checkpoints/NAME)", 0},
+        {"data", KEY_SETTING + 1, "DIR", 0, "Where the job's relative paths and ${DATA} are", 0},
+        {"workers", KEY_SETTING + 2, "N", 0, "Workers to start", 0},
+        {"epochs", KEY_SETTING + 3, "N", 0, "Epochs after which the job is complete", 0},
+        {"wait", KEY_SETTING + 4, "S", 0, "Seconds to wait for tasks at the start", 0},
+        {"follow", KEY_FOLLOW, 0, 0, "Go on with newer checkpoints until the job is complete", 0},
+        {"output", 'o', "json|text", 0, "One JSON object per checkpoint", 0},
+        {0}};
+    static const struct argp parser = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "JOB.json",
+        .doc = "Tests the newest checkpoint of the job on the rows it holds out, on a ps and "
+               "workers of its own. The job may be training meanwhile: nothing of it is touched, "
+               "and a checkpoint that is deleted under it is no error. A checkpoint that is "
+               "superseded before its turn is left out.",
+    };
+    argv[0] = "cadre evaluate";
+    argp_parse(&parser, argc, argv, 0, NULL, flags);
+}
+
+static int
+make_job(const flags_t *flags, cadre_job_t *job)
+{
+    int status = cadre_job_file_read(job, flags->job_file);
+    if (status == 0 && cadre_job_set_environment(job) < 0) {
+        status = cadre_fail_within(CADRE_ECONFIG, "the environment");
+    }
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(settings); i++) {
+        if (flags->values[i]) {
+            status = cadre_job_set(job, settings[i].setting, flags->values[i], CADRE_ORIGIN_FLAG,
+                                   settings[i].flag);
+        }
+    }
+    if (status == 0) {
+        job->ps = 1; /* values are only read: one ps does, whatever the job has */
+        status = cadre_job_finish(job);
+    }
+    if (status == 0 && !cadre_job_checkpoints(job)) {
+        status = cadre_fail(CADRE_ECONFIG, "%s takes no checkpoints", flags->job_file);
+    }
+    return status;
+}
+
+/* --- what comes from elsewhere --- */
+
+static void
+log_event(void *context, char level, const char *event, const char *pairs)
+{
+    const evaluate_t *self = context;
+    cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
+    snprintf(notice.event, sizeof(notice.event), "%s", event);
+    snprintf(notice.text, sizeof(notice.text), "%s", pairs);
+    cadre_notice_send(self->notices[1], &notice, false);
+}
+
+static void *
+run_evaluator(void *context)
+{
+    evaluate_t *self = context;
+    cadre_evaluator_run(&self->options, &self->outcome);
+    return NULL;
+}
+
+static void
+take_notices(evaluate_t *self)
+{
+    cadre_notice_t notice;
+    while (!self->done && cadre_notice_receive(self->notices[0], &notice)) {
+        if (notice.kind == CADRE_NOTICE_INFO) {
+            cadre_console_say(&self->console, "%s", notice.text);
+        } else if (notice.kind == CADRE_NOTICE_LOG && notice.level == 'E') {
+            cadre_console_say(&self->console, "error: %s %s", notice.event, notice.text);
+        }
+        self->done = notice.kind == CADRE_NOTICE_DONE;
+    }
+}
+
+static void
+stop_evaluator(evaluate_t *self)
+{
+    if (self->started && !self->done) {
+        char command = CADRE_TRAINER_ABORT;
+        ssize_t written = write(self->commands[1], &command, 1);
+        (void)written; /* a full pipe holds an earlier command */
+        cadre_interrupt(self->coordinator, true);
+    }
+}
+
+static void
+take_signals(evaluate_t *self, int64_t now_ms)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGCHLD) {
+            self->kill = self->stop_signal != 0;
+            self->stop_signal = self->kill ? self->stop_signal : (int)info.ssi_signo;
+            stop_evaluator(self);
+        }
+    }
+    cadre_launcher_report_t report;
+    while (cadre_launcher_reap(self->launcher, now_ms, &report)) {
+        if (report.decision.outcome != CADRE_LAUNCH_EXPECTED) {
+            char words[CADRE_TASK_WORDS_SIZE];
+            cadre_console_say(&self->console, "%s", cadre_task_end_words(&report, words));
+        }
+        if (report.decision.outcome == CADRE_LAUNCH_END_JOB) {
+            self->exit_code = report.decision.exit_code;
+            stop_evaluator(self);
+        }
+    }
+}
+
+static int
+turn(evaluate_t *self)
+{
+    enum { TURN_MS = 1000 };
+    int status = cadre_launcher_start(self->launcher, cadre_clock_now_ms());
+    int64_t wait_ms = cadre_launcher_wait_ms(self->launcher, cadre_clock_now_ms());
+    struct pollfd items[] = {
+        {.fd = self->signals, .events = POLLIN},
+        {.fd = self->notices[0], .events = POLLIN},
+    };
+    poll(items, CADRE_COUNT_OF(items), wait_ms < 0 || wait_ms > TURN_MS ? TURN_MS : (int)wait_ms);
+    take_notices(self);
+    take_signals(self, cadre_clock_now_ms());
+    return status;
+}
+
+/* --- opening and closing --- */
+
+static int
+open_signals(evaluate_t *self)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    self->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
+    }
+    return cadre_notice_channel(self->notices);
+}
+
+static int
+open_coordinator(evaluate_t *self, const cadre_job_t *job)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.job = job->name;
+    options.address = cadre_launcher_address(self->launcher);
+    options.ps_count = (int)job->ps;
+    options.lease_ms = CADRE_LOCAL_LEASE_MS;
+    options.recovery = CADRE_RECOVERY_RELAXED; /* a ps that comes back is loaded again */
+    options.log = log_event;
+    options.log_context = self;
+    return cadre_coordinator_open(&options, &self->coordinator);
+}
+
+static int
+start(evaluate_t *self, const cadre_job_t *job, const flags_t *flags)
+{
+    int status = cadre_data_resolve(job, job->train, true, &self->train);
+    if (status == 0 && job->test) {
+        status = cadre_data_resolve(job, job->test, true, &self->test);
+    }
+    if (status == 0) {
+        status = open_coordinator(self, job);
+    }
+    if (status == 0) {
+        status = cadre_launcher_start(self->launcher, cadre_clock_now_ms());
+    }
+    if (status < 0) {
+        return status;
+    }
+    self->options = (cadre_evaluator_options_t){
+        .trainer = {.job = job,
+                    .coordinator = self->coordinator,
+                    .train = self->train,
+                    .test = self->test,
+                    .notices = self->notices[1],
+                    .commands = self->commands[0]},
+        .directory = cadre_job_checkpoints(job),
+        .follow = flags->follow,
+        .json = flags->json,
+    };
+    int error = pthread_create(&self->evaluator, NULL, run_evaluator, self);
+    self->started = error == 0;
+    return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
+}
+
+/* Lets the tasks leave; closing the launcher kills what has not. */
+static void
+close_cluster(evaluate_t *self)
+{
+    cadre_launcher_stop(self->launcher);
+    cadre_coordinator_close(&self->coordinator);
+    int64_t end_ms = cadre_clock_now_ms() + CADRE_SUPERVISOR_LEAVE_MS;
+    while (!self->kill && cadre_launcher_running(self->launcher) > 0 &&
+           cadre_clock_now_ms() < end_ms) {
+        struct pollfd item = {.fd = self->signals, .events = POLLIN};
+        poll(&item, 1, 100);
+        take_signals(self, cadre_clock_now_ms());
+    }
+    cadre_launcher_close(&self->launcher);
+}
+
+static int
+conclude(const evaluate_t *self, int status, const char *text)
+{
+    if (status == 0 && self->started) {
+        status = self->outcome.status;
+        text = self->outcome.text;
+    }
+    if (self->exit_code) {
+        fprintf(stderr, "cadre evaluate: the tasks are gone for good\n");
+        return self->exit_code;
+    }
+    if (self->stop_signal && status == CADRE_EINTERRUPTED) {
+        return 128 + self->stop_signal;
+    }
+    if (status < 0) {
+        fprintf(stderr, "cadre evaluate: %s\n", text);
+    }
+    return cadre_exit_code(status);
+}
+
+static int
+evaluate(const flags_t *flags, const cadre_job_t *job)
+{
+    evaluate_t self = {.signals = -1, .notices = {-1, -1}, .commands = {-1, -1}};
+    cadre_auto(cadre_free) char *data_dir = cadre_data_folder(job);
+    const cadre_launcher_options_t launch = {.ps = (uint32_t)job->ps,
+                                             .workers = (uint32_t)job->workers,
+                                             .slots = job->slots,
+                                             .restarts_max = job->max_restarts,
+                                             .data_dir = data_dir};
+    cadre_console_init(&self.console);
+    int status = open_signals(&self);
+    if (status == 0) {
+        status = cadre_launcher_open(&launch, &self.launcher);
+    }
+    if (status == 0) {
+        status = start(&self, job, flags);
+    }
+    char text[CADRE_ERROR_TEXT_SIZE];
+    snprintf(text, sizeof(text), "%s", cadre_error_text());
+    while (self.started && !self.done && !self.kill) {
+        int turned = turn(&self);
+        if (turned < 0 && status == 0) {
+            status = turned;
+            snprintf(text, sizeof(text), "%s", cadre_error_text());
+            stop_evaluator(&self);
+        }
+    }
+    if (self.kill) { /* the other thread may be anywhere: nothing is freed */
+        cadre_launcher_close(&self.launcher);
+        _exit(128 + self.stop_signal);
+    }
+    if (self.started) {
+        pthread_join(self.evaluator, NULL);
+    }
+    if (self.launcher) {
+        close_cluster(&self);
+    }
+    const int descriptors[] = {self.signals, self.notices[0], self.notices[1], self.commands[0],
+                               self.commands[1]};
+    for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
+        if (descriptors[i] >= 0) {
+            close(descriptors[i]);
+        }
+    }
+    json_decref(self.train);
+    json_decref(self.test);
+    return conclude(&self, status, text);
+}
+
+int
+cadre_command_evaluate(int argc, char **argv)
+{
+    flags_t flags = {.job_file = NULL};
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    read_flags(argc, argv, &flags);
+    int status = make_job(&flags, &job);
+    return status < 0 ? cadre_command_fail(status) : evaluate(&flags, &job);
+}
