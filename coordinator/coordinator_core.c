@@ -13,7 +13,7 @@
 /* Ids of the recovery's requests begin above this: answers do not say whose they are. */
 #define REPAIR_REQUESTS (UINT64_C(1) << 62)
 
-/* A closure has ended, in flight or queued: nothing of it stays here. */
+/* A closure has ended, in flight or queued: what pushed updates is kept for a replay. */
 static void
 on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
 {
@@ -136,133 +136,6 @@ cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
         .type = type, .incarnation = self->options.incarnation, .epoch = self->options.epoch};
 }
 
-/* --- coming and going --- */
-
-/* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is
- * there. */
-static void
-welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
-{
-    uint64_t generation = 0;
-    if (member->task.role == CADRE_ROLE_PS) {
-        const cadre_place_t *place = &self->shards[member->index];
-        generation = place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
-    }
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
-    message.request = request;
-    message.welcome = (cadre_welcome_message_t){.index = member->index,
-                                                .job = self->options.job,
-                                                .heartbeat_ms = self->options.heartbeat_ms,
-                                                .lease_ms = self->options.lease_ms,
-                                                .resend_ms = self->options.resend_ms,
-                                                .shards = self->options.ps_count,
-                                                .generation = generation};
-    cadre_outbox_send(&self->outbox, &member->task, &message);
-}
-
-/* Takes a member out: what it had in flight goes back to the queue. */
-static void
-lose(cadre_core_t *self, cadre_member_t *member, const char *why)
-{
-    char name[32];
-    cadre_member_name(member, name);
-    size_t in_flight = member->in_flight.count;
-    bool is_ps = member->task.role == CADRE_ROLE_PS;
-    if (is_ps) {
-        self->totals.ps_lost++;
-        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, "a ps is lost");
-    } else {
-        self->totals.workers_lost++;
-        cadre_dispatch_lost(self, member, true);
-    }
-    cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
-                   "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
-                   member->process, why, in_flight,
-                   is_ps ? "its shard is restored on the process that takes its place"
-                         : "they run again on other workers");
-    if (is_ps) {
-        cadre_recovery_on_lost(self, member, why);
-    }
-    cadre_membership_remove(&self->membership, member);
-    self->progress = true;
-}
-
-static void
-tell_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason)
-{
-    cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
-    stop.stop.reason = reason;
-    cadre_outbox_send(&self->outbox, task, &stop);
-}
-
-static void
-refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello)
-{
-    cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
-                   hello->host, hello->process, cadre_error_text());
-    char reason[CADRE_TEXT_SIZE_MAX + 1];
-    snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
-    tell_stop(self, from, reason);
-}
-
-/* Lets a task in, in the place of an earlier incarnation of it. */
-static int
-admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
-      cadre_member_t **member)
-{
-    cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
-    if (occupant) {
-        lose(self, occupant, "replaced by a new process with the same index");
-    }
-    return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
-}
-
-static void
-on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
-{
-    const cadre_hello_message_t *hello = &message->hello;
-    bool known = cadre_membership_find(&self->membership, from->incarnation) != NULL;
-    cadre_member_t *member = NULL;
-    if (admit(self, from, hello, &member) < 0) {
-        refuse_hello(self, from, hello);
-        return;
-    }
-    if (!known) {
-        char name[32];
-        cadre_core_log(self, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
-                       cadre_member_name(member, name), member->host, member->process,
-                       member->slots);
-        if (member->task.role == CADRE_ROLE_PS) {
-            cadre_recovery_on_ps(self, member, hello);
-        }
-    }
-    welcome(self, member, message->request);
-    if (member->task.role == CADRE_ROLE_WORKER) {
-        cadre_core_brief(self, member);
-        cadre_dispatch_compare(self, member, hello->held, true);
-    }
-    self->progress = true;
-}
-
-void
-cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
-{
-    self->now_ms = now_ms;
-    cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
-    if (member) {
-        lose(self, member, "its connection closed");
-    }
-}
-
-void
-cadre_core_probe(cadre_core_t *self)
-{
-    const cadre_member_t *member = NULL;
-    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
-        welcome(self, member, 0);
-    }
-}
-
 /* --- what members say --- */
 
 static void
@@ -312,24 +185,6 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
 }
 
 static void
-on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
-{
-    char name[32];
-    cadre_core_log(self, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
-                   cadre_member_name(member, name), reason);
-    if (member->task.role == CADRE_ROLE_WORKER) {
-        cadre_dispatch_lost(self, member, false);
-        cadre_membership_remove(&self->membership, member);
-        self->progress = true;
-    } else if (self->stopping) {
-        cadre_membership_remove(&self->membership, member);
-        self->progress = true;
-    } else {
-        lose(self, member, reason);
-    }
-}
-
-static void
 from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
     bool is_ps = member->task.role == CADRE_ROLE_PS;
@@ -338,7 +193,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         on_heartbeat(self, member, message->request, &message->heartbeat);
         break;
     case CADRE_MESSAGE_GOODBYE:
-        on_goodbye(self, member, message->goodbye.reason);
+        cadre_core_on_goodbye(self, member, message->goodbye.reason);
         break;
     case CADRE_MESSAGE_DATASET_READY:
         on_dataset_ready(self, member, &message->dataset_ready);
@@ -407,10 +262,10 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     if (self->stopping && !member) {
         if (message->type != CADRE_MESSAGE_GOODBYE) {
-            tell_stop(self, from, "the job is ending"); /* nobody joins it now */
+            cadre_core_refuse(self, from, "the job is ending"); /* nobody joins it now */
         }
     } else if (message->type == CADRE_MESSAGE_HELLO) {
-        on_hello(self, from, message);
+        cadre_core_on_hello(self, from, message);
     } else if (!member || is_of_another_session(self, message)) {
         cadre_message_t unknown = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
         cadre_outbox_send(&self->outbox, from, &unknown);
@@ -419,17 +274,6 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
         from_member(self, member, message);
     }
     cadre_message_fini(message);
-}
-
-void
-cadre_core_stop(cadre_core_t *self, const char *reason)
-{
-    self->stopping = true;
-    cadre_checkpoint_abort(self, CADRE_ECLOSED, reason);
-    const cadre_member_t *member = NULL;
-    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
-        tell_stop(self, &member->task, reason);
-    }
 }
 
 /* --- time --- */
@@ -518,7 +362,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
     cadre_member_t *expired = NULL;
     while ((expired = cadre_membership_expired(&self->membership, now_ms, self->options.lease_ms,
                                                &due_ms))) {
-        lose(self, expired, "its lease ran out");
+        cadre_core_lose(self, expired, "its lease ran out");
     }
     if (!self->stopping) {
         settle_windows(self);

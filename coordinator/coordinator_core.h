@@ -178,8 +178,22 @@ void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
 void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
+ * away. */
+void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why);
+void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
+                         const cadre_message_t *message);
+void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
+void cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char *reason);
+
 /* dispatcher.c */
 void cadre_dispatch(cadre_core_t *self);
+
+/* Sends a closure that `member` has, again or for the first time. */
+void cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member,
+                         cadre_closure_t *closure);
+
+/* reports.c */
 void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
                          const cadre_message_t *message);
 void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,

@@ -190,14 +190,43 @@ roll_back_others(cadre_core_t *core, uint32_t except)
     }
 }
 
+static void
+connect(cadre_core_t *core, const cadre_member_t *ps)
+{
+    cadre_core_event_t event = {
+        .kind = CADRE_CORE_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
+    snprintf(event.text, sizeof(event.text), "%s", ps->address);
+    core->shards[ps->index].connected_ms = core->now_ms;
+    cadre_core_emit(core, &event);
+}
+
+/* A ps that is a member and leaves requests unanswered may have lost the connection that they go
+ * over: half of one looks whole from here. Another connection costs little, and every request can
+ * be repeated. */
+static uint64_t
+watch_silence(cadre_core_t *core, uint32_t shard)
+{
+    const cadre_place_t *place = &core->shards[shard];
+    const cadre_member_t *ps = core->membership.ps[shard];
+    uint64_t since_ms = cadre_shard_requests_silent_ms(&core->requests, shard);
+    uint64_t repair_ms = cadre_shard_requests_silent_ms(&core->repairs, shard);
+    since_ms = repair_ms < since_ms ? repair_ms : since_ms;
+    if (!ps || since_ms == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    since_ms = since_ms > place->connected_ms ? since_ms : place->connected_ms;
+    if (core->now_ms >= since_ms + CADRE_MUTE_MS) {
+        connect(core, ps);
+        since_ms = core->now_ms;
+    }
+    return since_ms + CADRE_MUTE_MS;
+}
+
 void
 cadre_recovery_on_ps(cadre_core_t *core, cadre_member_t *ps, const cadre_hello_message_t *hello)
 {
     cadre_place_t *place = &core->shards[ps->index];
-    cadre_core_event_t event = {
-        .kind = CADRE_CORE_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
-    snprintf(event.text, sizeof(event.text), "%s", ps->address);
-    cadre_core_emit(core, &event);
+    connect(core, ps);
     bool intact = place->holder == ps->task.incarnation && hello->generation == place->generation &&
                   hello->session == core->options.incarnation;
     if (intact) {
@@ -338,6 +367,8 @@ cadre_recovery_tick(cadre_core_t *core)
         if (place->deadline_ms && place->deadline_ms < due_ms) {
             due_ms = place->deadline_ms;
         }
+        uint64_t silence_due_ms = watch_silence(core, shard);
+        due_ms = silence_due_ms < due_ms ? silence_due_ms : due_ms;
     }
     repeat_assigns(core);
     if (cadre_replay_ends(&core->replay)) {

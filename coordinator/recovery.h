@@ -35,11 +35,12 @@ typedef struct {
     uint64_t generation;
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
-    uint32_t pending;     /* RESTORE and CREATEs not answered */
-    bool lost_once;       /* it was served before */
-    uint64_t lost_ms;     /* when it was lost */
-    uint64_t deadline_ms; /* the job ends when it is AWAY still; 0: it may stay away */
-    char lost_text[320];  /* who it was and why */
+    uint64_t connected_ms; /* when the shell was last told to connect to it */
+    uint32_t pending;      /* RESTORE and CREATEs not answered */
+    bool lost_once;        /* it was served before */
+    uint64_t lost_ms;      /* when it was lost */
+    uint64_t deadline_ms;  /* the job ends when it is AWAY still; 0: it may stay away */
+    char lost_text[320];   /* who it was and why */
 } cadre_place_t;
 
 /* --- what happens --- */

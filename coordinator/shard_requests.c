@@ -15,6 +15,7 @@ struct cadre_shard_request {
     uint64_t generation;
     bool sent;
     uint64_t sent_ms;
+    uint64_t first_ms; /* sent for the first time to who serves the shard now */
     cadre_answered_t answered;
     void *context;
     uint64_t detail;
@@ -152,6 +153,7 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
         }
         if (!request->sent || now_ms >= request->sent_ms + resend_ms) {
             lane->sent += request->sent ? 0 : 1;
+            request->first_ms = request->sent ? request->first_ms : now_ms;
             request->sent = true;
             request->sent_ms = now_ms;
             request->entry.destination = *target->task;
@@ -178,6 +180,13 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
         }
     }
     return false;
+}
+
+uint64_t
+cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard)
+{
+    const cadre_shard_request_t *oldest = self->lanes[shard].first;
+    return oldest && oldest->sent ? oldest->first_ms : UINT64_MAX;
 }
 
 void

@@ -64,6 +64,9 @@ void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
 bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                                  const cadre_message_t *reply);
 
+/* Since when the oldest request that went to this shard is unanswered; UINT64_MAX when none is. */
+uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard);
+
 /* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 

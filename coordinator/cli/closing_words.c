@@ -1,5 +1,6 @@
 #include "coordinator/cli/closing_words.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,8 +51,8 @@ more_epochs(const cadre_closing_t *self)
 {
     char epochs[24];
     snprintf(epochs, sizeof(epochs), "%lld", (long long)(2 * self->job->epochs));
-    const cadre_command_flag_t flags[] = {{"--resume", "auto"}, {"--epochs", epochs}};
-    return cadre_command_text(self->command, flags, CADRE_COUNT_OF(flags));
+    const cadre_command_flag_t flags[] = {{"--epochs", epochs}, {"--resume", "auto"}};
+    return cadre_command_text(self->command, flags, cadre_job_checkpoints(self->job) ? 2 : 1);
 }
 
 /* A file is missing: the checkpoint that --resume names, or data. */
@@ -73,7 +74,7 @@ mend_configuration(const cadre_closing_t *self)
     }
     return status == CADRE_ESHAPE || status == CADRE_EDTYPE
                ? with_flag(self, "--resume", "never")
-               : cadre_asprintf("cadre config check %s", self->job->file);
+               : cadre_asprintf("%s config check %s", cadre_command_name(), self->job->file);
 }
 
 /* The command that most likely helps, freed by the caller; NULL when there is none. */
@@ -104,6 +105,19 @@ next_command(const cadre_closing_t *self, int code)
 
 /* --- the words --- */
 
+/* Whether what went wrong is one line of a file, "rows.csv:3", which can be passed over. */
+static bool
+names_line(const cadre_closing_t *self)
+{
+    const char *text = self->outcome ? self->outcome->text : self->text;
+    for (const char *c = strchr(text, ':'); c; c = strchr(c + 1, ':')) {
+        if (isdigit((unsigned char)c[1])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *
 hint(const cadre_closing_t *self)
 {
@@ -113,7 +127,9 @@ hint(const cadre_closing_t *self)
         return "training diverged: a smaller \"learning_rate\" in the job's optimizer helps most "
                "often";
     case CADRE_EDATA:
-        return "mend the line, or let some be skipped: \"skip_bad\" in data/train";
+        return !names_line(self)
+                   ? NULL
+                   : "mend the line, or let some be skipped: \"skip_bad\" in data/train";
     case CADRE_EPROTOCOL:
         return "all tasks must be of one build";
     }

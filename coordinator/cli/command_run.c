@@ -3,6 +3,7 @@
 #include "common/cluster_config.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/run_flags.h"
@@ -52,8 +53,8 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG,
                           "no cluster is named by CADRE_CLUSTER, TF_CONFIG or "
-                          "--address; for one on this machine: cadre run %s",
-                          job->file);
+                          "--address; for one on this machine: %s run %s",
+                          cadre_command_name(), job->file);
     }
     if (status == 0 && config.ps.count > 0) {
         job->ps = (int64_t)config.ps.count;

@@ -1,10 +1,19 @@
 #include "coordinator/cli/command_text.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/memory.h"
+
+const char *
+cadre_command_name(void)
+{
+    const char *slash = strrchr(program_invocation_name, '/');
+    bool known = strcmp(slash ? slash + 1 : program_invocation_name, "cadre") == 0;
+    return known ? program_invocation_name : "cadre";
+}
 
 /* Appends a word, in single quotes when a shell would read it otherwise. */
 static void

@@ -13,6 +13,9 @@ typedef struct {
     const char *value;
 } cadre_command_flag_t;
 
+/* The command as the user called it: "cadre", "build/release/bin/cadre". */
+const char *cadre_command_name(void);
+
 /* `command` (NULL-terminated) with `count` flags and their values at the end, in place of the same
  * flags where they are there already, each word quoted where a shell needs it: "cadre run j.json
  * --ps 2 --resume auto". Freed by the caller. */

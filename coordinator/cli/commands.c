@@ -10,6 +10,7 @@
 #include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/cli/command_text.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/launcher.h"
 #include "coordinator/cli/suggest.h"
@@ -99,8 +100,9 @@ fail_verb(const char *verb)
         words[i] = verbs[i].verb;
     }
     const char *near = cadre_suggest(verb, words, CADRE_COUNT_OF(verbs));
-    fprintf(stderr, "cadre: there is no verb \"%s\"%s%s%s\nnext: cadre --help\n", verb,
-            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    fprintf(stderr, "cadre: there is no verb \"%s\"%s%s%s\nnext: %s --help\n", verb,
+            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "",
+            cadre_command_name());
     return CADRE_EXIT_USAGE;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/cli/command_text.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/suggest.h"
@@ -86,7 +87,7 @@ make_options(bool local, struct argp_option *options)
         KEY_LOG_LEVEL,
         "LEVEL",
         0,
-        "Events of the coordinator to show: debug, info, warn, error (default error)",
+        "Events of the coordinator to show: debug, info, warn, error (default warn)",
         0};
     return count;
 }
@@ -227,7 +228,7 @@ static char **
 typed_command(int argc, char **argv)
 {
     char **command = cadre_calloc((size_t)argc + 2, sizeof(*command));
-    command[0] = cadre_strdup("cadre");
+    command[0] = cadre_strdup(cadre_command_name());
     for (int i = 0; i < argc; i++) {
         command[i + 1] = cadre_strdup(argv[i]);
     }
@@ -250,7 +251,7 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
                        "names, as its coordinator.",
     };
     *self =
-        (cadre_run_flags_t){.local = local, .log_level = 'E', .command = typed_command(argc, argv)};
+        (cadre_run_flags_t){.local = local, .log_level = 'W', .command = typed_command(argc, argv)};
     for (int i = 1; i < argc && local; i++) {
         if (strcmp(argv[i], "--") == 0) {
             self->program = i + 1 < argc ? argv + i + 1 : NULL;

@@ -18,6 +18,7 @@
 #include "coordinator/cli/closing_words.h"
 #include "coordinator/cli/console.h"
 #include "coordinator/cli/data_path.h"
+#include "coordinator/cli/display.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/notice.h"
 #include "coordinator/cli/task_news.h"
@@ -46,11 +47,7 @@ typedef struct {
     bool ended;        /* by the launcher: a task is gone for good, or the program ended */
     int exit_code;     /* then */
     char reason[CADRE_NOTICE_TEXT_SIZE];
-    char waiting[256]; /* for what; "" when for nothing */
-    int64_t waiting_since_ms;
-    int64_t waiting_limit_ms;
-    int64_t said_ms;
-    int64_t line_ms; /* of the last progress line */
+    cadre_display_t display;
 } supervisor_t;
 
 /* --- what comes from other threads --- */
@@ -73,93 +70,13 @@ run_trainer(void *context)
     return NULL;
 }
 
-static int
-level_rank(char level)
-{
-    const char *found = strchr("DIWE", level);
-    return found && *found ? (int)(found - "DIWE") : 0;
-}
-
-static const char *
-level_text(char level)
-{
-    static const char *const texts[] = {"debug", "info", "warning", "error"};
-    return texts[level_rank(level)];
-}
-
-static void
-show_progress(supervisor_t *self, const cadre_notice_t *notice, int64_t now_ms)
-{
-    char text[CADRE_CONSOLE_LINE_SIZE];
-    bool epoch_end = notice->kind == CADRE_NOTICE_EPOCH;
-    bool due = now_ms - self->line_ms >= CADRE_SUPERVISOR_LINE_MS;
-    if (self->console.terminal) {
-        int columns = cadre_console_columns();
-        cadre_console_bar(&self->console, cadre_progress_bar(&notice->progress, columns, text));
-    } else if (epoch_end || due) {
-        cadre_console_say(&self->console, "%s",
-                          cadre_progress_line(&notice->progress, epoch_end, text));
-    }
-    if (epoch_end || due) {
-        self->line_ms = now_ms;
-        cadre_events_write(&self->events, epoch_end ? "epoch" : "progress",
-                           cadre_events_progress(&notice->progress));
-    }
-}
-
-static void
-show_notice(supervisor_t *self, const cadre_notice_t *notice, int64_t now_ms)
-{
-    switch (notice->kind) {
-    case CADRE_NOTICE_LOG:
-        if (level_rank(notice->level) >= level_rank(self->options->log_level)) {
-            cadre_console_say(&self->console, "%s: %s %s", level_text(notice->level), notice->event,
-                              notice->text);
-        }
-        cadre_events_write(&self->events, "coordinator",
-                           json_pack("{s:s, s:s, s:s}", "level", level_text(notice->level), "what",
-                                     notice->event, "pairs", notice->text));
-        break;
-    case CADRE_NOTICE_INFO:
-        cadre_console_say(&self->console, "%s", notice->text);
-        cadre_events_write(&self->events, "info", json_pack("{s:s}", "text", notice->text));
-        break;
-    case CADRE_NOTICE_WAIT:
-        snprintf(self->waiting, sizeof(self->waiting), "%.200s", notice->text);
-        self->waiting_since_ms = now_ms;
-        self->waiting_limit_ms = notice->limit_ms;
-        self->said_ms = now_ms;
-        break;
-    case CADRE_NOTICE_WAITED:
-        self->waiting[0] = '\0';
-        break;
-    case CADRE_NOTICE_PROGRESS:
-    case CADRE_NOTICE_EPOCH:
-        show_progress(self, notice, now_ms);
-        break;
-    case CADRE_NOTICE_DONE:
-        self->trainer_done = true;
-        break;
-    }
-}
-
 static void
 take_notices(supervisor_t *self, int64_t now_ms)
 {
     cadre_notice_t notice;
     for (int i = 0; i < 256 && cadre_notice_receive(self->notices[0], &notice); i++) {
-        show_notice(self, &notice, now_ms);
-    }
-}
-
-static void
-say_wait(supervisor_t *self, int64_t now_ms)
-{
-    if (self->waiting[0] && now_ms - self->said_ms >= CADRE_SUPERVISOR_SAY_MS) {
-        self->said_ms = now_ms;
-        cadre_console_say(&self->console, "waiting for %s: %lld s of at most %lld s", self->waiting,
-                          (long long)(now_ms - self->waiting_since_ms) / 1000,
-                          (long long)self->waiting_limit_ms / 1000);
+        self->trainer_done = self->trainer_done || notice.kind == CADRE_NOTICE_DONE;
+        cadre_display_notice(&self->display, &notice, now_ms);
     }
 }
 
@@ -252,7 +169,7 @@ turn(supervisor_t *self)
     now_ms = cadre_clock_now_ms();
     take_notices(self, now_ms);
     take_signals(self, now_ms);
-    say_wait(self, now_ms);
+    cadre_display_wait(&self->display, now_ms);
     return status;
 }
 
@@ -353,6 +270,26 @@ start_trainer(supervisor_t *self)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
+/* Without checkpoints a lost ps can be recovered for a while only. */
+static void
+say_recovery(supervisor_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    if (cadre_job_checkpoints(job)) {
+        return;
+    }
+    if (job->recovery == CADRE_RECOVERY_RELAXED) {
+        cadre_console_say(&self->console, "no checkpoints are taken: the shard of a lost ps begins "
+                                          "again with its initial values");
+        return;
+    }
+    cadre_console_say(&self->console,
+                      "no checkpoints are taken: a lost ps is recovered from its initial values "
+                      "until %d closures or %d MiB of them have run, and loses its updates "
+                      "afterwards",
+                      CADRE_REPLAY_CLOSURES_MAX, CADRE_REPLAY_SIZE_MAX >> 20);
+}
+
 static int
 open_all(supervisor_t *self)
 {
@@ -377,6 +314,9 @@ open_all(supervisor_t *self)
     cadre_console_say(&self->console, "session=%s coordinator=%s", session, address);
     cadre_events_write(&self->events, "started",
                        json_pack("{s:s, s:s}", "session", session, "coordinator", address));
+    if (options->job) {
+        say_recovery(self);
+    }
     status = self->launcher ? cadre_launcher_start(self->launcher, cadre_clock_now_ms()) : 0;
     return status == 0 && options->job ? start_trainer(self) : status;
 }
@@ -457,8 +397,11 @@ cadre_supervise(const cadre_supervisor_options_t *options)
     supervisor_t self = {
         .options = options, .signals = -1, .notices = {-1, -1}, .commands = {-1, -1}};
     cadre_result_init(&self.outcome.result);
-    self.line_ms = cadre_clock_now_ms();
     cadre_console_init(&self.console);
+    self.display = (cadre_display_t){.console = &self.console,
+                                     .events = &self.events,
+                                     .log_level = options->log_level,
+                                     .line_ms = cadre_clock_now_ms()};
     int status = run(&self);
     char text[CADRE_ERROR_TEXT_SIZE];
     snprintf(text, sizeof(text), "%s", cadre_error_text());

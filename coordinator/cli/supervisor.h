@@ -18,8 +18,6 @@
 #include "coordinator/cli/launcher.h"
 
 enum {
-    CADRE_SUPERVISOR_SAY_MS = 5000,   /* a wait over that is said, again and again */
-    CADRE_SUPERVISOR_LINE_MS = 10000, /* between progress lines without a terminal */
     CADRE_SUPERVISOR_LEAVE_MS = 3000, /* for tasks to leave; then SIGTERM */
     CADRE_SUPERVISOR_KILL_MS = 5000,  /* since the end of the job; then SIGKILL */
 };

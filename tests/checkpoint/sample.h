@@ -55,13 +55,16 @@ sample_count(const sample_variable_t *variable)
     return count;
 }
 
+/* Goes into every element, so that one checkpoint differs from the next where a test sets it. */
+static uint64_t sample_salt;
+
 /* The bytes of `count` elements from `first` on; freed with free. */
 static inline uint8_t *
 sample_bytes(const sample_variable_t *variable, const char *kind, int64_t first, int64_t count)
 {
     size_t size = cadre_dtype_size(sample_dtype(variable, kind));
     uint8_t *bytes = cadre_calloc((size_t)count + 1, size);
-    uint64_t salt = 0;
+    uint64_t salt = sample_salt * UINT64_C(0xd1b54a32d192ed03);
     for (const char *c = variable->name; *c; c++) {
         salt = 31 * salt + (uint64_t)*c;
     }
@@ -73,6 +76,14 @@ sample_bytes(const sample_variable_t *variable, const char *kind, int64_t first,
         bytes[i] = (uint8_t)(x >> 56);
     }
     return bytes;
+}
+
+/* A size of a test from the environment. */
+static inline uint64_t
+sample_setting(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
 /* The version of the partition that begins at `first`: neither the first nor the last is the
@@ -264,6 +275,30 @@ sample_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
                                 &manifest->shards[k].hash));
     cr_assert_null(writer);
     free(file);
+}
+
+/* Reads every value and slot of a checkpoint, as a ps does that restores it. Answers the status of
+ * the first read that failed, and counts in `different` what is not as it was written. */
+static inline int
+sample_read_all(const char *path, size_t *different)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = cadre_checkpoint_reader_open(path, &reader);
+    *different = 0;
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(SAMPLE); i++) {
+        int64_t count = sample_count(&SAMPLE[i]);
+        for (const char *const *kind = SAMPLE[i].kinds; status == 0 && *kind; kind++) {
+            cadre_dtype_t dtype = sample_dtype(&SAMPLE[i], *kind);
+            size_t size_bytes = (size_t)count * cadre_dtype_size(dtype);
+            cadre_checkpoint_range_t range = {
+                .variable = SAMPLE[i].name, .kind = *kind, .dtype = dtype, .count = count};
+            cadre_auto(cadre_free) uint8_t *expected = sample_bytes(&SAMPLE[i], *kind, 0, count);
+            cadre_auto(cadre_free) uint8_t *found = cadre_calloc(size_bytes + 1, 1);
+            status = cadre_checkpoint_reader_read(reader, &range, found, NULL);
+            *different += memcmp(found, expected, size_bytes) != 0;
+        }
+    }
+    return status;
 }
 
 /* Commits a whole checkpoint. */

@@ -485,3 +485,28 @@ Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
                      "/ckpt/ckpt-1");
     fixture_destroy(&self);
 }
+
+Test(recovery, a_ps_that_leaves_requests_unanswered_gets_another_connection)
+{
+    fixture_t *self = job(1);
+    cadre_task_t ps = fixture_ps(1);
+    float bytes[4];
+    cadre_operation_t operation = {.target = bytes};
+    self->core.options.lease_ms = 1000000;
+    cadre_core_read_variable(&self->core, self->core.catalogue.variables[0], &operation);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_PULL), 1);
+    self->now_ms += CADRE_MUTE_MS - 1;
+    fixture_turn(self);
+    cr_assert_null(fixture_event(self, CADRE_CORE_SHARD_MOVED, 0));
+    self->now_ms++;
+    fixture_turn(self);
+    const cadre_core_event_t *moved = fixture_event(self, CADRE_CORE_SHARD_MOVED, 1);
+    cr_assert_eq(moved->shard, 1);
+    cr_assert_eq(moved->incarnation, ps.incarnation);
+    self->now_ms += CADRE_MUTE_MS - 1;
+    fixture_turn(self);
+    cr_assert_null(fixture_event(self, CADRE_CORE_SHARD_MOVED, 2));
+    cadre_core_forget(&self->core, &operation);
+    fixture_destroy(&self);
+}

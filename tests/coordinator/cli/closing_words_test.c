@@ -58,6 +58,7 @@ expect_words(cadre_closing_t *closing, const char *words)
 {
     cadre_job_t job = {.file = (char *)"j.json",
                        .resume = (char *)"/x/ckpt-7",
+                       .checkpoint_dir = (char *)"c",
                        .epochs = 10,
                        .target_accuracy = 1};
     cadre_console_t console = {0};
@@ -96,7 +97,7 @@ Test(closing_words, offer_more_epochs_when_the_target_was_missed, .init = cr_red
     cadre_trainer_outcome_t outcome = {.target_missed = true, .result = {.accuracy = 0.5}};
     cadre_closing_t closing = {.outcome = &outcome};
     expect_words(&closing, "cadre: accuracy 50.00 % is below the target of 100.00 %\n"
-                           "next: cadre run j.json --resume auto --epochs 20\n");
+                           "next: cadre run j.json --epochs 20 --resume auto\n");
 }
 
 Test(closing_words, ask_for_the_folder_of_missing_data, .init = cr_redirect_stderr)
@@ -119,4 +120,31 @@ Test(closing_words, offer_a_fresh_start_when_the_checkpoint_is_of_another_model,
     cadre_closing_t closing = {.outcome = &outcome};
     expect_words(&closing, "cadre: variable w1 (shapes do not agree)\n"
                            "next: cadre run j.json --resume never\n");
+}
+
+Test(closing_words, offer_to_pass_over_a_bad_line, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_EDATA, .text = "a.csv:3: no number"};
+    cadre_closing_t closing = {.outcome = &outcome};
+    expect_words(&closing, "cadre: a.csv:3: no number (bad input data)\n"
+                           "hint: mend the line, or let some be skipped: \"skip_bad\" in "
+                           "data/train\n");
+}
+
+Test(closing_words, do_not_offer_it_for_a_file_that_is_none, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_EDATA, .text = "a.gz: is cut short"};
+    cadre_closing_t closing = {.outcome = &outcome};
+    expect_words(&closing, "cadre: a.gz: is cut short (bad input data)\n");
+}
+
+Test(closing_words, name_no_checkpoint_where_none_are_taken, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = 0};
+    cadre_job_t job = {.file = (char *)"j.json", .checkpoint_dir = (char *)"none", .epochs = 10};
+    cadre_closing_t closing = {.job = &job, .outcome = &outcome, .command = typed, .json = true};
+    cadre_console_t console = {0};
+    cadre_events_t events = {0};
+    cadre_closing_words(&closing, &console, &events);
+    cr_assert_stderr_eq_str("next: cadre run j.json --epochs 20\n");
 }

@@ -1,0 +1,99 @@
+#include "coordinator/cli/display.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+static int
+level_rank(char level)
+{
+    const char *found = strchr("DIWE", level);
+    return found && *found ? (int)(found - "DIWE") : 0;
+}
+
+static const char *
+level_text(char level)
+{
+    static const char *const texts[] = {"debug", "info", "warning", "error"};
+    return texts[level_rank(level)];
+}
+
+/* Whether people are to see an event: by its level, or because it ends what they were told of. */
+static bool
+is_shown(const cadre_display_t *self, const cadre_notice_t *notice)
+{
+    static const char *const always[] = {"ps_back", "ps_restored", "replay_done"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(always); i++) {
+        if (strcmp(notice->event, always[i]) == 0) {
+            return true;
+        }
+    }
+    return level_rank(notice->level) >= level_rank(self->log_level);
+}
+
+static void
+show_progress(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms)
+{
+    char text[CADRE_CONSOLE_LINE_SIZE];
+    bool epoch_end = notice->kind == CADRE_NOTICE_EPOCH;
+    bool due = now_ms - self->line_ms >= CADRE_DISPLAY_LINE_MS;
+    if (self->console->terminal) {
+        int columns = cadre_console_columns();
+        cadre_console_bar(self->console, cadre_progress_bar(&notice->progress, columns, text));
+    } else if (epoch_end || due) {
+        cadre_console_say(self->console, "%s",
+                          cadre_progress_line(&notice->progress, epoch_end, text));
+    }
+    if (epoch_end || due) {
+        self->line_ms = now_ms;
+        cadre_events_write(self->events, epoch_end ? "epoch" : "progress",
+                           cadre_events_progress(&notice->progress));
+    }
+}
+
+void
+cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms)
+{
+    switch (notice->kind) {
+    case CADRE_NOTICE_LOG:
+        if (is_shown(self, notice)) {
+            cadre_console_say(self->console, "%s: %s %s", level_text(notice->level), notice->event,
+                              notice->text);
+        }
+        cadre_events_write(self->events, "coordinator",
+                           json_pack("{s:s, s:s, s:s}", "level", level_text(notice->level), "what",
+                                     notice->event, "pairs", notice->text));
+        break;
+    case CADRE_NOTICE_INFO:
+        cadre_console_say(self->console, "%s", notice->text);
+        cadre_events_write(self->events, "info", json_pack("{s:s}", "text", notice->text));
+        break;
+    case CADRE_NOTICE_WAIT:
+        snprintf(self->waiting, sizeof(self->waiting), "%.200s", notice->text);
+        self->waiting_since_ms = now_ms;
+        self->waiting_limit_ms = notice->limit_ms;
+        self->said_ms = now_ms;
+        break;
+    case CADRE_NOTICE_WAITED:
+        self->waiting[0] = '\0';
+        break;
+    case CADRE_NOTICE_PROGRESS:
+    case CADRE_NOTICE_EPOCH:
+        show_progress(self, notice, now_ms);
+        break;
+    case CADRE_NOTICE_DONE:
+        break;
+    }
+}
+
+void
+cadre_display_wait(cadre_display_t *self, int64_t now_ms)
+{
+    if (self->waiting[0] && now_ms - self->said_ms >= CADRE_DISPLAY_SAY_MS) {
+        self->said_ms = now_ms;
+        cadre_console_say(self->console, "waiting for %s: %lld s of at most %lld s", self->waiting,
+                          (long long)(now_ms - self->waiting_since_ms) / 1000,
+                          (long long)self->waiting_limit_ms / 1000);
+    }
+}

@@ -1,0 +1,35 @@
+/*
+ * display - how notices look: on the terminal and in the events file.
+ *
+ * Owner:   a supervisor; an open struct.
+ * Thread:  the main thread.
+ */
+#ifndef CADRE_COORDINATOR_CLI_DISPLAY_H
+#define CADRE_COORDINATOR_CLI_DISPLAY_H
+
+#include "coordinator/cli/console.h"
+#include "coordinator/cli/events.h"
+
+enum {
+    CADRE_DISPLAY_SAY_MS = 5000,   /* a wait over that is said, again and again */
+    CADRE_DISPLAY_LINE_MS = 10000, /* between progress lines without a terminal */
+};
+
+typedef struct {
+    cadre_console_t *console;
+    cadre_events_t *events;
+    char log_level;    /* 'D', 'I', 'W', 'E': the coordinator's events below it are not shown */
+    int64_t line_ms;   /* of the last progress line */
+    char waiting[256]; /* for what; "" when for nothing */
+    int64_t waiting_since_ms;
+    int64_t waiting_limit_ms;
+    int64_t said_ms;
+} cadre_display_t;
+
+/* Shows a notice, and writes it as an event. */
+void cadre_display_notice(cadre_display_t *self, const cadre_notice_t *notice, int64_t now_ms);
+
+/* Says, when that is due, what has been waited for and how long it may take. */
+void cadre_display_wait(cadre_display_t *self, int64_t now_ms);
+
+#endif

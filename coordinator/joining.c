@@ -1,0 +1,162 @@
+/*
+ * joining - how tasks come and go: HELLO, GOODBYE, a lost connection, a lease that ran out, the
+ * end.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/status.h"
+#include "coordinator/coordinator_core.h"
+
+/* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is
+ * there. */
+static void
+welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
+{
+    uint64_t generation = 0;
+    if (member->task.role == CADRE_ROLE_PS) {
+        const cadre_place_t *place = &self->shards[member->index];
+        generation = place->generation + (place->state == CADRE_PLACE_AWAY ? 1 : 0);
+    }
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_WELCOME);
+    message.request = request;
+    message.welcome = (cadre_welcome_message_t){.index = member->index,
+                                                .job = self->options.job,
+                                                .heartbeat_ms = self->options.heartbeat_ms,
+                                                .lease_ms = self->options.lease_ms,
+                                                .resend_ms = self->options.resend_ms,
+                                                .shards = self->options.ps_count,
+                                                .generation = generation};
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+void
+cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why)
+{
+    char name[32];
+    cadre_member_name(member, name);
+    size_t in_flight = member->in_flight.count;
+    bool is_ps = member->task.role == CADRE_ROLE_PS;
+    if (is_ps) {
+        self->totals.ps_lost++;
+        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, "a ps is lost");
+    } else {
+        self->totals.workers_lost++;
+        cadre_dispatch_lost(self, member, true);
+    }
+    cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
+                   "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
+                   member->process, why, in_flight,
+                   is_ps ? "its shard is restored on the process that takes its place"
+                         : "they run again on other workers");
+    if (is_ps) {
+        cadre_recovery_on_lost(self, member, why);
+    }
+    cadre_membership_remove(&self->membership, member);
+    self->progress = true;
+}
+
+void
+cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char *reason)
+{
+    cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
+    stop.stop.reason = reason;
+    cadre_outbox_send(&self->outbox, task, &stop);
+}
+
+static void
+refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello)
+{
+    cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
+                   hello->host, hello->process, cadre_error_text());
+    char reason[CADRE_TEXT_SIZE_MAX + 1];
+    snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
+    cadre_core_refuse(self, from, reason);
+}
+
+/* Lets a task in, in the place of an earlier incarnation of it. */
+static int
+admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
+      cadre_member_t **member)
+{
+    cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
+    if (occupant) {
+        cadre_core_lose(self, occupant, "replaced by a new process with the same index");
+    }
+    return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
+}
+
+void
+cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
+{
+    const cadre_hello_message_t *hello = &message->hello;
+    bool known = cadre_membership_find(&self->membership, from->incarnation) != NULL;
+    cadre_member_t *member = NULL;
+    if (admit(self, from, hello, &member) < 0) {
+        refuse_hello(self, from, hello);
+        return;
+    }
+    if (!known) {
+        char name[32];
+        cadre_core_log(self, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
+                       cadre_member_name(member, name), member->host, member->process,
+                       member->slots);
+        if (member->task.role == CADRE_ROLE_PS) {
+            cadre_recovery_on_ps(self, member, hello);
+        }
+    }
+    welcome(self, member, message->request);
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        cadre_core_brief(self, member);
+        cadre_dispatch_compare(self, member, hello->held, true);
+    }
+    self->progress = true;
+}
+
+void
+cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
+    if (member) {
+        cadre_core_lose(self, member, "its connection closed");
+    }
+}
+
+void
+cadre_core_probe(cadre_core_t *self)
+{
+    const cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        welcome(self, member, 0);
+    }
+}
+
+void
+cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason)
+{
+    char name[32];
+    cadre_core_log(self, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
+                   cadre_member_name(member, name), reason);
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        cadre_dispatch_lost(self, member, false);
+        cadre_membership_remove(&self->membership, member);
+        self->progress = true;
+    } else if (self->stopping) {
+        cadre_membership_remove(&self->membership, member);
+        self->progress = true;
+    } else {
+        cadre_core_lose(self, member, reason);
+    }
+}
+
+void
+cadre_core_stop(cadre_core_t *self, const char *reason)
+{
+    self->stopping = true;
+    cadre_checkpoint_abort(self, CADRE_ECLOSED, reason);
+    const cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        cadre_core_refuse(self, &member->task, reason);
+    }
+}

@@ -1,0 +1,170 @@
+/* `cadre run` whose ps die: they are started again and the totals are exact; or they stay away. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "tests/system/digits.h"
+
+TestSuite(run_recovery, .timeout = 300);
+
+enum {
+    KILLS_MAX = 8,
+    EVERY_MS = 500, /* between kills: a ps is back within that on a fast machine */
+};
+
+static const char *const every_ps[] = {"ps/0", "ps/1"};
+static const char *const every_task[] = {"ps/0", "worker/0", "ps/1", "worker/1"};
+
+static void
+expect_said(const command_t *command, const char *words)
+{
+    cadre_auto(cadre_free) char *errors = command_errors(command);
+    cr_expect(strstr(errors, words), "\"%s\" is missing: %s", words, errors);
+}
+
+/* A run whose ps are killed, with this recovery; its result. */
+static json_t *
+run_with_killed_ps(digits_t *digits, const char *recovery)
+{
+    digits_add(digits, "--max-restarts", "unlimited");
+    digits_add(digits, "--recovery", recovery);
+    digits_start(digits);
+    int kills = digits_kill(&digits->command, every_ps, 2, KILLS_MAX, EVERY_MS);
+    cr_expect_geq(kills, 2);
+    json_t *result = NULL;
+    if (strcmp(recovery, "relaxed") == 0) {
+        digits_expect_exit(&digits->command, command_end(&digits->command), 0);
+        result = command_result(&digits->command);
+    } else {
+        result = digits_expect_finished(digits);
+    }
+    cr_expect_geq(json_number_at(result, "failures.ps"), 1);
+    return result;
+}
+
+Test(run_recovery, a_killed_ps_is_started_again_and_nothing_is_lost)
+{
+    digits_t digits;
+    digits_open(&digits, 300);
+    digits_add(&digits, "--checkpoint-every", "0.7");
+    json_decref(run_with_killed_ps(&digits, "replay"));
+    expect_said(&digits.command, "was killed by SIGKILL, often because memory ran out: its shard "
+                                 "waits for it; it starts again");
+    expect_said(&digits.command, "ps_restored shard=");
+    digits_expect_checkpoints_intact(&digits);
+    digits_close(&digits);
+}
+
+Test(run_recovery, a_rollback_loses_nothing_either)
+{
+    digits_t digits;
+    digits_open(&digits, 200);
+    digits_add(&digits, "--checkpoint-every", "0.7");
+    json_decref(run_with_killed_ps(&digits, "rollback"));
+    digits_close(&digits);
+}
+
+Test(run_recovery, relaxed_goes_on_without_the_updates_and_says_so)
+{
+    digits_t digits;
+    digits_open(&digits, 200);
+    digits_add(&digits, "--checkpoint-every", "0.7");
+    json_t *result = run_with_killed_ps(&digits, "relaxed");
+    double closures = digits.epochs * DIGITS_CLOSURES;
+    digits_expect_number(result, "closures.finished", closures);
+    cr_expect_lt(json_number_at(result, "updates.0.applied"), closures);
+    cr_expect_lt(json_number_at(result, "updates.1.applied"), closures);
+    json_decref(result);
+    digits_close(&digits);
+}
+
+Test(run_recovery, without_checkpoints_a_killed_ps_begins_with_its_initial_values)
+{
+    digits_t digits;
+    digits_open(&digits, 150);
+    digits_add(&digits, "--checkpoint-dir", "none");
+    json_t *result = run_with_killed_ps(&digits, "replay");
+    cr_expect(json_is_null(json_object_get(result, "checkpoint")));
+    expect_said(&digits.command,
+                "no checkpoints are taken: a lost ps is recovered from its initial "
+                "values until 1000000 closures or 256 MiB of them have run");
+    json_decref(result);
+    digits_close(&digits);
+}
+
+Test(run_recovery, F17_every_task_is_killed_at_once_and_started_again)
+{
+    digits_t digits;
+    digits_open(&digits, 200);
+    digits_add(&digits, "--checkpoint-every", "0.5");
+    digits_add(&digits, "--max-restarts", "unlimited");
+    digits_start(&digits);
+    long checkpoint = 0;
+    for (int round = 0; round < 3; round++) {
+        checkpoint = command_wait_checkpoint_after(&digits.command, checkpoint);
+        cr_expect_not(command_has_ended(&digits.command), "it was in the middle");
+        for (int i = 0; i < 2; i++) {
+            pid_t pids[] = {command_task(&digits.command, "ps", i),
+                            command_task(&digits.command, "worker", i)};
+            for (size_t k = 0; k < CADRE_COUNT_OF(pids); k++) {
+                if (pids[k] > 0) {
+                    kill(pids[k], SIGKILL);
+                }
+            }
+        }
+    }
+    json_decref(digits_expect_finished(&digits));
+    digits_close(&digits);
+}
+
+Test(run_recovery, ps_and_workers_that_die_all_the_time_leave_the_model_as_accurate)
+{
+    digits_t plain;
+    digits_t killed;
+    digits_open(&plain, 400);
+    digits_open(&killed, 400);
+    digits_add(&killed, "--max-restarts", "unlimited");
+    digits_add(&killed, "--checkpoint-every", "1");
+    digits_start(&plain);
+    json_t *undisturbed = digits_expect_finished(&plain);
+    digits_start(&killed);
+    int kills = digits_kill(&killed.command, every_task, 4, KILLS_MAX, EVERY_MS);
+    json_t *result = digits_expect_finished(&killed);
+    cr_expect_geq(kills, 4);
+    cr_expect_float_eq(json_number_at(result, "accuracy"), json_number_at(undisturbed, "accuracy"),
+                       DIGITS_TOLERANCE);
+    json_decref(undisturbed);
+    json_decref(result);
+    digits_close(&killed);
+    digits_close(&plain);
+}
+
+/* --- a ps that stays away --- */
+
+Test(run_recovery, F7_a_ps_that_stays_away_ends_the_run_which_says_how_to_go_on)
+{
+    digits_t digits;
+    digits_open(&digits, 400);
+    digits_add(&digits, "--checkpoint-every", "0.1");
+    digits_add(&digits, "--ps-timeout", "0.5");
+    digits_start(&digits);
+    command_wait_checkpoint(&digits.command);
+    pid_t ps = command_task(&digits.command, "ps", 1);
+    cr_assert_gt(ps, 0);
+    kill(ps, SIGSTOP); /* it lives, and nobody may take its place */
+    digits_expect_exit(&digits.command, command_end(&digits.command), 69);
+    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
+    cadre_auto(cadre_free) char *runs =
+        cadre_asprintf("ps 1 (pid %d) runs, but the job does not hear of it", (int)ps);
+    const char *next = strstr(errors, "/cadre run ");
+    cr_expect(strstr(errors, "\"event\":\"snapshot_written\""), "its log: %s", errors);
+    cr_expect(strstr(errors, runs), "%s: %s", runs, errors);
+    cr_expect(strstr(errors, "checkpoint: "), "%s", errors);
+    cr_assert(next, "%s", errors);
+    cr_expect(strstr(next, "--resume auto"), "%s", next);
+    cr_expect_eq(strchr(next, '\n'), next + strlen(next) - 1, "it is the last line: %s", next);
+    digits_expect_checkpoints_intact(&digits);
+    digits_expect_resumed(&digits);
+    digits_close(&digits);
+}
