@@ -160,6 +160,18 @@ cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
 }
 
 int
+cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers)
+{
+    const cadre_membership_t *membership = &self->core.membership;
+    return cadre_fail(CADRE_ETIMEOUT, "%u of %u ps and %u of %d workers joined %s in time%s",
+                      membership->ps_joined, membership->ps_count, membership->worker_count,
+                      workers, self->address,
+                      self->invited ? ""
+                                    : "; neither CADRE_CLUSTER nor TF_CONFIG describes a cluster: "
+                                      "for one on this machine, cadre run -- PROGRAM");
+}
+
+int
 cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
@@ -175,9 +187,7 @@ cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t tim
         }
     }
     if (status == CADRE_ETIMEOUT) {
-        status = cadre_fail(CADRE_ETIMEOUT, "%u of %u ps and %u of %d workers joined in time",
-                            membership->ps_joined, membership->ps_count, membership->worker_count,
-                            workers);
+        status = cadre_coordinator_fail_absent(self, workers);
     }
     cadre_gate_unlock(self->gate);
     return status;

@@ -33,7 +33,7 @@ create(cadre_coordinator_t *self, cadre_variable_t *variable)
             status = cadre_coordinator_wait(self, deadline_ms, "every ps to join", &since_ms);
         }
         if (status < 0) {
-            return status;
+            return status == CADRE_ETIMEOUT ? cadre_coordinator_fail_absent(self, 0) : status;
         }
     }
     cadre_core_create_variable(&self->core, variable, &operation);

@@ -37,6 +37,7 @@ struct cadre_coordinator {
     cadre_actor_t *store;
     char *checkpoint_dir;
     int checkpoint_keep;
+    bool invited; /* somebody may know the address: the caller, or who described the cluster */
     cadre_log_callback_t log;
     void *log_context;
     char *resumed_path; /* NULL when nothing was resumed; fixed at open */
@@ -70,5 +71,8 @@ int cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operat
  * at 0. */
 int cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
                            int64_t *since_ms);
+
+/* Under the lock: CADRE_ETIMEOUT with a text that says who is missing. */
+int cadre_coordinator_fail_absent(cadre_coordinator_t *self, int workers);
 
 #endif

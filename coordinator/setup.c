@@ -32,8 +32,8 @@ static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory */
 
 /* Address and number of ps, from the options or the environment. */
 static int
-find_place(const cadre_coordinator_options_t *options, cadre_endpoint_t *endpoint,
-           uint32_t *ps_count)
+find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
+           cadre_endpoint_t *endpoint, uint32_t *ps_count)
 {
     cadre_cluster_sources_t sources = {.role = "coordinator"};
     cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
@@ -43,6 +43,7 @@ find_place(const cadre_coordinator_options_t *options, cadre_endpoint_t *endpoin
     if (status < 0 && status != CADRE_ENOTFOUND) {
         return status;
     }
+    self->invited = described || options->address;
     size_t listed = described ? config.ps.count : 0;
     if (options->ps_count < 0 || options->ps_count > CADRE_SHARDS_MAX) {
         status = cadre_fail(CADRE_ECONFIG, "options: ps_count %d is not in 0..%d",
@@ -157,6 +158,17 @@ typedef struct {
     cadre_totals_t totals;
 } resumed_t;
 
+static void
+tell_other_job(const cadre_coordinator_t *self, const char *path, const char *job)
+{
+    if (self->log && strcmp(job, self->job) != 0) {
+        char pairs[512];
+        snprintf(pairs, sizeof(pairs), "path=\"%.250s\" job=%.128s next=\"it is taken as it is\"",
+                 path, job);
+        self->log(self->log_context, 'W', "resumed_other_job", pairs);
+    }
+}
+
 static int
 read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
 {
@@ -169,6 +181,7 @@ read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
         const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
         status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
         self->resumed_cut = manifest->cut;
+        tell_other_job(self, path, manifest->job);
         resumed->seed = manifest->seed;
         resumed->found = true;
     }
@@ -326,7 +339,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         return status;
     }
     self->job = cadre_strdup(options->job ? options->job : "job");
-    status = find_place(options, &endpoint, &ps_count);
+    status = find_place(self, options, &endpoint, &ps_count);
     if (status == 0) {
         status = bind_control(self, &endpoint);
     }

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
+names= # of what failed, one in a line
 
 # number FILE ATTRIBUTE: that attribute of the <testsuite> element, which CTest spreads over lines.
 number() {
@@ -24,6 +25,11 @@ add_up() {
     away=$(($(number "$file" skipped) + $(number "$file" disabled)))
     [ -n "$all" ] && [ -n "$bad" ] && [ $((all - away)) -gt 0 ] || return 1
     passed=$((passed + all - bad - away)) failed=$((failed + bad)) skipped=$((skipped + away))
+}
+
+# failures FILE PRESET: the names of the tests in it that failed.
+failures() {
+    sed -n 's/^[[:space:]]*<testcase name="\([^"]*\)".* status="fail".*/\1/p' "$1" | sed "s|^|  $2: |"
 }
 
 # build PRESET: configures quietly and builds.
@@ -43,6 +49,7 @@ for preset in "$@"; do
     junit=build/$preset/tests.xml
     if ! build "$preset"; then
         echo "== $preset: the build failed"
+        names+="  $preset: the build"$'\n'
         failed=$((failed + 1))
         continue
     fi
@@ -54,12 +61,17 @@ for preset in "$@"; do
     before=$failed
     if ! add_up "$junit"; then
         echo "== $preset: no test ran"
+        names+="  $preset: no test ran"$'\n'
         failed=$((failed + 1))
+    else
+        names+=$(failures "$junit" "$preset")
+        names=${names:+${names%$'\n'}$'\n'}
     fi
     # CTest also fails for reasons that are no test's failure.
     [ $status = 0 ] || [ "$failed" -gt "$before" ] || failed=$((failed + 1))
     echo "== $preset: tested in $((SECONDS - started)) s"
 done
 
+[ -z "$names" ] || printf 'failed:\n%s' "$names"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

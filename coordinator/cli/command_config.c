@@ -5,14 +5,16 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/data_path.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
 
-enum { KEY_ORIGIN = 0x1000 };
+enum { KEY_ORIGIN = 0x1000, KEY_DATA };
 
 typedef struct {
     const char *what; /* "check" or "show" */
     const char *file;
+    const char *data_dir;
     bool origin;
 } flags_t;
 
@@ -23,6 +25,9 @@ parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case KEY_ORIGIN:
         self->origin = true;
+        break;
+    case KEY_DATA:
+        self->data_dir = argument;
         break;
     case ARGP_KEY_ARG:
         if (self->file) {
@@ -44,6 +49,49 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
+/* Data and hidden layers are no plain settings: only a file says them. */
+static void
+show_value(const char *name, json_t *value, bool origin)
+{
+    cadre_auto(cadre_free) char *text =
+        value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY)
+              : cadre_strdup("");
+    if (origin) {
+        printf("%-32s %-32s # %s\n", name, text,
+               cadre_origin_text(value ? CADRE_ORIGIN_FILE : CADRE_ORIGIN_DEFAULT));
+    } else {
+        printf("%-32s %s\n", name, text);
+    }
+    json_decref(value);
+}
+
+static json_t *
+hidden_layers(const cadre_job_t *job)
+{
+    json_t *widths = json_array();
+    for (size_t i = 0; i < job->hidden_count; i++) {
+        json_array_append_new(widths, json_integer(job->hidden[i]));
+    }
+    return widths;
+}
+
+/* The test rows as the file has them: a description, a fraction, nothing. */
+static json_t *
+test_rows(const cadre_job_t *job)
+{
+    if (job->test) {
+        return json_incref(job->test);
+    }
+    if (job->test_fraction == 0) {
+        return NULL;
+    }
+    json_t *rows = json_pack("{s:f}", "fraction", job->test_fraction);
+    if (job->test_seed) {
+        json_object_set_new(rows, "seed", json_integer(job->test_seed));
+    }
+    return rows;
+}
+
 static void
 show(const cadre_job_t *job, bool origin)
 {
@@ -58,24 +106,39 @@ show(const cadre_job_t *job, bool origin)
             printf("%-32s %s\n", settings[i].name, text);
         }
     }
-    cadre_auto(cadre_free) char *optimizer =
-        json_dumps(job->optimizer_parameters, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    cadre_auto(cadre_free) char *train =
-        json_dumps(job->train, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    printf("%-32s %s\n%-32s %s\n", "optimizer parameters", optimizer, "data.train", train);
+    show_value("model.hidden", job->hidden_count > 0 ? hidden_layers(job) : NULL, origin);
+    show_value("optimizer parameters", json_incref(job->optimizer_parameters), origin);
+    show_value("data.train", json_incref(job->train), origin);
+    show_value("data.test", test_rows(job), origin);
+}
+
+/* Whether the files that the job names are here, as `cadre run` would look for them. */
+static int
+check_data(const cadre_job_t *job)
+{
+    const json_t *descriptions[] = {job->train, job->test};
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(descriptions); i++) {
+        json_t *resolved = NULL;
+        status = descriptions[i] ? cadre_data_resolve(job, descriptions[i], true, &resolved) : 0;
+        json_decref(resolved);
+    }
+    return status;
 }
 
 int
 cadre_command_config(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"origin", KEY_ORIGIN, 0, 0, "Say where each value is from", 0}, {0}};
+        {"origin", KEY_ORIGIN, 0, 0, "Say where each value is from", 0},
+        {"data", KEY_DATA, "DIR", 0, "Where the job's relative paths and ${DATA} are", 0},
+        {0}};
     static const struct argp parser = {
         .options = options,
         .parser = parse,
         .args_doc = "check JOB.json\nshow JOB.json",
-        .doc = "Checks a job file, or shows every setting as a run here would have it: file, then "
-               "environment.",
+        .doc = "Checks a job file and that the files it names are here (exit 66 when they are "
+               "not), or shows every setting as a run here would have it: file, then environment.",
     };
     flags_t flags = {0};
     argv[0] = "cadre config";
@@ -86,6 +149,9 @@ cadre_command_config(int argc, char **argv)
     if (status == 0 && cadre_job_set_environment(&job) < 0) {
         status = cadre_fail_within(CADRE_ECONFIG, "the environment");
     }
+    if (status == 0 && flags.data_dir) {
+        status = cadre_job_set(&job, "data.dir", flags.data_dir, CADRE_ORIGIN_FLAG, "--data");
+    }
     if (status == 0) {
         status = cadre_job_finish(&job);
     }
@@ -95,8 +161,14 @@ cadre_command_config(int argc, char **argv)
     }
     if (strcmp(flags.what, "show") == 0) {
         show(&job, flags.origin);
-    } else {
-        printf("%s: OK\n", flags.file);
+        return CADRE_EXIT_OK;
     }
+    status = check_data(&job);
+    if (status < 0) {
+        fprintf(stderr, "%s\n%s is sound, but its data is not here\n", cadre_error_text(),
+                flags.file);
+        return cadre_exit_code(status);
+    }
+    printf("%s: OK\n", flags.file);
     return CADRE_EXIT_OK;
 }

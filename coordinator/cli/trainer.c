@@ -347,7 +347,8 @@ train(trainer_t *self)
     }
     if (finished_before) {
         cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "all %lld epochs were done before: only evaluating",
+                         "warning: the run that this checkpoint is of has ended: all %lld epochs "
+                         "are done, it is only evaluated",
                          (long long)self->plan.epochs);
         return evaluate(self);
     }

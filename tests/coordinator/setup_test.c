@@ -75,3 +75,27 @@ Test(setup, refuses_what_is_no_recovery)
     cr_expect_eq(cadre_coordinator_open(&options, &coordinator), 0);
     cadre_coordinator_close(&coordinator);
 }
+
+/* What the text says after nobody came. */
+static const char *
+wait_for_nobody(const char *address)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    options.address = address;
+    unsetenv("CADRE_CLUSTER");
+    unsetenv("TF_CONFIG");
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_coordinator_wait_ready(coordinator, 1, 1), CADRE_ETIMEOUT);
+    cadre_coordinator_close(&coordinator);
+    return cadre_error_text();
+}
+
+Test(setup, says_how_to_get_a_cluster_when_nothing_describes_one)
+{
+    cr_expect(strstr(wait_for_nobody(NULL), "cadre run -- PROGRAM"), "%s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "0 of 1 ps and 0 of 1 workers joined tcp://127.0.0.1:"),
+              "%s", cadre_error_text());
+    cr_expect_not(strstr(wait_for_nobody("tcp://127.0.0.1:*"), "PROGRAM"), "%s",
+                  cadre_error_text());
+}

@@ -46,7 +46,7 @@ run_with_killed_ps(digits_t *digits, const char *recovery)
 Test(run_recovery, a_killed_ps_is_started_again_and_nothing_is_lost)
 {
     digits_t digits;
-    digits_open(&digits, 300);
+    digits_open(&digits, 200);
     digits_add(&digits, "--checkpoint-every", "0.7");
     json_decref(run_with_killed_ps(&digits, "replay"));
     expect_said(&digits.command, "was killed by SIGKILL, often because memory ran out: its shard "
@@ -122,8 +122,8 @@ Test(run_recovery, ps_and_workers_that_die_all_the_time_leave_the_model_as_accur
 {
     digits_t plain;
     digits_t killed;
-    digits_open(&plain, 400);
-    digits_open(&killed, 400);
+    digits_open(&plain, 250);
+    digits_open(&killed, 250);
     digits_add(&killed, "--max-restarts", "unlimited");
     digits_add(&killed, "--checkpoint-every", "1");
     digits_start(&plain);
@@ -145,7 +145,7 @@ Test(run_recovery, ps_and_workers_that_die_all_the_time_leave_the_model_as_accur
 Test(run_recovery, F7_a_ps_that_stays_away_ends_the_run_which_says_how_to_go_on)
 {
     digits_t digits;
-    digits_open(&digits, 400);
+    digits_open(&digits, 150);
     digits_add(&digits, "--checkpoint-every", "0.1");
     digits_add(&digits, "--ps-timeout", "0.5");
     digits_start(&digits);
