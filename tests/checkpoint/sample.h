@@ -228,11 +228,12 @@ sample_manifest(cadre_manifest_t *manifest, uint64_t id, size_t shards, size_t p
 }
 
 /* Puts one partition's values and slots, at most `chunk_count` elements at a time. */
-static inline void
+static inline int
 sample_put(cadre_shard_writer_t *writer, const sample_variable_t *sample, int64_t first,
            int64_t count, int64_t chunk_count)
 {
-    for (const char *const *kind = sample->kinds; *kind; kind++) {
+    int status = 0;
+    for (const char *const *kind = sample->kinds; status == 0 && *kind; kind++) {
         int64_t next = first;
         do {
             int64_t left = first + count - next;
@@ -247,34 +248,54 @@ sample_put(cadre_shard_writer_t *writer, const sample_variable_t *sample, int64_
                                          .bytes = bytes};
             chunk.size_bytes = (size_t)here * cadre_dtype_size(chunk.dtype);
             memcpy(chunk.shape, sample->shape, sizeof(chunk.shape));
-            ok(cadre_shard_writer_put_chunk(writer, &chunk));
+            status = cadre_shard_writer_put_chunk(writer, &chunk);
             free(bytes);
             next += here;
-        } while (next < first + count);
+        } while (status == 0 && next < first + count);
     }
+    return status;
 }
 
-/* Writes the file of shard k as the manifest has it, and notes size and hash there. */
-static inline void
-sample_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
+/* Puts what shard k holds as the manifest has it. */
+static inline int
+sample_put_shard(cadre_shard_writer_t *writer, const cadre_manifest_t *manifest, size_t k)
 {
-    char *file = cadre_asprintf("%s/%s", path, manifest->shards[k].file);
-    cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(file, 0, &writer));
+    int status = cadre_shard_writer_put_state(writer, &manifest->shards[k].state);
     for (size_t i = 0; i < manifest->variable_count; i++) {
         const cadre_manifest_variable_t *variable = &manifest->variables[i];
-        for (size_t j = variable->partition_count; j-- > 0;) {
+        for (size_t j = variable->partition_count; status == 0 && j-- > 0;) {
             const cadre_manifest_partition_t *partition = &variable->partitions[j];
             if (partition->shard == k) {
-                sample_put(writer, &SAMPLE[i], partition->first_element, partition->count, 23);
+                status =
+                    sample_put(writer, &SAMPLE[i], partition->first_element, partition->count, 23);
             }
         }
     }
-    ok(cadre_shard_writer_put_state(writer, &manifest->shards[k].state));
-    ok(cadre_shard_writer_close(&writer, &manifest->shards[k].size_bytes,
-                                &manifest->shards[k].hash));
-    cr_assert_null(writer);
-    free(file);
+    return status;
+}
+
+/* Writes the file of shard k as a ps does, and notes size and hash in the manifest. */
+static inline int
+sample_try_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
+{
+    cadre_auto(cadre_free) char *file = cadre_asprintf("%s/%s", path, manifest->shards[k].file);
+    cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *writer = NULL;
+    int status = cadre_shard_writer_open(file, 0, &writer);
+    if (status == 0) {
+        status = sample_put_shard(writer, manifest, k);
+    }
+    if (status == 0) {
+        status = cadre_shard_writer_close(&writer, &manifest->shards[k].size_bytes,
+                                          &manifest->shards[k].hash);
+        cr_assert_null(writer);
+    }
+    return status;
+}
+
+static inline void
+sample_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
+{
+    ok(sample_try_write_shard(path, manifest, k));
 }
 
 /* Reads every value and slot of a checkpoint, as a ps does that restores it. Answers the status of
@@ -295,27 +316,36 @@ sample_read_all(const char *path, size_t *different)
             cadre_auto(cadre_free) uint8_t *expected = sample_bytes(&SAMPLE[i], *kind, 0, count);
             cadre_auto(cadre_free) uint8_t *found = cadre_calloc(size_bytes + 1, 1);
             status = cadre_checkpoint_reader_read(reader, &range, found, NULL);
-            *different += memcmp(found, expected, size_bytes) != 0;
+            *different += status == 0 && memcmp(found, expected, size_bytes) != 0;
         }
     }
     return status;
 }
 
-/* Commits a whole checkpoint. */
+/* Commits a whole checkpoint, or aborts it at the first failure, as the coordinator does. */
+static inline int
+sample_try_commit(cadre_checkpoint_directory_t *directory, uint64_t id, size_t shards,
+                  size_t partitions)
+{
+    cadre_auto(cadre_manifest_fini) cadre_manifest_t manifest;
+    cadre_auto(cadre_checkpoint_draft_abort) cadre_checkpoint_draft_t *draft = NULL;
+    sample_manifest(&manifest, id, shards, partitions);
+    int status = cadre_checkpoint_draft_begin(directory, id, &draft);
+    for (size_t k = 0; status == 0 && k < shards; k++) {
+        status = sample_try_write_shard(cadre_checkpoint_draft_path(draft), &manifest, k);
+    }
+    if (status == 0) {
+        status = cadre_checkpoint_draft_commit(&draft, &manifest);
+        cr_assert_null(draft);
+    }
+    return status;
+}
+
 static inline void
 sample_commit(cadre_checkpoint_directory_t *directory, uint64_t id, size_t shards,
               size_t partitions)
 {
-    cadre_manifest_t manifest;
-    sample_manifest(&manifest, id, shards, partitions);
-    cadre_checkpoint_draft_t *draft = NULL;
-    ok(cadre_checkpoint_draft_begin(directory, id, &draft));
-    for (size_t k = 0; k < shards; k++) {
-        sample_write_shard(cadre_checkpoint_draft_path(draft), &manifest, k);
-    }
-    ok(cadre_checkpoint_draft_commit(&draft, &manifest));
-    cr_assert_null(draft);
-    cadre_manifest_fini(&manifest);
+    ok(sample_try_commit(directory, id, shards, partitions));
 }
 
 #endif
