@@ -199,18 +199,29 @@ all_healthy_but(const stage_t *stage, const char *role, int index)
     return met;
 }
 
-BOTH_SIZES(conformance_membership, F25_a_worker_that_was_killed_is_the_only_task_that_is_down)
+static void
+kill_each(int size, local_role_t role, const char *name)
 {
     stage_t stage;
     stage_open(&stage, size, size);
-    EVENTUALLY(all_healthy_but(&stage, "worker", -1));
+    EVENTUALLY(all_healthy_but(&stage, name, -1));
     for (int i = 0; i < size; i++) {
-        local_cluster_signal(&stage.cluster, LOCAL_WORKER, i, SIGKILL);
-        EVENTUALLY(all_healthy_but(&stage, "worker", i));
-        local_cluster_start(&stage.cluster, LOCAL_WORKER, i);
-        EVENTUALLY(all_healthy_but(&stage, "worker", -1));
+        local_cluster_signal(&stage.cluster, role, i, SIGKILL);
+        EVENTUALLY(all_healthy_but(&stage, name, i));
+        local_cluster_start(&stage.cluster, role, i);
+        EVENTUALLY(all_healthy_but(&stage, name, -1));
     }
     stage_close(&stage);
+}
+
+BOTH_SIZES(conformance_membership, F25_a_worker_that_was_killed_is_the_only_task_that_is_down)
+{
+    kill_each(size, LOCAL_WORKER, "worker");
+}
+
+BOTH_SIZES(conformance_membership, F25_a_ps_that_was_killed_is_the_only_task_that_is_down)
+{
+    kill_each(size, LOCAL_PS, "ps");
 }
 
 BOTH_SIZES(conformance_membership, F25_a_paused_worker_is_told_from_a_healthy_one)
