@@ -56,5 +56,7 @@ void chaos_coordinator_kill(chaos_run_t *run);
 void chaos_everything_kill(chaos_run_t *run);
 void chaos_stop(chaos_run_t *run);
 void chaos_partition(chaos_run_t *run);
+void chaos_disk(chaos_run_t *run);
+void chaos_recovery_time(chaos_run_t *run);
 
 #endif

@@ -46,6 +46,15 @@ field_fail(field_t *self, const char *format, ...)
     abort();
 }
 
+/* A job that has gone is not what it shows any more. */
+static void
+forget_state(field_t *self, field_role_t role)
+{
+    if (role == FIELD_JOB) {
+        self->board->state = BOARD_STARTING;
+    }
+}
+
 static void
 require_alive(field_t *self, field_role_t role, int index)
 {
@@ -55,7 +64,10 @@ require_alive(field_t *self, field_role_t role, int index)
         return;
     }
     self->pids[role][index] = 0;
-    if (!self->may_end[role][index]) {
+    bool killed = WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL;
+    if (killed && self->may_be_killed[role][index]) {
+        forget_state(self, role);
+    } else {
         field_fail(self, "%s %d ended by itself: %s %d", names[role], index,
                    WIFSIGNALED(end) ? "signal" : "exit",
                    WIFSIGNALED(end) ? WTERMSIG(end) : WEXITSTATUS(end));
@@ -228,9 +240,7 @@ field_signal(field_t *self, field_role_t role, int index, int number)
         if (!WIFSIGNALED(end) || WTERMSIG(end) != SIGKILL) {
             field_fail(self, "%s %d had ended by itself (%x)", names[role], index, (unsigned)end);
         }
-        if (role == FIELD_JOB) { /* it is not what it shows any more */
-            self->board->state = BOARD_STARTING;
-        }
+        forget_state(self, role);
     }
 }
 
@@ -276,9 +286,8 @@ field_prepare(field_t *self, const field_options_t *options)
 }
 
 void
-field_open(field_t *self, const field_options_t *options)
+field_begin(field_t *self)
 {
-    field_prepare(self, options);
     for (int role = 0; role < FIELD_ROLE_COUNT; role++) {
         for (int i = 0; i < field_count(self, (field_role_t)role); i++) {
             field_start(self, (field_role_t)role, i);
@@ -288,6 +297,13 @@ field_open(field_t *self, const field_options_t *options)
         field_await_progress(self, FIRST_CLOSURES);
     }
     field_await_whole(self);
+}
+
+void
+field_open(field_t *self, const field_options_t *options)
+{
+    field_prepare(self, options);
+    field_begin(self);
 }
 
 static void

@@ -50,15 +50,17 @@ typedef struct {
     field_options_t options;
     board_t *board;
     char *board_path;
-    pid_t pids[FIELD_ROLE_COUNT][FIELD_TASKS_MAX];   /* 0 where none runs */
-    bool may_end[FIELD_ROLE_COUNT][FIELD_TASKS_MAX]; /* its end by itself is no failure */
+    pid_t pids[FIELD_ROLE_COUNT][FIELD_TASKS_MAX]; /* 0 where none runs */
+    bool may_be_killed[FIELD_ROLE_COUNT]
+                      [FIELD_TASKS_MAX]; /* by SIGKILL, without the test's doing */
 } field_t;
 
 /* Starts everything and waits until closures end. */
 void field_open(field_t *self, const field_options_t *options);
 
-/* The first half: the directory and the board, no process. */
+/* The two halves of it: the directory and the board; the processes. */
 void field_prepare(field_t *self, const field_options_t *options);
+void field_begin(field_t *self);
 
 /* Tells the job to finish, waits for its verdict and until every task has left; the board as it was
  * last into `last`, unless that is NULL. */
@@ -75,8 +77,8 @@ void field_signal(field_t *self, field_role_t role, int index, int number);
 /* SIGKILL, and started again at once. */
 void field_restart(field_t *self, field_role_t role, int index);
 
-/* One round of what a supervisor does: a process that ended by itself ends the test, unless
- * may_end, which then has its pid at 0. Also ends the test when the job says that it failed. */
+/* One round of what a supervisor does: a process that ended by itself ends the test, unless it
+ * may_be_killed and was; then its pid is 0. Also ends the test when the job says that it failed. */
 void field_tend(field_t *self);
 
 /* Tends until `ms` have passed: the time between two faults. */

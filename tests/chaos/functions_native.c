@@ -6,15 +6,21 @@
  * - ticks: TICKS_STEPS of them, each waiting for the one before
  * - slow: one step, and some time between pull and push, so that faults find closures at work
  *
- * All pull "alpha" first and fail when a part of it is a mixture of two versions.
+ * These pull "alpha" first and fail when a part of it is a mixture of two versions.
+ *
+ * - beat: adds 1 to the one element of the f32 variable that argument "variable" (u8) names
  */
 #include <cadre/worker.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/chaos/board.h"
 
-enum { SLOW_MS = 10 /* at least; at most three times as long */ };
+enum {
+    SLOW_MS = 10, /* at least; at most three times as long */
+    BEAT_NAME_SIZE = 64,
+};
 
 static int
 push_ones(cadre_invocation_t *invocation, int64_t alpha_rows)
@@ -101,6 +107,22 @@ slow(cadre_invocation_t *invocation, void *state)
     return status == 0 ? push_ones(invocation, rows) : status;
 }
 
+static int
+beat(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    char name[BEAT_NAME_SIZE];
+    float one = 1;
+    cadre_tensor_t gradient = {.dtype = CADRE_F32, .rank = 1, .shape = {1}, .data = &one};
+    const cadre_tensor_t *variable = cadre_invocation_argument(invocation, "variable");
+    if (!variable) {
+        return cadre_invocation_fail(invocation, CADRE_EINVALID, "no argument variable");
+    }
+    snprintf(name, sizeof(name), "%.*s", (int)cadre_tensor_count(variable),
+             (const char *)variable->data);
+    return cadre_invocation_push(invocation, name, &gradient);
+}
+
 int
 cadre_native_register(cadre_registry_t *registry)
 {
@@ -108,5 +130,8 @@ cadre_native_register(cadre_registry_t *registry)
     if (status == 0) {
         status = cadre_registry_add(registry, "ticks", ticks, NULL);
     }
-    return status == 0 ? cadre_registry_add(registry, "slow", slow, NULL) : status;
+    if (status == 0) {
+        status = cadre_registry_add(registry, "slow", slow, NULL);
+    }
+    return status == 0 ? cadre_registry_add(registry, "beat", beat, NULL) : status;
 }
