@@ -208,10 +208,10 @@ ask_shard(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 static void
 abandon(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 {
-    uint64_t *checkpoint = cadre_calloc(1, sizeof(*checkpoint));
-    *checkpoint = event->checkpoint;
-    if (cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_ABANDON, checkpoint) < 0) {
-        free(checkpoint);
+    cadre_store_abandon_t *abandoned = cadre_calloc(1, sizeof(*abandoned));
+    *abandoned = (cadre_store_abandon_t){event->epoch, event->checkpoint};
+    if (cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_ABANDON, abandoned) < 0) {
+        free(abandoned);
     }
 }
 
@@ -289,7 +289,9 @@ take_events(cadre_control_loop_t *self)
 static void
 write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
 {
-    if (cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_WRITE, snapshot) < 0) {
+    bool wanted = snapshot->epoch == self->epoch;
+    if (!wanted ||
+        cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_WRITE, snapshot) < 0) {
         cadre_shard_snapshot_destroy(&snapshot);
     }
 }
@@ -323,7 +325,10 @@ hear_store(cadre_control_loop_t *self)
 {
     cadre_pipe_message_t message;
     while (cadre_pipe_receive(cadre_actor_socket(self->store), &message) == 0) {
-        cadre_ps_core_written(self->core, message.pointer, now());
+        const cadre_ps_written_t *written = message.pointer;
+        if (written->epoch == self->epoch) {
+            cadre_ps_core_written(self->core, written, now());
+        }
         free(message.pointer);
     }
 }

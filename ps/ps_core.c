@@ -190,7 +190,9 @@ static void
 abandon(cadre_ps_core_t *self)
 {
     if (self->checkpoint != 0 && !self->is_written) {
-        emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_ABANDON, .checkpoint = self->checkpoint});
+        emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_ABANDON,
+                                       .epoch = self->epoch,
+                                       .checkpoint = self->checkpoint});
     }
     self->checkpoint = 0;
     self->is_written = false;

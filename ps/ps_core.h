@@ -40,7 +40,8 @@ typedef enum {
     CADRE_PS_MESSAGE, /* `message`, which is the shell's now, is for the shard: plane control, from
                          cadre_ps_core_coordinator */
     CADRE_PS_MALFORMED, /* cadre_shard_malformed */
-    CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint`, if that is under way */
+    CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
+                           under way: another session may use the same number */
     CADRE_PS_MUTE,      /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
                            on another socket (common/socket.h says why), then
                            cadre_ps_core_disconnected */
@@ -59,6 +60,7 @@ typedef struct {
 
 /* What became of writing a snapshot. */
 typedef struct {
+    uint64_t epoch; /* of the session that asked for it; the shell tells only what this one did */
     uint64_t checkpoint;
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];

@@ -45,6 +45,7 @@ typedef struct {
 
 /* References to everything a shard held at one cut. It may be read and ended on any one thread. */
 typedef struct {
+    uint64_t epoch; /* of the session that asked for it */
     uint64_t checkpoint;
     uint32_t index; /* of the shard */
     char *directory;

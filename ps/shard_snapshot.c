@@ -35,6 +35,7 @@ static cadre_shard_snapshot_t *
 take(cadre_shard_t *self, const cadre_snapshot_message_t *message)
 {
     cadre_shard_snapshot_t *snapshot = cadre_calloc(1, sizeof(*snapshot));
+    snapshot->epoch = self->epoch;
     snapshot->checkpoint = message->checkpoint;
     snapshot->index = self->index;
     snapshot->directory = cadre_strdup(message->directory);

@@ -79,7 +79,7 @@ cadre_snapshot_write(const cadre_shard_snapshot_t *snapshot, bool (*give_up)(voi
                      void *context, cadre_ps_written_t *written)
 {
     job_t job = {.give_up = give_up, .context = context};
-    *written = (cadre_ps_written_t){.checkpoint = snapshot->checkpoint};
+    *written = (cadre_ps_written_t){.epoch = snapshot->epoch, .checkpoint = snapshot->checkpoint};
     memcpy(written->counters, snapshot->counters, sizeof(written->counters));
     cadre_checkpoint_shard_name(snapshot->index, written->file);
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", snapshot->directory, written->file);

@@ -15,7 +15,7 @@
 typedef struct {
     void *pipe;
     bool stopped;
-    uint64_t abandoned; /* the checkpoint that is no longer wanted */
+    cadre_store_abandon_t abandoned; /* the checkpoint that is no longer wanted */
     cadre_shard_snapshot_t *writing;
     cadre_shard_snapshot_t *next; /* the coordinator makes one checkpoint at a time: of two that
                                      wait the older one is abandoned */
@@ -37,7 +37,7 @@ take_orders(store_t *self)
         if (message.kind == CADRE_STORE_WRITE) {
             take_next(self, message.pointer);
         } else if (message.kind == CADRE_STORE_ABANDON) {
-            self->abandoned = *(uint64_t *)message.pointer;
+            self->abandoned = *(cadre_store_abandon_t *)message.pointer;
             free(message.pointer);
         } else {
             self->stopped = true;
@@ -51,7 +51,9 @@ give_up(void *context)
 {
     store_t *self = context;
     take_orders(self);
-    return self->stopped || self->next || self->writing->checkpoint == self->abandoned;
+    return self->stopped || self->next ||
+           (self->writing->epoch == self->abandoned.epoch &&
+            self->writing->checkpoint == self->abandoned.checkpoint);
 }
 
 static void

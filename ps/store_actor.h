@@ -5,8 +5,8 @@
  * Thread:  its own. Writing takes as long as the disk does; it holds references to the snapshot's
  *          chunks meanwhile and nobody waits for it.
  *
- * Pipe, to it: WRITE with a cadre_shard_snapshot_t, ABANDON with a uint64_t (the checkpoint), each
- * the actor's from then on. From it: WRITTEN with a cadre_ps_written_t, one for each WRITE.
+ * Pipe, to it: WRITE with a cadre_shard_snapshot_t, ABANDON with a cadre_store_abandon_t, each the
+ * actor's from then on. From it: WRITTEN with a cadre_ps_written_t, one for each WRITE.
  */
 #ifndef CADRE_PS_STORE_ACTOR_H
 #define CADRE_PS_STORE_ACTOR_H
@@ -18,6 +18,13 @@ enum {
     CADRE_STORE_ABANDON = 2,
     CADRE_STORE_WRITTEN = 3,
 };
+
+/* Numbers of checkpoints are unique within a session only: a coordinator that starts again uses the
+ * one that was under way. */
+typedef struct {
+    uint64_t epoch;
+    uint64_t checkpoint;
+} cadre_store_abandon_t;
 
 int cadre_store_actor_open(cadre_context_t *context, cadre_actor_t **out);
 

@@ -1,0 +1,223 @@
+/*
+ * cadre-ps when its coordinator is away for a moment, comes back, or is another one: what it keeps,
+ * what it says, what it drops.
+ */
+#include <poll.h>
+#include <sys/stat.h>
+
+#include "common/checkpoint/shard_reader.h"
+#include "common/initializer_spec.h"
+#include "common/optimizer_spec.h"
+#include "tests/ps/peers.h"
+
+TestSuite(process_session, .timeout = 60);
+
+enum { ROWS = 5, GENERATION = 3, CHECKPOINT = 5 };
+
+static int
+restore(peers_t *self, uint64_t generation)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_RESTORE};
+    message.restore = (cadre_restore_message_t){.path = "", .cut = 1, .generation = generation};
+    return ask_control(self, &message);
+}
+
+/* A vector of ROWS that begins at 0 and adds what is pushed. */
+static int
+create(peers_t *self, uint64_t generation)
+{
+    static const uint64_t shape[] = {ROWS};
+    cadre_message_t message = {.type = CADRE_MESSAGE_CREATE};
+    message.create = (cadre_create_message_t){.variable = 1,
+                                              .name = "v",
+                                              .partitions = 1,
+                                              .dtype = CADRE_F32,
+                                              .shape = {shape, 1},
+                                              .rows = ROWS,
+                                              .initializer = CADRE_INITIALIZER_ZEROS,
+                                              .optimizer = CADRE_OPTIMIZER_ADD,
+                                              .generation = generation};
+    return ask_control(self, &message);
+}
+
+static int
+push(peers_t *self, uint64_t update, uint64_t generation)
+{
+    uint64_t triple[] = {1, 0, 0};
+    cadre_message_t answer;
+    cadre_message_t message = {.type = CADRE_MESSAGE_PUSH};
+    message.push = (cadre_push_message_t){
+        .update = update, .generation = generation, .partitions = {triple, 3}};
+    cadre_chunk_t *ones = cadre_chunk_new(ROWS * sizeof(float));
+    for (int i = 0; i < ROWS; i++) {
+        ((float *)cadre_chunk_data(ones))[i] = 1;
+    }
+    cadre_message_add_chunk(&message, ones);
+    ask_data(self, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_APPLIED);
+    int status = -(int)answer.applied.status;
+    cadre_message_fini(&answer);
+    return status;
+}
+
+static void
+expect_value(peers_t *self, uint64_t generation, float value)
+{
+    uint64_t triple[] = {1, 0, 0};
+    cadre_message_t answer;
+    cadre_message_t message = {.type = CADRE_MESSAGE_PULL};
+    message.pull = (cadre_pull_message_t){.generation = generation, .partitions = {triple, 3}};
+    ask_data(self, &message, &answer);
+    cr_assert_eq(answer.values.status, 0, "%s", answer.values.text);
+    for (int i = 0; i < ROWS; i++) {
+        cr_assert_float_eq(((const float *)cadre_chunk_data(answer.chunks[0]))[i], value, 0);
+    }
+    cadre_message_fini(&answer);
+}
+
+/* A ps that serves: three updates are in. */
+static peers_t
+open_serving(void)
+{
+    peers_t self = open_peers("--on-session-end", "wait");
+    join(&self);
+    cr_assert_eq(restore(&self, GENERATION), 0);
+    cr_assert_eq(create(&self, GENERATION), 0);
+    for (uint64_t update = 1; update <= 3; update++) {
+        cr_assert_eq(push(&self, update, GENERATION), 0);
+    }
+    return self;
+}
+
+/* The coordinator's socket breaks and is there again under the same address; the HELLO that comes
+ * says session and generation. */
+static void
+break_connection(peers_t *self, uint64_t session, uint64_t generation)
+{
+    char endpoint[CADRE_ENDPOINT_TEXT_SIZE];
+    memcpy(endpoint, self->endpoint, sizeof(endpoint));
+    cadre_socket_close(&self->control, 0);
+    bind_coordinator(self, endpoint);
+    cadre_message_t hello;
+    await_control(self, CADRE_MESSAGE_HELLO, &hello);
+    cr_assert_eq(hello.hello.session, session);
+    cr_assert_eq(hello.hello.generation, generation);
+    cadre_message_fini(&hello);
+}
+
+Test(process_session, keeps_its_shard_when_the_same_coordinator_is_back)
+{
+    peers_t self = open_serving();
+    for (int i = 0; i < 3; i++) {
+        break_connection(&self, self.me.incarnation, GENERATION);
+        cr_assert_eq(push(&self, 4 + (uint64_t)i, GENERATION), 0, "workers are served meanwhile");
+        welcome(&self);
+        cr_assert_eq(restore(&self, GENERATION), 0, "said again, it changes nothing");
+        expect_value(&self, GENERATION, 4.0f + (float)i);
+        cr_assert_eq(push(&self, 2, GENERATION), CADRE_EDUPLICATE);
+    }
+    close_peers(&self);
+}
+
+Test(process_session, a_welcome_to_a_member_changes_nothing)
+{
+    peers_t self = open_serving();
+    welcome(&self);
+    welcome(&self);
+    cr_assert_eq(create(&self, GENERATION), 0);
+    expect_value(&self, GENERATION, 3);
+    cr_assert_eq(push(&self, 3, GENERATION), CADRE_EDUPLICATE);
+    close_peers(&self);
+}
+
+Test(process_session, says_hello_again_to_whoever_does_not_know_it)
+{
+    peers_t self = open_serving();
+    cadre_message_t message = {.type = CADRE_MESSAGE_UNKNOWN_PEER};
+    send_message(&self, self.control, &self.ps, &message);
+    cadre_message_t hello;
+    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    cr_assert_eq(hello.hello.session, self.me.incarnation);
+    cr_assert_eq(hello.hello.generation, GENERATION);
+    cadre_message_fini(&hello);
+    welcome(&self);
+    cr_assert_eq(restore(&self, GENERATION), 0);
+    expect_value(&self, GENERATION, 3);
+    close_peers(&self);
+}
+
+/* --- another coordinator --- */
+
+static void
+send_snapshot(peers_t *self, const char *directory, uint64_t generation)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_SNAPSHOT, .request = ++self->request};
+    message.snapshot = (cadre_snapshot_message_t){
+        .checkpoint = CHECKPOINT, .cut = 4, .directory = directory, .generation = generation};
+    send_message(self, self->control, &self->ps, &message);
+}
+
+/* The coordinator dies with a checkpoint under way and the next one uses the same number for its
+ * first: that is another checkpoint, which is written, and the last one's is not taken for it. */
+Test(process_session, another_coordinators_checkpoint_of_the_same_number_is_another)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    peers_t self = open_serving();
+    cadre_message_t message;
+    send_snapshot(&self, directory, GENERATION + 1); /* refused, and so never written */
+    await_control(&self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &message);
+    cr_assert_eq(message.snapshot_taken.status, (uint64_t)-CADRE_EFENCED);
+    cadre_message_fini(&message);
+    break_connection(&self, self.me.incarnation, GENERATION);
+    self.me.incarnation++;
+    self.epoch++;
+    welcome(&self);
+    cr_assert_eq(restore(&self, 1), 0);
+    cr_assert_eq(create(&self, 1), 0);
+    cr_assert_eq(push(&self, 1, 1), 0);
+    send_snapshot(&self, directory, 1);
+    await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
+    cr_assert_eq(message.snapshot_written.status, 0, "%s", message.snapshot_written.text);
+    char *path = cadre_asprintf("%s/%s", directory, message.snapshot_written.file);
+    cadre_shard_reader_t *reader = NULL;
+    cr_assert_eq(cadre_shard_reader_open(path, message.snapshot_written.size_bytes,
+                                         message.snapshot_written.hash, &reader),
+                 0, "%s", cadre_error_text());
+    float values[ROWS];
+    cadre_checkpoint_range_t range = {
+        .variable = "v", .kind = CADRE_CHECKPOINT_KIND_VALUE, .dtype = CADRE_F32, .count = ROWS};
+    cr_assert_eq(cadre_shard_reader_read(reader, &range, values, NULL), 0);
+    cr_assert_float_eq(values[0], 1, 0, "of the new session");
+    cadre_shard_reader_destroy(&reader);
+    cadre_message_fini(&message);
+    close_peers(&self);
+    unlink(path);
+    rmdir(directory);
+    free(path);
+}
+
+Test(process_session, a_coordinator_that_never_comes_back_keeps_nobody_from_ending_it)
+{
+    peers_t self = open_serving();
+    cadre_socket_close(&self.control, 0);
+    cr_assert_eq(push(&self, 4, GENERATION), 0);
+    kill(self.process, SIGTERM);
+    cr_assert_eq(await_exit(&self), 143);
+    close_peers(&self);
+}
+
+Test(process_session, a_snapshot_that_cannot_be_written_costs_the_shard_nothing)
+{
+    peers_t self = open_serving();
+    cadre_message_t message;
+    send_snapshot(&self, "/nowhere/at/all", GENERATION);
+    await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
+    cr_assert_eq(message.snapshot_written.status, (uint64_t)-CADRE_ENOTFOUND);
+    cr_assert_not_null(strstr(message.snapshot_written.text, "/nowhere/at/all/shard-0.mdb"));
+    cadre_message_fini(&message);
+    expect_value(&self, GENERATION, 3);
+    cr_assert_eq(push(&self, 3, GENERATION), CADRE_EDUPLICATE);
+    cr_assert_eq(push(&self, 4, GENERATION), 0);
+    close_peers(&self);
+}
