@@ -181,7 +181,10 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
         atomic_store(&evaluating.done, false);
         cr_assert_eq(pthread_create(&thread, NULL, run_evaluation, &evaluating), 0);
         for (int i = 0; await_closures(&evaluating, VISIT_ROWS / 4); i++) {
+            uint64_t lost = cadre_totals(stage.coordinator).workers_lost;
             local_cluster_restart(&stage.cluster, LOCAL_WORKER, i % size);
+            local_cluster_wait_lost(&stage.cluster, lost + 1);
+            local_cluster_wait_workers(&stage.cluster, size);
         }
         pthread_join(thread, NULL);
         cr_assert_eq(evaluating.status, 0);

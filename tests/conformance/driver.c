@@ -21,7 +21,7 @@ typedef struct {
     const char *checkpoints;
     const char *data;
     const char *release; /* file that ends the hold */
-    int ps;
+    int ps; /* and workers: all of them are waited for, as none would leave a job it is not in */
     int epochs;
     int every_ms;
     int64_t save_at; /* closures; 0: never */

@@ -1,6 +1,7 @@
 #include "tests/system/local_cluster.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,16 +173,43 @@ local_cluster_wait_lost(local_cluster_t *self, uint64_t lost)
     }
 }
 
+/* Whether `tasks` of the job's state has the process. */
+static bool
+is_member(const json_t *tasks, pid_t pid)
+{
+    for (size_t i = 0; i < json_array_size(tasks); i++) {
+        if (json_integer_value(json_object_get(json_array_get(tasks, i), "process")) == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+all_workers_are_members(const local_cluster_t *self)
+{
+    char *text = NULL;
+    require(cadre_status_json(self->coordinator, &text) == 0, cadre_error_text());
+    json_t *status = json_loads(text, 0, NULL);
+    const json_t *tasks = json_object_get(status, "tasks");
+    bool all = true;
+    for (int i = 0; i < LOCAL_TASKS_MAX; i++) {
+        pid_t pid = self->tasks[LOCAL_WORKER][i];
+        all = all && (pid == 0 || is_member(tasks, pid));
+    }
+    json_decref(status);
+    free(text);
+    return all;
+}
+
 /* Waits until every worker that runs is in the job: one that is still on its way when the job ends
- * would wait for the next. */
+ * would wait for the next. Their number does not tell: one that was killed may still be counted. */
 static void
 await_newcomers(local_cluster_t *self)
 {
-    int running = 0;
-    for (int i = 0; i < LOCAL_TASKS_MAX; i++) {
-        running += self->tasks[LOCAL_WORKER][i] != 0;
+    for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); !all_workers_are_members(self);) {
+        require(again(deadline), "every worker that runs is in the job");
     }
-    local_cluster_wait_workers(self, running);
 }
 
 void
