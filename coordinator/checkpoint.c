@@ -160,6 +160,7 @@ take_snapshots(cadre_core_t *core)
     self->totals.scheduled = core->begun;
     self->assigns = cadre_replay_assigns(&core->replay);
     self->unsaved = core->unsaved;
+    self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
@@ -285,7 +286,10 @@ automatic_due_ms(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     bool automatic = self->enabled && self->every_ms > 0;
-    if (!automatic || core->fatal || core->catalogue.variable_count == 0) {
+    /* A resumed program may still be creating its variables again: until it runs something, a
+     * checkpoint could only lose those that it has not come to. */
+    bool resuming = core->next_id == core->resumed_cut;
+    if (!automatic || resuming || core->fatal || core->catalogue.variable_count == 0) {
         return UINT64_MAX;
     }
     if (self->due_ms == 0) {

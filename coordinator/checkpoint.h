@@ -93,6 +93,7 @@ typedef struct {
     char *progress;                /* of this one: what save was given, or the callback said */
     uint64_t assigns;              /* noted for a replay and covered by the snapshots */
     uint64_t unsaved;              /* closures that they cover, where none are kept */
+    uint32_t variable_count;       /* of the catalogue's, that they hold whole */
     cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
     cadre_written_shard_t *shards; /* [ps_count] */
     cadre_progress_t on_progress;

@@ -99,8 +99,8 @@ cadre_checkpoint_manifest(const cadre_core_t *core, cadre_manifest_t **out)
     manifest->seed = core->options.seed;
     manifest->progress = progress;
     manifest->variables =
-        cadre_calloc(core->catalogue.variable_count, sizeof(*manifest->variables));
-    for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {
+        cadre_calloc(core->checkpoint.variable_count, sizeof(*manifest->variables));
+    for (uint32_t i = 0; i < core->checkpoint.variable_count; i++) {
         if (core->catalogue.variables[i]->created) {
             fill_variable(&manifest->variables[manifest->variable_count++],
                           core->catalogue.variables[i]);

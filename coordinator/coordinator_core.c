@@ -85,6 +85,7 @@ cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut, const cadr
     free(self->restore_path);
     self->restore_path = cadre_strdup(path);
     self->restore_cut = cut;
+    self->resumed_cut = cut;
     self->settled = cut;
     self->next_id = cut;
     self->totals = *totals;

@@ -100,7 +100,8 @@ struct cadre_core {
     uint64_t *assigned;    /* [ps_count]: last sequence */
     char *restore_path;    /* what new shards load from; "" for initial values */
     uint64_t restore_cut;
-    int fatal; /* the job cannot go on: every call answers this */
+    uint64_t resumed_cut; /* where this session began; 0 when it did not resume */
+    int fatal;            /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
     bool creating;        /* a variable is being created on the shards */

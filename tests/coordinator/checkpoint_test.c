@@ -582,7 +582,50 @@ Test(checkpoint, automatic_ones_wait_for_variables_and_end_with_the_job)
     fixture_destroy(&self);
 }
 
+/* The program creates its variables again one by one; an automatic checkpoint in between would be
+ * one without the rest. */
+Test(checkpoint, automatic_ones_wait_until_a_resumed_job_runs_something)
+{
+    fixture_t *self = job();
+    const cadre_totals_t totals = {.scheduled = 6};
+    cadre_core_resume(&self->core, "/ckpt/ckpt-7", 7, &totals);
+    self->core.checkpoint.every_ms = 10;
+    for (int i = 0; i < 3; i++) {
+        self->now_ms += 10;
+        fixture_turn(self);
+        cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    }
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    fixture_turn(self);
+    self->now_ms += 10;
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
+    fixture_destroy(&self);
+}
+
 /* --- the manifest --- */
+
+/* Its parts may be on some shards only when those take their snapshots. */
+Test(checkpoint, its_manifest_is_silent_on_what_was_created_after_the_snapshots)
+{
+    fixture_t *self = job();
+    cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
+    later->created = false;
+    self->core.creating = true;
+    bring_to(self, CADRE_CHECKPOINT_WRITING);
+    later->created = true;
+    self->core.creating = false;
+    fixture_add_variable(self, "last", 3, 1);
+    say_written(self, 0, 9, 0);
+    say_written(self, 1, 9, 0);
+    fixture_turn(self);
+    const cadre_manifest_t *manifest = last_order(self)->manifest;
+    cr_assert_eq(manifest->variable_count, 2);
+    cr_assert_null(cadre_manifest_find(manifest, "later"));
+    cr_assert_null(cadre_manifest_find(manifest, "last"));
+    fixture_destroy(&self);
+}
 
 Test(checkpoint, its_manifest_says_what_the_cut_holds)
 {
