@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/disk.h"
 #include "common/clock.h"
 #include "common/cluster_config.h"
 #include "common/memory.h"
@@ -107,16 +109,54 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 
 /* --- resuming --- */
 
-static void
-tell_damaged(void *context, uint64_t id, const char *reason)
+/* To the log of a coordinator whose core is not there yet. */
+static void CADRE_PRINTF(4, 5)
+    tell(const cadre_coordinator_t *self, char level, const char *event, const char *format, ...)
 {
-    const cadre_coordinator_t *self = context;
+    char pairs[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(pairs, sizeof(pairs), format, arguments);
+    va_end(arguments);
     if (self->log) {
-        char pairs[512];
-        snprintf(pairs, sizeof(pairs),
-                 "checkpoint=%" PRIu64 " why=\"%.300s\" next=\"an older one\"", id, reason);
-        self->log(self->log_context, 'E', "checkpoint_damaged", pairs);
+        self->log(self->log_context, level, event, pairs);
     }
+}
+
+typedef struct {
+    const cadre_coordinator_t *coordinator;
+    size_t damaged;
+} search_t;
+
+static void
+note_damaged(void *context, uint64_t id, const char *reason)
+{
+    search_t *self = context;
+    self->damaged++;
+    tell(self->coordinator, 'E', "checkpoint_damaged",
+         "checkpoint=%" PRIu64 " why=\"%.300s\" next=\"an older one\"", id, reason);
+}
+
+/* The newest valid checkpoint of the directory, 0 when it holds none. Where there are some and none
+ * of them loads, the job does not begin anew as if there had never been any. */
+static int
+newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
+{
+    search_t search = {.coordinator = self};
+    cadre_checkpoint_directory_t *directory = NULL;
+    *id = 0;
+    int status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
+    if (status == 0) {
+        status = cadre_checkpoint_directory_newest(directory, note_damaged, &search, id);
+    }
+    cadre_checkpoint_directory_destroy(&directory);
+    if (status == CADRE_ENOTFOUND && search.damaged > 0) {
+        return cadre_fail(CADRE_ECORRUPT,
+                          "%s: none of its %zu checkpoints can be loaded; resume \"never\" begins "
+                          "anew",
+                          self->checkpoint_dir, search.damaged);
+    }
+    return status == CADRE_ENOTFOUND ? 0 : status;
 }
 
 /* The checkpoint to resume as a path, NULL for none. */
@@ -139,17 +179,12 @@ find_checkpoint(cadre_coordinator_t *self, const char *resume, char **path)
     if (!self->checkpoint_dir) {
         return cadre_fail(CADRE_ECONFIG, "resume \"auto\" needs a checkpoint directory");
     }
-    cadre_checkpoint_directory_t *directory = NULL;
     uint64_t id = 0;
-    int status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
-    if (status == 0) {
-        status = cadre_checkpoint_directory_newest(directory, tell_damaged, self, &id);
-    }
-    cadre_checkpoint_directory_destroy(&directory);
-    if (status == 0) {
+    int status = newest_checkpoint(self, &id);
+    if (id > 0) {
         *path = cadre_asprintf("%s/%s", self->checkpoint_dir, cadre_checkpoint_name(id, name));
     }
-    return status == CADRE_ENOTFOUND ? 0 : status;
+    return status;
 }
 
 typedef struct {
@@ -199,17 +234,15 @@ make_directories(const char *path)
     for (char *at = copy + 1; *at; at++) {
         if (*at == '/') {
             *at = '\0';
-            if (mkdir(copy, 0777) < 0 && errno != EEXIST) {
-                return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s: %s", path, copy,
-                                  strerror(errno));
+            int status = cadre_disk_make_directory(copy);
+            if (status < 0) {
+                return cadre_fail_within(CADRE_EIO, "checkpoint directory %s", path);
             }
             *at = '/';
         }
     }
-    if (mkdir(copy, 0777) < 0 && errno != EEXIST) {
-        return cadre_fail(CADRE_EIO, "checkpoint directory %s: %s", path, strerror(errno));
-    }
-    return 0;
+    int status = cadre_disk_make_directory(copy);
+    return status < 0 ? cadre_fail_within(CADRE_EIO, "checkpoint directory") : 0;
 }
 
 /* Two coordinators that write into one directory would remove each other's checkpoints, wherever
@@ -250,8 +283,10 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     if (status == 0) {
         status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
     }
-    if (status == 0) {
-        status = cadre_checkpoint_directory_clean(directory, NULL);
+    if (status == 0 && cadre_checkpoint_directory_clean(directory, NULL) < 0) {
+        /* A ps of the last coordinator may still be writing there; nobody reads it. */
+        tell(self, 'W', "clean_failed", "why=\"%.300s\" next=\"it is left there\"",
+             cadre_error_text());
     }
     cadre_checkpoint_directory_destroy(&directory);
     return status;

@@ -49,11 +49,10 @@ open_draft(store_t *self)
 {
     uint64_t newest = 0;
     cadre_checkpoint_draft_abort(&self->draft);
-    int status = 0;
-    if (!self->directory) {
-        status = cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true,
-                                                 &self->directory);
-    }
+    /* By its name each time: it may have been replaced, or mounted again, since the last one. */
+    cadre_checkpoint_directory_destroy(&self->directory);
+    int status =
+        cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true, &self->directory);
     if (status == 0) {
         status = newest_id(self, &newest);
     }
@@ -85,8 +84,9 @@ commit(store_t *self, cadre_manifest_t *manifest)
                                                (size_t)self->coordinator->checkpoint_keep, NULL);
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
-        cadre_core_log(&self->coordinator->core, 'E', "retention_failed", "why=\"%s\"",
-                       cadre_error_text());
+        cadre_core_log(&self->coordinator->core, 'E', "retention_failed",
+                       "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
+                       self->id, cadre_error_text());
         cadre_gate_unlock_and_wake(self->coordinator->gate);
     }
 }

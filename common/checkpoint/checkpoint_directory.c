@@ -60,25 +60,10 @@ is_content(const char *name)
             strcmp(cadre_checkpoint_shard_name(shard, again), name) == 0);
 }
 
-/* Makes DIR where there is none. Its name must be on disk before a checkpoint in it counts, and
- * whoever made it may have crashed before that, so the folder above is synced in any case; unless
- * it cannot be opened: it may be unreadable to us, and if DIR is no directory, that is told next.
- */
-static int
-make_directory(const char *path)
-{
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-        return cadre_disk_fail(errno, "cannot create %s", path);
-    }
-    cadre_auto(cadre_free) char *above = cadre_asprintf("%s/..", path);
-    cadre_auto(cadre_disk_close) int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? 0 : cadre_disk_sync(fd, above);
-}
-
 int
 cadre_checkpoint_directory_open(const char *path, bool create, cadre_checkpoint_directory_t **out)
 {
-    int status = create ? make_directory(path) : 0;
+    int status = create ? cadre_disk_make_directory(path) : 0;
     if (status != 0) {
         return status;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,11 +32,16 @@ refuse_existing(const cadre_checkpoint_directory_t *directory, uint64_t id)
                            : cadre_disk_fail(errno, "cannot look at %s/%s", directory->path, name);
 }
 
-/* Makes the first temporary directory whose name is free. */
+/* Makes a temporary directory of a name that was never used: a ps of a coordinator before this one
+ * may still be writing into, and removing from, its draft of the same checkpoint. */
 static int
 make_temporary(cadre_checkpoint_draft_t *self)
 {
-    for (unsigned n = 0; n < CADRE_CHECKPOINT_TEMPORARIES_MAX; n++) {
+    for (unsigned i = 0; i < CADRE_CHECKPOINT_TEMPORARIES_MAX; i++) {
+        uint32_t n = i;
+        if (getrandom(&n, sizeof(n), GRND_NONBLOCK) != (ssize_t)sizeof(n)) {
+            n = i; /* so early after the machine's start there is no such ps */
+        }
         cadre_checkpoint_temporary_name(self->id, n, self->name);
         if (mkdirat(self->directory->fd, self->name, 0777) == 0) {
             return 0;

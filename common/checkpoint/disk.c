@@ -187,6 +187,20 @@ cadre_disk_create(int directory_fd, const char *name, const char *path, const vo
 }
 
 int
+cadre_disk_make_directory(const char *path)
+{
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return cadre_disk_fail(errno, "cannot create %s", path);
+    }
+    cadre_auto(cadre_free) char *above = cadre_asprintf("%s/..", path);
+    cadre_auto(cadre_disk_close) int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) {
+        return cadre_disk_fail(errno, "cannot fsync %s", above);
+    }
+    return 0;
+}
+
+int
 cadre_disk_sync(int fd, const char *path)
 {
     if (fsync(fd) != 0) {

@@ -43,6 +43,11 @@ int cadre_disk_read(int directory_fd, const char *name, const char *path, size_t
 int cadre_disk_create(int directory_fd, const char *name, const char *path, const void *bytes,
                       size_t size_bytes);
 
+/* Makes the directory unless it is there, and syncs the one above it: a name that is not on disk
+ * takes everything below it along in a crash, and whoever made it may have crashed before this. One
+ * above that cannot be opened, or knows no sync, is passed over. CADRE_EIO, CADRE_ENOTFOUND. */
+int cadre_disk_make_directory(const char *path);
+
 /* CADRE_EIO. Never to be repeated after a failure. */
 int cadre_disk_sync(int fd, const char *path);
 

@@ -158,6 +158,45 @@ Test(checkpoint_directory, aborts_without_a_trace_and_refuses_an_id_that_is_ther
     cr_assert_eq(sample_names(store.path), 1);
 }
 
+/* A ps of a coordinator that is gone may still write into its draft of a checkpoint, and removes
+ * what it has failed to write. */
+Test(checkpoint_directory, never_gives_two_drafts_one_name)
+{
+    cadre_auto(store_fini) store_t store = store_open();
+    cadre_auto(cadre_free) char *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        cadre_checkpoint_draft_t *draft = NULL;
+        ok(cadre_checkpoint_draft_begin(store.directory, 1, &draft));
+        if (first) {
+            cr_assert_str_neq(cadre_checkpoint_draft_path(draft), first);
+        } else {
+            first = cadre_strdup(cadre_checkpoint_draft_path(draft));
+        }
+        cadre_checkpoint_draft_abort(&draft);
+    }
+}
+
+Test(checkpoint_directory, leaves_the_coordinators_lock_where_it_is)
+{
+    cadre_auto(store_fini) store_t store = store_open();
+    cadre_auto(cadre_free) char *lock = cadre_asprintf("%s/coordinator.lock", store.path);
+    sample_write_file(lock, "", 0);
+    for (uint64_t id = 1; id <= 3; id++) {
+        sample_commit(store.directory, id, 1, 1);
+    }
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    size_t removed = 0;
+    ok(cadre_checkpoint_directory_list(store.directory, &entries, &count));
+    cr_assert_eq(count, 3);
+    cadre_checkpoint_entries_free(&entries, count);
+    ok(cadre_checkpoint_directory_clean(store.directory, &removed));
+    cr_assert_eq(removed, 0);
+    ok(cadre_checkpoint_directory_retain(store.directory, 1, &removed));
+    cr_assert_eq(removed, 2);
+    cr_assert_eq(access(lock, F_OK), 0);
+}
+
 Test(checkpoint_directory, refuses_to_commit_what_is_not_whole)
 {
     cadre_auto(store_fini) store_t store = store_open();

@@ -99,3 +99,57 @@ Test(setup, says_how_to_get_a_cluster_when_nothing_describes_one)
     cr_expect_not(strstr(wait_for_nobody("tcp://127.0.0.1:*"), "PROGRAM"), "%s",
                   cadre_error_text());
 }
+
+/* The last line that a coordinator has logged at level W or E. */
+static char logged[1024];
+
+static void
+keep_line(void *context, char level, const char *event, const char *pairs)
+{
+    (void)context;
+    if (level == 'W' || level == 'E') {
+        snprintf(logged, sizeof(logged), "%s %s", event, pairs);
+    }
+}
+
+Test(setup, does_not_begin_anew_where_no_checkpoint_can_be_loaded)
+{
+    char folder[] = "/tmp/cadre-setup-XXXXXX";
+    cr_assert(mkdtemp(folder));
+    cadre_coordinator_options_t options = options_for(folder);
+    cadre_coordinator_t *coordinator = NULL;
+    options.resume = "auto";
+    options.log = keep_line;
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "there never was one: %s",
+                 cadre_error_text());
+    cadre_coordinator_close(&coordinator);
+    cadre_auto(cadre_free) char *damaged = cadre_asprintf("%s/ckpt-00000004", folder);
+    cr_assert_eq(mkdir(damaged, 0700), 0); /* its manifest is gone */
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECORRUPT);
+    cr_expect(strstr(cadre_error_text(), folder), "%s", cadre_error_text());
+    cr_expect(strstr(logged, "checkpoint_damaged checkpoint=4"), "%s", logged);
+    options.resume = "never";
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    cadre_coordinator_close(&coordinator);
+    cr_expect_eq(rmdir(damaged), 0);
+    cr_expect_eq(rmdir(folder), 0);
+}
+
+Test(setup, begins_beside_a_draft_that_cannot_be_removed)
+{
+    char folder[] = "/tmp/cadre-setup-XXXXXX";
+    cr_assert(mkdtemp(folder));
+    cadre_auto(cadre_free) char *draft = cadre_asprintf("%s/.tmp-ckpt-00000001-7", folder);
+    cadre_auto(cadre_free) char *foreign = cadre_asprintf("%s/.nfs0001", draft);
+    cadre_coordinator_options_t options = options_for(folder);
+    cadre_coordinator_t *coordinator = NULL;
+    options.log = keep_line;
+    cr_assert_eq(mkdir(draft, 0700), 0);
+    cr_assert_eq(mkdir(foreign, 0700), 0);
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    cr_expect(strstr(logged, "clean_failed") && strstr(logged, foreign), "%s", logged);
+    cadre_coordinator_close(&coordinator);
+    cr_expect_eq(rmdir(foreign), 0);
+    cr_expect_eq(rmdir(draft), 0);
+    cr_expect_eq(rmdir(folder), 0);
+}

@@ -84,7 +84,7 @@ CADRE_API cadre_coordinator_options_t cadre_coordinator_options(void);
  * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
  * the address or `checkpoint_dir` (the text names it, its process and host), CADRE_ECONFIG for bad
  * options or environment, CADRE_ENOTFOUND or CADRE_ECORRUPT when `resume` names a checkpoint that
- * is not there or damaged. */
+ * is not there or damaged, or is "auto" and there are checkpoints of which none can be loaded. */
 CADRE_API int cadre_coordinator_open(const cadre_coordinator_options_t *options,
                                      cadre_coordinator_t **coordinator);
 
