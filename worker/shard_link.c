@@ -124,9 +124,17 @@ cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure)
 }
 
 uint64_t
-cadre_shard_link_silent_ms(const cadre_shard_link_t *self)
+cadre_shard_link_asked_ms(const cadre_shard_link_t *self)
 {
     return self->first && self->first->sent ? self->first->first_ms : UINT64_MAX;
+}
+
+bool
+cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t mute_ms)
+{
+    uint64_t since_ms = cadre_shard_link_asked_ms(self);
+    since_ms = since_ms > self->heard_ms ? since_ms : self->heard_ms;
+    return self->open && now_ms >= since_ms && now_ms - since_ms >= mute_ms;
 }
 
 uint64_t

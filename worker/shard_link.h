@@ -36,6 +36,7 @@ typedef struct {
     cadre_link_request_t *unsent; /* first that is not sent */
     size_t in_flight_bytes;
     size_t in_flight;
+    uint64_t heard_ms; /* last message, or new connection */
 } cadre_shard_link_t;
 
 void cadre_shard_link_init(cadre_shard_link_t *self);
@@ -60,7 +61,10 @@ bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id,
 void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
 
 /* Since when the oldest request is unanswered; UINT64_MAX when there is none. */
-uint64_t cadre_shard_link_silent_ms(const cadre_shard_link_t *self);
+uint64_t cadre_shard_link_asked_ms(const cadre_shard_link_t *self);
+
+/* Whether requests are unanswered and nothing at all has come for so long. */
+bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t mute_ms);
 
 /* When the next resend is due; UINT64_MAX for never. */
 uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t resend_ms);

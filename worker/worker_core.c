@@ -280,7 +280,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
     if (message->type == CADRE_MESSAGE_SHARD) {
         status = cadre_directory_set_shard(&self->directory, &message->shard, &news);
         if (news) {
-            cadre_worker_shard_moved(self, (uint32_t)message->shard.index);
+            cadre_worker_shard_moved(self, (uint32_t)message->shard.index, now_ms);
         }
         if (status == 0) {
             self->links[message->shard.index].doubted = false;
@@ -430,6 +430,12 @@ tick_links(cadre_worker_core_t *self, uint64_t now_ms)
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
         cadre_shard_link_pump(&self->links[i], now_ms, &self->outbox);
         cadre_shard_link_tick(&self->links[i], now_ms, self->resend_ms, &self->outbox);
+        if (cadre_shard_link_is_mute(&self->links[i], now_ms, CADRE_MUTE_MS)) {
+            self->links[i].heard_ms = now_ms;
+            cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED,
+                                                            .index = i,
+                                                            .status = CADRE_ETIMEOUT});
+        }
         due_ms = earlier(due_ms, cadre_shard_link_due_ms(&self->links[i], self->resend_ms));
     }
     return due_ms;

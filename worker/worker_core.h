@@ -39,7 +39,8 @@ typedef struct {
 
 typedef enum {
     CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory; when it is away,
-                                  give the connection up */
+                                  give the connection up; `status` CADRE_ETIMEOUT: nothing has come
+                                  on it for CADRE_MUTE_MS, make another one */
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
     CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */

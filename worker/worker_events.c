@@ -222,7 +222,7 @@ open_shard(cadre_worker_actor_t *self, const cadre_shard_entry_t *entry, cadre_s
 }
 
 static void
-connect_shard(cadre_worker_actor_t *self, uint32_t index)
+connect_shard(cadre_worker_actor_t *self, uint32_t index, bool mute)
 {
     const cadre_shard_entry_t *entry = &cadre_worker_core_directory(self->core)->shards[index];
     cadre_peer_t *peer = &self->shards[index];
@@ -233,8 +233,11 @@ connect_shard(cadre_worker_actor_t *self, uint32_t index)
                   index);
         return;
     }
-    if (peer->socket && cadre_task_equal(&peer->task, &entry->task) &&
-        strcmp(peer->address, entry->address) == 0) {
+    if (mute) {
+        cadre_log(CADRE_LOG_WARN, "shard_mute", "shard=%u silent_ms=%d next=\"another connection\"",
+                  index, CADRE_MUTE_MS);
+    } else if (peer->socket && cadre_task_equal(&peer->task, &entry->task) &&
+               strcmp(peer->address, entry->address) == 0) {
         return; /* another generation of the same process */
     }
     cadre_peer_close(peer, 0);
@@ -284,7 +287,7 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 {
     switch (event->kind) {
     case CADRE_WORKER_SHARD_MOVED:
-        connect_shard(self, event->index);
+        connect_shard(self, event->index, event->status == CADRE_ETIMEOUT);
         break;
     case CADRE_WORKER_OPEN_DATASET:
         open_dataset(self, event->index);

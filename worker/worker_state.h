@@ -138,6 +138,6 @@ void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
 void cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run);
 
 /* A shard is served by somebody else, or by nobody: what was asked of who did fails. */
-void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard);
+void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms);
 
 #endif

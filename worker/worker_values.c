@@ -295,6 +295,7 @@ static cadre_run_t *
 answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
          cadre_link_request_t *request, uint64_t now_ms)
 {
+    self->links[shard].heard_ms = now_ms;
     if (!cadre_shard_link_answered(&self->links[shard], message->request, request)) {
         return NULL;
     }
@@ -398,7 +399,7 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
 /* --- a shard that moved --- */
 
 void
-cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard)
+cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     bool away = self->directory.shards[shard].away;
@@ -416,6 +417,7 @@ cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard)
         part_answered(self, run);
     }
     link->open = !away;
+    link->heard_ms = now_ms;
     cadre_worker_emit(self,
                       &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
 }

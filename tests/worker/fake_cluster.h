@@ -29,7 +29,7 @@
 
 enum {
     FAKE_SHARDS = 2,
-    FAKE_FUNCTIONS_MAX = 8,
+    FAKE_FUNCTIONS_MAX = 16,
     FAKE_UPDATES_MAX = 1 << 16,
     FAKE_SESSION = 4711,
     FAKE_PS = 100, /* incarnation of shard 0's process */
@@ -62,6 +62,14 @@ typedef struct {
     uint64_t duplicates;
     bool keep_secrets;     /* definitions only on WANT */
     unsigned lose_answers; /* that many APPLIED are not sent */
+    uint64_t incarnations[FAKE_SHARDS];
+    uint64_t generations[FAKE_SHARDS];
+    bool away[FAKE_SHARDS];
+    uint64_t pushes;   /* that came, repeated ones too */
+    uint64_t fenced;   /* requests of another generation than the shard's */
+    bool silent;       /* HELLO and HEARTBEAT are not answered */
+    uint64_t hellos;   /* that came */
+    uint64_t lease_ms; /* 0: 10 s */
 
     uint64_t done;
     uint64_t failed;
@@ -82,6 +90,8 @@ fake_open(fake_cluster_t *self)
     for (int i = 0; i < FAKE_SHARDS; i++) {
         cr_assert_eq(cadre_socket_open_router(self->context, CADRE_PLANE_DATA, &self->data[i]), 0);
         cr_assert_eq(cadre_socket_bind(self->data[i], &any), 0);
+        self->incarnations[i] = FAKE_PS + (uint64_t)i;
+        self->generations[i] = 1;
     }
 }
 
@@ -140,10 +150,11 @@ fake_tell_shard(fake_cluster_t *self, uint32_t index)
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_endpoint_text(cadre_socket_endpoint(self->data[index]), address);
     cadre_message_t message = {.type = CADRE_MESSAGE_SHARD};
-    message.shard = (cadre_shard_message_t){.index = index,
-                                            .address = address,
-                                            .incarnation = FAKE_PS + (uint64_t)index,
-                                            .generation = 1};
+    message.shard =
+        (cadre_shard_message_t){.index = index,
+                                .address = self->away[index] ? "" : address,
+                                .incarnation = self->away[index] ? 0 : self->incarnations[index],
+                                .generation = self->generations[index]};
     fake_tell(self, message);
 }
 
@@ -209,15 +220,16 @@ fake_acknowledge(fake_cluster_t *self, uint64_t id, uint64_t attempt)
 
 /* WELCOME and everything there is to know, as a coordinator sends it; WANT asks for the rest. */
 static inline void
-fake_welcome(fake_cluster_t *self, const cadre_routing_id_t *from)
+fake_welcome(fake_cluster_t *self, const cadre_routing_id_t *from, uint64_t request)
 {
     self->worker = *from;
     self->joined = true;
     cadre_message_t message = {.type = CADRE_MESSAGE_WELCOME};
+    message.request = request;
     message.welcome = (cadre_welcome_message_t){.index = 3,
                                                 .job = "test",
-                                                .heartbeat_ms = 1000,
-                                                .lease_ms = 10000,
+                                                .heartbeat_ms = self->lease_ms ? 100 : 1000,
+                                                .lease_ms = self->lease_ms ? self->lease_ms : 10000,
                                                 .resend_ms = 200,
                                                 .shards = FAKE_SHARDS};
     fake_tell(self, message);
@@ -239,7 +251,16 @@ fake_take_control(fake_cluster_t *self, cadre_message_t *message)
 {
     switch (message->type) {
     case CADRE_MESSAGE_HELLO:
-        fake_welcome(self, &self->frames.from);
+        self->hellos++;
+        if (!self->silent) {
+            fake_welcome(self, &self->frames.from, message->request);
+        }
+        break;
+    case CADRE_MESSAGE_HEARTBEAT:
+        if (!self->silent) {
+            fake_tell(self,
+                      (cadre_message_t){.type = CADRE_MESSAGE_ACK, .request = message->request});
+        }
         break;
     case CADRE_MESSAGE_WANT:
         fake_answer_want(self, &message->want);
@@ -279,9 +300,14 @@ fake_answer_pull(fake_cluster_t *self, int shard, const cadre_message_t *questio
     uint64_t items[] = {self->versions[shard], held == self->versions[shard] + 1 ? 0 : 1};
     cadre_message_t message = {.type = CADRE_MESSAGE_VALUES,
                                .request = question->request,
-                               .incarnation = FAKE_PS + (uint64_t)shard};
-    message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
-    if (items[1]) {
+                               .incarnation = self->incarnations[shard]};
+    bool fenced = question->pull.generation != self->generations[shard];
+    self->fenced += fenced;
+    message.values = (cadre_values_message_t){.generation = self->generations[shard],
+                                              .status = fenced ? (uint64_t)-CADRE_EFENCED : 0,
+                                              .text = "another generation",
+                                              .partitions = {items, fenced ? 0 : 2}};
+    if (items[1] && !fenced) {
         cadre_message_add_chunk(
             &message, cadre_chunk_new_copy(self->values[shard], sizeof(self->values[shard])));
     }
@@ -292,9 +318,13 @@ static inline void
 fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *question)
 {
     bool *seen = &self->applied[shard][question->push.update % FAKE_UPDATES_MAX];
+    bool fenced = question->push.generation != self->generations[shard];
     bool duplicate = *seen;
-    *seen = true;
-    if (duplicate) {
+    *seen = *seen || !fenced;
+    self->pushes++;
+    if (fenced) {
+        self->fenced++;
+    } else if (duplicate) {
         self->duplicates++;
     } else {
         const float *gradient = cadre_chunk_data(question->chunks[0]);
@@ -308,11 +338,13 @@ fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *questio
     }
     cadre_message_t message = {.type = CADRE_MESSAGE_APPLIED,
                                .request = question->request,
-                               .incarnation = FAKE_PS + (uint64_t)shard};
+                               .incarnation = self->incarnations[shard]};
+    int status = duplicate ? CADRE_EDUPLICATE : 0;
     message.applied =
         (cadre_applied_message_t){.update = question->push.update,
-                                  .generation = 1,
-                                  .status = duplicate ? (uint64_t)-CADRE_EDUPLICATE : 0,
+                                  .generation = self->generations[shard],
+                                  .status = (uint64_t) - (fenced ? CADRE_EFENCED : status),
+                                  .text = "",
                                   .versions = {&self->versions[shard], 1}};
     fake_send(self, self->data[shard], &self->frames.from, &message);
 }

@@ -7,18 +7,11 @@
 #include <sys/stat.h>
 
 #include "common/graph/program.h"
-#include "tests/worker/fake_cluster.h"
-#include "tests/worker/native_file.h"
+#include "tests/worker/native_cluster.h"
 
 TestSuite(worker_process, .timeout = 60);
 
 static const char *const no_arguments[] = {NULL};
-
-static void
-define_native(fake_cluster_t *self, uint64_t id, const char *name)
-{
-    self->functions[id - 1] = (fake_function_t){.kind = CADRE_FUNCTION_NATIVE, .name = name};
-}
 
 /* gradient of w: all ones times the mean of x; results: "sum" of w, "rows". */
 static void
@@ -118,7 +111,7 @@ Test(worker_process, names_a_native_function_that_it_does_not_have)
 {
     fake_cluster_t self;
     fake_open(&self);
-    define_native(&self, 1, "missing");
+    fake_define_native(&self, 1, "missing");
     fake_start(&self, no_arguments);
     FAKE_UNTIL(&self, self.joined);
     fake_tell(&self, fake_closure(1, 1));
@@ -161,7 +154,7 @@ Test(worker_process, holds_no_more_memory_after_many_closures)
 {
     fake_cluster_t self;
     fake_open(&self);
-    define_native(&self, 1, "noop");
+    fake_define_native(&self, 1, "noop");
     fake_start(&self, no_arguments);
     FAKE_UNTIL(&self, self.joined);
     uint64_t next = 1;
@@ -184,7 +177,7 @@ Test(worker_process, drains_and_says_goodbye_on_SIGTERM)
 {
     fake_cluster_t self;
     fake_open(&self);
-    define_native(&self, 1, "noop");
+    fake_define_native(&self, 1, "noop");
     fake_start(&self, no_arguments);
     FAKE_UNTIL(&self, self.joined);
     fake_tell(&self, fake_closure(1, 1));
@@ -199,7 +192,7 @@ Test(worker_process, waits_for_the_next_session_when_it_is_told_to)
 {
     fake_cluster_t self;
     fake_open(&self);
-    define_native(&self, 1, "noop");
+    fake_define_native(&self, 1, "noop");
     const char *const arguments[] = {"--on-session-end", "wait", NULL};
     fake_start(&self, arguments);
     for (uint64_t session = 1; session <= 3; session++) {
@@ -241,7 +234,7 @@ Test(worker_process, asks_for_definitions_that_it_misses)
     fake_open(&self);
     self.keep_secrets = true;
     define_program(&self, 1);
-    define_native(&self, 2, "noop");
+    fake_define_native(&self, 2, "noop");
     fake_start(&self, no_arguments);
     FAKE_UNTIL(&self, self.joined);
     schedule_step(&self, 1, 1);
@@ -291,37 +284,11 @@ Test(worker_process, reads_batches_of_a_dataset)
 
 /* --- native functions --- */
 
-enum { ADD_ONE = 1, STEPS, HIDES, FAILS, WAITS, ECHOES, MISTAKES };
-
-static void
-start_natives(fake_cluster_t *self, char *folder, size_t size_bytes)
-{
-    static const char *const names[] = {"test.add_one", "test.steps",  "test.hides",   "test.fails",
-                                        "test.waits",   "test.echoes", "test.mistakes"};
-    native_file_setup(folder, size_bytes);
-    cadre_auto(cadre_free) char *path = native_file_copy(folder, "a.so");
-    fake_open(self);
-    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
-        define_native(self, i + 1, names[i]);
-    }
-    const char *const arguments[] = {"--native", path, NULL};
-    fake_start(self, arguments);
-    FAKE_UNTIL(self, self->joined);
-}
-
-static void
-stop_natives(fake_cluster_t *self, const char *folder)
-{
-    cr_expect_eq(fake_stop(self), 0);
-    fake_close(self);
-    native_file_teardown(folder);
-}
-
 Test(worker_process, runs_native_functions_that_pull_and_push)
 {
     fake_cluster_t self;
     char folder[64];
-    start_natives(&self, folder, sizeof(folder));
+    fake_start_natives(&self, folder, no_arguments);
     for (uint64_t id = 1; id <= 100; id++) {
         fake_tell(&self, fake_closure(id, ADD_ONE));
     }
@@ -340,14 +307,14 @@ Test(worker_process, runs_native_functions_that_pull_and_push)
     const float *seen = cadre_chunk_data(self.last_done.chunks[0]);
     cr_expect_float_eq(seen[0], 100, 0);
     cr_expect_float_eq(seen[2], 102, 0, "each step sees the one before");
-    stop_natives(&self, folder);
+    fake_stop_natives(&self, folder);
 }
 
 Test(worker_process, reports_what_a_native_function_does_wrong)
 {
     fake_cluster_t self;
     char folder[64];
-    start_natives(&self, folder, sizeof(folder));
+    fake_start_natives(&self, folder, no_arguments);
     fake_tell(&self, fake_closure(1, FAILS));
     FAKE_UNTIL(&self, self.failed == 1);
     cr_expect_eq(self.last_status, (uint64_t)-CADRE_EFUNCTION);
@@ -361,14 +328,14 @@ Test(worker_process, reports_what_a_native_function_does_wrong)
     FAKE_UNTIL(&self, self.done + self.failed == 3);
     cr_expect_eq(self.failed, 2, "%s", self.last_text);
     cr_expect_float_eq(self.values[0][0], 2, 0);
-    stop_natives(&self, folder);
+    fake_stop_natives(&self, folder);
 }
 
 Test(worker_process, gives_arguments_and_takes_results)
 {
     fake_cluster_t self;
     char folder[64];
-    start_natives(&self, folder, sizeof(folder));
+    fake_start_natives(&self, folder, no_arguments);
     float data[] = {5, 6};
     cadre_tensor_t a = {.dtype = CADRE_F32, .rank = 1, .shape = {2}, .data = data};
     const char *names[] = {"a"};
@@ -389,39 +356,31 @@ Test(worker_process, gives_arguments_and_takes_results)
     const uint64_t *who = cadre_chunk_data(self.last_done.chunks[0]);
     cr_expect(who[0] == 3 && who[1] == 9 && who[2] == 9);
     cr_expect_arr_eq(cadre_chunk_data(self.last_done.chunks[1]), data, sizeof(data));
-    stop_natives(&self, folder);
-}
-
-static void
-cancel(fake_cluster_t *self, uint64_t id)
-{
-    cadre_message_t message = {.type = CADRE_MESSAGE_CANCEL};
-    message.cancel.ids = (cadre_u64s_t){&id, 1};
-    fake_tell(self, message);
+    fake_stop_natives(&self, folder);
 }
 
 Test(worker_process, a_free_slot_takes_what_waits_behind_a_long_closure)
 {
     fake_cluster_t self;
     char folder[64];
-    start_natives(&self, folder, sizeof(folder));
+    fake_start_natives(&self, folder, no_arguments);
     fake_tell(&self, fake_closure(1, WAITS));
     for (uint64_t id = 2; id <= 300; id++) {
         fake_tell(&self, fake_closure(id, ADD_ONE));
     }
     FAKE_UNTIL(&self, self.done == 299);
-    cancel(&self, 1);
+    fake_cancel(&self, 1);
     FAKE_UNTIL(&self, self.failed == 1);
     cr_expect_eq(self.last_reason, CADRE_FAILURE_RETURNED);
     cr_expect_eq(self.last_status, (uint64_t)-CADRE_ECANCELLED);
-    stop_natives(&self, folder);
+    fake_stop_natives(&self, folder);
 }
 
 Test(worker_process, hands_back_what_has_not_begun_when_it_drains)
 {
     fake_cluster_t self;
     char folder[64];
-    start_natives(&self, folder, sizeof(folder));
+    fake_start_natives(&self, folder, no_arguments);
     for (uint64_t id = 1; id <= 100; id++) {
         fake_tell(&self, fake_closure(id, id <= 2 ? WAITS : ADD_ONE));
     }
@@ -431,8 +390,8 @@ Test(worker_process, hands_back_what_has_not_begun_when_it_drains)
     kill(self.process, SIGTERM);
     FAKE_UNTIL(&self, self.failed >= 98);
     cr_expect_eq(self.done, 0);
-    cancel(&self, 1);
-    cancel(&self, 2);
+    fake_cancel(&self, 1);
+    fake_cancel(&self, 2);
     cr_expect_eq(fake_wait_exit(&self), 143);
     cr_expect(self.left);
     cr_expect_eq(self.last_reason, CADRE_FAILURE_RETURNED);
@@ -444,14 +403,14 @@ Test(worker_process, stops_while_closures_run)
 {
     fake_cluster_t self;
     char folder[64];
-    start_natives(&self, folder, sizeof(folder));
+    fake_start_natives(&self, folder, no_arguments);
     for (uint64_t id = 1; id <= 50; id++) {
         fake_tell(&self, fake_closure(id, id % 2 ? WAITS : STEPS));
     }
     for (int i = 0; i < 3; i++) {
         fake_step(&self, 30);
     }
-    stop_natives(&self, folder);
+    fake_stop_natives(&self, folder);
 }
 
 /* Another connection to a fresh control ROUTER with the worker's routing id, known to it. */

@@ -228,6 +228,51 @@ Test(worker_recovery, asks_for_news_of_a_shard_that_fences_it)
     fixture_fini(&self);
 }
 
+Test(worker_recovery, wants_another_connection_to_a_shard_that_says_nothing)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    fixture_pass(&self, 2 * CADRE_MUTE_MS); /* nothing was asked */
+    cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED));
+    uint64_t ids[2];
+    pull(&self, run);
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    fixture_pass(&self, CADRE_MUTE_MS - 1);
+    const float values[] = {5, 6};
+    answer_pull(&self, 0, ids[0], 8, values);
+    cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED));
+    for (int i = 0; i < 2; i++) {
+        fixture_pass(&self, 1);
+        cadre_worker_event_t event;
+        cr_assert(take_event(&self, CADRE_WORKER_SHARD_MOVED, &event));
+        cr_expect_eq(event.index, 1);
+        cr_expect_eq(event.status, CADRE_ETIMEOUT);
+        fixture_pass(&self, CADRE_MUTE_MS - 1);
+        cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED), "give it time");
+    }
+    answer_pull(&self, 1, ids[1], 8, values);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
+    cadre_values_fini(&event.values, event.value_count);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, a_busy_shard_is_not_mute)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    uint64_t ids[2];
+    pull(&self, run);
+    requests(&self, CADRE_MESSAGE_PULL, ids);
+    for (int i = 0; i < 5; i++) {
+        fixture_pass(&self, CADRE_MUTE_MS - 1);
+        answer_pull(&self, 0, 12345, 8, NULL); /* something it owed somebody */
+        answer_pull(&self, 1, 12345, 8, NULL);
+    }
+    cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED));
+    fixture_fini(&self);
+}
+
 /* --- begun anew --- */
 
 Test(worker_recovery, never_touches_a_shard_that_was_restored_after_the_closure_came)

@@ -69,6 +69,25 @@ waits(cadre_invocation_t *invocation, void *state)
     return CADRE_ECANCELLED;
 }
 
+/* For a while, whether it is cancelled or not; then adds 1 to every element of w. */
+static int
+slow(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    poll(NULL, 0, 300);
+    return cadre_invocation_push(invocation, "w", &ones);
+}
+
+/* Never ends. */
+static int
+hangs(cadre_invocation_t *invocation, void *state)
+{
+    (void)invocation, (void)state;
+    while (poll(NULL, 0, 1000) == 0) {
+    }
+    return CADRE_EFUNCTION;
+}
+
 /* Argument "a" as result "a"; worker index and closure id as result "who". */
 static int
 echoes(cadre_invocation_t *invocation, void *state)
@@ -127,5 +146,7 @@ cadre_native_register(cadre_registry_t *registry)
     status = status < 0 ? status : cadre_registry_add(registry, "test.fails", fails, NULL);
     status = status < 0 ? status : cadre_registry_add(registry, "test.waits", waits, NULL);
     status = status < 0 ? status : cadre_registry_add(registry, "test.echoes", echoes, state);
+    status = status < 0 ? status : cadre_registry_add(registry, "test.slow", slow, NULL);
+    status = status < 0 ? status : cadre_registry_add(registry, "test.hangs", hangs, NULL);
     return status < 0 ? status : cadre_registry_add(registry, "test.mistakes", mistakes, NULL);
 }
