@@ -112,6 +112,35 @@ Test(shard_link, sends_again_what_is_unanswered_when_it_is_due)
     cadre_shard_link_fini(&link);
 }
 
+Test(shard_link, tells_since_when_nothing_is_answered_and_nothing_comes)
+{
+    enum { MUTE_MS = 100 };
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    cadre_shard_link_init(&link);
+    link.open = true;
+    cr_expect_eq(cadre_shard_link_asked_ms(&link), UINT64_MAX);
+    cr_expect_not(cadre_shard_link_is_mute(&link, 100000, MUTE_MS));
+    ask(&link, 1, 1, 8);
+    cadre_shard_link_pump(&link, 1000, &outbox);
+    ask(&link, 2, 1, 8);
+    cadre_shard_link_pump(&link, 1010, &outbox);
+    cadre_shard_link_tick(&link, 1060, 50, &outbox); /* repeating is not asking anew */
+    cr_expect_eq(cadre_shard_link_asked_ms(&link), 1000);
+    cr_expect_not(cadre_shard_link_is_mute(&link, 1000 + MUTE_MS - 1, MUTE_MS));
+    cr_expect(cadre_shard_link_is_mute(&link, 1000 + MUTE_MS, MUTE_MS));
+    link.heard_ms = 1050;
+    cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + MUTE_MS - 1, MUTE_MS));
+    cr_expect(cadre_shard_link_is_mute(&link, 1050 + MUTE_MS, MUTE_MS));
+    link.open = false;
+    cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + MUTE_MS, MUTE_MS), "nobody is asked");
+    link.open = true;
+    cr_expect(answered(&link, 1));
+    cr_expect_eq(cadre_shard_link_asked_ms(&link), 1010);
+    sent(&outbox);
+    cadre_shard_link_fini(&link);
+}
+
 Test(shard_link, forgets_the_requests_of_one_closure)
 {
     cadre_shard_link_t link;

@@ -1,4 +1,6 @@
 /* A worker whose shards go away, come back, and begin anew. */
+#include <malloc.h>
+
 #include "tests/worker/core_fixture.h"
 
 TestSuite(worker_recovery, .timeout = 20);
@@ -488,5 +490,66 @@ Test(worker_recovery, forgets_the_later_attempt_of_a_session_that_is_over)
     drop_everything(&self);
     finish(&self, run, CADRE_ECANCELLED);
     cr_expect_null(started(&self));
+    fixture_fini(&self);
+}
+
+/* --- memory --- */
+
+/* A pull that shard 0 answers and shard 1 does not. */
+static void
+pull_half(fixture_t *self, cadre_run_t *run)
+{
+    const float values[] = {5, 6};
+    uint64_t ids[2];
+    pull(self, run);
+    requests(self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(self, 0, ids[0], cadre_run_id(run), values);
+}
+
+/* Closure `id` pulls, loses shard 1 before it is answered, and is reported; every third one meets
+ * its second attempt on the way, every fifth loss is for good. */
+static void
+lose_one(fixture_t *self, uint64_t id, uint64_t *generation)
+{
+    fixture_closure(self, id, 1);
+    cadre_run_t *run = started(self);
+    pull_half(self, run);
+    fixture_shard_away(self, 1, *generation);
+    *generation += id % 5 == 0;
+    fixture_shard(self, 1, FIXTURE_PS + *generation, *generation);
+    uint64_t attempt = 1 + (id % 3 == 0);
+    if (attempt == 2) {
+        fixture_closure(self, id, attempt);
+    }
+    finish_failed(self, run);
+    if (attempt == 2) {
+        run = started(self);
+        pull_half(self, run);
+        fixture_cancel(self, id);
+        fixture_shard_away(self, 1, *generation);
+        fixture_shard(self, 1, FIXTURE_PS + *generation, *generation);
+        finish_failed(self, run);
+    }
+    fixture_acknowledge(self, id, attempt);
+    drop_everything(self);
+}
+
+Test(worker_recovery, holds_nothing_of_closures_and_shards_that_are_gone)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    uint64_t generation = 1;
+    size_t before = 0;
+    for (uint64_t id = 1; id <= 100000; id++) {
+        lose_one(&self, id, &generation);
+        before = id == 2000 ? mallinfo2().uordblks : before;
+    }
+    cr_expect_eq(generation, 20001);
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
+    cr_expect_eq(message.heartbeat.held.count, 0);
+    cadre_message_fini(&message);
+    cr_expect_leq(mallinfo2().uordblks, before + 65536, "it has grown");
     fixture_fini(&self);
 }
