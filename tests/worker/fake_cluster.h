@@ -71,8 +71,9 @@ typedef struct {
     uint64_t hellos;   /* that came */
     uint64_t lease_ms; /* 0: 10 s */
 
-    uint64_t done;
+    uint64_t done; /* reports, each attempt's once however often it is repeated */
     uint64_t failed;
+    uint8_t reported[FAKE_UPDATES_MAX]; /* attempt of the last one, by closure */
     cadre_message_t last_done;
     uint64_t last_reason;
     uint64_t last_status;
@@ -246,6 +247,17 @@ fake_welcome(fake_cluster_t *self, const cadre_routing_id_t *from, uint64_t requ
     }
 }
 
+/* Acknowledges a report; whether it is news. */
+static inline bool
+fake_take_report(fake_cluster_t *self, uint64_t id, uint64_t attempt)
+{
+    uint8_t *reported = &self->reported[id % FAKE_UPDATES_MAX];
+    bool is_new = attempt > *reported;
+    *reported = is_new ? (uint8_t)attempt : *reported;
+    fake_acknowledge(self, id, attempt);
+    return is_new;
+}
+
 static inline void
 fake_take_control(fake_cluster_t *self, cadre_message_t *message)
 {
@@ -270,18 +282,18 @@ fake_take_control(fake_cluster_t *self, cadre_message_t *message)
         self->dataset_ready = message->dataset_ready;
         break;
     case CADRE_MESSAGE_CLOSURE_DONE:
-        self->done++;
-        fake_acknowledge(self, message->closure_done.id, message->closure_done.attempt);
+        self->done +=
+            fake_take_report(self, message->closure_done.id, message->closure_done.attempt);
         cadre_message_fini(&self->last_done);
         self->last_done = *message;
         *message = (cadre_message_t){0};
         break;
     case CADRE_MESSAGE_CLOSURE_FAILED:
-        self->failed++;
+        self->failed +=
+            fake_take_report(self, message->closure_failed.id, message->closure_failed.attempt);
         self->last_reason = message->closure_failed.reason;
         self->last_status = message->closure_failed.status;
         snprintf(self->last_text, sizeof(self->last_text), "%s", message->closure_failed.text);
-        fake_acknowledge(self, message->closure_failed.id, message->closure_failed.attempt);
         break;
     case CADRE_MESSAGE_GOODBYE:
         self->left = true;

@@ -202,6 +202,7 @@ Test(worker_process, waits_for_the_next_session_when_it_is_told_to)
         cadre_message_t message = {.type = CADRE_MESSAGE_STOP};
         message.stop.reason = "over";
         self.joined = false;
+        memset(self.reported, 0, sizeof(self.reported));
         fake_tell(&self, message);
     }
     FAKE_UNTIL(&self, self.joined);

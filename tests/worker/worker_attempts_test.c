@@ -1,0 +1,186 @@
+/* A closure that comes again while a shard is restored: which attempt is run, and which reported.
+ */
+#include <malloc.h>
+
+#include "tests/worker/recovery_fixture.h"
+
+TestSuite(worker_attempts, .timeout = 20);
+
+/* --- a later attempt --- */
+
+/* A run that has pushed, a shard that was restored since, and attempt 2 behind it. */
+static cadre_run_t *
+begin_stale(fixture_t *self)
+{
+    cadre_run_t *run = begin(self);
+    push_well(self, run);
+    fixture_shard(self, 1, NEW_PS, 2);
+    fixture_closure(self, 1, 2);
+    cr_expect_null(started(self), "its place is taken");
+    cr_expect(atomic_load(&run->cancelled), "nobody wants what it does");
+    return run;
+}
+
+Test(worker_attempts, runs_the_later_attempt_afresh_when_a_stale_run_has_ended)
+{
+    const int statuses[] = {0, CADRE_ECANCELLED};
+    for (size_t i = 0; i < 2; i++) {
+        fixture_t self;
+        cadre_run_t *run = begin_stale(&self);
+        fixture_closure(&self, 1, 2); /* doubled */
+        drop_everything(&self);
+        finish(&self, run, statuses[i]);
+        run = started(&self);
+        cr_assert_not_null(run);
+        cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "what was done is lost");
+        cr_expect_not(atomic_load(&run->cancelled));
+        push_well(&self, run);
+        finish(&self, run, 0);
+        expect_done(&self, 1, 2);
+        fixture_fini(&self);
+    }
+}
+
+Test(worker_attempts, runs_the_latest_of_several_attempts)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    fixture_shard(&self, 1, NEW_PS + 1, 3);
+    fixture_closure(&self, 1, 3);
+    fixture_closure(&self, 1, 2); /* late */
+    finish(&self, run, CADRE_ECANCELLED);
+    run = started(&self);
+    cr_assert_not_null(run);
+    finish(&self, run, 0);
+    expect_done(&self, 1, 3);
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, a_run_that_is_not_known_to_be_stale_goes_on_under_its_own_number)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    push_well(&self, run);
+    fixture_closure(&self, 1, 2); /* and the news of a restored shard may have been lost */
+    cr_expect_not(atomic_load(&run->cancelled));
+    drop_everything(&self);
+    finish(&self, run, 0);
+    expect_done(&self, 1, 1);
+    cr_expect_null(started(&self));
+    fixture_closure(&self, 1, 2); /* that was not what the coordinator wanted */
+    cr_expect_not_null(started(&self));
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, runs_the_later_attempt_when_the_one_before_fails)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    push_well(&self, run);
+    fixture_closure(&self, 1, 2);
+    drop_everything(&self);
+    finish(&self, run, CADRE_EFUNCTION);
+    run = started(&self);
+    cr_assert_not_null(run);
+    finish(&self, run, CADRE_EFUNCTION);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_USER);
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, cancels_the_later_attempt_too)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    fixture_cancel(&self, 1);
+    drop_everything(&self);
+    finish(&self, run, CADRE_ECANCELLED);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_RETURNED);
+    cr_expect_null(started(&self));
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, hands_the_later_attempt_back_when_it_drains)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    cadre_worker_core_drain(self.core, "SIGTERM", self.now_ms);
+    drop_everything(&self);
+    finish(&self, run, CADRE_ECANCELLED);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_RETURNED);
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, forgets_the_later_attempt_of_a_session_that_is_over)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    cadre_message_t stop = {.type = CADRE_MESSAGE_STOP};
+    stop.stop.reason = "done";
+    fixture_tell(&self, stop);
+    drop_everything(&self);
+    finish(&self, run, CADRE_ECANCELLED);
+    cr_expect_null(started(&self));
+    fixture_fini(&self);
+}
+
+/* --- memory --- */
+
+/* A pull that shard 0 answers and shard 1 does not. */
+static void
+pull_half(fixture_t *self, cadre_run_t *run)
+{
+    const float values[] = {5, 6};
+    uint64_t ids[2];
+    pull(self, run);
+    requests(self, CADRE_MESSAGE_PULL, ids);
+    answer_pull(self, 0, ids[0], cadre_run_id(run), values);
+}
+
+/* Closure `id` pulls, loses shard 1 before it is answered, and is reported; every third one meets
+ * its second attempt on the way, every fifth loss is for good. */
+static void
+lose_one(fixture_t *self, uint64_t id, uint64_t *generation)
+{
+    fixture_closure(self, id, 1);
+    cadre_run_t *run = started(self);
+    pull_half(self, run);
+    fixture_shard_away(self, 1, *generation);
+    *generation += id % 5 == 0;
+    fixture_shard(self, 1, FIXTURE_PS + *generation, *generation);
+    uint64_t attempt = 1 + (id % 3 == 0);
+    if (attempt == 2) {
+        fixture_closure(self, id, attempt);
+    }
+    finish_failed(self, run);
+    if (attempt == 2) {
+        run = started(self);
+        pull_half(self, run);
+        fixture_cancel(self, id);
+        fixture_shard_away(self, 1, *generation);
+        fixture_shard(self, 1, FIXTURE_PS + *generation, *generation);
+        finish_failed(self, run);
+    }
+    fixture_acknowledge(self, id, attempt);
+    drop_everything(self);
+}
+
+Test(worker_attempts, holds_nothing_of_closures_and_shards_that_are_gone)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    uint64_t generation = 1;
+    size_t before = 0;
+    uint64_t last = getenv("ASAN_OPTIONS") ? 10000 : 100000; /* a sanitizer is slow */
+    for (uint64_t id = 1; id <= last; id++) {
+        lose_one(&self, id, &generation);
+        before = id == 2000 ? mallinfo2().uordblks : before;
+    }
+    cr_expect_eq(generation, last / 5 + 1);
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
+    cr_expect_eq(message.heartbeat.held.count, 0);
+    cadre_message_fini(&message);
+    cr_expect_leq(mallinfo2().uordblks, before + 65536, "it has grown");
+    fixture_fini(&self);
+}
