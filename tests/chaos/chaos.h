@@ -58,5 +58,6 @@ void chaos_stop(chaos_run_t *run);
 void chaos_partition(chaos_run_t *run);
 void chaos_disk(chaos_run_t *run);
 void chaos_recovery_time(chaos_run_t *run);
+void chaos_accuracy(chaos_run_t *run);
 
 #endif
