@@ -11,7 +11,7 @@
  * process, so it has no place there.
  *
  * Owner:   a test; each process with the library maps it.
- * Thread:  any; all but the directory is atomic.
+ * Thread:  any; all but the first two fields is atomic.
  */
 #ifndef CADRE_TESTS_CHAOS_FILE_FAULTS_H
 #define CADRE_TESTS_CHAOS_FILE_FAULTS_H
@@ -26,6 +26,7 @@ enum { FILE_FAULTS_PATH_SIZE = 256, FILE_FAULTS_KILL = -1 };
 
 typedef struct {
     char directory[FILE_FAULTS_PATH_SIZE];
+    char program[32];         /* only calls of the program of this name count; "": of every one */
     _Atomic int32_t error;    /* 0: off; an errno; FILE_FAULTS_KILL */
     _Atomic uint64_t from;    /* the first call that fails, from 1 */
     _Atomic bool sticky;      /* so do those after it */

@@ -73,6 +73,9 @@ static bool
 is_ours(const char *path)
 {
     size_t length = strlen(orders->directory);
+    if (orders->program[0] && strcmp(program_invocation_short_name, orders->program) != 0) {
+        return false;
+    }
     return strncmp(path, orders->directory, length) == 0 &&
            (path[length] == '/' || path[length] == '\0');
 }
