@@ -128,6 +128,8 @@ train_with_kills(cluster_t *self, int kills)
         }
         command_signal(&self->command, SIGKILL);
         cr_assert_eq(command_end(&self->command), -SIGKILL);
+        const char *verify[] = {"checkpoint", "verify", self->command.checkpoints, NULL};
+        expect_exit(&self->command, command_run(&self->command, verify), 0);
         command_start(&self->command, self->arguments);
     }
     expect_exit(&self->command, command_end(&self->command), 0);
