@@ -261,10 +261,11 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
 {
     self->now_ms = now_ms;
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
-    if (self->stopping && !member) {
-        if (message->type != CADRE_MESSAGE_GOODBYE) {
-            cadre_core_refuse(self, from, "the job is ending"); /* nobody joins it now */
-        }
+    bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
+    if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
+        cadre_core_refuse(self, from, "the job is ending"); /* nobody joins it now */
+    } else if (self->stopping && is_farewell) {
+        cadre_core_log(self, 'D', "task_left", "role=%d index=%u", from->role, from->index);
     } else if (message->type == CADRE_MESSAGE_HELLO) {
         cadre_core_on_hello(self, from, message);
     } else if (!member || is_of_another_session(self, message)) {

@@ -86,12 +86,24 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
     return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
 }
 
+/* A ps that left its index open and was told two, of which it believes the other one. */
+static bool
+is_confused(const cadre_member_t *member, const cadre_hello_message_t *hello)
+{
+    return member->task.role == CADRE_ROLE_PS && hello->index != CADRE_INDEX_ANY &&
+           hello->index != member->index;
+}
+
 void
 cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
     const cadre_hello_message_t *hello = &message->hello;
-    bool known = cadre_membership_find(&self->membership, from->incarnation) != NULL;
-    cadre_member_t *member = NULL;
+    cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
+    if (member && is_confused(member, hello)) {
+        cadre_core_lose(self, member, "it serves another shard");
+        member = NULL;
+    }
+    bool known = member != NULL;
     if (admit(self, from, hello, &member) < 0) {
         refuse_hello(self, from, hello);
         return;
@@ -143,6 +155,7 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
         cadre_membership_remove(&self->membership, member);
         self->progress = true;
     } else if (self->stopping) {
+        cadre_recovery_on_lost(self, member, reason); /* a worker may still ask where it is */
         cadre_membership_remove(&self->membership, member);
         self->progress = true;
     } else {

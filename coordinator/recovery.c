@@ -227,7 +227,8 @@ cadre_recovery_on_ps(cadre_core_t *core, cadre_member_t *ps, const cadre_hello_m
 {
     cadre_place_t *place = &core->shards[ps->index];
     connect(core, ps);
-    bool intact = place->holder == ps->task.incarnation && hello->generation == place->generation &&
+    bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&
+                  hello->generation == place->generation &&
                   hello->session == core->options.incarnation;
     if (intact) {
         become_ready(core, ps->index);
@@ -277,11 +278,20 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
     }
 }
 
+/* One that begins anew begins the pass anew: what it were asked before would come out of turn. */
+static bool
+next_shard_is_ready(const cadre_core_t *core)
+{
+    const cadre_replay_t *replay = &core->replay;
+    return replay->assign_next < replay->assign_count &&
+           core->shards[replay->assigns[replay->assign_next].shard].state == CADRE_PLACE_READY;
+}
+
 static void
 repeat_assigns(cadre_core_t *core)
 {
     const cadre_replay_assign_t *assign = NULL;
-    while ((assign = cadre_replay_next_assign(&core->replay))) {
+    while (next_shard_is_ready(core) && (assign = cadre_replay_next_assign(&core->replay))) {
         cadre_message_t message;
         const cadre_outbox_entry_t *entry = &assign->entry;
         cadre_chunk_t **chunks = cadre_calloc(entry->chunk_count, sizeof(cadre_chunk_t *));

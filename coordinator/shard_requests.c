@@ -142,12 +142,17 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                           cadre_outbox_t *outbox)
 {
     cadre_shard_lane_t *lane = &self->lanes[shard];
+    bool creating = false; /* what uses a part travels on another connection than its CREATE */
     for (cadre_shard_request_t *request = lane->first; request; request = request->next) {
         if (!target->task) {
             lane->sent -= request->sent ? 1 : 0;
             request->sent = false;
             continue;
         }
+        if (creating && request->entry.type != CADRE_MESSAGE_CREATE) {
+            return;
+        }
+        creating = request->entry.type == CADRE_MESSAGE_CREATE;
         if (!request->sent && lane->sent >= CADRE_SHARD_WINDOW) {
             return;
         }
@@ -166,6 +171,15 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
     }
 }
 
+static bool
+was_fenced(const cadre_message_t *reply)
+{
+    uint64_t status = reply->type == CADRE_MESSAGE_REPLY    ? reply->reply.status
+                      : reply->type == CADRE_MESSAGE_VALUES ? reply->values.status
+                                                            : 0;
+    return status == (uint64_t)-CADRE_EFENCED;
+}
+
 bool
 cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                             const cadre_message_t *reply)
@@ -173,6 +187,9 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
     cadre_shard_lane_t *lane = &self->lanes[shard];
     for (cadre_shard_request_t **at = &lane->first; *at; at = &(*at)->next) {
         if ((*at)->id == reply->request) {
+            if ((*at)->fenced && was_fenced(reply)) {
+                return true; /* it went out before the shard was restored, and goes out again */
+            }
             cadre_shard_request_t *request = take(self, lane, at);
             request->answered(request->context, request->detail, reply, 0);
             destroy(request);

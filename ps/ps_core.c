@@ -199,13 +199,28 @@ abandon(cadre_ps_core_t *self)
 }
 
 static void
+rejoin(cadre_ps_core_t *self, uint64_t now_ms)
+{
+    if (self->state != STATE_LEFT) {
+        self->state = STATE_HELLO;
+        say_hello(self, now_ms);
+    }
+}
+
+static void
 on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
     const cadre_welcome_message_t *welcome = &message->welcome;
+    bool other_shard = welcome->index != self->options.task.index;
+    if (self->state == STATE_MEMBER && message->incarnation == self->session && other_shard) {
+        rejoin(self, now_ms); /* which of the two is it? */
+        return;
+    }
     if (self->state != STATE_HELLO) {
         return;
     }
-    if (message->incarnation != self->session) {
+    /* Another shard of the same session has nothing of this one, not even its generations. */
+    if (message->incarnation != self->session || other_shard) {
         abandon(self);
         self->ended = 0;
         self->session = message->incarnation;
@@ -220,15 +235,6 @@ on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_m
     self->heartbeat_ms = welcome->heartbeat_ms ? welcome->heartbeat_ms : 1;
     self->resend_ms = welcome->resend_ms ? welcome->resend_ms : 1;
     say_heartbeat(self, now_ms);
-}
-
-static void
-rejoin(cadre_ps_core_t *self, uint64_t now_ms)
-{
-    if (self->state != STATE_LEFT) {
-        self->state = STATE_HELLO;
-        say_hello(self, now_ms);
-    }
 }
 
 void

@@ -80,6 +80,7 @@ typedef struct cadre_run {
     cadre_message_t newer; /* a CLOSURE of a later attempt, to be run when this one has ended;
                               zeroed: none */
     bool newer_cancelled;
+    uint64_t newer_restores; /* of the directory when that one came */
     uint32_t step;
     struct cadre_run *next; /* in the queue of QUEUED runs */
     void *work;             /* the shell's note, from START on */

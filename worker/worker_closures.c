@@ -160,6 +160,7 @@ later_attempt(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *mess
         run->restores = self->directory.restores;
     } else if (!cadre_run_has_newer(run) || attempt > run->newer.closure.attempt) {
         cadre_run_keep_newer(run, message);
+        run->newer_restores = self->directory.restores;
         if (is_stale(self, run)) {
             atomic_store(&run->cancelled, true);
         }
@@ -167,10 +168,11 @@ later_attempt(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *mess
 }
 
 static void
-begin(cadre_worker_core_t *self, cadre_message_t *message, bool cancelled, uint64_t now_ms)
+begin(cadre_worker_core_t *self, cadre_message_t *message, uint64_t restores, bool cancelled,
+      uint64_t now_ms)
 {
     cadre_run_t *run = cadre_run_new(message, now_ms);
-    run->restores = self->directory.restores;
+    run->restores = restores;
     cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
     self->waiting++;
     if (self->session_state == CADRE_SESSION_DRAINING) {
@@ -197,11 +199,12 @@ static void
 begin_newer(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
 {
     cadre_message_t message = run->newer;
+    uint64_t restores = run->newer_restores;
     bool cancelled = run->newer_cancelled;
     run->newer = (cadre_message_t){0};
     cadre_worker_forget_batches(self, run);
     forget(self, run);
-    begin(self, &message, cancelled, now_ms);
+    begin(self, &message, restores, cancelled, now_ms);
 }
 
 void
@@ -228,7 +231,7 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
     } else if (self->runs.count >= CADRE_HELD_MAX) {
         cadre_worker_core_malformed(self);
     } else {
-        begin(self, message, false, now_ms);
+        begin(self, message, self->directory.restores, false, now_ms);
     }
 }
 

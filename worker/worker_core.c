@@ -312,7 +312,10 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         return;
     }
     if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
-        self->disowned = self->session_state == CADRE_SESSION_DRAINING;
+        if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
+            self->disowned = true;
+            cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
+        }
         rejoin(self, now_ms);
         return;
     }

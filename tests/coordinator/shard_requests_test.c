@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "common/codec.h"
+#include "common/status.h"
 
 TestSuite(shard_requests, .timeout = 20);
 
@@ -86,7 +87,7 @@ Test(shard_requests, go_out_in_order_at_most_a_window_of_them_at_a_time)
     cadre_shard_requests_fini(&self);
 }
 
-Test(shard_requests, wait_behind_a_restore_and_behind_each_assign)
+Test(shard_requests, wait_behind_a_restore_behind_creates_and_behind_each_assign)
 {
     cadre_shard_requests_t self;
     answers_t answers = {0};
@@ -102,10 +103,12 @@ Test(shard_requests, wait_behind_a_restore_and_behind_each_assign)
     cr_assert_eq(ids[1], 2);
     cr_assert_eq(pump(&self, &ps_task, 11, ids), 0);
     cr_assert(answer(&self, 2));
-    cr_assert_eq(pump(&self, &ps_task, 12, ids), 2);
+    cr_assert_eq(pump(&self, &ps_task, 12, ids), 1);
     cr_assert_eq(ids[0], 3);
-    cr_assert_eq(ids[1], 4);
+    cr_assert_eq(pump(&self, &ps_task, 12, ids), 0);
     cr_assert(answer(&self, 3));
+    cr_assert_eq(pump(&self, &ps_task, 13, ids), 1);
+    cr_assert_eq(ids[0], 4);
     cr_assert_eq(pump(&self, &ps_task, 13, ids), 0);
     cr_assert(answer(&self, 4));
     cr_assert_eq(pump(&self, &ps_task, 14, ids), 1);
@@ -113,6 +116,24 @@ Test(shard_requests, wait_behind_a_restore_and_behind_each_assign)
     cr_assert(answer(&self, 5));
     cr_assert_eq(pump(&self, &ps_task, 15, ids), 1);
     cr_assert_eq(ids[0], 6);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, are_not_answered_by_a_shard_that_was_restored_meanwhile)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_ASSIGN, 1, &answers);
+    cr_assert_eq(pump(&self, &ps_task, 10, ids), 1);
+    cadre_message_t fenced = {.type = CADRE_MESSAGE_REPLY, .request = 1};
+    fenced.reply = (cadre_reply_message_t){.status = (uint64_t)-CADRE_EFENCED, .text = ""};
+    cr_assert(cadre_shard_requests_answer(&self, 0, &fenced));
+    cr_assert_eq(answers.count, 0);
+    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS, ids), 1);
+    cr_assert(answer(&self, 1));
+    cr_assert_eq(answers.count, 1);
     cadre_shard_requests_fini(&self);
 }
 

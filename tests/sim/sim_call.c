@@ -31,14 +31,46 @@ draw_record(cadre_random_t *random, const sim_plan_t *plan, const sim_check_t *c
     call->compute_ms =
         (uint32_t)sim_between(random, 0, is_long ? plan->long_compute_ms : plan->compute_ms_max);
     call->wants_results = sim_chance(random, 3000);
+    call->strength = (uint32_t)sim_between(random, 1, SIM_STRENGTHS);
+    call->reads_batch = plan->dataset && sim_chance(random, 2000);
+    call->tag = plan->tagged_workers && sim_chance(random, plan->tags)
+                    ? (uint32_t)sim_between(random, 0, plan->tagged_workers - 1)
+                    : CADRE_TAG_NONE;
+}
+
+/* The record of a call that is lost, for the same work again. */
+static void
+repeat_record(const sim_call_t *lost, sim_call_t *call)
+{
+    uint32_t index = call->index;
+    uint32_t life = call->life;
+    *call = *lost;
+    call->index = index;
+    call->life = life;
+    call->id = 0;
+    call->begun_event = 0;
+    call->attempts = 0;
+    call->scheduled = false;
+    call->ended = false;
+    call->ended_event = 0;
+    call->status = 0;
+    call->given_up = false;
+    call->lost = false;
+    call->redone = false;
 }
 
 cadre_closure_t *
 sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
              const cadre_core_t *core)
 {
+    const sim_call_t *lost = sim_check_next_lost(check);
     sim_call_t *call = sim_check_add_call(check);
-    draw_record(random, plan, check, call);
+    if (lost) {
+        check->calls[lost->index]->redone = true;
+        repeat_record(lost, call);
+    } else {
+        draw_record(random, plan, check, call);
+    }
     cadre_closure_t *closure = cadre_closure_new((uint32_t)sim_between(random, 1, SIM_FUNCTIONS));
     closure->steps = call->reserved;
     closure->variables = core->catalogue.variable_count;
@@ -46,16 +78,13 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     closure->names = cadre_calloc(1, sizeof(char *));
     closure->names[0] = cadre_asprintf("%u", call->index);
     closure->name_count = 1;
-    if (plan->dataset && sim_chance(random, 2000)) {
+    if (call->reads_batch) {
         closure->batches = cadre_calloc(4, sizeof(uint64_t));
         closure->batches[0] = 1;
         closure->batches[2] = sim_between(random, 0, DATASET_ROWS - 10);
         closure->batches[3] = 10;
         closure->batch_items = 4;
     }
-    if (plan->tagged_workers && sim_chance(random, plan->tags)) {
-        closure->tag = (uint32_t)sim_between(random, 0, plan->tagged_workers - 1);
-    }
-    call->tag = closure->tag;
+    closure->tag = call->tag;
     return closure;
 }

@@ -14,6 +14,7 @@ void
 sim_check_init(sim_check_t *self, uint64_t seed, uint32_t shard_count)
 {
     *self = (sim_check_t){.seed = seed, .shard_count = shard_count};
+    self->read.variable = SIM_NEVER;
 }
 
 void
@@ -25,8 +26,17 @@ sim_check_fini(sim_check_t *self)
     for (uint32_t i = 0; i < self->call_count; i++) {
         free(self->calls[i]);
     }
+    for (uint32_t i = 0; i < self->state_count; i++) {
+        sim_state_destroy(&self->states[i]);
+    }
+    for (uint32_t i = 0; i < self->life_count; i++) {
+        cadre_u64_map_fini(&self->lives[i].updates);
+    }
     free(self->calls);
-    cadre_u64_map_fini(&self->updates);
+    free(self->states);
+    free(self->assignments);
+    free(self->read.parts);
+    free(self->read.told);
 }
 
 void
@@ -43,12 +53,73 @@ sim_check_fail(const sim_check_t *self, const char *format, ...)
     _Exit(1);
 }
 
+/* --- lives --- */
+
+sim_life_t *
+sim_check_life(sim_check_t *self)
+{
+    return &self->lives[self->life_count - 1];
+}
+
+static sim_life_t *
+life_of(sim_check_t *self, uint64_t epoch)
+{
+    for (uint32_t i = self->life_count; i > 0; i--) {
+        if (self->lives[i - 1].epoch == epoch) {
+            return &self->lives[i - 1];
+        }
+    }
+    sim_check_fail(self, "epoch %" PRIu64 " is of no life of the coordinator", epoch);
+}
+
+/* An assignment that a part of its variable lacks in the checkpoint is lost. */
+static void
+lose_assignments(sim_check_t *self, sim_state_t *const *files)
+{
+    for (uint32_t i = 0; i < self->assignment_count; i++) {
+        sim_assignment_t *assignment = &self->assignments[i];
+        const sim_variable_t *variable = &self->variables[assignment->variable];
+        for (uint32_t k = 0; k < variable->part_count; k++) {
+            const sim_state_t *file = files[variable->parts[k].shard];
+            sim_taken_t taken = {.assignment = i, .variable = assignment->variable, .part = k};
+            assignment->lost = assignment->lost || !file || !sim_state_taken(file, &taken);
+        }
+    }
+}
+
+void
+sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_t *const *files)
+{
+    uint64_t kept = 0;
+    lose_assignments(self, files);
+    for (uint32_t i = 0; i < self->call_count; i++) {
+        sim_call_t *call = self->calls[i];
+        bool is_kept = !call->lost && call->id > 0 && call->id < cut;
+        call->lost = !is_kept;
+        kept += is_kept;
+    }
+    self->redo = 0;
+    if (self->life_count == SIM_LIVES_MAX) {
+        sim_check_fail(self, "too many lives for this simulation");
+    }
+    self->lives[self->life_count++] = (sim_life_t){.epoch = epoch, .cut = cut, .scheduled = kept};
+    self->variable_count = 0;
+    self->first_error = 0;
+    self->first_text[0] = '\0';
+    self->read.variable = SIM_NEVER;
+}
+
 /* --- variables --- */
 
 void
-sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable)
+sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable,
+                       const sim_definition_t *definition)
 {
-    sim_variable_init(&self->variables[self->known_count++], variable);
+    if (variable->id > self->known_count) {
+        sim_variable_init(&self->variables[self->known_count++], variable, definition);
+    } else if (!sim_variable_is(&self->variables[variable->id - 1], variable)) {
+        sim_check_fail(self, "variable %s lies elsewhere than in the life before", variable->name);
+    }
 }
 
 sim_variable_t *
@@ -60,21 +131,11 @@ sim_check_variable(sim_check_t *self, uint64_t id)
     return &self->variables[id - 1];
 }
 
-sim_part_t *
-sim_check_part(sim_check_t *self, uint64_t variable, uint64_t part)
-{
-    sim_variable_t *entry = sim_check_variable(self, variable);
-    if (part >= entry->part_count) {
-        sim_check_fail(self, "part %" PRIu64 " of %s", part, entry->variable->name);
-    }
-    return &entry->parts[part];
-}
-
 uint32_t
 sim_check_shards(const sim_check_t *self, uint32_t variables)
 {
     uint32_t shards = 0;
-    for (uint32_t i = 0; i < self->variable_count; i++) {
+    for (uint32_t i = 0; i < self->known_count; i++) {
         for (uint32_t k = 0; variables >> i & 1 && k < self->variables[i].part_count; k++) {
             shards |= 1U << self->variables[i].parts[k].shard;
         }
@@ -83,82 +144,76 @@ sim_check_shards(const sim_check_t *self, uint32_t variables)
 }
 
 int64_t
-sim_check_chunks(sim_check_t *self, const sim_variable_t *variable, uint32_t part,
+sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                  cadre_chunk_t *const *chunks, size_t count)
 {
-    const cadre_variable_t *its = variable->variable;
+    cadre_dtype_t dtype = variable->definition.dtype;
     const sim_part_t *model = &variable->parts[part];
-    int64_t size_bytes = (int64_t)cadre_dtype_size(its->dtype);
+    int64_t size_bytes = (int64_t)cadre_dtype_size(dtype);
     int64_t element = model->first;
-    int64_t n = count > 0 ? sim_guess(its->dtype, cadre_chunk_data(chunks[0]), element) : 0;
+    int64_t n = count > 0 ? sim_guess(dtype, cadre_chunk_data(chunks[0]), element) : 0;
     for (size_t i = 0; i < count; i++) {
         int64_t elements = (int64_t)cadre_chunk_size_bytes(chunks[i]) / size_bytes;
-        int64_t bad = sim_differs(its->dtype, cadre_chunk_data(chunks[i]), element, elements, n);
+        int64_t bad = sim_differs(dtype, cadre_chunk_data(chunks[i]), element, elements, n);
         if (bad >= 0) {
             sim_check_fail(self,
                            "I4: part %u of %s: element %" PRId64 " is not of the version with n = "
                            "%" PRId64,
-                           part, its->name, element + bad, n);
+                           part, variable->name, element + bad, n);
         }
         element += elements;
     }
     if (element != model->first + model->count) {
         sim_check_fail(self, "part %u of %s has %" PRId64 " elements, not %" PRId64, part,
-                       its->name, element - model->first, model->count);
+                       variable->name, element - model->first, model->count);
     }
     return n;
 }
 
+/* --- reading and assigning --- */
+
 void
-sim_check_partition(sim_check_t *self, const sim_variable_t *variable, uint32_t part,
-                    const cadre_partition_t *partition)
+sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request)
 {
-    const sim_part_t *model = &variable->parts[part];
-    size_t count = cadre_partition_layout(partition)->count;
-    cadre_chunk_t **chunks = cadre_calloc(count, sizeof(*chunks));
-    cadre_partition_pull(partition, chunks);
-    int64_t n = sim_check_chunks(self, variable, part, chunks, count);
-    if (n != model->n) {
-        sim_check_fail(self, "I2: part %u of %s holds n = %" PRId64 ", its updates make %" PRId64,
-                       part, variable->variable->name, n, model->n);
-    }
-    if (cadre_partition_version(partition) != model->version) {
-        sim_check_fail(self, "part %u of %s is at version %" PRIu64 ", not %" PRIu64, part,
-                       variable->variable->name, cadre_partition_version(partition),
-                       model->version);
-    }
-    for (size_t i = 0; i < count; i++) {
-        cadre_chunk_unref(&chunks[i]);
-    }
-    free(chunks);
+    self->read.variable = variable;
+    self->read.begun_event = *self->events;
+    self->read.request = request;
+    self->read.count = 0;
 }
 
 void
-sim_check_read_begins(sim_variable_t *variable)
+sim_check_read(sim_check_t *self, const void *bytes)
 {
-    for (uint32_t i = 0; i < variable->part_count; i++) {
-        variable->parts[i].since = variable->parts[i].version;
-    }
-}
-
-void
-sim_check_read(const sim_check_t *self, const sim_variable_t *variable, const void *bytes)
-{
-    const cadre_variable_t *its = variable->variable;
-    size_t size_bytes = cadre_dtype_size(its->dtype);
+    const sim_variable_t *variable = &self->variables[self->read.variable];
+    cadre_dtype_t dtype = variable->definition.dtype;
     for (uint32_t i = 0; i < variable->part_count; i++) {
         const sim_part_t *part = &variable->parts[i];
-        const char *from = (const char *)bytes + (size_t)part->first * size_bytes;
-        int64_t n = sim_guess(its->dtype, from, part->first);
-        if (sim_differs(its->dtype, from, part->first, part->count, n) >= 0) {
-            sim_check_fail(self, "I4: part %u of %s as read is not n = %" PRId64, i, its->name, n);
+        const char *from = (const char *)bytes + (size_t)part->first * cadre_dtype_size(dtype);
+        int64_t n = sim_guess(dtype, from, part->first);
+        bool told = false;
+        if (sim_differs(dtype, from, part->first, part->count, n) >= 0) {
+            sim_check_fail(self, "I4: part %u of %s as read is not n = %" PRId64, i, variable->name,
+                           n);
         }
-        if (!sim_part_had(part, n)) {
-            sim_check_fail(self,
-                           "part %u of %s as read was n = %" PRId64 " at no time, it is %" PRId64,
-                           i, its->name, n, part->n);
+        for (size_t k = 0; k < self->read.count; k++) {
+            told = told || (self->read.parts[k] == i && self->read.told[k] == n);
+        }
+        if (!told) {
+            sim_check_fail(self, "part %u of %s as read is n = %" PRId64 ", no shard said so", i,
+                           variable->name, n);
         }
     }
+    self->read.variable = SIM_NEVER;
+}
+
+uint32_t
+sim_check_add_assignment(sim_check_t *self, uint32_t variable, cadre_assign_mode_t mode)
+{
+    self->assignments =
+        cadre_realloc(self->assignments, self->assignment_count + 1, sizeof(*self->assignments));
+    self->assignments[self->assignment_count] =
+        (sim_assignment_t){.variable = variable, .mode = mode, .asked_event = *self->events};
+    return self->assignment_count++;
 }
 
 /* --- calls --- */
@@ -168,15 +223,44 @@ sim_check_add_call(sim_check_t *self)
 {
     sim_call_t *call = cadre_calloc(1, sizeof(*call));
     call->index = self->call_count++;
+    call->life = self->life_count - 1;
     self->calls = cadre_realloc(self->calls, self->call_count, sizeof(sim_call_t *));
     self->calls[call->index] = call;
     return call;
 }
 
+const sim_call_t *
+sim_check_next_lost(sim_check_t *self)
+{
+    for (; self->redo < self->call_count; self->redo++) {
+        const sim_call_t *call = self->calls[self->redo];
+        if (call->lost && !call->redone) {
+            return call;
+        }
+    }
+    return NULL;
+}
+
+static sim_call_t *
+call_of(sim_check_t *self, const cadre_closure_message_t *closure)
+{
+    uint32_t index =
+        closure->names.count == 1 ? (uint32_t)strtoul(closure->names.items[0], NULL, 10) : 0;
+    if (closure->names.count != 1 || index >= self->call_count) {
+        sim_check_fail(self, "closure %" PRIu64 " is no call of ours", closure->id);
+    }
+    return self->calls[index];
+}
+
 /* A closure's id, known for the first time or again. */
 static void
-know_id(sim_check_t *self, sim_call_t *call, uint64_t id)
+know_id(sim_check_t *self, uint64_t epoch, sim_call_t *call, uint64_t id)
 {
+    sim_life_t *life = life_of(self, epoch);
+    if (call->life != (uint32_t)(life - self->lives) || id < life->cut) {
+        sim_check_fail(self, "call %u of life %u has id %" PRIu64 " in another life", call->index,
+                       call->life, id);
+    }
     if (call->id == id) {
         return;
     }
@@ -185,38 +269,63 @@ know_id(sim_check_t *self, sim_call_t *call, uint64_t id)
                        call->id, id);
     }
     call->id = id;
+    call->begun_event = *self->events;
     for (uint32_t i = 0; i < call->reserved; i++) {
-        if (cadre_u64_map_put(&self->updates, id + i, call)) {
+        if (cadre_u64_map_put(&life->updates, id + i, call)) {
             sim_check_fail(self, "update id %" PRIu64 " was given to two calls", id + i);
         }
     }
 }
 
-sim_call_t *
-sim_check_started(sim_check_t *self, const cadre_closure_message_t *closure)
+void
+sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t *closure)
 {
-    uint32_t index =
-        closure->names.count == 1 ? (uint32_t)strtoul(closure->names.items[0], NULL, 10) : 0;
-    if (closure->names.count != 1 || index >= self->call_count) {
-        sim_check_fail(self, "closure %" PRIu64 " is no call of ours", closure->id);
-    }
-    sim_call_t *call = self->calls[index];
-    know_id(self, call, closure->id);
+    sim_call_t *call = call_of(self, closure);
+    know_id(self, epoch, call, closure->id);
     if (closure->steps != call->reserved) {
-        sim_check_fail(self, "call %u has %u steps, its closure %" PRIu64, index, call->reserved,
-                       closure->steps);
+        sim_check_fail(self, "call %u has %u steps, its closure %" PRIu64, call->index,
+                       call->reserved, closure->steps);
     }
+}
+
+sim_call_t *
+sim_check_started(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t *closure)
+{
+    sim_check_begun(self, epoch, closure);
+    sim_call_t *call = call_of(self, closure);
     call->attempts++;
     return call;
 }
 
 void
+sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_variable_t *variable, uint32_t part,
+                 uint64_t version, int64_t n)
+{
+    uint32_t shard = variable->parts[part].shard;
+    for (uint32_t i = self->state_count; i > 0; i--) {
+        sim_state_t *state = self->states[i - 1];
+        if (state->shard == shard && state->epoch == epoch &&
+            sim_value_was(sim_state_value(state, variable, part), version, n)) {
+            return;
+        }
+    }
+    sim_check_fail(self,
+                   "I4: a worker has n = %" PRId64 " of %s part %u as version %" PRIu64
+                   ", shard %u never had that",
+                   n, variable->name, part, version, shard);
+}
+
+void
 sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step)
 {
-    uint32_t missing = sim_check_shards(self, call->pushes[step]) & ~call->applied[step];
-    for (uint32_t i = 0; call->ended && call->status != 0 && i < self->shard_count; i++) {
-        if (call->id + step < self->shards[i].cut) {
-            missing &= ~(1U << i); /* given up before a cut: what comes after it is dropped */
+    uint32_t missing = sim_check_shards(self, call->pushes[step]);
+    uint64_t epoch = self->lives[call->life].epoch;
+    for (uint32_t i = self->state_count; missing && i > 0; i--) {
+        const sim_state_t *state = self->states[i - 1];
+        /* What was given up before a cut is dropped when it comes after it. */
+        bool given_up = call->ended && call->status != 0 && call->id + step < state->cut;
+        if (state->epoch == epoch && (given_up || sim_state_stamp(state, call->index, step))) {
+            missing &= ~(1U << state->shard);
         }
     }
     if (missing) {
@@ -278,12 +387,13 @@ sim_check_ended(sim_check_t *self, uint32_t index, const cadre_closure_t *closur
         sim_check_fail(self, "closure %" PRIu64 " ended twice", call->id);
     }
     if (closure->id) {
-        know_id(self, call, closure->id);
+        know_id(self, sim_check_life(self)->epoch, call, closure->id);
     }
     check_status(self, call, closure, end);
     call->ended = true;
+    call->ended_event = *self->events;
     call->status = end->status;
-    self->ended_count++;
+    self->ended_ms = *self->now_ms;
     if (end->status == 0) {
         for (uint32_t step = 0; step < call->steps; step++) {
             sim_check_pushed(self, call, step);
@@ -292,6 +402,20 @@ sim_check_ended(sim_check_t *self, uint32_t index, const cadre_closure_t *closur
     } else if (end->status != CADRE_ECANCELLED && self->first_error == 0) {
         self->first_error = end->status;
         snprintf(self->first_text, sizeof(self->first_text), "%s", end->text);
+    }
+}
+
+void
+sim_check_given_up(sim_check_t *self, uint64_t id)
+{
+    sim_call_t *call = cadre_u64_map_get(&sim_check_life(self)->updates, id);
+    if (!call || !call->ended || call->status != 0) {
+        sim_check_fail(self, "closure %" PRIu64 " is given up and had not finished", id);
+    }
+    call->given_up = true;
+    if (self->first_error == 0) {
+        self->first_error = CADRE_EPOISON;
+        snprintf(self->first_text, sizeof(self->first_text), "while it ran again");
     }
 }
 
@@ -306,49 +430,12 @@ sim_check_raised(sim_check_t *self, int status, const char *text)
                        self->first_text);
     }
     for (uint32_t i = 0; status && i < self->call_count; i++) {
-        if (self->calls[i]->scheduled && !self->calls[i]->ended) {
+        const sim_call_t *call = self->calls[i];
+        if (call->scheduled && !call->ended && !call->lost) {
             sim_check_fail(self, "an error was raised before closure %" PRIu64 " has ended",
-                           self->calls[i]->id);
+                           call->id);
         }
     }
     self->first_error = 0;
     self->first_text[0] = '\0';
-}
-
-/* What the calls make of one part. */
-static int64_t
-updates_of(const sim_check_t *self, uint32_t variable, const sim_part_t *part)
-{
-    int64_t updates = 0;
-    for (uint32_t i = 0; i < self->call_count; i++) {
-        const sim_call_t *call = self->calls[i];
-        for (uint32_t step = 0; step < call->steps; step++) {
-            bool finished = call->ended && call->status == 0;
-            bool applied = finished || call->applied[step] >> part->shard & 1;
-            updates += call->pushes[step] >> variable & 1 && applied;
-        }
-    }
-    return updates;
-}
-
-void
-sim_check_join(sim_check_t *self)
-{
-    for (uint32_t i = 0; i < self->call_count; i++) {
-        const sim_call_t *call = self->calls[i];
-        if (!call->ended && call->tag == CADRE_TAG_NONE) {
-            sim_check_fail(self, "I2: join returned before call %u, closure %" PRIu64, i, call->id);
-        }
-    }
-    for (uint32_t i = 0; i < self->variable_count; i++) {
-        for (uint32_t k = 0; k < self->variables[i].part_count; k++) {
-            const sim_part_t *part = &self->variables[i].parts[k];
-            int64_t updates = updates_of(self, i, part);
-            if (updates != part->updates) {
-                sim_check_fail(self,
-                               "I2: part %u of %s has %" PRId64 " updates, its calls make %" PRId64,
-                               k, self->variables[i].variable->name, part->updates, updates);
-            }
-        }
-    }
 }

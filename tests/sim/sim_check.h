@@ -1,17 +1,22 @@
 /*
- * sim_check - the oracle: an additive model of every variable, and the invariants of the protocol.
+ * sim_check - the oracle: an additive model of every shard, and the invariants of the protocol.
  *
  * Owner:   the cluster.
  * Thread:  one.
  *
- * An update adds weight(i) to element i of each variable it touches, an assignment of k sets, adds
- * or subtracts k * weight(i). So a partition holds one number n, element i being n * weight(i):
- * loss shows as less, duplication as more, values of two versions or of other rows as no n at all.
- * The model follows what each shard answered (applied, duplicate), never what it should have done;
- * what must hold is checked against it.
+ * An update of strength k adds k * weight(i) to element i of each variable it touches, an
+ * assignment of k sets, adds or subtracts k * weight(i). So a partition holds one number n, element
+ * i being n * weight(i): loss shows as less, duplication as more, values of two versions or of
+ * other rows as no n at all. The model of a shard (sim_state.h) follows what the shard answered
+ * (applied, duplicate), never what it should have done; what must hold is checked against it.
  *
  * Every call the user program scheduled has a record, whose index travels as the closure's only
- * name, so that a worker knows what to do and the oracle knows what was done.
+ * name, so that a worker knows what to do and the oracle knows what was done. Every assignment has
+ * one, whose number is its k.
+ *
+ * The coordinator has lives. One that begins from a checkpoint at cut W knows the calls with ids
+ * below W; the others are lost, and the user program schedules the same again as new calls. Ids
+ * from W on mean other calls in each life, so an id is looked up in the life of its epoch.
  */
 #ifndef CADRE_TESTS_SIM_SIM_CHECK_H
 #define CADRE_TESTS_SIM_SIM_CHECK_H
@@ -19,30 +24,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/manifest.h"
 #include "common/message.h"
 #include "common/u64_map.h"
 #include "coordinator/catalogue.h"
 #include "coordinator/closure_queue.h"
 #include "ps/partition.h"
-#include "tests/sim/sim_model.h"
+#include "tests/sim/sim_state.h"
 
 enum {
-    SIM_STEPS_MAX = 3,
-    SIM_SHARDS_MAX = 4,
+    SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_NEVER = UINT32_MAX,
 };
 
 /* One scheduled closure. */
 typedef struct {
-    uint32_t index;                  /* its position */
-    uint64_t id;                     /* 0 until a worker has it */
-    uint32_t reserved;               /* steps it was scheduled with */
-    uint32_t steps;                  /* updates it pushes */
-    uint32_t fail_step;              /* the user's function fails there, or SIM_NEVER */
-    uint32_t pulls;                  /* variables it pulls in every step: bit id - 1 */
-    uint32_t pushes[SIM_STEPS_MAX];  /* variables it adds to */
-    uint32_t applied[SIM_STEPS_MAX]; /* shards that have applied the step: bits */
+    uint32_t index;                 /* its position */
+    uint32_t life;                  /* in which it was scheduled */
+    uint64_t id;                    /* 0 until a worker has it */
+    uint64_t begun_event;           /* when its id was first seen */
+    uint32_t reserved;              /* steps it was scheduled with */
+    uint32_t steps;                 /* updates it pushes */
+    uint32_t fail_step;             /* the user's function fails there, or SIM_NEVER */
+    uint32_t pulls;                 /* variables it pulls in every step: bit id - 1 */
+    uint32_t pushes[SIM_STEPS_MAX]; /* variables it adds to */
+    uint32_t strength;              /* of its updates */
     uint32_t compute_ms;
     uint32_t attempts; /* that began computing */
     bool wants_results;
@@ -50,32 +56,60 @@ typedef struct {
     uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool scheduled;
     bool ended;
+    uint64_t ended_event;
     int status;
+    bool given_up; /* it had finished, and could not be run again for a shard that was restored */
+    bool lost;     /* with a life of the coordinator */
+    bool redone;   /* and there is another call for it */
 } sim_call_t;
 
 typedef struct {
-    uint64_t applied;
-    uint64_t duplicate;
-    uint64_t sequence;         /* of the last assignment */
-    uint64_t cut;              /* nothing below it may be applied any more */
-    uint64_t snapshot;         /* the last checkpoint that took one here */
-    uint64_t snapshot_applied; /* updates in it */
-    uint64_t beyond;           /* an update in it that is not below its cut; 0 for none */
-} sim_shard_record_t;
+    uint32_t variable; /* index */
+    cadre_assign_mode_t mode;
+    uint64_t asked_event;
+    uint64_t done_event; /* 0 until the user was told */
+    bool lost;
+} sim_assignment_t;
+
+typedef struct {
+    uint64_t epoch;
+    uint64_t cut;            /* its first id */
+    uint64_t scheduled;      /* what its totals must say at the end */
+    cadre_u64_map_t updates; /* update id -> call */
+} sim_life_t;
+
+/* The read under way: every n that a shard has told of each part since it began. */
+typedef struct {
+    uint32_t variable; /* index; SIM_NEVER: none */
+    uint64_t begun_event;
+    uint64_t request; /* later ones are of this read */
+    uint32_t *parts;
+    int64_t *told;
+    size_t count;
+} sim_read_t;
 
 typedef struct {
     uint64_t seed;
     const uint64_t *now_ms;
     const uint64_t *events;
+    bool relaxed; /* a shard that is lost costs updates */
     sim_variable_t variables[SIM_VARIABLES_MAX];
-    uint32_t variable_count; /* that closures may use */
-    uint32_t known_count;    /* and those being created */
+    uint32_t known_count;
+    uint32_t variable_count; /* those that closures of this life may use */
     uint32_t shard_count;
-    sim_shard_record_t shards[SIM_SHARDS_MAX];
+    sim_life_t lives[SIM_LIVES_MAX];
+    uint32_t life_count;
+    sim_state_t **states; /* all there ever were */
+    uint32_t state_count;
     sim_call_t **calls;
     uint32_t call_count;
-    uint32_t ended_count;
-    cadre_u64_map_t updates; /* update id -> the call it belongs to */
+    uint32_t redo; /* calls below it are not lost, or redone */
+    sim_assignment_t *assignments;
+    uint32_t assignment_count;
+    sim_read_t read;
+    uint64_t ended_ms; /* when the last call ended */
+    uint64_t restores;
+    uint64_t replayed; /* updates that were applied again after a restore */
 
     bool may_cancel; /* the user cancelled, or a call failed: calls may end cancelled */
     int first_error; /* since the last one was raised */
@@ -91,28 +125,54 @@ _Noreturn void sim_check_fail(const sim_check_t *self, const char *format, ...)
 
 /* --- what the user program does --- */
 
-/* Follows a variable from the beginning of its creation on. */
-void sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable);
+/* Follows a variable from the beginning of its creation on; one that was known in an earlier life
+ * must be as it was. */
+void sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable,
+                            const sim_definition_t *definition);
 
-/* A new record. */
+/* A new record; the next call that was lost and is to be made again, or NULL. */
 sim_call_t *sim_check_add_call(sim_check_t *self);
+const sim_call_t *sim_check_next_lost(sim_check_t *self);
 
-/* A read begins, and has ended with the whole value `bytes`: every part is one version that it had
- * meanwhile. */
-void sim_check_read_begins(sim_variable_t *variable);
-void sim_check_read(const sim_check_t *self, const sim_variable_t *variable, const void *bytes);
+/* A new record; its number. */
+uint32_t sim_check_add_assignment(sim_check_t *self, uint32_t variable, cadre_assign_mode_t mode);
 
-/* Join, or cancel, has returned: nothing the user scheduled is unfinished, and (I2) every element
- * of every variable is what the finished calls make it. */
-void sim_check_join(sim_check_t *self);
+/* A read begins; what is asked for it has request numbers above `request`. It has ended with the
+ * whole value `bytes`: every part is what its shard held meanwhile. */
+void sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request);
+void sim_check_read(sim_check_t *self, const void *bytes);
+
+/* Join has returned: nothing the user scheduled is unfinished, and (I2) the shards, which the
+ * coordinator believes to be in these states (NULL: away), hold every update of the finished calls
+ * and every assignment, each once and in an order that the user can have seen. */
+void sim_check_join(sim_check_t *self, sim_state_t *const *states);
 
 /* The queue raised `status` with `text`, 0 for none. */
 void sim_check_raised(sim_check_t *self, int status, const char *text);
 
+/* --- lives --- */
+
+/* A coordinator begins: what had no id below `cut` is lost. `files` are the shards' of the
+ * checkpoint it begins from, or NULLs. */
+void sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut,
+                          sim_state_t *const *files);
+sim_life_t *sim_check_life(sim_check_t *self);
+
+/* What the totals of a checkpoint at `cut` must say. */
+void sim_check_totals(const sim_check_t *self, uint64_t cut, const cadre_totals_t *totals);
+
 /* --- what happens in the cluster --- */
 
-/* A worker begins to compute an attempt of closure `id`; returns its record. */
-sim_call_t *sim_check_started(sim_check_t *self, const cadre_closure_message_t *closure);
+/* A worker begins to compute an attempt of a closure; returns its record. */
+sim_call_t *sim_check_started(sim_check_t *self, uint64_t epoch,
+                              const cadre_closure_message_t *closure);
+
+/* A closure was handed out: its id is known. */
+void sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t *closure);
+
+/* A worker has value n of a part, as `version`, in a session. */
+void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_variable_t *variable,
+                      uint32_t part, uint64_t version, int64_t n);
 
 /* All shards of a step have answered the worker: each must have it. */
 void sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step);
@@ -121,39 +181,55 @@ void sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step);
 void sim_check_ended(sim_check_t *self, uint32_t call, const cadre_closure_t *closure,
                      const cadre_closure_end_t *end);
 
-/* Shard `shard` answered `question` with `answer`: the model follows, and (I1, I4) they agree. */
-void sim_check_push(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
+/* Closure `id`, which had finished, fails while it runs again: the user is told. */
+void sim_check_given_up(sim_check_t *self, uint64_t id);
+
+/* A shard begins anew as `begin` says (shard, epoch, generation, cut), from the file of a
+ * checkpoint, or from initial values with NULL. */
+sim_state_t *sim_check_restored(sim_check_t *self, const sim_state_t *begin,
+                                const sim_state_t *file);
+
+/* A shard in `state` (NULL: it has not begun) answered `question` with `answer`: the model follows,
+ * and (I1, I4) they agree. */
+void sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                     const cadre_message_t *answer);
-void sim_check_assign(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
+void sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                       const cadre_message_t *answer);
-void sim_check_values_sent(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
-                           const cadre_message_t *answer);
+void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                           const cadre_message_t *answer, bool to_coordinator);
 
-/* The shard has taken a snapshot at `cut`: the closures below it have ended. */
-void sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t checkpoint, uint64_t cut);
+/* A shard was told that everything below `base` is settled. */
+void sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                       const cadre_message_t *answer);
 
-/* (I5) A checkpoint is committed: exactly the closures below its cut are in the shard's snapshot,
- * of which the manifest says `state`. One that came late, when its checkpoint had been given up
- * already, may hold more. */
-void sim_check_commit(const sim_check_t *self, uint32_t shard, uint64_t checkpoint,
+/* The shard has taken a snapshot at `cut`: the closures below it have ended. Whether exactly they
+ * are in it matters only if the checkpoint is committed; state->problem says so. */
+void sim_check_snapshot(sim_check_t *self, sim_state_t *state, uint64_t checkpoint, uint64_t cut);
+
+/* (I5) A checkpoint is committed: exactly the closures below its cut are in the shard's file, of
+ * which the manifest says `state`. */
+void sim_check_commit(const sim_check_t *self, const sim_state_t *file, uint64_t checkpoint,
                       const cadre_shard_state_t *state);
 
+/* The state holds every update of the calls that had ended by `event`, and the assignments. */
+void sim_check_complete(const sim_check_t *self, const sim_state_t *state, uint64_t event);
+
 /* One partition as the shard holds it is what the model says. */
-void sim_check_partition(sim_check_t *self, const sim_variable_t *variable, uint32_t part,
-                         const cadre_partition_t *partition);
+void sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
+                         uint32_t part, const cadre_partition_t *partition);
 
 /* (I4) The chunks of one partition are of one version; returns its n. */
-int64_t sim_check_chunks(sim_check_t *self, const sim_variable_t *variable, uint32_t part,
+int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                          cadre_chunk_t *const *chunks, size_t count);
 
-/* The variable with this id, its part. */
+/* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);
-sim_part_t *sim_check_part(sim_check_t *self, uint64_t variable, uint64_t part);
 
 /* The shards that hold a part of any of `variables` (bit id - 1): bits. */
 uint32_t sim_check_shards(const sim_check_t *self, uint32_t variables);
 
-/* At the end: (I7) what the shard counted is what it was seen to answer. */
-void sim_check_counters(const sim_check_t *self, uint32_t shard, const uint64_t *counters);
+/* At the end: (I7) what the shard counts is what it was seen to answer. */
+void sim_check_counters(const sim_check_t *self, const sim_state_t *state,
+                        const uint64_t *counters);
 
 #endif

@@ -1,15 +1,71 @@
 /* What shards answer, against the model. */
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "common/memory.h"
 #include "common/status.h"
 #include "tests/sim/sim_check.h"
+
+/* --- beginning --- */
+
+sim_state_t *
+sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_t *file)
+{
+    sim_state_t *state = file ? sim_state_copy(file)
+                              : sim_state_new(begin->shard, begin->epoch, begin->generation, 0);
+    for (uint32_t i = 0; i < self->state_count; i++) {
+        const sim_state_t *other = self->states[i];
+        if (other->shard == begin->shard && other->epoch == begin->epoch &&
+            other->generation == begin->generation) {
+            sim_check_fail(self, "I1: shard %u begins generation %" PRIu64 " twice", begin->shard,
+                           begin->generation);
+        }
+    }
+    state->epoch = begin->epoch;
+    state->generation = begin->generation;
+    state->cut = begin->cut;
+    state->sequence = 0;
+    state->checkpoint = 0;
+    self->states = cadre_realloc(self->states, self->state_count + 1, sizeof(sim_state_t *));
+    self->states[self->state_count++] = state;
+    self->restores++;
+    return state;
+}
+
+/* --- the fence --- */
+
+/* Whether `question` is of another session or generation than the shard's. */
+static bool
+is_foreign(const sim_state_t *state, const cadre_message_t *question, uint64_t generation)
+{
+    return !state || question->epoch != state->epoch || generation != state->generation;
+}
+
+/* True when the answer is a refusal, as it must be exactly for what is foreign. */
+static bool
+is_fenced(const sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
+          uint64_t generation, uint64_t status)
+{
+    bool foreign = is_foreign(state, question, generation);
+    if (foreign != (status == (uint64_t)-CADRE_EFENCED)) {
+        sim_check_fail(self,
+                       "I1: a shard of epoch %" PRIu64 ", generation %" PRIu64 " answers %s to %s "
+                       "of epoch %" PRIu64 ", generation %" PRIu64,
+                       state ? state->epoch : 0, state ? state->generation : 0,
+                       cadre_status_name(-(int)status), cadre_message_type_text(question->type),
+                       question->epoch, generation);
+    }
+    return foreign;
+}
+
+/* --- updates --- */
 
 /* The parts that an update must name: all that its shard holds of the step's variables. */
 static size_t
 expected_parts(const sim_check_t *self, uint32_t variables, uint32_t shard)
 {
     size_t count = 0;
-    for (uint32_t i = 0; i < self->variable_count; i++) {
+    for (uint32_t i = 0; i < self->known_count; i++) {
         for (uint32_t k = 0; variables >> i & 1 && k < self->variables[i].part_count; k++) {
             count += self->variables[i].parts[k].shard == shard;
         }
@@ -17,10 +73,24 @@ expected_parts(const sim_check_t *self, uint32_t variables, uint32_t shard)
     return count;
 }
 
+static sim_value_t *
+value_of(sim_check_t *self, sim_state_t *state, uint64_t variable, uint64_t part)
+{
+    const sim_variable_t *entry = sim_check_variable(self, variable);
+    if (part >= entry->part_count || entry->parts[part].shard != state->shard) {
+        sim_check_fail(self, "shard %u serves part %" PRIu64 " of %s", state->shard, part,
+                       entry->name);
+    }
+    return sim_state_value(state, entry, (uint32_t)part);
+}
+
 /* The parts of an update that was applied just now. */
 static void
-apply(sim_check_t *self, const cadre_push_message_t *push, const cadre_applied_message_t *applied)
+apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+      const cadre_message_t *answer, int64_t strength)
 {
+    const cadre_push_message_t *push = &question->push;
+    const cadre_applied_message_t *applied = &answer->applied;
     uint64_t staleness = 0;
     size_t count = push->partitions.count / 3;
     if (applied->versions.count != count) {
@@ -29,13 +99,20 @@ apply(sim_check_t *self, const cadre_push_message_t *push, const cadre_applied_m
     }
     for (size_t i = 0; i < count; i++) {
         const uint64_t *items = push->partitions.items + 3 * i;
-        sim_part_t *part = sim_check_part(self, items[0], items[1]);
-        staleness = part->version - items[2] > staleness ? part->version - items[2] : staleness;
-        part->updates++;
-        sim_part_change(part, part->n + 1);
-        if (applied->versions.items[i] != part->version) {
+        sim_value_t *value = value_of(self, state, items[0], items[1]);
+        if (items[2] > value->version) {
+            sim_check_fail(self,
+                           "I4: an update of what was pulled as version %" PRIu64
+                           " is applied to version %" PRIu64,
+                           items[2], value->version);
+        }
+        staleness = value->version - items[2] > staleness ? value->version - items[2] : staleness;
+        value->updates++;
+        value->last = strength;
+        sim_value_change(value, value->n + strength);
+        if (applied->versions.items[i] != value->version) {
             sim_check_fail(self, "APPLIED says version %" PRIu64 ", it is %" PRIu64,
-                           applied->versions.items[i], part->version);
+                           applied->versions.items[i], value->version);
         }
     }
     if (applied->staleness != staleness) {
@@ -44,153 +121,230 @@ apply(sim_check_t *self, const cadre_push_message_t *push, const cadre_applied_m
     }
 }
 
+/* The call that an update belongs to, and its step. */
+static sim_call_t *
+call_of_update(sim_check_t *self, const cadre_message_t *question, uint64_t *step)
+{
+    sim_call_t *call = NULL;
+    for (uint32_t i = self->life_count; !call && i > 0; i--) {
+        if (self->lives[i - 1].epoch == question->epoch) {
+            call = cadre_u64_map_get(&self->lives[i - 1].updates, question->push.update);
+        }
+    }
+    *step = call ? question->push.update - call->id : SIM_STEPS_MAX;
+    if (!call || *step >= call->steps) {
+        sim_check_fail(self, "update id %" PRIu64 " belongs to no step", question->push.update);
+    }
+    return call;
+}
+
 void
-sim_check_push(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
+sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                const cadre_message_t *answer)
 {
     const cadre_push_message_t *push = &question->push;
     const cadre_applied_message_t *applied = &answer->applied;
-    sim_shard_record_t *record = &self->shards[shard];
-    sim_call_t *call = cadre_u64_map_get(&self->updates, push->update);
-    uint64_t step = call ? push->update - call->id : SIM_STEPS_MAX;
-    if (!call || step >= call->steps) {
-        sim_check_fail(self, "shard %u: update id %" PRIu64 " belongs to no step", shard,
-                       push->update);
+    uint64_t step = 0;
+    if (is_fenced(self, state, question, push->generation, applied->status)) {
+        if (state) {
+            state->refused++;
+        }
+        return;
     }
-    bool seen = call->applied[step] >> shard & 1;
-    if (push->partitions.count != 3 * expected_parts(self, call->pushes[step], shard)) {
-        sim_check_fail(self, "shard %u: update %" PRIu64 " names %zu parts", shard, push->update,
-                       push->partitions.count / 3);
+    sim_call_t *call = call_of_update(self, question, &step);
+    bool seen = sim_state_stamp(state, call->index, (uint32_t)step) > 0;
+    if (push->partitions.count != 3 * expected_parts(self, call->pushes[step], state->shard)) {
+        sim_check_fail(self, "shard %u: update %" PRIu64 " names %zu parts", state->shard,
+                       push->update, push->partitions.count / 3);
     }
     if (applied->status == (uint64_t)-CADRE_EDUPLICATE) {
-        record->duplicate++;
-        if (!seen && push->update >= record->cut) {
-            sim_check_fail(self, "shard %u: update %" PRIu64 " is a duplicate of nothing", shard,
-                           push->update);
+        state->duplicate++;
+        if (!seen && push->update >= state->cut) {
+            sim_check_fail(self, "I7: shard %u: update %" PRIu64 " is a duplicate of nothing",
+                           state->shard, push->update);
         }
         return;
     }
     if (applied->status != 0) {
-        sim_check_fail(self, "shard %u refused update %" PRIu64 ": %s", shard, push->update,
-                       applied->text);
+        sim_check_fail(self, "I7: shard %u refused update %" PRIu64 ": %s", state->shard,
+                       push->update, applied->text);
     }
-    if (seen || push->update < record->cut) {
-        sim_check_fail(self, "I1: shard %u applied update %" PRIu64 " %s", shard, push->update,
-                       seen ? "twice" : "after its cut");
+    if (seen || push->update < state->cut) {
+        sim_check_fail(self, "I1: shard %u applied update %" PRIu64 " %s", state->shard,
+                       push->update, seen ? "twice" : "after its cut");
     }
-    record->applied++;
-    call->applied[step] |= 1U << shard;
-    apply(self, push, applied);
+    state->applied++;
+    self->replayed += call->ended && call->status == 0;
+    sim_state_apply(state, call->index, (uint32_t)step, *self->events);
+    apply(self, state, question, answer, call->strength);
 }
 
+/* --- assignments --- */
+
 void
-sim_check_assign(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
+sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                  const cadre_message_t *answer)
 {
     const cadre_assign_message_t *assign = &question->assign;
-    sim_shard_record_t *record = &self->shards[shard];
-    if (answer->reply.status != 0) {
-        sim_check_fail(self, "shard %u refused an assignment: %s", shard, answer->reply.text);
-    }
-    if (assign->sequence <= record->sequence) {
+    if (is_fenced(self, state, question, assign->generation, answer->reply.status)) {
         return;
     }
-    if (assign->sequence != record->sequence + 1) {
-        sim_check_fail(self, "shard %u took assignment %" PRIu64 " after %" PRIu64, shard,
-                       assign->sequence, record->sequence);
+    if (answer->reply.status != 0) {
+        sim_check_fail(self, "I7: shard %u refused an assignment: %s", state->shard,
+                       answer->reply.text);
     }
-    record->sequence = assign->sequence;
-    sim_variable_t *variable = sim_check_variable(self, assign->variable);
-    sim_part_t *part = sim_check_part(self, assign->variable, assign->partition);
+    const sim_variable_t *variable = sim_check_variable(self, assign->variable);
     int64_t k = sim_check_chunks(self, variable, (uint32_t)assign->partition, question->chunks,
                                  question->chunk_count);
-    sim_part_change(part, assign->mode == CADRE_ASSIGN_SET   ? k
-                          : assign->mode == CADRE_ASSIGN_ADD ? part->n + k
-                                                             : part->n - k);
+    sim_taken_t taken = {.assignment = (uint32_t)k,
+                         .variable = variable->id - 1,
+                         .part = (uint32_t)assign->partition,
+                         .stamp = *self->events};
+    if (k < 0 || k >= self->assignment_count || self->assignments[k].variable != variable->id - 1 ||
+        self->assignments[k].mode != (cadre_assign_mode_t)assign->mode) {
+        sim_check_fail(self, "shard %u: n = %" PRId64 " of %s is no assignment of ours",
+                       state->shard, k, variable->name);
+    }
+    bool seen = sim_state_taken(state, &taken) > 0;
+    if (assign->sequence <= state->sequence) {
+        if (!seen) {
+            sim_check_fail(self, "I7: shard %u drops assignment %" PRId64 ", which it lacks",
+                           state->shard, k);
+        }
+        return;
+    }
+    if (seen) {
+        sim_check_fail(self, "I1: shard %u takes assignment %" PRId64 " twice", state->shard, k);
+    }
+    state->sequence = assign->sequence;
+    sim_state_take(state, &taken);
+    sim_value_t *value = value_of(self, state, assign->variable, assign->partition);
+    sim_value_change(value, assign->mode == CADRE_ASSIGN_SET   ? k
+                            : assign->mode == CADRE_ASSIGN_ADD ? value->n + k
+                                                               : value->n - k);
+}
+
+/* --- values --- */
+
+/* What the user's read is told. */
+static void
+note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
+          uint64_t part, int64_t n)
+{
+    sim_read_t *read = &self->read;
+    const uint64_t *asked = question->pull.partitions.items;
+    bool ours = read->variable != SIM_NEVER && question->request > read->request &&
+                asked[0] == read->variable + 1 && state->epoch == sim_check_life(self)->epoch;
+    if (!ours) {
+        return;
+    }
+    sim_check_complete(self, state, read->begun_event);
+    read->parts = cadre_realloc(read->parts, read->count + 1, sizeof(*read->parts));
+    read->told = cadre_realloc(read->told, read->count + 1, sizeof(*read->told));
+    read->parts[read->count] = (uint32_t)part;
+    read->told[read->count++] = n;
 }
 
 void
-sim_check_values_sent(sim_check_t *self, uint32_t shard, const cadre_message_t *question,
-                      const cadre_message_t *answer)
+sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                      const cadre_message_t *answer, bool to_coordinator)
 {
     const cadre_values_message_t *values = &answer->values;
     size_t count = question->pull.partitions.count / 3;
+    if (is_fenced(self, state, question, question->pull.generation, values->status)) {
+        return;
+    }
     if (values->status != 0 || values->partitions.count != 2 * count) {
-        sim_check_fail(self, "shard %u refused a pull: %s", shard, values->text);
+        sim_check_fail(self, "I7: shard %u refused a pull: %s", state->shard, values->text);
     }
     size_t chunk = 0;
     for (size_t i = 0; i < count; i++) {
         const uint64_t *asked = question->pull.partitions.items + 3 * i;
         const uint64_t *got = values->partitions.items + 2 * i;
         const sim_variable_t *variable = sim_check_variable(self, asked[0]);
-        const sim_part_t *part = sim_check_part(self, asked[0], asked[1]);
-        if (got[0] != part->version || (got[1] == 0 && asked[2] != part->version + 1)) {
-            sim_check_fail(self, "shard %u answers version %" PRIu64 " for %" PRIu64, shard, got[0],
-                           part->version);
+        const sim_value_t *value = value_of(self, state, asked[0], asked[1]);
+        if (got[0] != value->version || (got[1] == 0 && asked[2] != value->version + 1)) {
+            sim_check_fail(self, "I4: shard %u answers version %" PRIu64 " for %" PRIu64,
+                           state->shard, got[0], value->version);
         }
         if (got[1] > 0 && sim_check_chunks(self, variable, (uint32_t)asked[1],
-                                           answer->chunks + chunk, got[1]) != part->n) {
-            sim_check_fail(self, "I4: shard %u sends another value than version %" PRIu64, shard,
-                           got[0]);
+                                           answer->chunks + chunk, got[1]) != value->n) {
+            sim_check_fail(self, "I4: shard %u sends another value than version %" PRIu64,
+                           state->shard, got[0]);
+        }
+        if (to_coordinator) {
+            note_told(self, state, question, asked[1], value->n);
         }
         chunk += got[1];
     }
 }
 
-void
-sim_check_snapshot(sim_check_t *self, uint32_t shard, uint64_t checkpoint, uint64_t cut)
+/* Whether every number from byte `from` of the slot is what the last update left there. */
+static bool
+slot_holds(const cadre_partition_snapshot_t *held, const sim_part_t *part, int64_t last)
 {
-    sim_shard_record_t *record = &self->shards[shard];
-    record->cut = cut > record->cut ? cut : record->cut;
-    record->snapshot = checkpoint;
-    record->snapshot_applied = record->applied;
-    record->beyond = 0;
-    for (uint32_t i = 0; i < self->call_count; i++) {
-        const sim_call_t *call = self->calls[i];
-        for (uint32_t step = 0; step < call->steps; step++) {
-            if (call->applied[step] >> shard & 1 && call->id + step >= cut) {
-                record->beyond = call->id + step;
-            }
+    int64_t element = part->first;
+    for (size_t i = 0; i < held->chunk_count; i++) {
+        const cadre_chunk_t *chunk = held->slots[0][i];
+        int64_t count = (int64_t)(cadre_chunk_size_bytes(chunk) / sizeof(float));
+        if (sim_differs(CADRE_F32, cadre_chunk_data((cadre_chunk_t *)chunk), element, count,
+                        last) >= 0) {
+            return false;
         }
-        if (call->id && call->id < cut && !call->ended) {
-            sim_check_fail(self, "I5: closure %" PRIu64 " has not ended at cut %" PRIu64, call->id,
-                           cut);
-        }
+        element += count;
     }
+    return true;
 }
 
 void
-sim_check_commit(const sim_check_t *self, uint32_t shard, uint64_t checkpoint,
-                 const cadre_shard_state_t *state)
+sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
+                    uint32_t part, const cadre_partition_t *partition)
 {
-    const sim_shard_record_t *record = &self->shards[shard];
-    if (record->snapshot != checkpoint || state->window_base != record->cut ||
-        state->applied != record->snapshot_applied) {
+    const sim_value_t *value = sim_state_value(state, variable, part);
+    cadre_partition_snapshot_t held;
+    cadre_partition_snapshot(partition, &held);
+    int64_t n = sim_check_chunks(self, variable, part, held.values, held.chunk_count);
+    if (n != value->n || held.version != value->version) {
         sim_check_fail(self,
-                       "I5: checkpoint %" PRIu64 " says shard %u has %" PRIu64
-                       " updates below %" PRIu64 ", its snapshot of %" PRIu64 " has %" PRIu64
-                       " below %" PRIu64,
-                       checkpoint, shard, state->applied, state->window_base, record->snapshot,
-                       record->snapshot_applied, record->cut);
+                       "I2: shard %u, part %u of %s holds n = %" PRId64 " as version %" PRIu64
+                       ", its updates make %" PRId64 ", %" PRIu64,
+                       state->shard, part, variable->name, n, held.version, value->n,
+                       value->version);
     }
-    if (record->beyond) {
-        sim_check_fail(self, "I5: update %" PRIu64 " is in the checkpoint at cut %" PRIu64,
-                       record->beyond, record->cut);
+    if (variable->has_slot &&
+        (held.steps != value->updates || !slot_holds(&held, &variable->parts[part], value->last))) {
+        sim_check_fail(self,
+                       "I5: shard %u, part %u of %s: the optimizer's slot is not that of update "
+                       "%" PRIu64,
+                       state->shard, part, variable->name, value->updates);
+    }
+    cadre_partition_snapshot_fini(&held);
+}
+
+/* --- control --- */
+
+void
+sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
+                  const cadre_message_t *answer)
+{
+    (void)self;
+    if (state && answer->reply.status == 0 && question->epoch == state->epoch) {
+        uint64_t base = question->settle.base;
+        state->cut = base > state->cut ? base : state->cut;
     }
 }
 
 void
-sim_check_counters(const sim_check_t *self, uint32_t shard, const uint64_t *counters)
+sim_check_counters(const sim_check_t *self, const sim_state_t *state, const uint64_t *counters)
 {
-    const sim_shard_record_t *record = &self->shards[shard];
-    if (counters[CADRE_PS_COUNTER_applied] != record->applied ||
-        counters[CADRE_PS_COUNTER_duplicate] != record->duplicate ||
-        counters[CADRE_PS_COUNTER_refused] != 0) {
+    if (counters[CADRE_PS_COUNTER_applied] != state->applied ||
+        counters[CADRE_PS_COUNTER_duplicate] != state->duplicate ||
+        counters[CADRE_PS_COUNTER_refused] != state->refused) {
         sim_check_fail(self,
                        "I7: shard %u counts %" PRIu64 " applied, %" PRIu64 " duplicate, %" PRIu64
-                       " refused; it answered %" PRIu64 ", %" PRIu64 ", 0",
-                       shard, counters[CADRE_PS_COUNTER_applied],
+                       " refused; it answered %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+                       state->shard, counters[CADRE_PS_COUNTER_applied],
                        counters[CADRE_PS_COUNTER_duplicate], counters[CADRE_PS_COUNTER_refused],
-                       record->applied, record->duplicate);
+                       state->applied, state->duplicate, state->refused);
     }
 }

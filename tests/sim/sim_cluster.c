@@ -4,74 +4,79 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/status.h"
 #include "tests/sim/sim_faults.h"
 
-static uint64_t
-draw(sim_cluster_t *self, uint64_t low, uint64_t high)
-{
-    return sim_between(&self->random, low, high);
-}
-
 /* --- nodes --- */
 
-static sim_worker_t *
-worker_of_node(sim_cluster_t *self, uint32_t node)
+sim_worker_t *
+sim_cluster_worker_of(sim_cluster_t *self, uint32_t node)
 {
-    uint32_t first = 1 + self->shard_count;
-    return node >= first && node < first + self->worker_count ? &self->workers[node - first] : NULL;
+    bool is_worker = node != SIM_COORDINATOR_NODE && self->nodes[node].role == CADRE_ROLE_WORKER;
+    return is_worker ? &self->workers[self->nodes[node].task] : NULL;
 }
 
-static sim_shard_t *
-shard_of_node(sim_cluster_t *self, uint32_t node)
+sim_shard_t *
+sim_cluster_shard_of(sim_cluster_t *self, uint32_t node)
 {
-    return node >= 1 && node <= self->shard_count ? &self->shards[node - 1] : NULL;
+    bool is_shard = node != SIM_COORDINATOR_NODE && self->nodes[node].role == CADRE_ROLE_PS;
+    return is_shard ? &self->shards[self->nodes[node].task] : NULL;
 }
 
 static cadre_task_t
 task_of_node(sim_cluster_t *self, uint32_t node)
 {
-    const sim_worker_t *worker = worker_of_node(self, node);
-    const sim_shard_t *shard = shard_of_node(self, node);
+    const sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    const sim_shard_t *shard = sim_cluster_shard_of(self, node);
     return worker ? worker->task : shard ? shard->task : self->coordinator.task;
 }
 
-/* The node that serves a destination now; SIM_NEVER when it is dead. */
-static uint32_t
-node_of_task(sim_cluster_t *self, const cadre_task_t *task)
+uint32_t
+sim_cluster_node_of(sim_cluster_t *self, const cadre_task_t *task)
 {
     if (task->role == CADRE_ROLE_COORDINATOR) {
         return SIM_COORDINATOR_NODE;
     }
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        if (self->shards[i].task.incarnation == task->incarnation) {
-            return self->shards[i].node;
-        }
+    uintptr_t found = (uintptr_t)cadre_u64_map_get(&self->by_incarnation, task->incarnation);
+    if (!found) {
+        sim_check_fail(&self->check, "a message to nobody: role %d index %u", task->role,
+                       task->index);
     }
-    for (uint32_t i = 0; i < self->worker_count; i++) {
-        if (self->workers[i].task.incarnation == task->incarnation) {
-            return self->workers[i].core ? self->workers[i].node : SIM_NEVER;
-        }
-    }
-    sim_check_fail(&self->check, "a message to nobody: role %d index %u", task->role, task->index);
+    return (uint32_t)(found - 1);
 }
 
 /* --- messages --- */
+
+/* The ids of closures that are handed out become known. */
+static void
+note_closure(sim_cluster_t *self, const cadre_outbox_entry_t *entry)
+{
+    cadre_message_t message = {0};
+    if (cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
+                             NULL, 0, &message) == 0) {
+        sim_check_begun(&self->check, message.epoch, &message.closure);
+    }
+    cadre_message_fini(&message);
+}
 
 static void
 route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
 {
     cadre_outbox_entry_t entry;
+    cadre_task_t sender = task_of_node(self, from);
+    const sim_shard_t *shard = sim_cluster_shard_of(self, from);
     while (cadre_outbox_pop(outbox, &entry)) {
-        uint32_t to = node_of_task(self, &entry.destination);
-        if (to == SIM_NEVER) {
-            cadre_outbox_entry_fini(&entry);
-        } else {
-            sim_network_send(&self->network, from, to, &entry);
+        if (shard && entry.plane == CADRE_PLANE_DATA) {
+            sender.index = shard->index; /* known by the connection that was made to it */
+        } else if (shard) {
+            sender.index = shard->task.index;
         }
+        if (entry.type == CADRE_MESSAGE_CLOSURE) {
+            note_closure(self, &entry);
+        }
+        sim_network_send(&self->network, &sender, from,
+                         sim_cluster_node_of(self, &entry.destination), &entry);
     }
 }
 
@@ -80,7 +85,7 @@ static void
 decode(sim_cluster_t *self, sim_event_t *event, cadre_message_t *message)
 {
     cadre_outbox_entry_t *entry = &event->entry;
-    cadre_role_t sender = task_of_node(self, event->from).role;
+    cadre_role_t sender = event->sender.role;
     if (!sim_network_intact(event)) {
         sim_check_fail(&self->check, "I4: the payload of %s changed on its way",
                        cadre_message_type_text(entry->type));
@@ -115,6 +120,9 @@ static void
 check_tag(sim_cluster_t *self, const sim_worker_t *worker, const cadre_message_t *message)
 {
     const cadre_core_t *core = &self->coordinator.core;
+    if (!self->coordinator.alive || message->epoch != core->options.epoch) {
+        return;
+    }
     const cadre_member_t *member =
         cadre_membership_find(&core->membership, worker->task.incarnation);
     const cadre_closure_t *closure = cadre_u64_map_get(&core->closures, message->closure.id);
@@ -125,86 +133,38 @@ check_tag(sim_cluster_t *self, const sim_worker_t *worker, const cadre_message_t
     }
 }
 
+/* The node a message has come to: with the same addresses, what was on its way to a ps that died
+ * finds the one in its place. */
+static uint32_t
+receiver_of(sim_cluster_t *self, const sim_event_t *event)
+{
+    const sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
+    if (!shard || shard->core || event->entry.plane != CADRE_PLANE_DATA || !self->same_addresses) {
+        return event->node;
+    }
+    const sim_shard_t *next = sim_cluster_shard_at(self, &self->places[shard->place]);
+    return next ? next->node : event->node;
+}
+
 static void
 on_message(sim_cluster_t *self, sim_event_t *event)
 {
     cadre_plane_t plane = event->entry.plane;
-    cadre_task_t from = task_of_node(self, event->from);
     cadre_message_t message = {0};
     decode(self, event, &message);
     cadre_outbox_entry_fini(&event->entry);
     copy_chunks(&message);
-    sim_worker_t *worker = worker_of_node(self, event->node);
-    sim_shard_t *shard = shard_of_node(self, event->node);
+    sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
+    sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
     if (worker) {
         if (message.type == CADRE_MESSAGE_CLOSURE) {
             check_tag(self, worker, &message);
         }
-        sim_worker_receive(worker, &from, &message);
+        sim_worker_receive(worker, &event->sender, &message);
     } else if (shard) {
-        sim_shard_receive(shard, plane, &from, &message);
+        sim_shard_receive(shard, plane, &event->sender, &message);
     } else {
-        cadre_core_receive(&self->coordinator.core, &from, &message, self->network.now_ms);
-    }
-}
-
-/* --- workers that come and go --- */
-
-sim_worker_t *
-sim_cluster_worker_at(sim_cluster_t *self, const sim_place_t *place)
-{
-    return place->worker == SIM_NEVER ? NULL : &self->workers[place->worker];
-}
-
-void
-sim_cluster_start_worker(sim_cluster_t *self, sim_place_t *place)
-{
-    cadre_assert(place->worker == SIM_NEVER && self->worker_count < SIM_WORKER_NODES);
-    place->worker = self->worker_count++;
-    sim_worker_t *worker = &self->workers[place->worker];
-    *worker = (sim_worker_t){
-        .node = 1 + self->shard_count + place->worker,
-        .task = {CADRE_ROLE_WORKER, place->index, cadre_random_next_u64(&self->random)},
-        .slot_count = place->slots + place->ahead,
-        .ahead = place->ahead,
-        .network = &self->network,
-        .check = &self->check,
-        .random = &self->random};
-    sim_worker_start(worker);
-    sim_network_at(&self->network, 0, SIM_TICK, worker->node, 0);
-    if (self->verbose) {
-        printf("%8" PRIu64 " worker node %u starts\n", self->network.now_ms, worker->node);
-    }
-}
-
-void
-sim_cluster_maybe_seen(sim_cluster_t *self, const sim_worker_t *worker)
-{
-    if (sim_chance(&self->random, self->seen)) {
-        sim_network_at_from(&self->network, draw(self, 0, 500), SIM_GONE, SIM_COORDINATOR_NODE,
-                            worker->node);
-    }
-}
-
-void
-sim_cluster_kill_worker(sim_cluster_t *self, sim_place_t *place)
-{
-    sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    sim_cluster_maybe_seen(self, worker);
-    sim_worker_stop(worker);
-    place->worker = SIM_NEVER;
-}
-
-/* The session of a worker is over: its process ends, and its supervisor starts another. */
-static void
-on_left(sim_cluster_t *self, sim_worker_t *worker)
-{
-    sim_worker_stop(worker);
-    for (uint32_t i = 0; i < self->place_count; i++) {
-        if (sim_cluster_worker_at(self, &self->places[i]) == worker) {
-            self->places[i].worker = SIM_NEVER;
-            sim_faults_restart_later(self, &self->places[i]);
-        }
+        cadre_core_receive(&self->coordinator.core, &event->sender, &message, self->network.now_ms);
     }
 }
 
@@ -216,37 +176,56 @@ turn_worker(sim_cluster_t *self, sim_worker_t *worker)
     sim_worker_turn(worker);
     route(self, worker->node, cadre_worker_core_outbox(worker->core));
     if (worker->left) {
-        on_left(self, worker);
+        sim_cluster_left(self, worker->node);
+    }
+}
+
+static void
+turn_shard(sim_cluster_t *self, sim_shard_t *shard)
+{
+    sim_shard_turn(shard);
+    route(self, shard->node, cadre_ps_core_outbox(shard->core));
+    route(self, shard->node, &shard->answers);
+    if (shard->left) {
+        sim_cluster_left(self, shard->node);
     }
 }
 
 void
 sim_cluster_turn_coordinator(sim_cluster_t *self)
 {
+    if (!self->coordinator.alive || self->coordinator.paused_ms > self->network.now_ms) {
+        return;
+    }
+    sim_coordinator_take_events(&self->coordinator);
     if (!self->stopping) {
         sim_script_go(&self->script);
     }
     sim_coordinator_turn(&self->coordinator);
     route(self, SIM_COORDINATOR_NODE, &self->coordinator.core.outbox);
+    sim_faults_look(self);
 }
 
 static void
 on_worker_event(sim_cluster_t *self, sim_worker_t *worker, sim_event_t *event)
 {
-    if (!worker->core) {
-        cadre_outbox_entry_fini(&event->entry);
-        return;
-    }
-    if (worker->paused_ms > self->network.now_ms) {
-        sim_network_postpone(&self->network, event, worker->paused_ms);
-        return;
-    }
     if (event->kind == SIM_MESSAGE) {
         on_message(self, event);
     } else {
         sim_worker_event(worker, event);
     }
     turn_worker(self, worker);
+}
+
+static void
+on_shard_event(sim_cluster_t *self, sim_shard_t *shard, sim_event_t *event)
+{
+    if (event->kind == SIM_MESSAGE) {
+        on_message(self, event);
+    } else {
+        sim_shard_event(shard, event);
+    }
+    turn_shard(self, shard);
 }
 
 static void
@@ -258,9 +237,9 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
         cadre_task_t task = task_of_node(self, event->from);
         cadre_core_gone(&self->coordinator.core, &task, self->network.now_ms);
     } else if (event->kind == SIM_STORED) {
-        sim_coordinator_stored(&self->coordinator, event->value);
-    } else if (event->kind == SIM_FAULT) {
-        sim_faults_event(self, event);
+        sim_coordinator_stored(&self->coordinator, event);
+    } else if (event->kind == SIM_ANSWERED) {
+        sim_coordinator_answered(&self->coordinator, event);
     }
     sim_cluster_turn_coordinator(self);
 }
@@ -268,23 +247,30 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
 void
 sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
 {
-    sim_worker_t *worker = worker_of_node(self, event->node);
-    sim_shard_t *shard = shard_of_node(self, event->node);
-    if (worker) {
+    if (event->kind == SIM_FAULT) {
+        sim_faults_event(self, event);
+        sim_cluster_turn_coordinator(self);
+        return;
+    }
+    if (event->kind == SIM_MESSAGE) {
+        event->node = receiver_of(self, event);
+    }
+    sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
+    sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
+    bool alive = worker  ? worker->core != NULL
+                 : shard ? shard->core != NULL
+                         : self->coordinator.alive;
+    uint64_t paused_ms = worker  ? worker->paused_ms
+                         : shard ? shard->paused_ms
+                                 : self->coordinator.paused_ms;
+    if (!alive) {
+        cadre_outbox_entry_fini(&event->entry);
+    } else if (paused_ms > self->network.now_ms) {
+        sim_network_postpone(&self->network, event, paused_ms);
+    } else if (worker) {
         on_worker_event(self, worker, event);
     } else if (shard) {
-        if (shard->left) {
-            cadre_outbox_entry_fini(&event->entry);
-            return;
-        }
-        if (event->kind == SIM_MESSAGE) {
-            on_message(self, event);
-        } else {
-            sim_shard_event(shard, event);
-        }
-        sim_shard_turn(shard);
-        route(self, shard->node, cadre_ps_core_outbox(shard->core));
-        route(self, shard->node, &shard->answers);
+        on_shard_event(self, shard, event);
     } else {
         on_coordinator_event(self, event);
     }

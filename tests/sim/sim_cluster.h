@@ -1,12 +1,12 @@
 /*
- * sim_cluster - a whole job in one thread: coordinator, shards, workers, the network between them,
- * the user program, the faults and the oracle.
+ * sim_cluster - a whole job in one thread: coordinator, ps, workers, the network between them, the
+ * disk, the user program, the faults and the oracle.
  *
  * Owner:   sim_run.
  * Thread:  one.
  *
- * Node 0 is the coordinator, 1 to shard_count the ps, and every incarnation of a worker is a node
- * of its own. A *place* is where a worker runs again after it died, as a supervisor would have it.
+ * Node 0 is the coordinator, in all its lives; every incarnation of a ps or a worker is a node of
+ * its own. A *place* is where a task runs again after it died, as a supervisor would have it.
  */
 #ifndef CADRE_TESTS_SIM_SIM_CLUSTER_H
 #define CADRE_TESTS_SIM_SIM_CLUSTER_H
@@ -17,45 +17,72 @@
 #include "tests/sim/sim_worker.h"
 
 enum {
-    SIM_PLACES_MAX = 6,
-    SIM_WORKER_NODES = SIM_NODES_MAX - 1 - SIM_SHARDS_MAX,
+    SIM_WORKER_PLACES_MAX = 5,
+    SIM_PLACES_MAX = SIM_SHARDS_MAX + SIM_WORKER_PLACES_MAX,
+    SIM_PS_TASKS_MAX = 64,
+    SIM_WORKER_TASKS_MAX = SIM_NODES_MAX - 1 - SIM_PS_TASKS_MAX,
 };
 
-/* Where a worker lives. */
+/* Where a task lives. */
 typedef struct {
-    uint32_t index; /* that its workers ask for, or CADRE_INDEX_ANY */
+    cadre_role_t role;
+    uint32_t index; /* that its tasks ask for, or CADRE_INDEX_ANY */
     uint32_t slots;
     uint32_t ahead;
-    uint32_t worker; /* position of the one that is there now; SIM_NEVER: none */
+    uint32_t task; /* position of the one that is there now; SIM_NEVER: none */
 } sim_place_t;
 
+/* Something goes wrong as soon as something else happens. */
 typedef struct {
+    uint32_t when;  /* checkpoint state, or SIM_TRAP_RESTORE; 0: no trap */
+    uint32_t whom;  /* 0: a ps, 1: the coordinator, 2: a worker */
+    uint64_t count; /* of restores when it was laid */
+} sim_trap_t;
+
+enum { SIM_TRAP_RESTORE = 100 };
+
+typedef struct sim_cluster {
     uint64_t seed;
     bool verbose;
     cadre_random_t random;
     sim_network_t network;
+    sim_disk_t disk;
     sim_check_t check;
     sim_coordinator_t coordinator;
     uint32_t shard_count;
-    sim_shard_t shards[SIM_SHARDS_MAX];
-    uint32_t worker_count; /* incarnations so far */
-    sim_worker_t workers[SIM_WORKER_NODES];
+    uint32_t ps_count; /* incarnations so far */
+    sim_shard_t shards[SIM_PS_TASKS_MAX];
+    sim_shard_plan_t shard_plan;
+    uint32_t worker_count; /* the same */
+    sim_worker_t workers[SIM_WORKER_TASKS_MAX];
+    struct {
+        cadre_role_t role;
+        uint32_t task;
+    } nodes[SIM_NODES_MAX];
+    uint32_t node_count;
+    cadre_u64_map_t by_incarnation; /* node + 1 */
     uint32_t place_count;
-    sim_place_t places[SIM_PLACES_MAX];
+    sim_place_t places[SIM_PLACES_MAX]; /* those of the ps first */
     sim_script_t script;
 
     uint64_t lease_ms;
     uint64_t fault_every_ms; /* on average; 0: none */
     uint64_t faults_end_ms;
-    uint32_t seen; /* chance that a broken connection is seen at once, in 10,000 */
-    bool calm;     /* no more faults */
+    uint64_t faults_min; /* the script goes on until there were as many */
+    uint32_t seen;       /* chance that a broken connection is seen at once, in 10,000 */
+    bool same_addresses; /* a ps that begins again gets what was on its way to the one before */
+    bool loses_ps;
+    bool loses_coordinator;
+    sim_trap_t trap;
+    bool calm; /* no more faults */
     uint64_t faults;
     uint64_t calm_ms;
-    uint64_t
-        quit_ms; /* the user program ends there, whatever is under way; 0: it goes on to its end */
+    uint64_t quit_faults; /* the user program ends after so many, whatever is under way; 0: never */
     bool stopping;
     uint64_t rest_ms; /* once the script has ended: by then nothing may move */
 } sim_cluster_t;
+
+void sim_cluster_fini(sim_cluster_t *self);
 
 /* One event, and whatever follows from it at once. */
 void sim_cluster_event(sim_cluster_t *self, sim_event_t *event);
@@ -63,18 +90,51 @@ void sim_cluster_event(sim_cluster_t *self, sim_event_t *event);
 /* The coordinator's turn, after something was asked of it. */
 void sim_cluster_turn_coordinator(sim_cluster_t *self);
 
+/* The ps or worker that is a node, dead or alive; NULL when it is none. */
+sim_worker_t *sim_cluster_worker_of(sim_cluster_t *self, uint32_t node);
+sim_shard_t *sim_cluster_shard_of(sim_cluster_t *self, uint32_t node);
+
+/* The node that was or is this task. */
+uint32_t sim_cluster_node_of(sim_cluster_t *self, const cadre_task_t *task);
+
+/* The session of the task at `node` is over: its process ends, and its supervisor starts another.
+ */
+void sim_cluster_left(sim_cluster_t *self, uint32_t node);
+
+/* --- for the user program --- */
+
+/* Join has returned: compares every shard with the oracle. */
+void sim_cluster_check_joined(sim_cluster_t *self);
+
+/* Whether checkpoints may fail for the loss of a ps. */
+bool sim_cluster_may_lose_ps(const sim_cluster_t *self);
+
+/* Whether there were as many faults as there should be. */
+bool sim_cluster_had_enough(const sim_cluster_t *self);
+
 /* --- for the faults --- */
 
-/* Starts a worker at a place where none lives. */
-void sim_cluster_start_worker(sim_cluster_t *self, sim_place_t *place);
+/* Starts a task at a place where none lives. */
+void sim_cluster_start(sim_cluster_t *self, sim_place_t *place);
 
-/* Ends the worker at a place at once; the coordinator sees it, or not. */
-void sim_cluster_kill_worker(sim_cluster_t *self, sim_place_t *place);
+/* Ends the task at a place at once; the coordinator sees it, or not. */
+void sim_cluster_kill(sim_cluster_t *self, sim_place_t *place);
 
-/* The living worker at a place, or NULL. */
+/* The living task at a place, or NULL. */
 sim_worker_t *sim_cluster_worker_at(sim_cluster_t *self, const sim_place_t *place);
+sim_shard_t *sim_cluster_shard_at(sim_cluster_t *self, const sim_place_t *place);
 
-/* The coordinator sees, by and by, that its connection to a worker broke; or never does. */
-void sim_cluster_maybe_seen(sim_cluster_t *self, const sim_worker_t *worker);
+/* The node of the living task at a place, which there must be. */
+uint32_t sim_cluster_node_at(sim_cluster_t *self, const sim_place_t *place);
+
+/* The coordinator sees, by and by, that its connection to a node broke; or never does. */
+void sim_cluster_maybe_seen(sim_cluster_t *self, uint32_t node);
+
+/* The coordinator and the user program die; they begin again. */
+void sim_cluster_kill_coordinator(sim_cluster_t *self);
+void sim_cluster_start_coordinator(sim_cluster_t *self);
+
+/* Whether there is room for as many incarnations as may be needed from now on. */
+bool sim_cluster_has_room(const sim_cluster_t *self);
 
 #endif

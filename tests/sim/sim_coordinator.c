@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/checkpoint/manifest.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/checkpoint_manifest.h"
 
-enum { STORE_MS_MAX = 60 };
+enum { STORE_MS_MAX = 60, ANSWER_MS_MAX = 20 };
 
 static void
 on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
@@ -21,89 +23,232 @@ on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end
     }
 }
 
-void
-sim_coordinator_start(sim_coordinator_t *self, const cadre_core_options_t *options)
+/* What the user's program knows of a cut. */
+static char *
+on_progress(void *context, uint64_t cut)
 {
-    cadre_core_options_t mine = *options;
-    mine.incarnation = self->task.incarnation;
-    mine.ended = on_ended;
-    mine.context = self;
-    cadre_core_init(&self->core, &mine, self->network->now_ms);
+    (void)context;
+    return cadre_asprintf("{\"cut\": %" PRIu64 "}", cut);
+}
+
+/* Begins where the newest checkpoint ends. */
+static void
+resume(sim_coordinator_t *self, const sim_checkpoint_t *checkpoint)
+{
+    cadre_totals_t totals;
+    char *progress = NULL;
+    char expected[64];
+    uint64_t cut = checkpoint->manifest->cut;
+    if (cadre_checkpoint_totals(checkpoint->manifest, &totals, &progress) < 0) {
+        sim_check_fail(self->check, "I5: %s", cadre_error_text());
+    }
+    snprintf(expected, sizeof(expected), "{\"cut\":%" PRIu64 "}", cut);
+    if (progress && strcmp(progress, expected) != 0 && strcmp(progress, "{\"epoch\":3}") != 0) {
+        sim_check_fail(self->check, "I5: the progress at cut %" PRIu64 " is %s", cut, progress);
+    }
+    sim_check_totals(self->check, cut, &totals);
+    cadre_core_resume(&self->core, checkpoint->path, cut, &totals);
+    free(progress);
+}
+
+void
+sim_coordinator_start(sim_coordinator_t *self)
+{
+    sim_state_t *files[SIM_SHARDS_MAX] = {NULL};
+    sim_disk_clean(self->disk);
+    const sim_checkpoint_t *newest = sim_disk_newest(self->disk);
+    self->task = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(self->random)};
+    self->options.incarnation = self->task.incarnation;
+    self->options.epoch = cadre_random_next_u64(self->random) >> 2 | 1;
+    self->options.ended = on_ended;
+    self->options.context = self;
+    for (uint32_t i = 0; newest && i < self->check->shard_count; i++) {
+        files[i] = newest->files[i].state;
+    }
+    sim_check_begin_life(self->check, self->options.epoch, newest ? newest->manifest->cut : 1,
+                         files);
+    cadre_core_init(&self->core, &self->options, self->network->now_ms);
+    self->core.checkpoint.on_progress = on_progress;
+    if (newest) {
+        resume(self, newest);
+    }
+    self->alive = true;
+    self->life++;
+    self->paused_ms = 0;
+    self->user_cancels = false;
+    self->draft = 0;
+    self->store_ms = 0;
     self->tick_due_ms = UINT64_MAX;
+    sim_network_at(self->network, 0, SIM_TICK, SIM_COORDINATOR_NODE, 0);
+}
+
+static void
+drop_manifest(sim_coordinator_t *self)
+{
+    if (self->manifest) {
+        cadre_manifest_fini(self->manifest);
+        cadre_free(&self->manifest);
+    }
 }
 
 void
 sim_coordinator_stop(sim_coordinator_t *self)
 {
+    cadre_core_event_t event;
+    if (!self->alive) {
+        return;
+    }
+    self->alive = false;
+    while (cadre_core_event(&self->core, &event)) {
+        if (event.kind == CADRE_CORE_STORE && event.store.manifest) {
+            cadre_manifest_fini(event.store.manifest);
+            free(event.store.manifest);
+        }
+    }
+    self->failed += self->core.totals.checkpoints_failed;
+    drop_manifest(self);
     cadre_core_fini(&self->core);
 }
 
-/* --- the store --- */
+/* --- the store: one order after the other --- */
 
 static void
-check_manifest(sim_coordinator_t *self, const cadre_manifest_t *manifest)
+later(sim_coordinator_t *self, sim_event_kind_t kind, uint64_t ms_max, uint64_t value)
 {
-    if (manifest->cut != self->core.checkpoint.cut ||
-        manifest->shard_count != self->check->shard_count) {
-        sim_check_fail(self->check, "I5: a manifest of cut %" PRIu64 " for %" PRIu64, manifest->cut,
-                       self->core.checkpoint.cut);
-    }
-    for (uint32_t i = 0; i < manifest->shard_count; i++) {
-        sim_check_commit(self->check, i, manifest->id, &manifest->shards[i].state);
-    }
+    uint64_t now_ms = self->network->now_ms;
+    uint64_t from_ms = self->store_ms > now_ms ? self->store_ms : now_ms;
+    sim_event_t event = {.due_ms = from_ms + sim_between(self->random, 0, ms_max),
+                         .kind = kind,
+                         .node = SIM_COORDINATOR_NODE,
+                         .value = value,
+                         .life = self->life};
+    self->store_ms = event.due_ms;
+    sim_network_put(self->network, &event);
 }
 
 static void
 on_order(sim_coordinator_t *self, const cadre_store_order_t *order)
 {
-    if (order->kind == CADRE_STORE_ABORT) {
-        return;
+    if (order->manifest) {
+        drop_manifest(self);
+        self->manifest = order->manifest;
     }
-    uint64_t id = order->checkpoint;
-    if (order->kind == CADRE_STORE_OPEN) {
-        id = ++self->drafts;
-    } else {
-        cadre_manifest_t *manifest = order->manifest;
-        check_manifest(self, manifest);
-        cadre_manifest_fini(manifest);
-        free(manifest);
+    later(self, SIM_STORED, STORE_MS_MAX, order->kind);
+}
+
+/* The id of the next draft, as the real store chooses it. */
+static uint64_t
+next_id(const sim_coordinator_t *self)
+{
+    const sim_checkpoint_t *newest = sim_disk_newest(self->disk);
+    uint64_t id = newest ? newest->id : 0;
+    return (id >= self->draft ? id : self->draft) + 1;
+}
+
+static int
+carry_out(sim_coordinator_t *self, cadre_store_order_kind_t kind)
+{
+    const char *path = NULL;
+    bool fails = sim_chance(self->random, self->store_fails);
+    int status = fails ? cadre_fail(CADRE_EIO, "the disk of the simulation is bad") : 0;
+    if (kind == CADRE_STORE_ABORT) {
+        sim_disk_clean(self->disk);
+        return 0;
     }
-    sim_network_at(self->network, sim_between(self->random, 1, STORE_MS_MAX), SIM_STORED,
-                   SIM_COORDINATOR_NODE, id << 2 | order->kind);
+    if (kind == CADRE_STORE_OPEN) {
+        sim_disk_clean(self->disk);
+        self->draft = next_id(self);
+        if (status == 0) {
+            sim_disk_draft(self->disk, self->draft);
+        }
+        return status;
+    }
+    if (status == 0) {
+        cadre_totals_t totals;
+        char *progress = NULL;
+        cadre_checkpoint_totals(self->manifest, &totals, &progress);
+        sim_check_totals(self->check, self->manifest->cut, &totals);
+        free(progress);
+        status = sim_disk_commit(self->disk, self->draft, &self->manifest, &path);
+        self->committed += status == 0;
+    }
+    if (status < 0) {
+        sim_disk_clean(self->disk);
+    }
+    drop_manifest(self);
+    return status;
 }
 
 void
-sim_coordinator_stored(sim_coordinator_t *self, uint64_t value)
+sim_coordinator_stored(sim_coordinator_t *self, const sim_event_t *event)
 {
-    char path[64];
-    cadre_store_answer_t answer = {
-        .kind = (cadre_store_order_kind_t)(value & 3), .checkpoint = value >> 2, .text = path};
-    if (sim_chance(self->random, self->store_fails)) {
-        self->store_failures++;
-        answer.status = CADRE_EIO;
-        snprintf(path, sizeof(path), "the disk of the simulation is bad");
+    if (event->life != self->life || !self->alive) {
+        return;
+    }
+    cadre_store_order_kind_t kind = (cadre_store_order_kind_t)event->value;
+    int status = carry_out(self, kind);
+    if (kind != CADRE_STORE_ABORT) {
+        uint64_t failed = status < 0 ? 4 : 0;
+        later(self, SIM_ANSWERED, ANSWER_MS_MAX, self->draft << 3 | failed | kind);
+    }
+}
+
+void
+sim_coordinator_answered(sim_coordinator_t *self, const sim_event_t *event)
+{
+    if (event->life != self->life || !self->alive) {
+        return;
+    }
+    char path[32];
+    uint64_t id = event->value >> 3;
+    cadre_store_answer_t answer = {.kind = (cadre_store_order_kind_t)(event->value & 3),
+                                   .checkpoint = id,
+                                   .status = event->value >> 2 & 1 ? CADRE_EIO : 0,
+                                   .text = path};
+    if (answer.status < 0) {
+        answer.text = "the disk of the simulation is bad";
+    } else if (answer.kind == CADRE_STORE_COMMIT) {
+        snprintf(path, sizeof(path), "ckpt-%" PRIu64, id);
     } else {
-        snprintf(path, sizeof(path), "%s-%" PRIu64,
-                 answer.kind == CADRE_STORE_OPEN ? "draft" : "ckpt", answer.checkpoint);
+        snprintf(path, sizeof(path), "draft-%" PRIu64, self->disk->made);
     }
     cadre_core_stored(&self->core, &answer, self->network->now_ms);
 }
 
 /* --- events --- */
 
+static void
+on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
+{
+    const char *number = strstr(event->text, "closure ");
+    if (self->verbose) {
+        printf("%8" PRIu64 " log %c %s %s\n", self->network->now_ms, event->level, event->name,
+               event->text);
+    }
+    if (strcmp(event->name, "replay_failed") == 0 && number) {
+        sim_check_given_up(self->check, strtoull(number + strlen("closure "), NULL, 10));
+    }
+}
+
+void
+sim_coordinator_take_events(sim_coordinator_t *self)
+{
+    cadre_core_event_t event;
+    while (cadre_core_event(&self->core, &event)) {
+        if (event.kind == CADRE_CORE_STORE) {
+            on_order(self, &event.store);
+        } else if (event.kind == CADRE_CORE_LOG) {
+            on_log(self, &event);
+        }
+    }
+}
+
 void
 sim_coordinator_turn(sim_coordinator_t *self)
 {
     uint64_t now_ms = self->network->now_ms;
     uint64_t due_ms = cadre_core_tick(&self->core, now_ms);
-    cadre_core_event_t event;
-    while (cadre_core_event(&self->core, &event)) {
-        if (event.kind == CADRE_CORE_STORE) {
-            on_order(self, &event.store);
-        } else if (event.kind == CADRE_CORE_LOG && self->verbose) {
-            printf("%8" PRIu64 " log %c %s %s\n", now_ms, event.level, event.name, event.text);
-        }
-    }
+    sim_coordinator_take_events(self);
     if (due_ms < self->tick_due_ms || self->tick_due_ms <= now_ms) {
         self->tick_due_ms = due_ms;
         if (due_ms != UINT64_MAX) {
@@ -111,6 +256,7 @@ sim_coordinator_turn(sim_coordinator_t *self)
                            SIM_COORDINATOR_NODE, 0);
         }
     }
+    self->check->relaxed = self->check->relaxed || !self->core.replay.keeping;
     if (self->core.fatal) {
         sim_check_fail(self->check, "the job cannot go on: %s", self->core.fatal_text);
     }

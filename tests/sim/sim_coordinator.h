@@ -1,5 +1,6 @@
 /*
- * sim_coordinator - the coordinator's core with a shell made of events, and its store in memory.
+ * sim_coordinator - the coordinator's core with a shell made of events, and its store on the
+ * simulated disk. It has lives: after a death another core begins from the newest checkpoint.
  *
  * Owner:   the cluster.
  * Thread:  one.
@@ -9,6 +10,7 @@
 
 #include "coordinator/coordinator_core.h"
 #include "tests/sim/sim_check.h"
+#include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"
 
 enum { SIM_COORDINATOR_NODE = 0 };
@@ -18,23 +20,35 @@ typedef struct {
     sim_network_t *network;
     sim_check_t *check;
     cadre_random_t *random;
+    sim_disk_t *disk;
     uint32_t store_fails; /* chance that an order to the store fails, in 10,000 */
     bool verbose;
+    cadre_core_options_t options; /* of every life, but for incarnation and epoch */
     cadre_core_t core;
-    bool user_cancels; /* the user's cancel is under way */
+    bool alive;
+    uint32_t life;      /* 1 for the first */
+    uint64_t paused_ms; /* until then nothing happens here */
+    bool user_cancels;  /* the user's cancel is under way */
     uint64_t tick_due_ms;
-    uint64_t drafts;         /* begun: the id of the newest */
-    uint64_t store_failures; /* orders that failed, here or on a shard */
+    uint64_t store_ms;          /* when the store has done what it was told so far */
+    uint64_t draft;             /* id of the newest */
+    cadre_manifest_t *manifest; /* that is to be committed */
+    uint64_t committed;         /* checkpoints, over all lives */
+    uint64_t failed;            /* the same: begun and given up */
 } sim_coordinator_t;
 
-/* Starts it; everything but core and counts is set. `options` says the rest. */
-void sim_coordinator_start(sim_coordinator_t *self, const cadre_core_options_t *options);
+/* A life begins; options is set, and everything above it. */
+void sim_coordinator_start(sim_coordinator_t *self);
+
+/* And ends: nothing is told to anybody. Harmless on a dead one. */
 void sim_coordinator_stop(sim_coordinator_t *self);
 
-/* SIM_STORED: the store has done an order. */
-void sim_coordinator_stored(sim_coordinator_t *self, uint64_t value);
+/* SIM_STORED, SIM_ANSWERED: the store has done an order, its answer has come. */
+void sim_coordinator_stored(sim_coordinator_t *self, const sim_event_t *event);
+void sim_coordinator_answered(sim_coordinator_t *self, const sim_event_t *event);
 
-/* Ticks the core and handles what it gives out, but for messages. */
+/* Handles what the core gives out, but for messages; the turn ticks it first. */
+void sim_coordinator_take_events(sim_coordinator_t *self);
 void sim_coordinator_turn(sim_coordinator_t *self);
 
 #endif

@@ -5,14 +5,53 @@
 
 #include "common/memory.h"
 
-static uint64_t
-draw(sim_cluster_t *self, uint64_t low, uint64_t high)
+enum {
+    RESTART_AGAIN_MS = 1000,
+    TRAP_SNAPS = 1000,
+    COORDINATOR_BEGINS = 1001,
+    LOSES_PS = 1, /* whether the core can do without */
+    LOSES_COORDINATOR = 1,
+};
+
+typedef enum {
+    ON_ANYTHING,
+    ON_PS,
+    ON_COORDINATOR,
+} victim_t;
+
+/* Every fault. */
+static const struct {
+    victim_t victim;
+    uint32_t weight;
+    bool (*happen)(sim_cluster_t *self);
+} table[] = {
+    {ON_ANYTHING, 20, sim_fault_kill_worker},
+    {ON_ANYTHING, 10, sim_fault_pause_worker},
+    {ON_ANYTHING, 3, sim_fault_replace_worker},
+    {ON_ANYTHING, 6, sim_fault_reconnect_worker},
+    {ON_ANYTHING, 6, sim_fault_drain_worker},
+    {ON_ANYTHING, 12, sim_fault_cut_worker},
+    {ON_ANYTHING, 12, sim_fault_cut_data},
+    {ON_PS, 16, sim_fault_kill_ps},
+    {ON_PS, 10, sim_fault_pause_ps},
+    {ON_PS, 5, sim_fault_replace_ps},
+    {ON_PS, 5, sim_fault_reconnect_ps},
+    {ON_PS, 4, sim_fault_ps_leaves},
+    {ON_PS, 10, sim_fault_cut_ps},
+    {ON_PS, 4, sim_fault_swizzle},
+    {ON_PS, 10, sim_fault_lay_trap},
+    {ON_COORDINATOR, 4, sim_fault_kill_coordinator},
+    {ON_PS, 2, sim_fault_pause_coordinator},
+};
+
+uint64_t
+sim_faults_draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 {
     return sim_between(&self->random, low, high);
 }
 
-static void
-say(const sim_cluster_t *self, const char *what, uint32_t node, uint64_t ms)
+void
+sim_faults_say(const sim_cluster_t *self, const char *what, uint32_t node, uint64_t ms)
 {
     if (self->verbose) {
         printf("%8" PRIu64 " fault %s node %u for %" PRIu64 " ms\n", self->network.now_ms, what,
@@ -20,177 +59,169 @@ say(const sim_cluster_t *self, const char *what, uint32_t node, uint64_t ms)
     }
 }
 
-/* --- what may happen to a worker --- */
-
-static void
-kill_worker(sim_cluster_t *self, sim_place_t *place)
+sim_place_t *
+sim_faults_pick(sim_cluster_t *self, cadre_role_t role)
 {
-    say(self, "kill", sim_cluster_worker_at(self, place)->node, 0);
-    sim_cluster_kill_worker(self, place);
-    sim_faults_restart_later(self, place);
-}
-
-static void
-pause_worker(sim_cluster_t *self, sim_place_t *place)
-{
-    sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    uint64_t most_ms = draw(self, 0, 2) ? 2000 : 2 * self->lease_ms;
-    worker->paused_ms = self->network.now_ms + draw(self, 10, most_ms);
-    say(self, "pause", worker->node, worker->paused_ms - self->network.now_ms);
-}
-
-/* A worker whose process is frozen is replaced meanwhile: both have the same index for a while. */
-static void
-replace_paused(sim_cluster_t *self, sim_place_t *place)
-{
-    sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    worker->paused_ms = self->network.now_ms + draw(self, 10, 2 * self->lease_ms);
-    say(self, "replace", worker->node, worker->paused_ms - self->network.now_ms);
-    place->worker = SIM_NEVER;
-    sim_faults_restart_later(self, place);
-}
-
-static void
-cut_control(sim_cluster_t *self, sim_place_t *place)
-{
-    const sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    uint64_t ms = draw(self, 10, draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
-    say(self, "cut from coordinator", worker->node, ms);
-    sim_network_cut(&self->network, SIM_COORDINATOR_NODE, worker->node, self->network.now_ms + ms);
-    sim_cluster_maybe_seen(self, worker);
-    sim_network_at(&self->network, ms + draw(self, 0, 100), SIM_CONNECTED, worker->node, 0);
-}
-
-static void
-cut_data(sim_cluster_t *self, sim_place_t *place)
-{
-    const sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    uint32_t shard = (uint32_t)draw(self, 0, self->shard_count - 1);
-    uint64_t ms = draw(self, 10, 4000);
-    say(self, "cut from a ps", worker->node, ms);
-    sim_network_cut(&self->network, self->shards[shard].node, worker->node,
-                    self->network.now_ms + ms);
-}
-
-/* The connection breaks and is there again at once. */
-static void
-reconnect(sim_cluster_t *self, sim_place_t *place)
-{
-    const sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    say(self, "reconnect", worker->node, 0);
-    sim_cluster_maybe_seen(self, worker);
-    sim_network_at(&self->network, draw(self, 0, 200), SIM_CONNECTED, worker->node, 0);
-}
-
-static void
-drain_worker(sim_cluster_t *self, sim_place_t *place)
-{
-    sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    say(self, "drain", worker->node, 0);
-    worker->leaving = true;
-    cadre_worker_core_drain(worker->core, "told to leave", self->network.now_ms);
-    sim_network_at(&self->network, 0, SIM_TICK, worker->node, 0);
-}
-
-bool
-sim_faults_are_harsh(const sim_cluster_t *self)
-{
-    const sim_weather_t *weather = &self->network.weather;
-    return weather->drop > 50 || (weather->late > 0 && weather->late_ms_max > 50);
-}
-
-/* --- what may happen to a ps, while its loss ends the job --- */
-
-static void
-cut_ps(sim_cluster_t *self, sim_place_t *place)
-{
-    (void)place;
-    if (sim_faults_are_harsh(self)) {
-        return;
+    sim_place_t *found = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->place_count; i++) {
+        sim_place_t *place = &self->places[i];
+        if (place->role == role && place->task != SIM_NEVER &&
+            sim_faults_draw(self, 0, count++) == 0) {
+            found = place;
+        }
     }
-    const sim_shard_t *shard = &self->shards[draw(self, 0, self->shard_count - 1)];
-    uint64_t ms = draw(self, 10, self->lease_ms / 4);
-    if (draw(self, 0, 1)) {
-        cadre_ps_core_disconnected(shard->core);
-    }
-    say(self, "cut from coordinator", shard->node, ms);
-    sim_network_cut(&self->network, SIM_COORDINATOR_NODE, shard->node, self->network.now_ms + ms);
-    sim_network_at(&self->network, ms + draw(self, 0, 100), SIM_CONNECTED, shard->node, 0);
+    return found;
 }
-
-/* Every fault. Those on workers need a place with a living one. */
-static const struct {
-    cadre_role_t role;
-    uint32_t weight;
-    void (*happen)(sim_cluster_t *self, sim_place_t *place);
-} table[] = {
-    {CADRE_ROLE_WORKER, 30, kill_worker},   {CADRE_ROLE_WORKER, 15, pause_worker},
-    {CADRE_ROLE_WORKER, 3, replace_paused}, {CADRE_ROLE_WORKER, 15, cut_control},
-    {CADRE_ROLE_WORKER, 15, cut_data},      {CADRE_ROLE_WORKER, 8, reconnect},
-    {CADRE_ROLE_WORKER, 8, drain_worker},   {CADRE_ROLE_PS, 6, cut_ps},
-};
 
 /* --- when --- */
+
+static bool
+may_happen(const sim_cluster_t *self, victim_t victim)
+{
+    return victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
+           (victim == ON_COORDINATOR && self->loses_coordinator);
+}
 
 static void
 one_fault(sim_cluster_t *self)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(table); i++) {
-        total += table[i].weight;
+        total += may_happen(self, table[i].victim) ? table[i].weight : 0;
     }
-    uint64_t drawn = draw(self, 0, total - 1);
-    size_t at = 0;
-    while (drawn >= table[at].weight) {
-        drawn -= table[at++].weight;
+    uint64_t drawn = sim_faults_draw(self, 0, total - 1);
+    for (size_t i = 0; i < CADRE_COUNT_OF(table); i++) {
+        if (!may_happen(self, table[i].victim)) {
+            continue;
+        }
+        if (drawn < table[i].weight) {
+            self->faults += table[i].happen(self);
+            return;
+        }
+        drawn -= table[i].weight;
     }
-    sim_place_t *place = &self->places[draw(self, 0, self->place_count - 1)];
-    if (table[at].role == CADRE_ROLE_WORKER && !sim_cluster_worker_at(self, place)) {
-        return;
-    }
-    self->faults++;
-    table[at].happen(self, place);
+}
+
+static uint64_t
+restart_ms(sim_cluster_t *self)
+{
+    return self->calm ? 0 : sim_faults_draw(self, 0, sim_faults_draw(self, 0, 3) ? 1500 : 8000);
 }
 
 void
-sim_faults_restart_later(sim_cluster_t *self, const sim_place_t *place)
+sim_faults_restart_later(sim_cluster_t *self, const sim_place_t *place, uint64_t least_ms)
 {
-    uint64_t delay_ms = self->calm ? 0 : draw(self, 0, draw(self, 0, 3) ? 1500 : 8000);
-    sim_network_at(&self->network, delay_ms, SIM_FAULT, SIM_COORDINATOR_NODE,
+    sim_network_at(&self->network, least_ms + restart_ms(self), SIM_FAULT, SIM_COORDINATOR_NODE,
                    1 + (uint64_t)(place - self->places));
+}
+
+void
+sim_faults_restart_coordinator_later(sim_cluster_t *self)
+{
+    sim_network_at(&self->network, restart_ms(self), SIM_FAULT, SIM_COORDINATOR_NODE,
+                   COORDINATOR_BEGINS);
+}
+
+/* A job that leaves it to the coordinator who serves which shard starts no more ps than it has
+ * shards: one that was frozen, and taken for dead, may be back. */
+static bool
+has_its_ps(const sim_cluster_t *self, const sim_place_t *place)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->ps_count; i++) {
+        const sim_shard_t *shard = &self->shards[i];
+        count += shard->core && shard->paused_ms <= self->network.now_ms;
+    }
+    return place->role == CADRE_ROLE_PS && place->index == CADRE_INDEX_ANY &&
+           count >= self->shard_count;
+}
+
+static void
+restart(sim_cluster_t *self, uint64_t number)
+{
+    sim_place_t *place = &self->places[number];
+    if (place->task != SIM_NEVER || self->stopping) {
+        return;
+    }
+    if (has_its_ps(self, place)) {
+        sim_network_at(&self->network, RESTART_AGAIN_MS, SIM_FAULT, SIM_COORDINATOR_NODE,
+                       1 + number);
+        return;
+    }
+    sim_cluster_start(self, place);
+}
+
+/* --- traps --- */
+
+void
+sim_faults_look(sim_cluster_t *self)
+{
+    const sim_trap_t *trap = &self->trap;
+    bool snaps = trap->when == SIM_TRAP_RESTORE
+                     ? self->check.restores > trap->count
+                     : trap->when > 0 && self->coordinator.core.checkpoint.state == trap->when;
+    if (snaps) {
+        self->trap.when = 0;
+        sim_network_at(&self->network,
+                       sim_faults_draw(self, 0, sim_faults_draw(self, 0, 1) ? 10 : 300), SIM_FAULT,
+                       SIM_COORDINATOR_NODE, TRAP_SNAPS);
+    }
+}
+
+static void
+snap(sim_cluster_t *self)
+{
+    static bool (*const faults[])(sim_cluster_t *) = {sim_fault_kill_ps, sim_fault_kill_coordinator,
+                                                      sim_fault_kill_worker};
+    uint32_t whom = self->trap.whom == 1 && !self->loses_coordinator ? 0 : self->trap.whom;
+    if (!self->calm) {
+        self->faults += faults[whom](self);
+    }
 }
 
 void
 sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
 {
-    if (event->value > 0) {
-        sim_place_t *place = &self->places[event->value - 1];
-        if (place->worker == SIM_NEVER && !self->stopping) {
-            sim_cluster_start_worker(self, place);
+    if (event->value == TRAP_SNAPS) {
+        snap(self);
+    } else if (event->value == COORDINATOR_BEGINS) {
+        if (!self->coordinator.alive && !self->stopping) {
+            sim_cluster_start_coordinator(self);
         }
-        return;
-    }
-    if (!self->calm) {
+    } else if (event->value > 0) {
+        restart(self, event->value - 1);
+    } else if (!self->calm) {
         one_fault(self);
-        sim_network_at(&self->network, draw(self, 1, 2 * self->fault_every_ms), SIM_FAULT,
-                       SIM_COORDINATOR_NODE, 0);
+        sim_network_at(&self->network, sim_faults_draw(self, 1, 2 * self->fault_every_ms),
+                       SIM_FAULT, SIM_COORDINATOR_NODE, 0);
     }
 }
+
+/* --- beginning and end --- */
 
 void
 sim_faults_init(sim_cluster_t *self)
 {
     static const uint32_t drops[] = {0, 0, 50, 300, 1000};
     static const uint32_t others[] = {0, 100, 1000};
-    static const uint64_t every_ms[] = {0, 200, 1000, 5000};
-    self->network.weather = (sim_weather_t){.drop = drops[draw(self, 0, 4)],
-                                            .twice = others[draw(self, 0, 2)],
-                                            .late = others[draw(self, 0, 2)],
-                                            .delay_ms_max = draw(self, 0, 1) ? 2 : 30,
-                                            .late_ms_max = draw(self, 0, 1) ? 50 : 3000};
-    self->fault_every_ms = every_ms[draw(self, 0, 3)];
-    self->faults_end_ms = draw(self, 5000, 60000);
-    self->seen = draw(self, 0, 2) ? 8000 : 0;
+    static const uint64_t every_ms[] = {200, 500, 1000, 3000};
+    bool is_quiet = sim_faults_draw(self, 0, 49) == 0;
+    self->network.weather =
+        (sim_weather_t){.drop = drops[sim_faults_draw(self, 0, 4)],
+                        .twice = others[sim_faults_draw(self, 0, 2)],
+                        .late = others[sim_faults_draw(self, 0, 2)],
+                        .ghost = sim_faults_draw(self, 0, 1) ? 0 : 200,
+                        .delay_ms_max = sim_faults_draw(self, 0, 1) ? 2 : 30,
+                        .late_ms_max = sim_faults_draw(self, 0, 1) ? 50 : 3000,
+                        .ghost_ms_max = sim_faults_draw(self, 0, 1) ? 3000 : 20000};
+    self->fault_every_ms = is_quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];
+    self->faults_end_ms = sim_faults_draw(self, 10000, 90000);
+    self->faults_min = is_quiet ? 0 : sim_faults_draw(self, 5, 20);
+    self->seen = sim_faults_draw(self, 0, 2) ? 8000 : 0;
+    self->same_addresses = sim_faults_draw(self, 0, 1);
+    self->loses_ps = LOSES_PS && sim_faults_draw(self, 0, 9) > 0;
+    self->loses_coordinator = LOSES_COORDINATOR && sim_faults_draw(self, 0, 2) == 0;
     self->calm = false;
     if (self->fault_every_ms > 0) {
         sim_network_at(&self->network, self->fault_every_ms, SIM_FAULT, SIM_COORDINATOR_NODE, 0);
@@ -202,13 +233,14 @@ sim_faults_end(sim_cluster_t *self)
 {
     self->calm = true;
     self->calm_ms = self->network.now_ms;
+    self->trap.when = 0;
     sim_network_calm(&self->network);
-    for (uint32_t i = 0; i < self->worker_count; i++) {
-        self->workers[i].paused_ms = 0;
-    }
     for (uint32_t i = 0; i < self->place_count; i++) {
-        if (self->places[i].worker == SIM_NEVER) {
-            sim_faults_restart_later(self, &self->places[i]);
+        if (self->places[i].task == SIM_NEVER) {
+            sim_faults_restart_later(self, &self->places[i], 0);
         }
+    }
+    if (!self->coordinator.alive) {
+        sim_faults_restart_coordinator_later(self);
     }
 }

@@ -1,5 +1,6 @@
 #include "tests/sim/sim_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,13 +46,13 @@ get(cadre_dtype_t dtype, const void *bytes, int64_t at)
 size_t
 sim_variable_size_bytes(const sim_variable_t *self)
 {
-    return self->variable->row_size_bytes * (size_t)self->variable->rows;
+    return self->row_size_bytes * (size_t)self->rows;
 }
 
 void *
 sim_variable_values(const sim_variable_t *self, int64_t k)
 {
-    cadre_dtype_t dtype = self->variable->dtype;
+    cadre_dtype_t dtype = self->definition.dtype;
     void *bytes = cadre_aligned_alloc(sim_variable_size_bytes(self));
     int64_t count = (int64_t)(sim_variable_size_bytes(self) / cadre_dtype_size(dtype));
     for (int64_t i = 0; i < count; i++) {
@@ -61,9 +62,16 @@ sim_variable_values(const sim_variable_t *self, int64_t k)
 }
 
 void
-sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable)
+sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
+                  const sim_definition_t *definition)
 {
-    *self = (sim_variable_t){.variable = variable, .part_count = variable->partitions};
+    *self = (sim_variable_t){.id = variable->id,
+                             .definition = *definition,
+                             .rows = variable->rows,
+                             .row_size_bytes = variable->row_size_bytes,
+                             .has_slot = variable->optimizer.kind == CADRE_OPTIMIZER_MOMENTUM,
+                             .part_count = variable->partitions};
+    snprintf(self->name, sizeof(self->name), "%s", variable->name);
     self->parts = cadre_calloc(self->part_count, sizeof(*self->parts));
     int64_t row = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
     for (uint32_t i = 0; i < self->part_count; i++) {
@@ -71,48 +79,34 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable)
         part->shard = variable->shards[i];
         part->first = row * cadre_split_first(variable->rows, variable->partitions, i);
         part->count = row * cadre_split_rows(variable->rows, variable->partitions, i);
-        part->history = cadre_calloc(64, sizeof(*part->history));
-        part->history_capacity = 64;
     }
-    /* SGD with a learning rate of 1 subtracts. */
-    void *bytes =
-        sim_variable_values(self, variable->optimizer.kind == CADRE_OPTIMIZER_SGD ? -1 : 1);
-    self->gradient = cadre_chunk_new_copy(bytes, sim_variable_size_bytes(self));
-    free(bytes);
+    /* All but `add` subtract, with a learning rate of 1. */
+    int64_t sign = variable->optimizer.kind == CADRE_OPTIMIZER_ADD ? 1 : -1;
+    for (int64_t k = 1; k <= SIM_STRENGTHS; k++) {
+        void *bytes = sim_variable_values(self, sign * k);
+        self->gradients[k] = cadre_chunk_new_copy(bytes, sim_variable_size_bytes(self));
+        free(bytes);
+    }
 }
 
 void
 sim_variable_fini(sim_variable_t *self)
 {
-    for (uint32_t i = 0; i < self->part_count; i++) {
-        free(self->parts[i].history);
-    }
     free(self->parts);
-    cadre_chunk_unref(&self->gradient);
-}
-
-void
-sim_part_change(sim_part_t *self, int64_t n)
-{
-    self->n = n;
-    self->version++;
-    if (self->version == self->history_capacity) {
-        self->history_capacity *= 2;
-        self->history =
-            cadre_realloc(self->history, self->history_capacity, sizeof(*self->history));
+    for (int k = 1; k <= SIM_STRENGTHS; k++) {
+        cadre_chunk_unref(&self->gradients[k]);
     }
-    self->history[self->version] = n;
 }
 
 bool
-sim_part_had(const sim_part_t *self, int64_t n)
+sim_variable_is(const sim_variable_t *self, const cadre_variable_t *variable)
 {
-    for (uint64_t version = self->since; version <= self->version; version++) {
-        if (self->history[version] == n) {
-            return true;
-        }
+    bool same = self->id == variable->id && self->part_count == variable->partitions &&
+                self->rows == variable->rows && self->row_size_bytes == variable->row_size_bytes;
+    for (uint32_t i = 0; same && i < self->part_count; i++) {
+        same = self->parts[i].shard == variable->shards[i];
     }
-    return false;
+    return same;
 }
 
 int64_t

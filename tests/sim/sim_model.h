@@ -5,7 +5,9 @@
  * Thread:  one.
  *
  * weight(i) = 1 + i % 5 over the whole variable, so values of the wrong rows are seen too. Whole
- * numbers below 2^24 are exact in every type.
+ * numbers below 2^24 are exact in every type. Updates come in strengths of 1 to SIM_STRENGTHS, so
+ * that what a version holds depends on the order of updates, and one that is lost is not made good
+ * by another that is applied twice.
  */
 #ifndef CADRE_TESTS_SIM_SIM_MODEL_H
 #define CADRE_TESTS_SIM_SIM_MODEL_H
@@ -13,42 +15,51 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/chunk.h"
 #include "coordinator/catalogue.h"
 
-enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5 };
+enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MAX = 4 };
+
+/* What the user program makes of it, in every life of the coordinator the same. */
+typedef struct {
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[2];
+    const char *optimizer;
+    const char *parameters;
+    int partitions; /* asked for; 0: as the coordinator likes */
+} sim_definition_t;
 
 typedef struct {
     uint16_t shard;
     int64_t first; /* element of the variable */
     int64_t count;
-    int64_t n;
-    int64_t updates;  /* that were applied */
-    uint64_t since;   /* version when the read under way began */
-    uint64_t version; /* updates and assignments */
-    int64_t *history; /* [version + 1]: n at each version */
-    size_t history_capacity;
 } sim_part_t;
 
 typedef struct {
-    const cadre_variable_t *variable; /* the coordinator's */
-    cadre_chunk_t *gradient;          /* of one update, the whole variable's */
+    uint32_t id;
+    char name[16];
+    sim_definition_t definition;
+    int64_t rows;
+    size_t row_size_bytes;
+    bool has_slot;                               /* of the optimizer: holds the last update */
+    cadre_chunk_t *gradients[SIM_STRENGTHS + 1]; /* the whole variable's, of each strength from 1 */
     uint32_t part_count;
     sim_part_t *parts;
 } sim_variable_t;
 
-void sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable);
+/* Follows `variable`, which was made of `definition`. */
+void sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
+                       const sim_definition_t *definition);
 void sim_variable_fini(sim_variable_t *self);
+
+/* Whether `variable`, made in another life of the coordinator, is cut and placed the same. */
+bool sim_variable_is(const sim_variable_t *self, const cadre_variable_t *variable);
 
 /* The bytes of k * weight(i) for the whole variable, which the caller frees. */
 void *sim_variable_values(const sim_variable_t *self, int64_t k);
 
 size_t sim_variable_size_bytes(const sim_variable_t *self);
-
-/* A change of one part: n becomes this, in a new version. */
-void sim_part_change(sim_part_t *self, int64_t n);
-
-/* Whether the part had this n at some version from `since` on. */
-bool sim_part_had(const sim_part_t *self, int64_t n);
 
 /* Compares `count` elements from element `first` on with n * weight(i); the first that differs, or
  * -1. */

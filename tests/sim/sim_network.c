@@ -105,6 +105,13 @@ sim_network_at_from(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kin
 }
 
 void
+sim_network_put(sim_network_t *self, const sim_event_t *event)
+{
+    sim_event_t copy = *event;
+    push(self, &copy);
+}
+
+void
 sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
 {
     event->due_ms = due_ms;
@@ -114,7 +121,7 @@ sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
 /* --- messages --- */
 
 static bool
-is_cut(sim_network_t *self, uint32_t left, uint32_t right)
+is_cut(sim_network_t *self, uint32_t from, uint32_t to)
 {
     bool found = false;
     for (size_t i = 0; i < self->cut_count;) {
@@ -123,8 +130,7 @@ is_cut(sim_network_t *self, uint32_t left, uint32_t right)
             self->cuts[i] = self->cuts[--self->cut_count];
             continue;
         }
-        found = found || (cut->left == left && cut->right == right) ||
-                (cut->left == right && cut->right == left);
+        found = found || (cut->from == from && cut->to == to && self->now_ms >= cut->since_ms);
         i++;
     }
     return found;
@@ -153,31 +159,39 @@ copy_of(const cadre_outbox_entry_t *entry)
     return copy;
 }
 
-/* Takes `entry`. */
+/* One connection keeps the order, and of these that is what the protocol needs: a worker that is
+ * told of a restore knows the closures that came before as older. */
+static bool
+keeps_its_place(const sim_event_t *event)
+{
+    cadre_message_type_t type = event->entry.type;
+    return type == CADRE_MESSAGE_CLOSURE || type == CADRE_MESSAGE_SHARD ||
+           type == CADRE_MESSAGE_WELCOME;
+}
+
+/* Takes the entry of `event`, whose due_ms says how much later than usual it comes. */
 static void
-deliver(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry)
+deliver(sim_network_t *self, sim_event_t *event)
 {
     uint64_t due_ms =
         self->now_ms + cadre_random_below(&self->random, 1 + self->weather.delay_ms_max);
-    if (sim_chance(&self->random, self->weather.late)) {
+    if (event->due_ms > 0) {
+        due_ms += event->due_ms;
+    } else if (!keeps_its_place(event) && sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
     } else {
-        uint64_t *last_ms = &self->last_ms[entry->plane == CADRE_PLANE_DATA][from][to];
+        bool is_data = event->entry.plane == CADRE_PLANE_DATA;
+        uint64_t *last_ms = &self->last_ms[is_data][event->from][event->node];
         due_ms = due_ms > *last_ms ? due_ms : *last_ms;
         *last_ms = due_ms;
     }
-    sim_event_t event = {.due_ms = due_ms,
-                         .kind = SIM_MESSAGE,
-                         .node = to,
-                         .from = from,
-                         .entry = *entry,
-                         .payload_hash = payload_hash(entry)};
-    *entry = (cadre_outbox_entry_t){0};
-    push(self, &event);
+    event->due_ms = due_ms;
+    push(self, event);
 }
 
 void
-sim_network_send(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry)
+sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from, uint32_t to,
+                 cadre_outbox_entry_t *entry)
 {
     self->sent++;
     if (is_cut(self, from, to) || sim_chance(&self->random, self->weather.drop)) {
@@ -185,12 +199,26 @@ sim_network_send(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_e
         cadre_outbox_entry_fini(entry);
         return;
     }
+    sim_event_t event = {.kind = SIM_MESSAGE,
+                         .node = to,
+                         .from = from,
+                         .sender = *sender,
+                         .entry = *entry,
+                         .payload_hash = payload_hash(entry)};
+    *entry = (cadre_outbox_entry_t){0};
     if (sim_chance(&self->random, self->weather.twice)) {
         self->doubled++;
-        cadre_outbox_entry_t copy = copy_of(entry);
-        deliver(self, from, to, &copy);
+        sim_event_t again = event;
+        again.entry = copy_of(&event.entry);
+        deliver(self, &again);
     }
-    deliver(self, from, to, entry);
+    if (!keeps_its_place(&event) && sim_chance(&self->random, self->weather.ghost)) {
+        sim_event_t ghost = event;
+        ghost.entry = copy_of(&event.entry);
+        ghost.due_ms = 1 + cadre_random_below(&self->random, self->weather.ghost_ms_max);
+        deliver(self, &ghost);
+    }
+    deliver(self, &event);
 }
 
 static void
@@ -231,10 +259,10 @@ sim_network_intact(const sim_event_t *event)
 }
 
 void
-sim_network_cut(sim_network_t *self, uint32_t left, uint32_t right, uint64_t until_ms)
+sim_network_cut(sim_network_t *self, const sim_cut_t *cut)
 {
     if (self->cut_count < SIM_CUTS_MAX) {
-        self->cuts[self->cut_count++] = (sim_cut_t){left, right, until_ms};
+        self->cuts[self->cut_count++] = *cut;
     }
 }
 

@@ -8,8 +8,9 @@
  * seed decides everything. Messages from one node to another on one plane keep their order, as on a
  * connection, but for those that the faults make late; a message is dropped, doubled, delayed or
  * made late when it is sent, and dropped on arrival when the connection is cut at that moment. A
- * message on its way shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not
- * change meanwhile.
+ * ghost is a second copy that comes much later, when its receiver may have begun anew. A message on
+ * its way shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not change
+ * meanwhile.
  */
 #ifndef CADRE_TESTS_SIM_SIM_NETWORK_H
 #define CADRE_TESTS_SIM_SIM_NETWORK_H
@@ -19,10 +20,11 @@
 
 #include "common/outbox.h"
 #include "common/random.h"
+#include "common/task.h"
 
 enum {
-    SIM_NODES_MAX = 96, /* the coordinator, the shards, every incarnation of a worker */
-    SIM_CUTS_MAX = 32,
+    SIM_NODES_MAX = 192, /* the coordinator, every incarnation of a ps or a worker */
+    SIM_CUTS_MAX = 256,
 };
 
 typedef enum {
@@ -33,7 +35,8 @@ typedef enum {
     SIM_COMPUTED,  /* slot `value` of a worker has computed */
     SIM_OPENED,    /* a worker has opened dataset `value` */
     SIM_LOADED,    /* a worker has read the batches of closure `value` */
-    SIM_STORED,    /* the store has done order `value` */
+    SIM_STORED,    /* a store has done order `value` */
+    SIM_ANSWERED,  /* and its answer is there */
     SIM_FAULT,     /* time for the next fault */
     SIM_SCRIPT,    /* the user program goes on */
 } sim_event_kind_t;
@@ -45,6 +48,8 @@ typedef struct {
     uint32_t node;
     uint32_t from;
     uint64_t value;
+    uint32_t life;              /* of the coordinator: SIM_STORED, SIM_ANSWERED */
+    cadre_task_t sender;        /* SIM_MESSAGE */
     cadre_outbox_entry_t entry; /* SIM_MESSAGE */
     uint64_t payload_hash;      /* of its chunks when it was sent */
 } sim_event_t;
@@ -54,13 +59,17 @@ typedef struct {
     uint32_t drop;
     uint32_t twice;
     uint32_t late;         /* overtaken by later ones */
+    uint32_t ghost;        /* once more, much later */
     uint32_t delay_ms_max; /* of every message */
     uint32_t late_ms_max;  /* of a late one, on top */
+    uint32_t ghost_ms_max;
 } sim_weather_t;
 
+/* What node `from` sends to node `to` is lost for a while. */
 typedef struct {
-    uint32_t left;
-    uint32_t right;
+    uint32_t from;
+    uint32_t to;
+    uint64_t since_ms;
     uint64_t until_ms;
 } sim_cut_t;
 
@@ -94,8 +103,12 @@ void sim_network_at(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kin
 void sim_network_at_from(sim_network_t *self, uint64_t delay_ms, sim_event_kind_t kind,
                          uint32_t node, uint32_t from);
 
-/* Sends `entry`, which is taken. */
-void sim_network_send(sim_network_t *self, uint32_t from, uint32_t to, cadre_outbox_entry_t *entry);
+/* Has `event` happen, whose due_ms says when. */
+void sim_network_put(sim_network_t *self, const sim_event_t *event);
+
+/* Sends `entry`, which is taken, from the task `sender`. */
+void sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from, uint32_t to,
+                      cadre_outbox_entry_t *entry);
 
 /* Lets an event happen later instead, after everything that is due then. Takes its entry. */
 void sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms);
@@ -107,8 +120,7 @@ bool sim_network_next(sim_network_t *self, sim_event_t *event);
 /* Whether the payload still is what it was when it was sent. */
 bool sim_network_intact(const sim_event_t *event);
 
-/* Cuts the connection of two nodes for a while. */
-void sim_network_cut(sim_network_t *self, uint32_t left, uint32_t right, uint64_t until_ms);
+void sim_network_cut(sim_network_t *self, const sim_cut_t *cut);
 
 /* Ends all cuts and faults. */
 void sim_network_calm(sim_network_t *self);

@@ -14,6 +14,7 @@ enum {
     SETTLE_MS = 120000, /* one operation must end within this once there are no faults */
     STOP_MS = 30000,    /* and every task must have left within this after STOP */
     EVENTS_MAX = 3000000,
+    FAULTS_MS_MAX = 300000, /* then there are none any more */
 };
 
 static uint64_t
@@ -25,53 +26,59 @@ draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 /* --- a job from a seed --- */
 
 static void
-make_tasks(sim_cluster_t *self)
+make_coordinator(sim_cluster_t *self)
 {
-    uint32_t store_fails = draw(self, 0, 2) ? 0 : 1000;
-    self->lease_ms = sim_faults_are_harsh(self) || draw(self, 0, 1) ? 10000 : 3000;
-    self->coordinator = (sim_coordinator_t){
-        .task = {CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(&self->random)},
-        .network = &self->network,
-        .check = &self->check,
-        .random = &self->random,
-        .store_fails = store_fails,
-        .verbose = self->verbose};
-    cadre_core_options_t options = {.epoch = 1,
-                                    .job = "sim",
-                                    .ps_count = self->shard_count,
-                                    .seed = self->seed,
-                                    .queue_capacity = draw(self, 0, 2) ? 1000 : draw(self, 1, 8),
-                                    .lease_ms = self->lease_ms,
-                                    .heartbeat_ms = self->lease_ms / 10,
-                                    .resend_ms = draw(self, 0, 1) ? 1000 : 200,
-                                    .ps_timeout_ms = 60000,
-                                    .round_robin = draw(self, 0, 1)};
-    sim_coordinator_start(&self->coordinator, &options);
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        self->shards[i] =
-            (sim_shard_t){.node = 1 + i,
-                          .index = i,
-                          .task = {CADRE_ROLE_PS, i, cadre_random_next_u64(&self->random)},
-                          .network = &self->network,
-                          .check = &self->check,
-                          .random = &self->random,
-                          .store_fails = store_fails};
-        sim_shard_start(&self->shards[i]);
-        sim_network_at(&self->network, draw(self, 0, 500), SIM_TICK, self->shards[i].node, 0);
-    }
+    static const cadre_recovery_t recoveries[] = {CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_ROLLBACK,
+                                                  CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_RELAXED};
+    bool is_bad = draw(self, 0, 2) == 0;
+    self->lease_ms = draw(self, 0, 1) ? 10000 : 3000;
+    self->disk = (sim_disk_t){.check = &self->check, .keep = (uint32_t)draw(self, 1, 3)};
+    self->shard_plan = (sim_shard_plan_t){.write_fails = is_bad ? 1000 : 0,
+                                          .write_ms_max = draw(self, 0, 3) ? 400 : 5000,
+                                          .count_ms = draw(self, 0, 1) ? 0 : 100};
+    self->coordinator = (sim_coordinator_t){.network = &self->network,
+                                            .check = &self->check,
+                                            .random = &self->random,
+                                            .disk = &self->disk,
+                                            .store_fails = is_bad ? 1000 : 0,
+                                            .verbose = self->verbose};
+    self->coordinator.options =
+        (cadre_core_options_t){.job = "sim",
+                               .ps_count = self->shard_count,
+                               .seed = self->seed,
+                               .queue_capacity = draw(self, 0, 2) ? 1000 : draw(self, 1, 8),
+                               .lease_ms = self->lease_ms,
+                               .heartbeat_ms = self->lease_ms / 10,
+                               .resend_ms = draw(self, 0, 1) ? 1000 : 200,
+                               .ps_timeout_ms = 600000,
+                               .recovery = recoveries[draw(self, 0, 9)],
+                               .round_robin = draw(self, 0, 1)};
+    self->node_count = 1;
+    sim_coordinator_start(&self->coordinator);
 }
 
+/* A task starts at every place, by and by. */
 static void
 make_places(sim_cluster_t *self)
 {
-    self->place_count = (uint32_t)draw(self, 1, 5);
-    uint32_t fixed = (uint32_t)draw(self, 0, self->place_count);
+    uint32_t workers = (uint32_t)draw(self, 1, SIM_WORKER_PLACES_MAX);
+    uint32_t fixed = (uint32_t)draw(self, 0, workers);
+    bool ps_fixed = draw(self, 0, 4) > 0;
+    self->same_addresses = self->same_addresses && ps_fixed;
+    self->place_count = self->shard_count + workers;
     for (uint32_t i = 0; i < self->place_count; i++) {
-        self->places[i] = (sim_place_t){.index = i < fixed ? i : CADRE_INDEX_ANY,
+        bool is_ps = i < self->shard_count;
+        uint32_t index = is_ps ? i : i - self->shard_count;
+        bool is_fixed = is_ps ? ps_fixed : index < fixed;
+        self->places[i] = (sim_place_t){.role = is_ps ? CADRE_ROLE_PS : CADRE_ROLE_WORKER,
+                                        .index = is_fixed ? index : CADRE_INDEX_ANY,
                                         .slots = (uint32_t)draw(self, 1, 4),
                                         .ahead = (uint32_t)draw(self, 0, 2),
-                                        .worker = SIM_NEVER};
-        bool is_late = draw(self, 0, 3) == 0;
+                                        .task = SIM_NEVER};
+        bool is_late = !is_ps && draw(self, 0, 3) == 0;
         sim_network_at(&self->network, draw(self, 0, is_late ? 20000 : 500), SIM_FAULT,
                        SIM_COORDINATOR_NODE, 1 + i);
     }
@@ -84,6 +91,7 @@ make_script(sim_cluster_t *self)
     sim_plan_t *plan = &self->script.plan;
     static const uint32_t fails[] = {0, 0, 20, 200};
     plan->big = draw(self, 0, 39) == 0;
+    plan->jumps = draw(self, 0, 39) == 0;
     plan->operations = (uint32_t)draw(self, 5, plan->big ? 15 : 50);
     plan->variables = (uint32_t)draw(self, 1, 5);
     plan->burst_max = plan->big ? 10 : (uint32_t)draw(self, 1, 60);
@@ -91,16 +99,14 @@ make_script(sim_cluster_t *self)
     plan->long_compute_ms = (uint32_t)draw(self, 1, 8000);
     plan->fails = fails[draw(self, 0, 3)];
     plan->tags = draw(self, 0, 3) ? 0 : 500;
-    plan->checkpoints = draw(self, 0, 1);
+    plan->checkpoints = draw(self, 0, 3) > 0;
+    plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     plan->dataset = draw(self, 0, 2) == 0;
+    self->script.cluster = self;
     self->script.coordinator = &self->coordinator;
-    self->script.shards = self->shards;
     self->script.check = &self->check;
     self->script.network = &self->network;
     sim_script_start(&self->script, self->seed);
-    if (plan->checkpoints && draw(self, 0, 1)) {
-        self->coordinator.core.checkpoint.every_ms = draw(self, 200, 5000);
-    }
 }
 
 /* --- how it goes on and ends --- */
@@ -111,6 +117,7 @@ check_progress(sim_cluster_t *self)
     uint64_t now_ms = self->network.now_ms;
     const sim_script_t *script = &self->script;
     uint64_t since_ms = script->done_ms > self->calm_ms ? script->done_ms : self->calm_ms;
+    since_ms = self->check.ended_ms > since_ms ? self->check.ended_ms : since_ms;
     if (self->calm && now_ms > since_ms + SETTLE_MS) {
         const cadre_closure_queue_t *queue = &self->coordinator.core.queue;
         sim_check_fail(&self->check,
@@ -134,9 +141,12 @@ unrest(sim_cluster_t *self, char text[128])
     const cadre_core_t *core = &self->coordinator.core;
     text[0] = '\0';
     if (core->closures.count > 0 || core->requests.count > 0 ||
-        core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
-        snprintf(text, 128, "the coordinator has %zu closures, %zu requests, checkpoint state %d",
-                 core->closures.count, core->requests.count, core->checkpoint.state);
+        core->checkpoint.state != CADRE_CHECKPOINT_IDLE || !cadre_recovery_is_calm(core)) {
+        snprintf(
+            text, 128,
+            "the coordinator has %zu closures, %zu requests, checkpoint state %d, it is %scalm",
+            core->closures.count, core->requests.count, core->checkpoint.state,
+            cadre_recovery_is_calm(core) ? "" : "not ");
     }
     for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
         const sim_worker_t *worker = &self->workers[i];
@@ -177,6 +187,16 @@ next_event(sim_cluster_t *self)
     sim_cluster_event(self, &event);
 }
 
+/* Whether it is time for the faults to end. */
+static bool
+is_over(const sim_cluster_t *self, bool ended)
+{
+    uint64_t now_ms = self->network.now_ms;
+    bool enough = self->faults >= self->faults_min && now_ms >= self->faults_end_ms;
+    return !self->calm &&
+           (ended || enough || now_ms >= FAULTS_MS_MAX || !sim_cluster_has_room(self));
+}
+
 /* To the end of the script, or until it quits: true when it ended. */
 static bool
 run(sim_cluster_t *self)
@@ -184,12 +204,11 @@ run(sim_cluster_t *self)
     bool ended = false;
     do {
         next_event(self);
-        if (self->quit_ms && self->network.now_ms >= self->quit_ms) {
+        if (self->quit_faults && self->faults >= self->quit_faults && self->coordinator.alive) {
             return false;
         }
-        ended = sim_script_ended(&self->script);
-        if (!self->calm && (ended || self->network.now_ms >= self->faults_end_ms ||
-                            self->worker_count + SIM_PLACES_MAX >= SIM_WORKER_NODES)) {
+        ended = self->coordinator.alive && sim_script_ended(&self->script);
+        if (is_over(self, ended)) {
             sim_faults_end(self);
         }
         if (!ended) {
@@ -206,8 +225,8 @@ has_anyone(const sim_cluster_t *self)
     for (uint32_t i = 0; i < self->worker_count; i++) {
         found = found || self->workers[i].core;
     }
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        found = found || !self->shards[i].left;
+    for (uint32_t i = 0; i < self->ps_count; i++) {
+        found = found || self->shards[i].core;
     }
     return found;
 }
@@ -220,7 +239,7 @@ stop(sim_cluster_t *self)
         sim_faults_end(self);
     }
     self->stopping = true;
-    for (uint32_t i = 0; i < self->shard_count; i++) {
+    for (uint32_t i = 0; i < self->ps_count; i++) {
         self->shards[i].stopping = true;
     }
     uint64_t deadline_ms = self->network.now_ms + STOP_MS;
@@ -237,22 +256,41 @@ stop(sim_cluster_t *self)
 static void
 final_checks(sim_cluster_t *self)
 {
-    sim_check_join(&self->check);
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        sim_shard_check_all(&self->shards[i]);
-        sim_check_counters(&self->check, i, cadre_shard_counters(self->shards[i].shard));
-    }
+    sim_cluster_check_joined(self);
     for (uint32_t i = 0; i < self->worker_count; i++) {
         if (self->workers[i].core) {
             sim_worker_reconcile(&self->workers[i]);
         }
     }
     const cadre_totals_t *totals = &self->coordinator.core.totals;
-    if (self->check.ended_count != self->check.call_count ||
-        totals->scheduled != self->check.call_count) {
-        sim_check_fail(&self->check, "%u calls, %u ended, %" PRIu64 " scheduled",
-                       self->check.call_count, self->check.ended_count, totals->scheduled);
+    if (totals->scheduled != sim_check_life(&self->check)->scheduled) {
+        sim_check_fail(&self->check, "%" PRIu64 " calls were scheduled, the totals say %" PRIu64,
+                       sim_check_life(&self->check)->scheduled, totals->scheduled);
     }
+    for (uint32_t i = 0; i < self->check.call_count; i++) {
+        const sim_call_t *call = self->check.calls[i];
+        if (call->lost ? !call->redone : !call->ended) {
+            sim_check_fail(&self->check, "I6: call %u never ended", i);
+        }
+    }
+}
+
+static sim_summary_t
+summarize(const sim_cluster_t *self)
+{
+    const cadre_totals_t *totals = &self->coordinator.core.totals;
+    return (sim_summary_t){.trace = self->network.trace,
+                           .events = self->network.events,
+                           .closures = self->check.call_count,
+                           .faults = self->faults,
+                           .time_ms = self->network.now_ms,
+                           .messages = self->network.sent,
+                           .restores = self->check.restores,
+                           .replayed = self->check.replayed,
+                           .lives = self->coordinator.life,
+                           .committed = self->coordinator.committed,
+                           .given_up = self->coordinator.failed + totals->checkpoints_failed,
+                           .errors = self->script.errors};
 }
 
 sim_summary_t
@@ -268,32 +306,16 @@ sim_run(uint64_t seed, bool verbose)
     self->check.now_ms = &self->network.now_ms;
     self->check.events = &self->network.events;
     sim_faults_init(self);
-    make_tasks(self);
+    make_coordinator(self);
     make_places(self);
     make_script(self);
-    self->quit_ms = draw(self, 0, 9) ? 0 : draw(self, 1, 20000);
+    self->quit_faults = draw(self, 0, 9) ? 0 : draw(self, 5, 15);
     if (run(self)) {
         final_checks(self);
     }
     stop(self);
-    sim_summary_t summary = {.trace = self->network.trace,
-                             .events = self->network.events,
-                             .closures = self->check.call_count,
-                             .faults = self->faults,
-                             .time_ms = self->network.now_ms,
-                             .messages = self->network.sent,
-                             .checkpoints = self->coordinator.core.totals.checkpoints,
-                             .errors = self->script.errors};
-    for (uint32_t i = 0; i < self->worker_count; i++) {
-        sim_worker_stop(&self->workers[i]);
-    }
-    for (uint32_t i = 0; i < self->shard_count; i++) {
-        sim_shard_stop(&self->shards[i]);
-    }
-    sim_coordinator_stop(&self->coordinator);
-    sim_script_fini(&self->script);
-    sim_network_fini(&self->network);
-    sim_check_fini(&self->check);
+    sim_summary_t summary = summarize(self);
+    sim_cluster_fini(self);
     free(self);
     return summary;
 }

@@ -18,7 +18,11 @@ typedef struct {
     uint64_t faults;
     uint64_t time_ms;
     uint64_t messages;
-    uint64_t checkpoints;
+    uint64_t restores; /* of shards, the first one of each session included */
+    uint64_t replayed; /* updates applied again after a restore */
+    uint64_t lives;    /* of the coordinator */
+    uint64_t committed;
+    uint64_t given_up; /* checkpoints */
     uint64_t errors;
 } sim_summary_t;
 

@@ -6,13 +6,16 @@
  * Thread:  one.
  *
  * One operation at a time. Each is begun, and then asked again whenever something has changed until
- * it says it is done; what it waits for has a name, so that a run that is stuck says on what.
+ * it says it is done; what it waits for has a name, so that a run that is stuck says on what. When
+ * the coordinator dies the program dies with it, and begins again: it makes the same variables,
+ * schedules what the checkpoint lacks, and goes on.
  */
 #ifndef CADRE_TESTS_SIM_SIM_SCRIPT_H
 #define CADRE_TESTS_SIM_SIM_SCRIPT_H
 
 #include "tests/sim/sim_coordinator.h"
-#include "tests/sim/sim_shard.h"
+
+struct sim_cluster;
 
 typedef enum {
     SIM_WAIT_READY,
@@ -42,14 +45,16 @@ typedef struct {
     uint32_t tags;           /* chance of a closure for one worker */
     uint32_t tagged_workers; /* indexes that will always have a worker again */
     bool checkpoints;
+    uint64_t every_ms; /* between automatic ones; 0: none */
     bool dataset;
-    bool big; /* one variable of several chunks */
+    bool jumps; /* ids are skipped, so that windows fill up */
+    bool big;   /* one variable of several chunks */
 } sim_plan_t;
 
 typedef struct {
     sim_plan_t plan;
+    struct sim_cluster *cluster;
     sim_coordinator_t *coordinator;
-    const sim_shard_t *shards;
     sim_check_t *check;
     sim_network_t *network;
     cadre_random_t random;
@@ -63,11 +68,12 @@ typedef struct {
     cadre_closure_t *closure; /* waits to be put into the queue */
     cadre_operation_t pending;
     bool asked;
-    uint32_t variable; /* SIM_CREATE, SIM_READ, SIM_ASSIGN: index */
+    uint32_t variable;  /* SIM_READ, SIM_ASSIGN: index; SIM_COUNT: a shard */
+    uint32_t variables; /* that it had before the coordinator died: it makes them again */
+    uint32_t assignment;
     cadre_variable_t *new_variable;
     void *buffer;
     cadre_shard_totals_t counted;
-    uint64_t count_before;
     uint64_t checkpoint_attempts;
 
     uint64_t done_ms; /* when the last operation ended */
@@ -75,9 +81,12 @@ typedef struct {
     uint64_t operations_done;
 } sim_script_t;
 
-/* plan, coordinator, shards, check and network are set. */
+/* plan, cluster, coordinator, check and network are set. */
 void sim_script_start(sim_script_t *self, uint64_t seed);
+
+/* Ends it, at any point. It may begin again with another life of the coordinator. */
 void sim_script_fini(sim_script_t *self);
+void sim_script_start_again(sim_script_t *self);
 
 /* Goes on as far as possible without waiting. */
 void sim_script_go(sim_script_t *self);

@@ -3,41 +3,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/codec.h"
 #include "common/memory.h"
 #include "common/status.h"
-
-enum { WRITE_MS_MAX = 400 };
-
-/* --- a loader without checkpoints: nothing is restored here --- */
-
-static int
-open_nothing(void *context, const char *path, uint32_t index, cadre_shard_state_t *state)
-{
-    (void)context, (void)index, (void)state;
-    return cadre_fail(CADRE_ENOTFOUND, "there is no checkpoint %s", path);
-}
-
-static int
-find_nothing(void *context, const char *variable, cadre_stored_variable_t *out)
-{
-    (void)context, (void)variable, (void)out;
-    return CADRE_ENOTFOUND;
-}
-
-static int
-read_nothing(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
-{
-    (void)context, (void)range, (void)out, (void)version;
-    return CADRE_ENOTFOUND;
-}
-
-static void
-close_nothing(void *context)
-{
-    (void)context;
-}
+#include "ps/shard_state.h"
 
 void
 sim_shard_start(sim_shard_t *self)
@@ -47,20 +18,28 @@ sim_shard_start(sim_shard_t *self)
                                   .host = "sim",
                                   .address = "inproc://ps",
                                   .process = self->node};
-    cadre_shard_options_t shard_options = {
-        .incarnation = self->task.incarnation,
-        .size_bytes_max = SIZE_MAX,
-        .loader = {NULL, open_nothing, find_nothing, read_nothing, close_nothing}};
+    self->loader = (sim_loader_t){
+        .disk = self->disk, .random = self->random, .fails = &self->plan->read_fails};
+    cadre_shard_options_t shard_options = {.incarnation = self->task.incarnation,
+                                           .size_bytes_max = SIZE_MAX,
+                                           .loader = sim_disk_loader(&self->loader)};
     self->core = cadre_ps_core_new(&options);
     self->shard = cadre_shard_new(&shard_options);
     self->tick_due_ms = UINT64_MAX;
     cadre_ps_core_connected(self->core, self->network->now_ms);
 }
 
+static void
+drop_snapshot(sim_shard_t *self)
+{
+    cadre_shard_snapshot_destroy(&self->snapshot);
+    sim_state_destroy(&self->snapshot_state);
+}
+
 void
 sim_shard_stop(sim_shard_t *self)
 {
-    cadre_shard_snapshot_destroy(&self->snapshot);
+    drop_snapshot(self);
     cadre_outbox_fini(&self->answers);
     cadre_ps_core_destroy(&self->core);
     cadre_shard_destroy(&self->shard);
@@ -69,32 +48,80 @@ sim_shard_stop(sim_shard_t *self)
 /* --- what the shard answers --- */
 
 static void
-check_part(const sim_shard_t *self, uint64_t id, uint64_t part)
+check_part(sim_shard_t *self, uint64_t id, uint64_t part)
 {
     const sim_variable_t *variable = sim_check_variable(self->check, id);
     const cadre_partition_t *partition = cadre_shard_partition(self->shard, id, part);
-    if (!partition) {
+    if (!partition || !self->state) {
         sim_check_fail(self->check, "shard %u has no part %" PRIu64 " of %s", self->index, part,
-                       variable->variable->name);
+                       variable->name);
     }
-    sim_check_partition(self->check, variable, (uint32_t)part, partition);
+    sim_check_partition(self->check, self->state, variable, (uint32_t)part, partition);
 }
 
-/* Compares question and answer with the model, and then the parts with it. */
 static void
-check_answer(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer)
+check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer,
+           bool from_coordinator)
 {
+    sim_state_t *state = self->state;
     if (question->type == CADRE_MESSAGE_PULL && answer->type == CADRE_MESSAGE_VALUES) {
-        sim_check_values_sent(self->check, self->index, question, answer);
+        sim_check_values_sent(self->check, state, question, answer, from_coordinator);
     } else if (question->type == CADRE_MESSAGE_ASSIGN && answer->type == CADRE_MESSAGE_REPLY) {
-        sim_check_assign(self->check, self->index, question, answer);
-        check_part(self, question->assign.variable, question->assign.partition);
+        sim_check_assign(self->check, state, question, answer);
+        if (answer->reply.status == 0) {
+            check_part(self, question->assign.variable, question->assign.partition);
+        }
     } else if (question->type == CADRE_MESSAGE_PUSH && answer->type == CADRE_MESSAGE_APPLIED) {
-        sim_check_push(self->check, self->index, question, answer);
+        sim_check_push(self->check, state, question, answer);
         const cadre_u64s_t *parts = &question->push.partitions;
-        for (size_t i = 0; i < parts->count; i += 3) {
+        for (size_t i = 0; answer->applied.status == 0 && i < parts->count; i += 3) {
             check_part(self, parts->items[i], parts->items[i + 1]);
         }
+    }
+}
+
+/* After a RESTORE: whether the shard begins anew, and with what. */
+static void
+on_restored(sim_shard_t *self, const cadre_message_t *question)
+{
+    const cadre_restore_message_t *restore = &question->restore;
+    uint64_t generation = cadre_shard_generation(self->shard);
+    if (generation == 0 || (self->state && self->state->generation == generation)) {
+        self->state = generation ? self->state : NULL;
+        return;
+    }
+    const sim_checkpoint_t *checkpoint =
+        restore->path[0] ? sim_disk_find(self->disk, restore->path) : NULL;
+    uint64_t cut = checkpoint ? checkpoint->manifest->cut : 1;
+    if (restore->cut < cut) {
+        sim_check_fail(self->check, "I1: RESTORE of \"%s\" says %" PRIu64 ", its cut is %" PRIu64,
+                       restore->path, restore->cut, cut);
+    }
+    sim_state_t begin = {.shard = self->index,
+                         .epoch = question->epoch,
+                         .generation = generation,
+                         .cut = restore->cut};
+    self->state = sim_check_restored(self->check, &begin,
+                                     checkpoint ? checkpoint->files[self->index].state : NULL);
+    for (uint32_t i = 0; i < self->check->known_count; i++) {
+        const sim_variable_t *variable = &self->check->variables[i];
+        if (checkpoint && !cadre_manifest_find(checkpoint->manifest, variable->name)) {
+            sim_state_forget(self->state, i);
+        }
+    }
+}
+
+static void
+check_control(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer)
+{
+    if (question->type == CADRE_MESSAGE_RESTORE) {
+        on_restored(self, question);
+    } else if (question->type == CADRE_MESSAGE_CREATE && answer->reply.status == 0) {
+        check_part(self, question->create.variable, question->create.partition);
+    } else if (question->type == CADRE_MESSAGE_SETTLE) {
+        sim_check_settled(self->check, self->state, question, answer);
+    } else if (question->type == CADRE_MESSAGE_COUNT && self->state) {
+        sim_check_counters(self->check, self->state, answer->reply.counters.items);
     }
 }
 
@@ -114,35 +141,41 @@ decode_entry(const sim_shard_t *self, const cadre_outbox_entry_t *entry, cadre_m
     free(chunks);
 }
 
-/* Gives `message` to the shard and checks what it answers to a question that touches values. */
+/* A copy of `message`. */
+static void
+copy_message(const sim_shard_t *self, const cadre_message_t *message, cadre_message_t *out)
+{
+    cadre_chunk_t **chunks = cadre_calloc(message->chunk_count, sizeof(*chunks));
+    cadre_outbox_entry_t entry = {.type = message->type,
+                                  .header = cadre_message_encode(message),
+                                  .chunks = chunks,
+                                  .chunk_count = message->chunk_count};
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        chunks[i] = cadre_chunk_ref(message->chunks[i]);
+    }
+    decode_entry(self, &entry, out);
+    cadre_outbox_entry_fini(&entry);
+}
+
+/* Gives `message` to the shard and checks what it answers. */
 static void
 give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_message_t *message)
 {
-    bool is_checked = message->type == CADRE_MESSAGE_PULL || message->type == CADRE_MESSAGE_PUSH ||
-                      message->type == CADRE_MESSAGE_ASSIGN;
+    bool from_coordinator = from->role == CADRE_ROLE_COORDINATOR;
     cadre_message_t again = {0};
-    if (is_checked) {
-        cadre_chunk_t **chunks = cadre_calloc(message->chunk_count, sizeof(*chunks));
-        cadre_outbox_entry_t entry = {.type = message->type,
-                                      .header = cadre_message_encode(message),
-                                      .chunks = chunks,
-                                      .chunk_count = message->chunk_count};
-        for (size_t i = 0; i < message->chunk_count; i++) {
-            chunks[i] = cadre_chunk_ref(message->chunks[i]);
-        }
-        decode_entry(self, &entry, &again);
-        cadre_outbox_entry_fini(&entry);
-    }
+    copy_message(self, message, &again);
     cadre_outbox_t answers = {0};
     cadre_shard_receive(self->shard, plane, from, message, &answers);
     cadre_outbox_entry_t entry;
     while (cadre_outbox_pop(&answers, &entry)) {
-        if (is_checked) {
-            cadre_message_t answer = {0};
-            decode_entry(self, &entry, &answer);
-            check_answer(self, &again, &answer);
-            cadre_message_fini(&answer);
+        cadre_message_t answer = {0};
+        decode_entry(self, &entry, &answer);
+        if (plane == CADRE_PLANE_DATA) {
+            check_data(self, &again, &answer, from_coordinator);
+        } else {
+            check_control(self, &again, &answer);
         }
+        cadre_message_fini(&answer);
         cadre_outbox_repeat(&self->answers, &entry);
         cadre_outbox_entry_fini(&entry);
     }
@@ -152,18 +185,18 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
 
 /* --- snapshots --- */
 
-/* What a snapshot holds is what the model is now; nobody may change it any more. */
+/* What a snapshot holds is what the model was when it was taken; nobody may change it any more. */
 static void
-check_snapshot(sim_shard_t *self, bool taken)
+check_snapshot(sim_shard_t *self)
 {
     for (size_t i = 0; i < self->snapshot->part_count; i++) {
         const cadre_shard_snapshot_part_t *part = &self->snapshot->parts[i];
         const sim_variable_t *variable = sim_check_variable(self->check, part->spec.variable);
-        const sim_part_t *model = &variable->parts[part->spec.partition];
-        int64_t n = sim_check_chunks(self->check, variable, (uint32_t)part->spec.partition,
-                                     part->references.values, part->references.chunk_count);
-        if (n != model->history[part->references.version] ||
-            (taken && part->references.version != model->version)) {
+        uint32_t number = (uint32_t)part->spec.partition;
+        const sim_value_t *model = sim_state_value(self->snapshot_state, variable, number);
+        int64_t n = sim_check_chunks(self->check, variable, number, part->references.values,
+                                     part->references.chunk_count);
+        if (n != model->n || part->references.version != model->version) {
             sim_check_fail(self->check, "I5: a snapshot of shard %u holds n = %" PRId64 " of %s",
                            self->index, n, part->name);
         }
@@ -177,15 +210,16 @@ look_for_snapshot(sim_shard_t *self)
     if (!snapshot) {
         return;
     }
-    cadre_shard_snapshot_destroy(&self->snapshot);
+    drop_snapshot(self);
     self->snapshot = snapshot;
-    if (snapshot->part_count != cadre_shard_partition_count(self->shard)) {
+    if (!self->state || snapshot->part_count != cadre_shard_partition_count(self->shard)) {
         sim_check_fail(self->check, "I5: a snapshot has %zu parts", snapshot->part_count);
     }
-    sim_check_snapshot(self->check, self->index, snapshot->checkpoint, snapshot->state.window_base);
-    check_snapshot(self, true);
-    sim_network_at(self->network, sim_between(self->random, 1, WRITE_MS_MAX), SIM_STORED,
-                   self->node, snapshot->checkpoint);
+    sim_check_snapshot(self->check, self->state, snapshot->checkpoint, snapshot->state.window_base);
+    self->snapshot_state = sim_state_copy(self->state);
+    check_snapshot(self);
+    sim_network_at(self->network, sim_between(self->random, 1, self->plan->write_ms_max),
+                   SIM_STORED, self->node, snapshot->checkpoint);
 }
 
 static void
@@ -194,52 +228,94 @@ on_stored(sim_shard_t *self, uint64_t checkpoint)
     if (!self->snapshot || self->snapshot->checkpoint != checkpoint) {
         return; /* abandoned */
     }
-    check_snapshot(self, false);
-    cadre_ps_written_t written = {.checkpoint = checkpoint, .size_bytes = 1, .hash = self->node};
+    check_snapshot(self);
+    cadre_ps_written_t written = {.checkpoint = checkpoint, .size_bytes = 1};
     snprintf(written.file, sizeof(written.file), "shard-%u.mdb", self->index);
-    for (int i = 0; i < CADRE_PS_COUNTER_COUNT; i++) {
-        written.counters[i] = self->snapshot->counters[i];
+    memcpy(written.counters, self->snapshot->counters, sizeof(written.counters));
+    if (sim_chance(self->random, self->plan->write_fails)) {
+        written.status = cadre_fail(CADRE_EIO, "the disk of the simulation is full");
+    } else {
+        written.status =
+            sim_disk_write(self->disk, &self->snapshot, &self->snapshot_state, &written.hash);
     }
-    if (sim_chance(self->random, self->store_fails)) {
-        written.status = CADRE_EIO;
-        snprintf(written.text, sizeof(written.text), "the disk of the simulation is bad");
+    if (written.status < 0) {
+        snprintf(written.text, sizeof(written.text), "%.200s", cadre_error_text());
     }
-    self->written++;
-    cadre_shard_snapshot_destroy(&self->snapshot);
+    drop_snapshot(self);
     cadre_ps_core_written(self->core, &written, self->network->now_ms);
 }
 
 /* --- events --- */
 
 static void
-on_event(sim_shard_t *self, cadre_ps_event_t *event)
+on_message(sim_shard_t *self, cadre_message_t *message)
 {
     cadre_task_t coordinator = cadre_ps_core_coordinator(self->core);
+    give(self, CADRE_PLANE_CONTROL, &coordinator, message);
+    look_for_snapshot(self);
+    uint64_t base = cadre_applied_window_base(self->shard->window);
+    if (self->state && base != self->state->cut) {
+        sim_check_fail(self->check,
+                       "I1: the window of shard %u begins at %" PRIu64 ", not at %" PRIu64,
+                       self->index, base, self->state->cut);
+    }
+}
+
+/* Its session is over: was there a reason? */
+static void
+on_left(sim_shard_t *self, const char *text)
+{
+    bool was_refused = strstr(text, "refused") != NULL;
+    if (!self->stopping && !was_refused) {
+        sim_check_fail(self->check, "ps %u leaves: %s", self->index, text);
+    }
+    self->left = true;
+}
+
+static void
+on_event(sim_shard_t *self, cadre_ps_event_t *event)
+{
     switch (event->kind) {
     case CADRE_PS_SESSION:
+        self->index = event->index;
+        self->state = NULL;
+        self->counted_ms = 0;
         cadre_shard_begin_session(self->shard, event->index, event->epoch);
         break;
     case CADRE_PS_MESSAGE:
-        give(self, CADRE_PLANE_CONTROL, &coordinator, &event->message);
-        look_for_snapshot(self);
+        on_message(self, &event->message);
         break;
     case CADRE_PS_MALFORMED:
         cadre_shard_malformed(self->shard);
         break;
     case CADRE_PS_ABANDON:
         if (self->snapshot && self->snapshot->checkpoint == event->checkpoint) {
-            cadre_shard_snapshot_destroy(&self->snapshot);
+            drop_snapshot(self);
         }
         break;
     case CADRE_PS_MUTE:
         cadre_ps_core_connected(self->core, self->network->now_ms);
         break;
     case CADRE_PS_LEFT:
-        if (!self->stopping) {
-            sim_check_fail(self->check, "ps %u leaves: %s", self->index, event->text);
-        }
-        self->left = true;
+        on_left(self, event->text);
         break;
+    }
+}
+
+/* The core learns what the shard counts, as it was a while ago. */
+static void
+count(sim_shard_t *self)
+{
+    uint64_t now_ms = self->network->now_ms;
+    if (self->counted_ms == 0) {
+        memcpy(self->counters, cadre_shard_counters(self->shard), sizeof(self->counters));
+        self->generation = cadre_shard_generation(self->shard);
+        self->counted_ms = now_ms + self->plan->count_ms;
+    }
+    if (now_ms >= self->counted_ms || self->generation != cadre_shard_generation(self->shard)) {
+        self->generation = cadre_shard_generation(self->shard);
+        cadre_ps_core_counted(self->core, self->counters, self->generation);
+        self->counted_ms = 0;
     }
 }
 
@@ -247,8 +323,7 @@ void
 sim_shard_turn(sim_shard_t *self)
 {
     cadre_ps_event_t event;
-    cadre_ps_core_counted(self->core, cadre_shard_counters(self->shard),
-                          cadre_shard_generation(self->shard));
+    count(self);
     uint64_t due_ms = cadre_ps_core_tick(self->core, self->network->now_ms);
     while (cadre_ps_core_event(self->core, &event)) {
         on_event(self, &event);
@@ -285,13 +360,13 @@ sim_shard_event(sim_shard_t *self, const sim_event_t *event)
 }
 
 void
-sim_shard_check_all(const sim_shard_t *self)
+sim_shard_check_all(sim_shard_t *self)
 {
     for (uint32_t i = 0; i < self->check->variable_count; i++) {
         const sim_variable_t *variable = &self->check->variables[i];
         for (uint32_t k = 0; k < variable->part_count; k++) {
             if (variable->parts[k].shard == self->index) {
-                check_part(self, i + 1, k);
+                check_part(self, variable->id, k);
             }
         }
     }

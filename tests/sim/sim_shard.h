@@ -3,6 +3,8 @@
  *
  * Owner:   the cluster.
  * Thread:  one.
+ *
+ * One struct is one incarnation; it stays after its death, with what the oracle knew of it.
  */
 #ifndef CADRE_TESTS_SIM_SIM_SHARD_H
 #define CADRE_TESTS_SIM_SIM_SHARD_H
@@ -10,28 +12,47 @@
 #include "ps/ps_core.h"
 #include "ps/shard.h"
 #include "tests/sim/sim_check.h"
+#include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"
+
+/* How good its disk is, and its threads. */
+typedef struct {
+    uint32_t write_fails; /* chance that a snapshot cannot be written, in 10,000 */
+    uint32_t read_fails;  /* chance of each look into a checkpoint */
+    uint32_t write_ms_max;
+    uint32_t count_ms; /* until the core learns what the shard counts */
+} sim_shard_plan_t;
 
 typedef struct {
     uint32_t node;
-    uint32_t index;
+    uint32_t place;
+    uint32_t index; /* of the shard, as it was welcomed */
     cadre_task_t task;
     sim_network_t *network;
     sim_check_t *check;
     cadre_random_t *random;
-    uint32_t store_fails; /* chance that a snapshot cannot be written, in 10,000 */
-    cadre_ps_core_t *core;
+    sim_disk_t *disk;
+    const sim_shard_plan_t *plan;
+    cadre_ps_core_t *core; /* NULL: dead */
     cadre_shard_t *shard;
-    cadre_outbox_t answers;           /* of the shard */
-    cadre_shard_snapshot_t *snapshot; /* being written */
-    bool stopping;                    /* it may leave */
+    sim_loader_t loader;
+    sim_state_t *state;                        /* what it holds; NULL: it has not begun */
+    cadre_outbox_t answers;                    /* of the shard */
+    cadre_shard_snapshot_t *snapshot;          /* being written */
+    sim_state_t *snapshot_state;               /* what it must hold */
+    uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* on their way to the core */
+    uint64_t generation;                       /* the same */
+    uint64_t counted_ms;                       /* when they arrive; 0: none are */
+    bool stopping;                             /* it may leave */
     bool left;
+    uint64_t paused_ms; /* until then nothing happens here */
     uint64_t tick_due_ms;
-    uint64_t written; /* snapshots */
 } sim_shard_t;
 
-/* Starts it. node, index, task, network, check, random and store_fails are set. */
+/* Starts it. Everything above core is set, but index. */
 void sim_shard_start(sim_shard_t *self);
+
+/* Kills it; harmless on a dead one. */
 void sim_shard_stop(sim_shard_t *self);
 
 /* A message on `plane`; takes it. What the shard answers is checked. */
@@ -44,7 +65,7 @@ void sim_shard_event(sim_shard_t *self, const sim_event_t *event);
 /* Handles what the core gives out, but for messages; ticks it. */
 void sim_shard_turn(sim_shard_t *self);
 
-/* Every partition, compared with the model. */
-void sim_shard_check_all(const sim_shard_t *self);
+/* Every partition, compared with the model; all that were created must be there. */
+void sim_shard_check_all(sim_shard_t *self);
 
 #endif

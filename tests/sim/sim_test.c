@@ -17,7 +17,7 @@
 #include "common/memory.h"
 #include "tests/sim/sim_run.h"
 
-enum { SEEDS = 600, REPEATED = 20 };
+enum { SEEDS = 500, REPEATED = 20, FEW = 5 };
 
 typedef struct {
     uint64_t first;
@@ -78,10 +78,12 @@ run(uint64_t seed, const options_t *options)
     sim_summary_t summary = sim_run(seed, options->verbose);
     if (options->list || options->verbose) {
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
-               " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64
-               " checkpoints, %" PRIu64 " errors, %.1f s\n",
+               " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64 " restores, %" PRIu64
+               " replayed, %" PRIu64 " lives, %" PRIu64 " + %" PRIu64 " checkpoints, %" PRIu64
+               " errors, %.1f s\n",
                seed, summary.trace, summary.events, summary.messages, summary.closures,
-               summary.faults, summary.checkpoints, summary.errors, (double)summary.time_ms / 1000);
+               summary.faults, summary.restores, summary.replayed, summary.lives, summary.committed,
+               summary.given_up, summary.errors, (double)summary.time_ms / 1000);
         fflush(stdout);
     }
     return summary;
@@ -101,12 +103,18 @@ main(int count, char **words)
         sigaction(fatal_signals[i], &(struct sigaction){.sa_handler = on_fatal_signal}, &before[i]);
     }
     sim_summary_t total = {0};
+    uint64_t few = 0;
     for (uint64_t seed = options.first; seed <= options.last; seed++) {
         sim_summary_t summary = run(seed, &options);
         total.events += summary.events;
         total.closures += summary.closures;
         total.faults += summary.faults;
-        total.checkpoints += summary.checkpoints;
+        total.restores += summary.restores;
+        total.replayed += summary.replayed;
+        total.lives += summary.lives - 1;
+        total.committed += summary.committed;
+        total.given_up += summary.given_up;
+        few += summary.faults < FEW;
         if (seed < options.first + REPEATED && !options.verbose) {
             sim_summary_t again = run(seed, &options);
             if (again.trace != summary.trace || again.events != summary.events) {
@@ -116,8 +124,10 @@ main(int count, char **words)
         }
     }
     printf("sim: %" PRIu64 " seeds, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
-           " faults, %" PRIu64 " checkpoints: all invariants held\n",
-           options.last - options.first + 1, total.events, total.closures, total.faults,
-           total.checkpoints);
+           " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
+           " updates replayed, %" PRIu64 " checkpoints and %" PRIu64 " given up, %" PRIu64
+           " deaths of the coordinator: all invariants held\n",
+           options.last - options.first + 1, total.events, total.closures, total.faults, few, FEW,
+           total.restores, total.replayed, total.committed, total.given_up, total.lives);
     return 0;
 }

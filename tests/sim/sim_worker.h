@@ -39,7 +39,7 @@ typedef struct {
     uint64_t paused_ms;   /* until then nothing happens here */
     uint64_t tick_due_ms; /* of the newest SIM_TICK */
     uint64_t answered;    /* updates that its pushes ended with */
-    uint64_t welcomed;    /* sessions begun */
+    uint64_t failed;      /* pushes that ended otherwise */
 } sim_worker_t;
 
 /* Starts its core, which says HELLO at the next turn. node, task, slot_count, network, check and

@@ -1,0 +1,255 @@
+/* Tasks that come and go, the coordinator among them, and what the user sees of it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/assert.h"
+#include "tests/sim/sim_cluster.h"
+#include "tests/sim/sim_faults.h"
+
+static uint64_t
+draw(sim_cluster_t *self, uint64_t low, uint64_t high)
+{
+    return sim_between(&self->random, low, high);
+}
+
+void
+sim_cluster_fini(sim_cluster_t *self)
+{
+    for (uint32_t i = 0; i < self->worker_count; i++) {
+        sim_worker_stop(&self->workers[i]);
+    }
+    for (uint32_t i = 0; i < self->ps_count; i++) {
+        sim_shard_stop(&self->shards[i]);
+    }
+    sim_coordinator_stop(&self->coordinator);
+    sim_script_fini(&self->script);
+    sim_network_fini(&self->network);
+    sim_disk_fini(&self->disk);
+    sim_check_fini(&self->check);
+    cadre_u64_map_fini(&self->by_incarnation);
+}
+
+/* --- tasks --- */
+
+static uint32_t
+new_node(sim_cluster_t *self, cadre_role_t role, uint32_t task, uint64_t incarnation)
+{
+    cadre_assert(self->node_count < SIM_NODES_MAX);
+    uint32_t node = self->node_count++;
+    self->nodes[node].role = role;
+    self->nodes[node].task = task;
+    cadre_u64_map_put(&self->by_incarnation, incarnation, (void *)(uintptr_t)(node + 1));
+    return node;
+}
+
+sim_worker_t *
+sim_cluster_worker_at(sim_cluster_t *self, const sim_place_t *place)
+{
+    bool is_there = place->role == CADRE_ROLE_WORKER && place->task != SIM_NEVER;
+    return is_there ? &self->workers[place->task] : NULL;
+}
+
+sim_shard_t *
+sim_cluster_shard_at(sim_cluster_t *self, const sim_place_t *place)
+{
+    bool is_there = place->role == CADRE_ROLE_PS && place->task != SIM_NEVER;
+    return is_there ? &self->shards[place->task] : NULL;
+}
+
+uint32_t
+sim_cluster_node_at(sim_cluster_t *self, const sim_place_t *place)
+{
+    const sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    return shard ? shard->node : sim_cluster_worker_at(self, place)->node;
+}
+
+bool
+sim_cluster_has_room(const sim_cluster_t *self)
+{
+    return self->ps_count + 2 * SIM_SHARDS_MAX < SIM_PS_TASKS_MAX &&
+           self->worker_count + 2 * SIM_WORKER_PLACES_MAX < SIM_WORKER_TASKS_MAX &&
+           self->check.life_count + 2 < SIM_LIVES_MAX;
+}
+
+static void
+start_worker(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
+{
+    cadre_assert(self->worker_count < SIM_WORKER_TASKS_MAX);
+    place->task = self->worker_count++;
+    sim_worker_t *worker = &self->workers[place->task];
+    *worker = (sim_worker_t){.node = new_node(self, task->role, place->task, task->incarnation),
+                             .task = *task,
+                             .slot_count = place->slots + place->ahead,
+                             .ahead = place->ahead,
+                             .network = &self->network,
+                             .check = &self->check,
+                             .random = &self->random};
+    sim_worker_start(worker);
+}
+
+static void
+start_ps(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
+{
+    cadre_assert(self->ps_count < SIM_PS_TASKS_MAX);
+    place->task = self->ps_count++;
+    sim_shard_t *shard = &self->shards[place->task];
+    *shard = (sim_shard_t){.node = new_node(self, task->role, place->task, task->incarnation),
+                           .place = (uint32_t)(place - self->places),
+                           .index = task->index,
+                           .task = *task,
+                           .network = &self->network,
+                           .check = &self->check,
+                           .random = &self->random,
+                           .disk = &self->disk,
+                           .plan = &self->shard_plan};
+    sim_shard_start(shard);
+}
+
+void
+sim_cluster_start(sim_cluster_t *self, sim_place_t *place)
+{
+    cadre_assert(place->task == SIM_NEVER);
+    cadre_task_t task = {place->role, place->index, cadre_random_next_u64(&self->random)};
+    if (place->role == CADRE_ROLE_PS) {
+        start_ps(self, place, &task);
+    } else {
+        start_worker(self, place, &task);
+    }
+    uint32_t node = sim_cluster_node_at(self, place);
+    sim_network_at(&self->network, 0, SIM_TICK, node, 0);
+    if (self->verbose) {
+        printf("%8" PRIu64 " %s node %u starts\n", self->network.now_ms,
+               cadre_role_text(place->role), node);
+    }
+}
+
+void
+sim_cluster_maybe_seen(sim_cluster_t *self, uint32_t node)
+{
+    if (sim_chance(&self->random, self->seen)) {
+        sim_network_at_from(&self->network, draw(self, 0, 500), SIM_GONE, SIM_COORDINATOR_NODE,
+                            node);
+    }
+}
+
+void
+sim_cluster_kill(sim_cluster_t *self, sim_place_t *place)
+{
+    sim_cluster_maybe_seen(self, sim_cluster_node_at(self, place));
+    if (place->role == CADRE_ROLE_PS) {
+        sim_shard_stop(sim_cluster_shard_at(self, place));
+    } else {
+        sim_worker_stop(sim_cluster_worker_at(self, place));
+    }
+    place->task = SIM_NEVER;
+}
+
+void
+sim_cluster_left(sim_cluster_t *self, uint32_t node)
+{
+    sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    if (worker) {
+        sim_worker_stop(worker);
+    } else {
+        sim_shard_stop(sim_cluster_shard_of(self, node));
+    }
+    for (uint32_t i = 0; i < self->place_count; i++) {
+        sim_place_t *place = &self->places[i];
+        if (place->task != SIM_NEVER && place->task == self->nodes[node].task &&
+            place->role == self->nodes[node].role) {
+            place->task = SIM_NEVER;
+            /* A ps that was refused would be so again before its lease has run out. */
+            sim_faults_restart_later(self, place, worker ? 0 : self->lease_ms);
+        }
+    }
+}
+
+/* --- the coordinator comes and goes --- */
+
+void
+sim_cluster_kill_coordinator(sim_cluster_t *self)
+{
+    sim_script_fini(&self->script);
+    sim_coordinator_stop(&self->coordinator);
+    for (uint32_t i = 0; i < self->ps_count; i++) {
+        if (self->shards[i].core && sim_chance(&self->random, self->seen)) {
+            cadre_ps_core_disconnected(self->shards[i].core);
+        }
+    }
+}
+
+void
+sim_cluster_start_coordinator(sim_cluster_t *self)
+{
+    sim_coordinator_start(&self->coordinator);
+    if (self->verbose) {
+        printf("%8" PRIu64 " the coordinator begins life %u at cut %" PRIu64 "\n",
+               self->network.now_ms, self->coordinator.life, sim_check_life(&self->check)->cut);
+    }
+    if (self->coordinator.life > 1) {
+        sim_script_start_again(&self->script);
+    }
+    for (uint32_t node = 1; node < self->node_count; node++) {
+        if (sim_cluster_shard_of(self, node) || draw(self, 0, 1)) {
+            sim_network_at(&self->network, draw(self, 0, 500), SIM_CONNECTED, node, 0);
+        }
+    }
+}
+
+/* --- what the user sees --- */
+
+bool
+sim_cluster_may_lose_ps(const sim_cluster_t *self)
+{
+    return self->loses_ps;
+}
+
+bool
+sim_cluster_had_enough(const sim_cluster_t *self)
+{
+    return self->calm || self->faults >= self->faults_min;
+}
+
+/* Whom the coordinator takes for shard `index`, dead or alive; NULL for nobody. */
+static sim_shard_t *
+believed(sim_cluster_t *self, uint32_t index)
+{
+    const cadre_core_t *core = &self->coordinator.core;
+    const cadre_member_t *member = core->membership.ps[index];
+    bool is_ready = member && core->shards[index].state == CADRE_PLACE_READY;
+    sim_shard_t *shard =
+        is_ready ? sim_cluster_shard_of(self, sim_cluster_node_of(self, &member->task)) : NULL;
+    bool has_begun = shard && shard->state && shard->state->epoch == core->options.epoch &&
+                     shard->state->generation == core->shards[index].generation;
+    if (is_ready && !has_begun) {
+        sim_check_fail(&self->check, "I2: shard %u is taken for ready and has not begun", index);
+    }
+    return shard;
+}
+
+/* What shard `index` is sure to hold: what it holds, or what it will be restored from. */
+static sim_state_t *
+state_of(sim_cluster_t *self, uint32_t index)
+{
+    const sim_shard_t *shard = believed(self, index);
+    const sim_checkpoint_t *checkpoint =
+        sim_disk_find(&self->disk, self->coordinator.core.restore_path);
+    return shard ? shard->state : checkpoint ? checkpoint->files[index].state : NULL;
+}
+
+void
+sim_cluster_check_joined(sim_cluster_t *self)
+{
+    sim_state_t *states[SIM_SHARDS_MAX] = {NULL};
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        states[i] = state_of(self, i);
+    }
+    sim_check_join(&self->check, states);
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        sim_shard_t *shard = believed(self, i);
+        if (shard && shard->core) {
+            sim_shard_check_all(shard);
+            sim_check_counters(&self->check, shard->state, cadre_shard_counters(shard->shard));
+        }
+    }
+}

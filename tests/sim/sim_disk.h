@@ -1,0 +1,77 @@
+/*
+ * sim_disk - the checkpoint directory, in memory: drafts, the shards' files in them, checkpoints.
+ *
+ * Owner:   the cluster.
+ * Thread:  one.
+ *
+ * A file is the shard's snapshot as it was taken, kept alive by its references, and beside it the
+ * oracle's copy of what the shard held at that moment. It outlives every process. What a restored
+ * shard reads goes through the same interface as on a real disk (ps/loader.h), by element range.
+ */
+#ifndef CADRE_TESTS_SIM_SIM_DISK_H
+#define CADRE_TESTS_SIM_SIM_DISK_H
+
+#include "common/random.h"
+#include "ps/loader.h"
+#include "ps/shard.h"
+#include "tests/sim/sim_check.h"
+#include "tests/sim/sim_network.h"
+
+typedef struct {
+    cadre_shard_snapshot_t *snapshot; /* NULL: not there */
+    sim_state_t *state;
+    uint64_t hash; /* of its own, not of its content */
+} sim_file_t;
+
+typedef struct {
+    uint64_t id;
+    char path[32];
+    cadre_manifest_t *manifest; /* NULL: a draft */
+    bool removed;               /* only who had opened it knows its manifest still */
+    sim_file_t files[SIM_SHARDS_MAX];
+} sim_checkpoint_t;
+
+typedef struct {
+    sim_check_t *check;
+    uint32_t keep;                  /* checkpoints */
+    sim_checkpoint_t **checkpoints; /* drafts and removed ones included, oldest first */
+    size_t count;
+    uint64_t made;  /* drafts, ever */
+    uint64_t files; /* written, ever */
+} sim_disk_t;
+
+/* What a shard reads with. */
+typedef struct {
+    sim_disk_t *disk;
+    cadre_random_t *random;
+    const uint32_t *fails; /* chance that a read fails, in 10,000 */
+    char path[32];         /* of the one that is open; "" for none */
+} sim_loader_t;
+
+void sim_disk_fini(sim_disk_t *self);
+
+/* A draft with a path of its own; it begins by removing every other draft. */
+sim_checkpoint_t *sim_disk_draft(sim_disk_t *self, uint64_t id);
+
+/* Removes every draft. */
+void sim_disk_clean(sim_disk_t *self);
+
+/* The newest checkpoint, or NULL. */
+sim_checkpoint_t *sim_disk_newest(const sim_disk_t *self);
+
+/* The draft or checkpoint at a path, or NULL. */
+sim_checkpoint_t *sim_disk_find(const sim_disk_t *self, const char *path);
+
+/* Writes a shard's file into the draft at snapshot->directory; takes both. CADRE_EIO when there is
+ * no such draft any more. `hash` becomes what the manifest must say. */
+int sim_disk_write(sim_disk_t *self, cadre_shard_snapshot_t **snapshot_p, sim_state_t **state_p,
+                   uint64_t *hash);
+
+/* Makes the draft `id` the newest checkpoint and removes old ones; takes `manifest`, which must say
+ * what its files are. CADRE_EIO when there is no such draft any more. */
+int sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p,
+                    const char **path);
+
+cadre_loader_t sim_disk_loader(sim_loader_t *context);
+
+#endif

@@ -1,0 +1,201 @@
+/* What may happen to one task. */
+#include "tests/sim/sim_faults.h"
+
+#include "common/memory.h"
+
+/* --- any --- */
+
+static bool
+kill(sim_cluster_t *self, cadre_role_t role)
+{
+    sim_place_t *place = sim_faults_pick(self, role);
+    if (!place || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    sim_faults_say(self, "kill", sim_cluster_node_at(self, place), 0);
+    sim_cluster_kill(self, place);
+    sim_faults_restart_later(self, place, 0);
+    return true;
+}
+
+/* Freezes the task at a place, for longer than its lease perhaps. */
+static void
+freeze(sim_cluster_t *self, const sim_place_t *place, const char *what, uint64_t most_ms)
+{
+    uint64_t until_ms = self->network.now_ms + sim_faults_draw(self, 10, most_ms);
+    if (place->role == CADRE_ROLE_PS) {
+        sim_cluster_shard_at(self, place)->paused_ms = until_ms;
+    } else {
+        sim_cluster_worker_at(self, place)->paused_ms = until_ms;
+    }
+    sim_faults_say(self, what, sim_cluster_node_at(self, place), until_ms - self->network.now_ms);
+}
+
+static bool
+pause_one(sim_cluster_t *self, cadre_role_t role)
+{
+    const sim_place_t *place = sim_faults_pick(self, role);
+    if (!place) {
+        return false;
+    }
+    freeze(self, place, "pause", sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
+    return true;
+}
+
+/* One whose process is frozen is replaced meanwhile: both have the same index for a while. */
+static bool
+replace(sim_cluster_t *self, cadre_role_t role)
+{
+    sim_place_t *place = sim_faults_pick(self, role);
+    if (!place || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    freeze(self, place, "replace", 2 * self->lease_ms);
+    place->task = SIM_NEVER;
+    sim_faults_restart_later(self, place, 0);
+    return true;
+}
+
+/* The connection breaks and is there again at once. */
+static bool
+reconnect(sim_cluster_t *self, cadre_role_t role)
+{
+    const sim_place_t *place = sim_faults_pick(self, role);
+    if (!place) {
+        return false;
+    }
+    uint32_t node = sim_cluster_node_at(self, place);
+    sim_faults_say(self, "reconnect", node, 0);
+    sim_cluster_maybe_seen(self, node);
+    sim_network_at(&self->network, sim_faults_draw(self, 0, 200), SIM_CONNECTED, node, 0);
+    return true;
+}
+
+/* --- workers --- */
+
+bool
+sim_fault_kill_worker(sim_cluster_t *self)
+{
+    return kill(self, CADRE_ROLE_WORKER);
+}
+
+bool
+sim_fault_pause_worker(sim_cluster_t *self)
+{
+    return pause_one(self, CADRE_ROLE_WORKER);
+}
+
+bool
+sim_fault_replace_worker(sim_cluster_t *self)
+{
+    return replace(self, CADRE_ROLE_WORKER);
+}
+
+bool
+sim_fault_reconnect_worker(sim_cluster_t *self)
+{
+    return reconnect(self, CADRE_ROLE_WORKER);
+}
+
+bool
+sim_fault_drain_worker(sim_cluster_t *self)
+{
+    const sim_place_t *place = sim_faults_pick(self, CADRE_ROLE_WORKER);
+    if (!place || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    sim_worker_t *worker = sim_cluster_worker_at(self, place);
+    sim_faults_say(self, "drain", worker->node, 0);
+    worker->leaving = true;
+    cadre_worker_core_drain(worker->core, "told to leave", self->network.now_ms);
+    sim_network_at(&self->network, 0, SIM_TICK, worker->node, 0);
+    return true;
+}
+
+/* --- ps --- */
+
+bool
+sim_fault_kill_ps(sim_cluster_t *self)
+{
+    return kill(self, CADRE_ROLE_PS);
+}
+
+bool
+sim_fault_pause_ps(sim_cluster_t *self)
+{
+    return pause_one(self, CADRE_ROLE_PS);
+}
+
+bool
+sim_fault_replace_ps(sim_cluster_t *self)
+{
+    return replace(self, CADRE_ROLE_PS);
+}
+
+bool
+sim_fault_reconnect_ps(sim_cluster_t *self)
+{
+    return reconnect(self, CADRE_ROLE_PS);
+}
+
+/* SIGTERM: it says GOODBYE and is gone. */
+bool
+sim_fault_ps_leaves(sim_cluster_t *self)
+{
+    const sim_place_t *place = sim_faults_pick(self, CADRE_ROLE_PS);
+    if (!place || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    sim_faults_say(self, "goodbye", shard->node, 0);
+    shard->stopping = true;
+    cadre_ps_core_leave(shard->core, "told to leave");
+    sim_network_at(&self->network, 0, SIM_TICK, shard->node, 0);
+    return true;
+}
+
+/* --- the coordinator --- */
+
+bool
+sim_fault_kill_coordinator(sim_cluster_t *self)
+{
+    if (!self->coordinator.alive || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    sim_faults_say(self, "kill", SIM_COORDINATOR_NODE, 0);
+    sim_cluster_kill_coordinator(self);
+    sim_faults_restart_coordinator_later(self);
+    return true;
+}
+
+bool
+sim_fault_pause_coordinator(sim_cluster_t *self)
+{
+    if (!self->coordinator.alive) {
+        return false;
+    }
+    uint64_t ms =
+        sim_faults_draw(self, 10, sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
+    sim_faults_say(self, "pause", SIM_COORDINATOR_NODE, ms);
+    self->coordinator.paused_ms = self->network.now_ms + ms;
+    sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
+    return true;
+}
+
+/* --- at the worst moment --- */
+
+bool
+sim_fault_lay_trap(sim_cluster_t *self)
+{
+    static const uint32_t moments[] = {
+        CADRE_CHECKPOINT_OPENING, CADRE_CHECKPOINT_DRAINING,   CADRE_CHECKPOINT_SNAPSHOT,
+        CADRE_CHECKPOINT_WRITING, CADRE_CHECKPOINT_COMMITTING, SIM_TRAP_RESTORE,
+        SIM_TRAP_RESTORE,
+    };
+    self->trap = (sim_trap_t){
+        .when = moments[sim_faults_draw(self, 0, CADRE_COUNT_OF(moments) - 1)],
+        .whom = (uint32_t)sim_faults_draw(self, 0, 2),
+        .count = self->check.restores,
+    };
+    return false; /* it counts when it snaps */
+}

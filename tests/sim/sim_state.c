@@ -1,0 +1,155 @@
+#include "tests/sim/sim_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+sim_state_t *
+sim_state_new(uint32_t shard, uint64_t epoch, uint64_t generation, uint64_t cut)
+{
+    sim_state_t *self = cadre_calloc(1, sizeof(*self));
+    *self = (sim_state_t){.shard = shard, .epoch = epoch, .generation = generation, .cut = cut};
+    return self;
+}
+
+void
+sim_state_forget(sim_state_t *self, uint32_t variable)
+{
+    for (uint32_t i = 0; self->values[variable] && i < self->part_counts[variable]; i++) {
+        free(self->values[variable][i].history);
+    }
+    free(self->values[variable]);
+    self->values[variable] = NULL;
+}
+
+void
+sim_state_destroy(sim_state_t **self_p)
+{
+    sim_state_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
+        sim_state_forget(self, i);
+    }
+    free(self->stamps);
+    free(self->taken);
+    free(self);
+}
+
+/* --- parts --- */
+
+static void
+begin_history(sim_value_t *self)
+{
+    self->capacity = 16;
+    self->history = cadre_calloc(self->capacity, sizeof(*self->history));
+    self->first = self->version;
+    self->history[0] = self->n;
+}
+
+sim_value_t *
+sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part)
+{
+    uint32_t at = variable->id - 1;
+    if (!self->values[at]) {
+        self->part_counts[at] = variable->part_count;
+        self->values[at] = cadre_calloc(variable->part_count, sizeof(sim_value_t));
+        for (uint32_t i = 0; i < variable->part_count; i++) {
+            begin_history(&self->values[at][i]);
+        }
+    }
+    return &self->values[at][part];
+}
+
+void
+sim_value_change(sim_value_t *self, int64_t n)
+{
+    self->n = n;
+    self->version++;
+    size_t at = self->version - self->first;
+    if (at == self->capacity) {
+        self->capacity *= 2;
+        self->history = cadre_realloc(self->history, self->capacity, sizeof(*self->history));
+    }
+    self->history[at] = n;
+}
+
+bool
+sim_value_was(const sim_value_t *self, uint64_t version, int64_t n)
+{
+    return version >= self->first && version <= self->version &&
+           self->history[version - self->first] == n;
+}
+
+sim_state_t *
+sim_state_copy(const sim_state_t *self)
+{
+    sim_state_t *copy = cadre_calloc(1, sizeof(*copy));
+    *copy = *self;
+    copy->stamps = NULL;
+    copy->taken = NULL;
+    if (self->call_capacity > 0) {
+        size_t size_bytes = self->call_capacity * SIM_STEPS_MAX * sizeof(*self->stamps);
+        copy->stamps = cadre_calloc(1, size_bytes);
+        memcpy(copy->stamps, self->stamps, size_bytes);
+    }
+    if (self->taken_count > 0) {
+        copy->taken = cadre_calloc(self->taken_count, sizeof(*copy->taken));
+        memcpy(copy->taken, self->taken, self->taken_count * sizeof(*copy->taken));
+    }
+    for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
+        if (self->values[i]) {
+            copy->values[i] = cadre_calloc(self->part_counts[i], sizeof(sim_value_t));
+            for (uint32_t k = 0; k < self->part_counts[i]; k++) {
+                copy->values[i][k] = self->values[i][k];
+                begin_history(&copy->values[i][k]);
+            }
+        }
+    }
+    return copy;
+}
+
+/* --- updates and assignments --- */
+
+uint64_t
+sim_state_stamp(const sim_state_t *self, uint32_t call, uint32_t step)
+{
+    return call < self->call_capacity ? self->stamps[SIM_STEPS_MAX * call + step] : 0;
+}
+
+void
+sim_state_apply(sim_state_t *self, uint32_t call, uint32_t step, uint64_t stamp)
+{
+    if (call >= self->call_capacity) {
+        uint32_t before = self->call_capacity;
+        self->call_capacity = call < 64 ? 128 : 2 * call;
+        self->stamps =
+            cadre_realloc(self->stamps, self->call_capacity, SIM_STEPS_MAX * sizeof(*self->stamps));
+        memset(self->stamps + SIM_STEPS_MAX * before, 0,
+               (self->call_capacity - before) * SIM_STEPS_MAX * sizeof(*self->stamps));
+    }
+    self->stamps[SIM_STEPS_MAX * call + step] = stamp;
+}
+
+uint64_t
+sim_state_taken(const sim_state_t *self, const sim_taken_t *like)
+{
+    for (size_t i = 0; i < self->taken_count; i++) {
+        const sim_taken_t *taken = &self->taken[i];
+        if (taken->assignment == like->assignment && taken->variable == like->variable &&
+            taken->part == like->part) {
+            return taken->stamp;
+        }
+    }
+    return 0;
+}
+
+void
+sim_state_take(sim_state_t *self, const sim_taken_t *taken)
+{
+    self->taken = cadre_realloc(self->taken, self->taken_count + 1, sizeof(*self->taken));
+    self->taken[self->taken_count++] = *taken;
+}

@@ -1,0 +1,83 @@
+/*
+ * sim_state - what one shard holds from one RESTORE to the next, as the oracle sees it.
+ *
+ * Owner:   the oracle; copies of it belong to simulated files.
+ * Thread:  one.
+ *
+ * It follows what the shard answered. Every update and assignment in it has a stamp, the number of
+ * the event that brought it, so that their order can be checked after a replay. A copy has no
+ * history of values, and everything else: what a restored shard goes on from.
+ */
+#ifndef CADRE_TESTS_SIM_SIM_STATE_H
+#define CADRE_TESTS_SIM_SIM_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/sim_model.h"
+
+enum { SIM_STEPS_MAX = 3 };
+
+/* One part of a variable. */
+typedef struct {
+    int64_t n;
+    int64_t last; /* strength of the last update; 0 before the first */
+    uint64_t updates;
+    uint64_t version; /* updates and assignments */
+    uint64_t first;   /* version that history begins with */
+    int64_t *history; /* n at each version from `first` on */
+    size_t capacity;
+} sim_value_t;
+
+/* An assignment that a part has taken. */
+typedef struct {
+    uint32_t assignment; /* which, of the oracle's records */
+    uint32_t variable;   /* index */
+    uint32_t part;
+    uint64_t stamp;
+} sim_taken_t;
+
+typedef struct {
+    uint32_t shard;
+    uint64_t epoch;
+    uint64_t generation;
+    uint64_t cut; /* nothing below it may be applied any more */
+    uint64_t applied;
+    uint64_t duplicate;
+    uint64_t refused;
+    uint64_t sequence; /* of the last assignment since the restore */
+    uint64_t *stamps;  /* [SIM_STEPS_MAX * call + step]; 0: not applied */
+    uint32_t call_capacity;
+    sim_value_t *values[SIM_VARIABLES_MAX]; /* [parts of the variable], NULL: at initial values */
+    uint32_t part_counts[SIM_VARIABLES_MAX];
+    sim_taken_t *taken;
+    size_t taken_count;
+    uint64_t checkpoint; /* of the last snapshot taken here */
+    char problem[160];   /* why nothing may be restored from this copy; "" for none */
+} sim_state_t;
+
+sim_state_t *sim_state_new(uint32_t shard, uint64_t epoch, uint64_t generation, uint64_t cut);
+sim_state_t *sim_state_copy(const sim_state_t *self);
+void sim_state_destroy(sim_state_t **self_p);
+
+/* When a call's step was applied; 0: it was not. */
+uint64_t sim_state_stamp(const sim_state_t *self, uint32_t call, uint32_t step);
+void sim_state_apply(sim_state_t *self, uint32_t call, uint32_t step, uint64_t stamp);
+
+/* When a part took an assignment; 0: it did not. */
+uint64_t sim_state_taken(const sim_state_t *self, const sim_taken_t *like);
+void sim_state_take(sim_state_t *self, const sim_taken_t *taken);
+
+/* One part, at its initial values when it was not touched before. */
+sim_value_t *sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part);
+
+/* Forgets a variable: it begins at its initial values. */
+void sim_state_forget(sim_state_t *self, uint32_t variable);
+
+/* A change: n becomes this, in a new version. */
+void sim_value_change(sim_value_t *self, int64_t n);
+
+/* Whether the part held n at this version. */
+bool sim_value_was(const sim_value_t *self, uint64_t version, int64_t n);
+
+#endif
