@@ -48,12 +48,14 @@ enum {
     CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
 
     CADRE_HEARTBEAT_MS = 1000,
-    CADRE_SUSPECT_MS = 3000,     /* silent that long: no new work */
-    CADRE_LEASE_MS = 10000,      /* silent that long: presumed dead */
-    CADRE_LOCAL_LEASE_MS = 3000, /* the same under the local launcher */
-    CADRE_RESEND_MS = 1000,      /* an unanswered request goes out again */
-    CADRE_MUTE_MS = 5000,        /* connected, and HELLO unanswered that long: the connection may be
-                                    one that the ROUTER ignores, so the task makes another one */
+    CADRE_SUSPECT_MS = 3000,           /* silent that long: no new work */
+    CADRE_LEASE_MS = 10000,            /* silent that long: presumed dead */
+    CADRE_LOCAL_LEASE_MS = 3000,       /* the same under the local launcher */
+    CADRE_RESEND_MS = 1000,            /* an unanswered request goes out again */
+    CADRE_COORDINATOR_TIMEOUT_S = 600, /* a task that exits with its session leaves when the
+                                          coordinator has been away that long */
+    CADRE_MUTE_MS = 5000, /* connected, and HELLO unanswered that long: the connection may be
+                             one that the ROUTER ignores, so the task makes another one */
 };
 
 #endif

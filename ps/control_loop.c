@@ -41,6 +41,7 @@ struct cadre_control_loop {
     char host[HOST_SIZE];
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     bool connected;
+    bool was_connected; /* at any time */
     bool ended;
     int signal;
     int64_t waiting_since_ms;
@@ -392,6 +393,7 @@ watch_connection(cadre_control_loop_t *self)
     while (cadre_monitor_receive(self->monitor, &event) == 0) {
         if (event.kind == CADRE_EVENT_READY) {
             self->connected = true;
+            self->was_connected = true;
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s",
                       cadre_endpoint_text(&self->options.coordinator, text));
             cadre_ps_core_connected(self->core, now());
@@ -405,6 +407,14 @@ watch_connection(cadre_control_loop_t *self)
     }
 }
 
+/* When a coordinator that stays away has been waited for long enough. */
+static int64_t
+away_due_ms(const cadre_control_loop_t *self)
+{
+    bool waits = self->connected || !self->was_connected || self->options.away_ms == 0;
+    return waits ? INT64_MAX : self->waiting_since_ms + self->options.away_ms;
+}
+
 /* When the log is to say that the coordinator is away; says it when that time has come. */
 static int64_t
 complain(cadre_control_loop_t *self)
@@ -413,16 +423,23 @@ complain(cadre_control_loop_t *self)
     if (self->connected) {
         return INT64_MAX;
     }
+    if (now_ms >= away_due_ms(self)) {
+        cadre_log(CADRE_LOG_WARN, "left", "reason=\"the coordinator stays away\" next=exit");
+        self->ended = true;
+        return now_ms;
+    }
     if (now_ms >= self->waiting_due_ms) {
         char text[CADRE_ENDPOINT_TEXT_SIZE];
-        cadre_log(
-            CADRE_LOG_WARN, "waiting", "for=coordinator at=%s since_ms=%" PRId64 " limit=none",
-            cadre_endpoint_text(&self->options.coordinator, text), now_ms - self->waiting_since_ms);
+        cadre_log(CADRE_LOG_WARN, "waiting",
+                  "for=coordinator at=%s since_ms=%" PRId64 " limit_ms=%" PRId64,
+                  cadre_endpoint_text(&self->options.coordinator, text),
+                  now_ms - self->waiting_since_ms, self->was_connected ? self->options.away_ms : 0);
         self->waiting_ms =
             2 * self->waiting_ms < WAITING_LAST_MS ? 2 * self->waiting_ms : WAITING_LAST_MS;
         self->waiting_due_ms = now_ms + self->waiting_ms;
     }
-    return self->waiting_due_ms;
+    int64_t due_ms = away_due_ms(self);
+    return due_ms < self->waiting_due_ms ? due_ms : self->waiting_due_ms;
 }
 
 /* --- the loop --- */

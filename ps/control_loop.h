@@ -21,6 +21,7 @@ typedef struct {
     uint64_t incarnation;
     uint64_t size_bytes_max; /* of the shard's values and slots */
     bool wait;               /* for another session when one has ended */
+    int64_t away_ms;         /* leave when a coordinator that was there is away so long; 0: never */
     int signals;             /* a signalfd: whatever it reads means leave; borrowed */
 } cadre_control_options_t;
 

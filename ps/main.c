@@ -15,6 +15,7 @@
 
 #include "common/cluster_config.h"
 #include "common/float_mode.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -27,12 +28,21 @@ enum {
     EXIT_CONFIGURATION = 78,
 };
 
-enum { KEY_ON_SESSION_END = 0x100, KEY_LOG_LEVEL, KEY_CHECK, KEY_DIE_WITH_PARENT };
+enum { AWAY_S_MAX = 1000000 }; /* of --coordinator-timeout */
+
+enum {
+    KEY_ON_SESSION_END = 0x100,
+    KEY_LOG_LEVEL,
+    KEY_CHECK,
+    KEY_DIE_WITH_PARENT,
+    KEY_COORDINATOR_TIMEOUT
+};
 
 typedef struct {
     cadre_cluster_sources_t sources;
     const char *address;
     const char *log_level;
+    long away_s; /* how long a coordinator may be away */
     bool wait;
     bool check;
     bool die_with_parent;
@@ -51,6 +61,11 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "What to do when the coordinator has ended the job (default exit)", 0},
+    {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
+     "With exit: leave when a coordinator that was there has been away for so many seconds, "
+     "without "
+     "having ended the job (default 600; 0: wait as long as it takes)",
+     0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, 0, 0, "Leave when the process that started it ends",
@@ -61,7 +76,7 @@ static const char DOC[] =
     "Serves one shard of a Cadre job: keeps variables, applies the workers' updates, writes "
     "checkpoints.\vWithout --coordinator the cluster is what CADRE_CLUSTER or TF_CONFIG say.\n\n"
     "Exit status: 0 the job has ended, 2 usage, 69 the address cannot be used, 78 configuration, "
-    "130 or 143 stopped by a signal. It waits for a coordinator as long as it takes.";
+    "130 or 143 stopped by a signal. It waits for its first coordinator as long as it takes.";
 
 static error_t
 parse(int key, char *argument, struct argp_state *state)
@@ -81,6 +96,13 @@ parse(int key, char *argument, struct argp_state *state)
         flags->wait = strcmp(argument, "wait") == 0;
         if (!flags->wait && strcmp(argument, "exit") != 0) {
             argp_error(state, "--on-session-end is exit or wait, not \"%s\"", argument);
+        }
+        return 0;
+    case KEY_COORDINATOR_TIMEOUT:
+        flags->away_s = strtol(argument, &argument, 10);
+        if (*argument || flags->away_s < 0 || flags->away_s > AWAY_S_MAX) {
+            argp_error(state, "--coordinator-timeout is no number of seconds from 0 to %d",
+                       AWAY_S_MAX);
         }
         return 0;
     case KEY_LOG_LEVEL:
@@ -165,6 +187,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         options->coordinator = config.coordinator;
         options->index = config.index;
         options->wait = flags->wait;
+        options->away_ms = flags->wait ? 0 : 1000 * (int64_t)flags->away_s;
     }
     return status;
 }
@@ -228,7 +251,7 @@ serve(const flags_t *flags, const cadre_control_options_t *options)
 int
 main(int argc, char **argv)
 {
-    flags_t flags = {.log_level = "info"};
+    flags_t flags = {.log_level = "info", .away_s = CADRE_COORDINATOR_TIMEOUT_S};
     cadre_control_options_t options = {.wait = false};
     cadre_log_level_t level = CADRE_LOG_INFO;
     cadre_memory_keep_freed();

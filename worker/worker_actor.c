@@ -147,6 +147,7 @@ watch_connection(cadre_worker_actor_t *self)
     while (cadre_monitor_receive(self->monitor, &event) == 0) {
         if (event.kind == CADRE_EVENT_READY) {
             self->connected = true;
+            self->was_connected = true;
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->control.address);
             cadre_worker_core_connected(self->core, self->now_ms);
         } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
@@ -261,10 +262,18 @@ fill_items(cadre_worker_actor_t *self)
     return (int)count;
 }
 
+/* When a coordinator that stays away has been waited for long enough. */
+static uint64_t
+away_due_ms(const cadre_worker_actor_t *self)
+{
+    bool waits = self->connected || !self->was_connected || self->left || !self->options.away_ms;
+    return waits ? UINT64_MAX : self->lost_ms + self->options.away_ms;
+}
+
 static void
 wait(cadre_worker_actor_t *self)
 {
-    uint64_t due_ms = self->due_ms;
+    uint64_t due_ms = self->due_ms < away_due_ms(self) ? self->due_ms : away_due_ms(self);
     if (!self->connected && self->lost_log_ms < due_ms) {
         due_ms = self->lost_log_ms;
     }
@@ -322,6 +331,9 @@ keep_time(cadre_worker_actor_t *self)
         self->lost_log_ms = self->now_ms + LOST_REPEAT_MS;
         cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator", "coordinator=%s seconds=%" PRIu64,
                   self->control.address, (self->now_ms - self->lost_ms) / 1000);
+    }
+    if (self->now_ms >= away_due_ms(self)) {
+        cadre_worker_leave(self, "the coordinator stays away");
     }
     watch_contact(self);
     keep_draining(self);

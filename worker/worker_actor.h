@@ -20,7 +20,8 @@ typedef struct cadre_worker_actor cadre_worker_actor_t;
 typedef struct {
     cadre_worker_options_t core;
     cadre_endpoint_t coordinator;
-    uint64_t drain_ms;         /* what still runs so long after DRAIN is given up */
+    uint64_t away_ms;  /* leaves when a coordinator that was there is away so long; 0: never */
+    uint64_t drain_ms; /* what still runs so long after DRAIN is given up */
     cadre_work_queue_t *queue; /* borrowed for its life, like the next two */
     void **slots;              /* [core.slots] pipes to the slot actors */
     void *reader;              /* pipe to the reader actor */

@@ -19,6 +19,7 @@ enum {
     KEY_DEVICE,
     KEY_LOG_LEVEL,
     KEY_ON_SESSION_END,
+    KEY_COORDINATOR_TIMEOUT,
     KEY_DRAIN_SECONDS,
     KEY_CHECK,
     KEY_DIE_WITH_PARENT,
@@ -27,6 +28,7 @@ enum {
     THREADS_MAX = 1024,
     DRAIN_SECONDS_DEFAULT = 20, /* Kubernetes kills after 30 */
     DRAIN_SECONDS_MAX = 86400,
+    AWAY_SECONDS_MAX = 1000000,
 };
 
 typedef struct {
@@ -35,13 +37,14 @@ typedef struct {
 } parse_t;
 
 static long
-number(struct argp_state *state, const char *flag, const char *text, long most)
+number(struct argp_state *state, const char *flag, const char *text, long least, long most)
 {
     char *end = NULL;
     errno = 0;
     long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < 1 || value > most) {
-        argp_error(state, "%s: \"%s\" is not a whole number from 1 to %ld", flag, text, most);
+    if (errno || end == text || *end || value < least || value > most) {
+        argp_error(state, "%s: \"%s\" is not a whole number from %ld to %ld", flag, text, least,
+                   most);
     }
     return value;
 }
@@ -77,10 +80,10 @@ parse_option(int key, char *text, struct argp_state *state)
         parse->sources.index = text;
         return 0;
     case KEY_SLOTS:
-        flags->slots = (uint32_t)number(state, "--slots", text, CADRE_SLOTS_MAX);
+        flags->slots = (uint32_t)number(state, "--slots", text, 1, CADRE_SLOTS_MAX);
         return 0;
     case KEY_THREADS:
-        flags->threads = (int)number(state, "--threads", text, THREADS_MAX);
+        flags->threads = (int)number(state, "--threads", text, 1, THREADS_MAX);
         return 0;
     case KEY_NATIVE:
         add_native(state, text, flags);
@@ -99,8 +102,12 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_ON_SESSION_END:
         parse_session_end(state, text, flags);
         return 0;
+    case KEY_COORDINATOR_TIMEOUT:
+        flags->away_seconds =
+            (int)number(state, "--coordinator-timeout", text, 0, AWAY_SECONDS_MAX);
+        return 0;
     case KEY_DRAIN_SECONDS:
-        flags->drain_seconds = (int)number(state, "--drain-seconds", text, DRAIN_SECONDS_MAX);
+        flags->drain_seconds = (int)number(state, "--drain-seconds", text, 1, DRAIN_SECONDS_MAX);
         return 0;
     case KEY_CHECK:
         flags->check = true;
@@ -131,6 +138,11 @@ static const struct argp_option options[] = {
     {"log-level", KEY_LOG_LEVEL, "L", 0, "debug, info, warn or error (info)", 0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "when the coordinator ends the session: exit, or wait for the next (exit)", 0},
+    {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
+     "with exit: leave when a coordinator that was there has been away for so many seconds, "
+     "without "
+     "having ended the job (600; 0: wait as long as it takes)",
+     0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
      "after SIGTERM, for closures that run; then other workers run them (20)", 0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
@@ -160,6 +172,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     *flags = (cadre_worker_flags_t){.slots = SLOTS_DEFAULT,
                                     .device = "auto",
                                     .level = CADRE_LOG_INFO,
+                                    .away_seconds = CADRE_COORDINATOR_TIMEOUT_S,
                                     .drain_seconds = DRAIN_SECONDS_DEFAULT};
     parse_t parse = {.flags = flags};
     cadre_cluster_sources_from_environment(&parse.sources);

@@ -34,6 +34,7 @@ typedef struct {
     const char *data_dir; /* NULL: the current folder */
     const char *device;
     cadre_log_level_t level;
+    int away_seconds;  /* for a coordinator to come back, unless `wait`; 0: as long as it takes */
     int drain_seconds; /* after SIGTERM, for what runs */
     bool wait;         /* after a session for the next one */
     bool check;

@@ -71,6 +71,7 @@ start_network(process_t *self, cadre_device_t *device)
                  .slots = self->flags->slots,
                  .ahead = AHEAD},
         .coordinator = self->flags->cluster.coordinator,
+        .away_ms = self->flags->wait ? 0 : 1000 * (uint64_t)self->flags->away_seconds,
         .drain_ms = 1000 * (uint64_t)self->flags->drain_seconds,
         .queue = self->queue,
         .slots = self->pipes,

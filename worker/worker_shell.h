@@ -23,7 +23,8 @@ struct cadre_worker_actor {
     cadre_peer_t control;
     cadre_monitor_t *monitor;
     bool connected;
-    uint64_t lost_ms; /* since when there is no coordinator */
+    bool was_connected; /* at any time */
+    uint64_t lost_ms;   /* since when there is no coordinator */
     uint64_t lost_log_ms;
     cadre_peer_t *shards; /* [shard_count] */
     uint32_t shard_count;

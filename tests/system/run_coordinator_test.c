@@ -32,7 +32,7 @@ typedef struct {
 } cluster_t;
 
 static void
-start_task(cluster_t *self, int number, const char *on_session_end)
+start_task(cluster_t *self, int number, const char *on_session_end, const char *timeout)
 {
     bool is_ps = number < PS;
     char index[16];
@@ -40,21 +40,29 @@ start_task(cluster_t *self, int number, const char *on_session_end)
     cadre_auto(cadre_free) char *program = program_path("cadre");
     cadre_auto(cadre_free) char *name = cadre_asprintf("task-%d.log", number);
     cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, name);
-    const char *arguments[] = {
-        program,       is_ps ? "ps" : "worker", "--index",      index, "--coordinator",
-        self->address, "--on-session-end",      on_session_end, NULL};
+    const char *arguments[] = {program,
+                               is_ps ? "ps" : "worker",
+                               "--index",
+                               index,
+                               "--coordinator",
+                               self->address,
+                               "--on-session-end",
+                               on_session_end,
+                               "--coordinator-timeout",
+                               timeout,
+                               NULL};
     self->tasks[number] = process_start(&(process_t){.arguments = arguments, .output = log});
 }
 
 static void
-cluster_open(cluster_t *self, const char *on_session_end)
+cluster_open(cluster_t *self, const char *on_session_end, const char *timeout)
 {
     *self =
         (cluster_t){.job = source_path("examples/digits.json"), .data = source_path("examples")};
     command_open(&self->command);
     self->address = cadre_asprintf("ipc://%s/coordinator", self->command.scratch.path);
     for (int i = 0; i < TASKS; i++) {
-        start_task(self, i, on_session_end);
+        start_task(self, i, on_session_end, timeout);
     }
     const char *arguments[] = {"train",
                                self->job,
@@ -139,7 +147,7 @@ train_with_kills(cluster_t *self, int kills)
 Test(run_coordinator, F24_is_killed_and_started_again_while_tasks_stay_and_totals_are_exact)
 {
     cluster_t cluster;
-    cluster_open(&cluster, "wait");
+    cluster_open(&cluster, "wait", "1");
     cr_expect_geq(train_with_kills(&cluster, 10), 3, "otherwise this shows nothing");
     expect_exact(&cluster.command);
     for (int i = 0; i < TASKS; i++) {
@@ -149,18 +157,40 @@ Test(run_coordinator, F24_is_killed_and_started_again_while_tasks_stay_and_total
     cluster_close(&cluster);
 }
 
+/* Every task leaves by itself, and says that nothing went wrong. */
+static void
+expect_dismissed(cluster_t *self)
+{
+    for (int i = 0; i < TASKS; i++) {
+        int end = 0;
+        cr_assert(process_wait(self->tasks[i], LEAVE_MS, &end), "task %d", i);
+        self->tasks[i] = 0;
+        cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0, "task %d: %x", i, end);
+    }
+}
+
 Test(run_coordinator, F26_tasks_that_exit_with_their_session_outlive_a_killed_coordinator_only)
 {
     cluster_t cluster;
-    cluster_open(&cluster, "exit");
+    cluster_open(&cluster, "exit", "600");
     cr_expect_geq(train_with_kills(&cluster, 3), 3);
     expect_exact(&cluster.command);
-    for (int i = 0; i < TASKS; i++) { /* the job is over, and they were told */
-        int end = 0;
-        cr_assert(process_wait(cluster.tasks[i], LEAVE_MS, &end), "task %d", i);
-        cluster.tasks[i] = 0;
-        cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0, "task %d: %x", i, end);
-    }
+    expect_dismissed(&cluster); /* the job is over, and they were told */
+    cluster_close(&cluster);
+}
+
+Test(run_coordinator, tasks_that_exit_leave_when_no_coordinator_comes_back_in_time)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "exit", "1");
+    command_start(&cluster.command, cluster.arguments);
+    command_wait_checkpoint(&cluster.command);
+    command_signal(&cluster.command, SIGKILL);
+    cr_assert_eq(command_end(&cluster.command), -SIGKILL);
+    expect_dismissed(&cluster);
+    cadre_auto(cadre_free) char *log = scratch_path(&cluster.command.scratch, "task-0.log");
+    cadre_auto(cadre_free) char *text = file_text(log);
+    cr_expect(strstr(text, "the coordinator stays away"), "%s", text);
     cluster_close(&cluster);
 }
 
@@ -193,7 +223,7 @@ expect_refused(const cluster_t *cluster, bool same_address)
 Test(run_coordinator, a_second_one_is_refused_on_the_address_and_in_the_checkpoint_directory)
 {
     cluster_t cluster;
-    cluster_open(&cluster, "exit");
+    cluster_open(&cluster, "exit", "600");
     command_start(&cluster.command, cluster.arguments);
     command_wait_checkpoint(&cluster.command);
     cr_assert_not(command_has_ended(&cluster.command));
