@@ -59,5 +59,6 @@ void chaos_partition(chaos_run_t *run);
 void chaos_disk(chaos_run_t *run);
 void chaos_recovery_time(chaos_run_t *run);
 void chaos_accuracy(chaos_run_t *run);
+void chaos_namespaces(chaos_run_t *run);
 
 #endif

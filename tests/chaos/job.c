@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/memory.h"
 #include "common/random.h"
 #include "tests/chaos/board.h"
@@ -80,7 +81,8 @@ static void
 write_log(void *context, char level, const char *event, const char *pairs)
 {
     (void)context;
-    fprintf(stderr, "%c %s %s\n", level, event, pairs);
+    char time[CADRE_CLOCK_TEXT_SIZE];
+    fprintf(stderr, "%s %c %s %s\n", cadre_clock_local_text(time), level, event, pairs);
 }
 
 /* --- the board --- */

@@ -1,6 +1,6 @@
 /*
  * Partitions between real processes: the proxy stands between workers, ps and coordinator, and
- * stalls one way or both ways of a link for up to two and a half leases. What matters: totals are
+ * stalls one way or both ways of a link for up to one and a half leases. What matters: totals are
  * exact, and everybody is back, with all work done, within three leases of the heal.
  *
  * Tasks dial the coordinator through a TCP link of their own. A ps binds a Unix socket, which is
@@ -22,7 +22,7 @@
 enum {
     PS = 2,
     WORKERS = 3,
-    LEASE_MS = 1000,
+    LEASE_MS = 2000,
     HEAL_LEASES = 3,
     QUIET_MS = 100, /* between a heal and the next partition, at most */
 };
@@ -145,7 +145,7 @@ cut_and_heal(chaos_run_t *run, net_t *net, cut_t cut)
 {
     const int tasks[2] = {chaos_draw(run, WORKERS), chaos_draw(run, PS)};
     proxy_direction_t direction = (proxy_direction_t)(1 + chaos_draw(run, PROXY_BOTH));
-    int for_ms = 50 + chaos_draw(run, 5 * LEASE_MS / 2);
+    int for_ms = 50 + chaos_draw(run, 3 * LEASE_MS / 2);
     bool reset = chaos_draw(run, 3) == 0;
     apply(net, cut, tasks, direction, false);
     field_spend(&net->field, for_ms);
