@@ -193,11 +193,13 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
 }
 
 /* Blocks the signals that end a ps and gives a descriptor to read them from. Threads started from
- * now on inherit the mask. */
+ * now on inherit the mask. A log that nobody reads, or a file over its limit, ends nothing. */
 static int
 open_signals(void)
 {
     sigset_t set;
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);

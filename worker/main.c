@@ -42,6 +42,7 @@ open_signals(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return signal_pipe[0];
 }
 

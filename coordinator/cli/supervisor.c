@@ -208,6 +208,7 @@ open_signals(supervisor_t *self)
     sigaddset(&set, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file over its limit is an error like a full disk */
     self->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
         return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));

@@ -3,28 +3,51 @@
  * what it says, what it drops.
  */
 #include <poll.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 
 #include "common/checkpoint/shard_reader.h"
 #include "common/initializer_spec.h"
 #include "common/optimizer_spec.h"
+#include "tests/checkpoint/sample.h"
 #include "tests/ps/peers.h"
 
 TestSuite(process_session, .timeout = 60);
 
 enum { ROWS = 5, GENERATION = 3, CHECKPOINT = 5 };
 
+/* The status of a REPLY, with its text. */
+static int
+ask_for_text(peers_t *self, cadre_message_t *message, char *text)
+{
+    cadre_message_t reply;
+    message->request = ++self->request;
+    send_message(self, self->control, &self->ps, message);
+    await_control(self, CADRE_MESSAGE_REPLY, &reply);
+    cr_assert_eq(reply.request, self->request);
+    snprintf(text, CADRE_TEXT_SIZE_MAX + 1, "%s", reply.reply.text);
+    int status = -(int)reply.reply.status;
+    cadre_message_fini(&reply);
+    return status;
+}
+
+static cadre_message_t
+restore_message(const char *path, uint64_t generation)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_RESTORE};
+    message.restore = (cadre_restore_message_t){.path = path, .cut = 1, .generation = generation};
+    return message;
+}
+
 static int
 restore(peers_t *self, uint64_t generation)
 {
-    cadre_message_t message = {.type = CADRE_MESSAGE_RESTORE};
-    message.restore = (cadre_restore_message_t){.path = "", .cut = 1, .generation = generation};
+    cadre_message_t message = restore_message("", generation);
     return ask_control(self, &message);
 }
 
 /* A vector of ROWS that begins at 0 and adds what is pushed. */
-static int
-create(peers_t *self, uint64_t generation)
+static cadre_message_t
+create_message(uint64_t generation)
 {
     static const uint64_t shape[] = {ROWS};
     cadre_message_t message = {.type = CADRE_MESSAGE_CREATE};
@@ -37,6 +60,13 @@ create(peers_t *self, uint64_t generation)
                                               .initializer = CADRE_INITIALIZER_ZEROS,
                                               .optimizer = CADRE_OPTIMIZER_ADD,
                                               .generation = generation};
+    return message;
+}
+
+static int
+create(peers_t *self, uint64_t generation)
+{
+    cadre_message_t message = create_message(generation);
     return ask_control(self, &message);
 }
 
@@ -207,6 +237,16 @@ Test(process_session, a_coordinator_that_never_comes_back_keeps_nobody_from_endi
     close_peers(&self);
 }
 
+/* --- the disk --- */
+
+static void
+expect_unharmed(peers_t *self)
+{
+    expect_value(self, GENERATION, 3);
+    cr_assert_eq(push(self, 3, GENERATION), CADRE_EDUPLICATE);
+    cr_assert_eq(push(self, 4, GENERATION), 0);
+}
+
 Test(process_session, a_snapshot_that_cannot_be_written_costs_the_shard_nothing)
 {
     peers_t self = open_serving();
@@ -216,8 +256,76 @@ Test(process_session, a_snapshot_that_cannot_be_written_costs_the_shard_nothing)
     cr_assert_eq(message.snapshot_written.status, (uint64_t)-CADRE_ENOTFOUND);
     cr_assert_not_null(strstr(message.snapshot_written.text, "/nowhere/at/all/shard-0.mdb"));
     cadre_message_fini(&message);
-    expect_value(&self, GENERATION, 3);
-    cr_assert_eq(push(&self, 3, GENERATION), CADRE_EDUPLICATE);
-    cr_assert_eq(push(&self, 4, GENERATION), 0);
+    expect_unharmed(&self);
+    close_peers(&self);
+}
+
+Test(process_session, a_limit_on_files_and_a_log_that_nobody_reads_kill_nobody)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    int ends[2];
+    int before = dup(STDERR_FILENO);
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    rlim_t whole = limit.rlim_cur;
+    cr_assert_eq(pipe(ends), 0);
+    close(ends[0]);
+    limit.rlim_cur = 4096;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert_geq(dup2(ends[1], STDERR_FILENO), 0);
+    signal(SIGPIPE, SIG_DFL);
+    peers_t self = open_serving();
+    cr_assert_geq(dup2(before, STDERR_FILENO), 0);
+    limit.rlim_cur = whole;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    close(before);
+    close(ends[1]);
+    cadre_message_t message;
+    cadre_chunk_t *junk = cadre_chunk_new_copy("\x93\x01\x02", 3);
+    cr_assert_eq(cadre_socket_send(self.control, &self.ps, junk, NULL, 0), 0); /* this is logged */
+    cadre_chunk_unref(&junk);
+    send_snapshot(&self, directory, GENERATION);
+    await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
+    cr_assert_eq(message.snapshot_written.status, (uint64_t)-CADRE_EIO);
+    cr_assert_not_null(strstr(message.snapshot_written.text, "shard-0.mdb"));
+    cadre_message_fini(&message);
+    expect_unharmed(&self);
+    close_peers(&self);
+    cr_assert_eq(rmdir(directory), 0, "it has removed what it began");
+}
+
+/* The ps says which file is damaged; the coordinator decides what then. */
+Test(process_session, names_the_damaged_file_when_it_cannot_restore)
+{
+    cadre_auto(sample_directory_remove) char *path = sample_directory();
+    cadre_checkpoint_directory_t *checkpoints = NULL;
+    cr_assert_eq(cadre_checkpoint_directory_open(path, true, &checkpoints), 0);
+    sample_commit(checkpoints, 1, 2, 2);
+    cadre_checkpoint_directory_destroy(&checkpoints);
+    cadre_auto(cadre_free) char *checkpoint = cadre_asprintf("%s/ckpt-00000001", path);
+    cadre_auto(cadre_free) char *file = cadre_asprintf("%s/shard-1.mdb", checkpoint);
+    cadre_auto(cadre_free) char *manifest = cadre_asprintf("%s/manifest.json", checkpoint);
+    sample_damage(file, 5000);
+    peers_t self = open_serving();
+    cadre_message_t message = restore_message(checkpoint, GENERATION + 1);
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    cr_assert_eq(ask_for_text(&self, &message, text), 0, "%s: the manifest is sound", text);
+    message = create_message(GENERATION + 1);
+    message.create.name = "fc1.bias";
+    static const uint64_t shape[] = {11};
+    message.create.shape = (cadre_u64s_t){shape, 1};
+    message.create.rows = 11;
+    cr_assert_eq(ask_for_text(&self, &message, text), CADRE_ECORRUPT);
+    cr_assert(strstr(text, "fc1.bias") && strstr(text, file), "%s", text);
+    sample_damage(manifest, 100);
+    message = restore_message(checkpoint, GENERATION + 2);
+    int status = ask_for_text(&self, &message, text);
+    cr_assert(status == CADRE_ECORRUPT || status == CADRE_EMALFORMED, "%s", text);
+    cr_assert(strstr(text, manifest), "%s", text);
+    cr_assert_eq(push(&self, 9, GENERATION), CADRE_EFENCED);
+    cr_assert_eq(restore(&self, GENERATION + 3), 0);
+    cr_assert_eq(create(&self, GENERATION + 3), 0);
+    cr_assert_eq(push(&self, 9, GENERATION + 3), 0);
     close_peers(&self);
 }
