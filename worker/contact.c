@@ -22,5 +22,6 @@ cadre_contact_answered(cadre_contact_t *self, uint64_t number)
 uint64_t
 cadre_contact_lost_ms(const cadre_contact_t *self, uint64_t lease_ms)
 {
-    return self->answers ? self->heard_ms + lease_ms * CADRE_LEASE_TRUST_PERCENT / 100 : UINT64_MAX;
+    bool known = self->answers && lease_ms > 0;
+    return known ? self->heard_ms + lease_ms * CADRE_LEASE_TRUST_PERCENT / 100 : UINT64_MAX;
 }

@@ -34,7 +34,8 @@ uint64_t cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms);
 /* An answer came; 0 is the number of what was not asked for, and says nothing. */
 void cadre_contact_answered(cadre_contact_t *self, uint64_t number);
 
-/* When contact is lost, unless an answer comes; UINT64_MAX while nothing is known. */
+/* When contact is lost, unless an answer comes; UINT64_MAX while nothing is known, or for a lease
+ * of 0, which is none. */
 uint64_t cadre_contact_lost_ms(const cadre_contact_t *self, uint64_t lease_ms);
 
 #endif

@@ -171,7 +171,6 @@ from_main(cadre_worker_actor_t *self)
             self->draining = true;
             self->drain_due_ms = self->now_ms + self->options.drain_ms;
             cadre_worker_core_drain(self->core, "stopped by a signal", self->now_ms);
-            cadre_worker_clear_queue(self);
         }
     }
     return true;
@@ -306,6 +305,10 @@ watch_contact(cadre_worker_actor_t *self)
 static void
 keep_draining(cadre_worker_actor_t *self)
 {
+    if (!self->cleared && (self->draining || cadre_worker_core_is_draining(self->core))) {
+        self->cleared = true;
+        cadre_worker_clear_queue(self);
+    }
     if (!self->draining || self->left) {
         return;
     }

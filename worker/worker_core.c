@@ -239,6 +239,12 @@ cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t 
     cadre_worker_hand_back(self, now_ms);
 }
 
+bool
+cadre_worker_core_is_draining(const cadre_worker_core_t *self)
+{
+    return self->session_state == CADRE_SESSION_DRAINING;
+}
+
 void
 cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason)
 {

@@ -92,6 +92,9 @@ uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
 /* Finish what runs, hand back what is queued, then leave (SIGTERM). */
 void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
 
+/* Whether it finishes what runs and takes nothing new. */
+bool cadre_worker_core_is_draining(const cadre_worker_core_t *self);
+
 /* Leaves at once: what runs is cancelled, and the coordinator gives it to others. */
 void cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason);
 

@@ -34,10 +34,11 @@ struct cadre_worker_actor {
 
     uint64_t now_ms;
     uint64_t ticked_ms;
-    uint64_t due_ms; /* the core's; may have become earlier when `stirred` */
-    bool stirred;    /* something has come in since the last tick */
-    bool untouched;  /* contact with the coordinator is lost; said so */
-    bool draining;
+    uint64_t due_ms;       /* the core's; may have become earlier when `stirred` */
+    bool stirred;          /* something has come in since the last tick */
+    bool untouched;        /* contact with the coordinator is lost; said so */
+    bool cleared;          /* draining: what no slot had begun is handed back */
+    bool draining;         /* because of a signal */
     uint64_t drain_due_ms; /* then what still runs is left to other workers */
     bool left;
     bool mismatch;

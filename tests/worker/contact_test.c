@@ -26,6 +26,7 @@ Test(contact, counts_from_when_the_question_was_sent)
     cr_expect_eq(cadre_contact_lost_ms(&contact, LEASE_MS), 2000 + TRUST_MS);
     cadre_contact_answered(&contact, first);
     cr_expect_eq(cadre_contact_lost_ms(&contact, LEASE_MS), 2000 + TRUST_MS, "a late answer");
+    cr_expect_eq(cadre_contact_lost_ms(&contact, 0), UINT64_MAX, "there is no lease");
 }
 
 Test(contact, takes_no_answer_to_a_question_that_it_has_forgotten)

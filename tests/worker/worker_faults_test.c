@@ -248,12 +248,31 @@ Test(worker_faults, SIGTERM_while_it_computes_loses_and_doubles_nothing)
     cr_expect(self.left);
     cr_expect_eq(self.done + self.failed, 100, "each is finished or handed back");
     cr_expect_eq(self.last_reason, CADRE_FAILURE_RETURNED);
-    cr_expect_lt(self.done, 100);
+    cr_expect_leq(self.done, 10);
     for (int i = 0; i < FAKE_SHARDS; i++) {
         cr_expect_float_eq(self.values[i][0], (float)self.done, 0,
                            "what was handed back did not "
                            "run");
     }
+    fake_end_natives(&self, folder);
+}
+
+Test(worker_faults, DRAIN_lets_it_finish_and_go)
+{
+    fake_cluster_t self;
+    char folder[NATIVE_FOLDER_SIZE];
+    fake_start_natives(&self, folder, no_arguments);
+    for (uint64_t id = 1; id <= 100; id++) {
+        schedule(&self, id, 1, SLOW);
+    }
+    FAKE_UNTIL(&self, self.done >= 2);
+    fake_tell(&self, (cadre_message_t){.type = CADRE_MESSAGE_DRAIN});
+    cr_expect_eq(fake_wait_exit(&self), 0);
+    cr_expect(self.left);
+    cr_expect_eq(self.done + self.failed, 100);
+    cr_expect_leq(self.done, 10, "what no slot had begun is handed back");
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_RETURNED);
+    cr_expect_float_eq(self.values[0][0], (float)self.done, 0);
     fake_end_natives(&self, folder);
 }
 
