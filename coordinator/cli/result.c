@@ -63,11 +63,14 @@ cadre_result_text(const cadre_result_t *self)
     cadre_auto(cadre_free) char *rows =
         self->test_rows > 0 ? cadre_asprintf(" on %lld rows held out", (long long)self->test_rows)
                             : cadre_strdup(" on the latest batches");
+    cadre_auto(cadre_free) char *ps =
+        self->ps_lost > 0 ? cadre_asprintf(", %llu ps failures", (unsigned long long)self->ps_lost)
+                          : cadre_strdup("");
     double speed = self->seconds > 0 ? (double)self->examples / self->seconds : 0;
     return cadre_asprintf("%sloss %.4g%s; %lld examples in %.1f s (%.0f/s), %llu closures in %llu "
-                          "attempts, %llu worker failures",
+                          "attempts, %llu worker failures%s",
                           accuracy, self->loss, rows, (long long)self->examples, self->seconds,
                           speed, (unsigned long long)self->finished,
                           (unsigned long long)self->attempts,
-                          (unsigned long long)self->workers_lost);
+                          (unsigned long long)self->workers_lost, ps);
 }

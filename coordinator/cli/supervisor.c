@@ -121,13 +121,12 @@ static void
 take_report(supervisor_t *self, const cadre_launcher_report_t *report)
 {
     cadre_task_news_t news = task_news(self);
-    bool expected = report->decision.outcome == CADRE_LAUNCH_EXPECTED;
     cadre_task_news_ended(&news, report, self->options->launch->restarts_max);
-    if (!expected && (report->role != CADRE_LAUNCH_PROGRAM || report->end.signalled)) {
-        char words[CADRE_TASK_WORDS_SIZE];
-        snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_words(report, words));
-    }
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB && !self->ended) {
+        char words[CADRE_TASK_WORDS_SIZE];
+        if (report->role != CADRE_LAUNCH_PROGRAM || report->end.signalled) {
+            snprintf(self->reason, sizeof(self->reason), "%s", cadre_task_end_words(report, words));
+        }
         self->ended = true;
         self->exit_code = report->decision.exit_code;
         command_trainer(self, CADRE_TRAINER_ABORT);

@@ -325,7 +325,13 @@ static int
 train(trainer_t *self)
 {
     cadre_training_place_t place = self->plan.start;
-    bool finished_before = place.epoch >= self->plan.epochs;
+    if (cadre_training_plan_total(&self->plan) == place.closures) {
+        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                         "warning: the run that this checkpoint is of has ended: all %lld epochs "
+                         "are done, it is only evaluated",
+                         (long long)self->plan.epochs);
+        return evaluate(self);
+    }
     for (; place.epoch < self->plan.epochs; place.epoch++, place.position = 0) {
         int status = train_epoch(self, place.epoch, place.position);
         if (status < 0) {
@@ -347,13 +353,6 @@ train(trainer_t *self)
             return status;
         }
         send_progress(self, CADRE_NOTICE_EPOCH);
-    }
-    if (finished_before) {
-        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "warning: the run that this checkpoint is of has ended: all %lld epochs "
-                         "are done, it is only evaluated",
-                         (long long)self->plan.epochs);
-        return evaluate(self);
     }
     return 0;
 }

@@ -192,6 +192,22 @@ Test(run_failures, a_resume_may_use_another_number_of_ps_and_workers)
     digits_close(&digits);
 }
 
+Test(run_failures, a_resume_is_told_whose_checkpoint_it_is_and_that_nothing_is_left_to_do)
+{
+    digits_t digits;
+    digits_open(&digits, 30);
+    digits_start(&digits);
+    json_decref(digits_expect_finished(&digits));
+    setenv("CADRE_JOB", "other", 1);
+    digits_expect_resumed(&digits);
+    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
+    cr_expect(strstr(errors, "warning: resumed_other_job"), "%s", errors);
+    cr_expect(strstr(errors, "job=digits"), "%s", errors);
+    cr_expect(strstr(errors, "has ended: all 30 epochs are done, it is only evaluated"), "%s",
+              errors);
+    digits_close(&digits);
+}
+
 /* --- checkpoints on disk --- */
 
 static char *

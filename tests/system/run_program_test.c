@@ -74,6 +74,18 @@ Test(run_program, lets_the_program_open_one_session_after_the_other)
     expect_quiet(&ran);
 }
 
+/* $PPID is `cadre run`; its first child is ps 0. The program waits until another one runs. */
+Test(run_program, says_nothing_more_of_a_ps_that_was_started_again_when_the_program_ends_well)
+{
+    cadre_auto(ran_fini) ran_t ran =
+        run("first() { cut -d' ' -f1 /proc/$PPID/task/$PPID/children; }; ps=$(first);"
+            "\"$1\" && kill -9 $ps && while [ \"$(first)\" = $ps ]; do :; done && \"$1\"");
+    cr_expect_eq(ran.code, 0);
+    cr_expect_str_eq(ran.output, "10000\n10000\n");
+    cr_expect(strstr(ran.errors, "its shard waits for it; it starts again"), "%s", ran.errors);
+    cr_expect_not(strstr(ran.errors, "cadre: ps 0"), "%s", ran.errors);
+}
+
 Test(run_program, passes_the_exit_code_on)
 {
     cadre_auto(ran_fini) ran_t ran = run("exit 7");
