@@ -10,6 +10,38 @@
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator_core.h"
 
+void
+cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
+{
+    self->awaited = cadre_realloc(self->awaited, self->awaited_count + 1, sizeof(*self->awaited));
+    self->awaited[self->awaited_count++] = cadre_strdup(variable);
+}
+
+/* A variable that was resumed and is not there, NULL when there is none. */
+static const char *
+missing(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    while (self->awaited_count > 0) {
+        char *name = self->awaited[self->awaited_count - 1];
+        const cadre_variable_t *variable = cadre_catalogue_variable(&core->catalogue, name);
+        if (!variable || !variable->created) {
+            return name;
+        }
+        free(name);
+        self->awaited_count--;
+    }
+    return NULL;
+}
+
+static void
+await_nothing(cadre_checkpoint_t *self)
+{
+    while (self->awaited_count > 0) {
+        free(self->awaited[--self->awaited_count]);
+    }
+}
+
 static void
 set_state(cadre_checkpoint_t *self, cadre_checkpoint_state_t state)
 {
@@ -156,6 +188,14 @@ take_snapshots(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     set_state(self, CADRE_CHECKPOINT_SNAPSHOT);
+    const char *lost = missing(core);
+    if (lost) {
+        cadre_core_log(core, 'W', "variables_left_out",
+                       "checkpoint=%" PRIu64
+                       " variable=%s count=%zu next=\"the checkpoint that was "
+                       "resumed holds them, this one does not\"",
+                       self->id, lost, self->awaited_count);
+    }
     self->totals = core->totals;
     self->totals.scheduled = core->begun;
     self->assigns = cadre_replay_assigns(&core->replay);
@@ -271,13 +311,35 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
         core->restore_path = cadre_strdup(answer->text);
         core->restore_cut = self->cut;
         core->unsaved -= self->unsaved;
+        core->risked -= core->risked < self->unsaved ? core->risked : self->unsaved;
         cadre_replay_commit(&core->replay, self->cut, self->assigns);
         core->totals.checkpoints++;
+        await_nothing(self);
         cadre_core_log(core, 'I', "checkpoint",
                        "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"",
                        self->id, self->cut, core->now_ms - self->begun_ms, self->last_path);
         end(core, 0, "");
     }
+}
+
+/* A resumed program may still be creating its variables again, a checkpoint could only lose those
+ * that it has not come to. One whose checkpoint held none has until it runs something. */
+static bool
+is_resuming(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (core->next_id == core->resumed_cut) {
+        return true;
+    }
+    const char *awaited = missing(core);
+    if (awaited && !self->awaited_told) {
+        self->awaited_told = true;
+        cadre_core_log(core, 'W', "checkpoints_wait",
+                       "variable=%s count=%zu next=\"automatic checkpoints begin when what was "
+                       "resumed is created again, or after one that the program saves\"",
+                       awaited, self->awaited_count);
+    }
+    return awaited != NULL;
 }
 
 /* When the next automatic one begins; UINT64_MAX for never. */
@@ -286,10 +348,7 @@ automatic_due_ms(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     bool automatic = self->enabled && self->every_ms > 0;
-    /* A resumed program may still be creating its variables again: until it runs something, a
-     * checkpoint could only lose those that it has not come to. */
-    bool resuming = core->next_id == core->resumed_cut;
-    if (!automatic || resuming || core->fatal || core->catalogue.variable_count == 0) {
+    if (!automatic || core->fatal || core->catalogue.variable_count == 0 || is_resuming(core)) {
         return UINT64_MAX;
     }
     if (self->due_ms == 0) {
@@ -341,6 +400,8 @@ cadre_checkpoint_fini(cadre_checkpoint_t *self)
 {
     free(self->draft);
     free(self->progress);
+    await_nothing(self);
+    free(self->awaited);
     free(self->shards);
     free(self->last_path);
     *self = (cadre_checkpoint_t){.enabled = false};

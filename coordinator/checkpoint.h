@@ -98,6 +98,9 @@ typedef struct {
     cadre_written_shard_t *shards; /* [ps_count] */
     cadre_progress_t on_progress;
     void *progress_context;
+    char **awaited; /* what was resumed and is not known to be created again */
+    size_t awaited_count;
+    bool awaited_told;
 
     uint64_t attempts; /* ended, well or not: a caller waits for its number */
     int last_status;   /* how the last one ended */
@@ -105,6 +108,11 @@ typedef struct {
     uint64_t last_id;
     char *last_path; /* newest committed or resumed; NULL when none */
 } cadre_checkpoint_t;
+
+/* The checkpoint that was resumed holds this variable. Until the program has created it again, a
+ * checkpoint would be one without it, and a ps that is lost would begin it anew: automatic ones
+ * wait. */
+void cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable);
 
 /* Begins one now. `progress` (may be NULL) is copied. CADRE_ESTATE when checkpoints are off,
  * CADRE_EBUSY never: the caller looks at `state` first. */

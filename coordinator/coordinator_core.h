@@ -85,6 +85,7 @@ struct cadre_core {
     cadre_replay_t replay;
     bool replay_holds; /* nothing new is begun until a checkpoint makes room */
     uint64_t unsaved;  /* closures with updates that ended since the cut, where none are kept */
+    uint64_t risked;   /* of them, among totals.closures_at_risk already */
     cadre_shard_requests_t requests; /* of the API and checkpoints */
     cadre_shard_requests_t repairs;  /* of the recovery */
     cadre_checkpoint_t checkpoint;

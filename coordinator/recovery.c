@@ -49,7 +49,8 @@ begin_replay(cadre_core_t *core, uint32_t shard)
 {
     mark_stale(core);
     if (!core->replay.keeping) {
-        core->totals.closures_at_risk += core->unsaved;
+        core->totals.closures_at_risk += core->unsaved - core->risked;
+        core->risked = core->unsaved;
         cadre_core_log(core, core->unsaved > 0 ? 'W' : 'I', "ps_restored",
                        "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
                        " next=\"%s\"",
@@ -114,10 +115,12 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
         char text[CADRE_CLOSURE_ERROR_SIZE];
         const char *why = answered ? reply->reply.text : "it answered out of turn";
         snprintf(text, sizeof(text), "ps %" PRIu64 " cannot begin: %s", shard, why);
-        cadre_core_log(core, 'E', "restore_failed",
-                       "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
-                       "next=\"the job cannot go on\"",
-                       shard, core->restore_path, why);
+        if (!core->fatal) { /* one line, however many variables cannot be loaded */
+            cadre_core_log(core, 'E', "restore_failed",
+                           "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
+                           "next=\"the job cannot go on\"",
+                           shard, core->restore_path, why);
+        }
         end_job(core, status, text);
         return;
     }
@@ -374,7 +377,7 @@ cadre_recovery_tick(cadre_core_t *core)
             end_job(core, CADRE_EUNAVAILABLE, text);
             place->deadline_ms = 0;
         }
-        if (place->deadline_ms && place->deadline_ms < due_ms) {
+        if (!ps && place->deadline_ms && place->deadline_ms < due_ms) {
             due_ms = place->deadline_ms;
         }
         uint64_t silence_due_ms = watch_silence(core, shard);

@@ -191,6 +191,8 @@ typedef struct {
     bool found;
     uint64_t seed;
     cadre_totals_t totals;
+    char **variables;
+    size_t variable_count;
 } resumed_t;
 
 static void
@@ -202,6 +204,25 @@ tell_other_job(const cadre_coordinator_t *self, const char *path, const char *jo
                  path, job);
         self->log(self->log_context, 'W', "resumed_other_job", pairs);
     }
+}
+
+static void
+note_variables(const cadre_manifest_t *manifest, resumed_t *resumed)
+{
+    resumed->variables = cadre_calloc(manifest->variable_count, sizeof(*resumed->variables));
+    resumed->variable_count = manifest->variable_count;
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        resumed->variables[i] = cadre_strdup(manifest->variables[i].name);
+    }
+}
+
+static void
+resumed_fini(resumed_t *self)
+{
+    for (size_t i = 0; i < self->variable_count; i++) {
+        free(self->variables[i]);
+    }
+    free(self->variables);
 }
 
 static int
@@ -218,6 +239,7 @@ read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
         self->resumed_cut = manifest->cut;
         tell_other_job(self, path, manifest->job);
         resumed->seed = manifest->seed;
+        note_variables(manifest, resumed);
         resumed->found = true;
     }
     cadre_checkpoint_reader_destroy(&reader);
@@ -354,6 +376,9 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
     if (resumed->found) {
         cadre_core_resume(&self->core, self->resumed_path, self->resumed_cut, &resumed->totals);
+        for (size_t i = 0; i < resumed->variable_count; i++) {
+            cadre_checkpoint_await(&self->core.checkpoint, resumed->variables[i]);
+        }
         cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
                        self->resumed_cut);
     }
@@ -390,5 +415,6 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     if (status == 0) {
         make_core(self, options, ps_count, &resumed);
     }
+    resumed_fini(&resumed);
     return status;
 }

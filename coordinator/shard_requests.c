@@ -217,16 +217,26 @@ cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard)
     }
 }
 
+static void
+tell_nobody(void *context, uint64_t detail, const cadre_message_t *reply, int status)
+{
+    (void)context, (void)detail, (void)reply, (void)status;
+}
+
 void
 cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context)
 {
     for (uint32_t i = 0; i < self->shard_count; i++) {
         cadre_shard_lane_t *lane = &self->lanes[i];
         for (cadre_shard_request_t **at = &lane->first; *at;) {
-            if ((*at)->context == context) {
-                destroy(take(self, lane, at));
-            } else {
+            if ((*at)->context != context) {
                 at = &(*at)->next;
+            } else if ((*at)->entry.type == CADRE_MESSAGE_ASSIGN) {
+                (*at)->answered = tell_nobody;
+                (*at)->context = NULL;
+                at = &(*at)->next;
+            } else {
+                destroy(take(self, lane, at));
             }
         }
     }

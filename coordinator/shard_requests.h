@@ -70,7 +70,8 @@ uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint
 /* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 
-/* Drops every request with this context, without telling it. */
+/* Tells this context nothing any more: its requests are dropped, all but ASSIGNs. One part of an
+ * assignment may have been made, and a replay would repeat all of them: the rest follows. */
 void cadre_shard_requests_forget(cadre_shard_requests_t *self, const void *context);
 
 #endif

@@ -604,6 +604,49 @@ Test(checkpoint, automatic_ones_wait_until_a_resumed_job_runs_something)
     fixture_destroy(&self);
 }
 
+Test(checkpoint, automatic_ones_wait_for_every_variable_that_was_resumed)
+{
+    fixture_t *self = job();
+    const cadre_totals_t totals = {.scheduled = 6};
+    cadre_core_resume(&self->core, "/ckpt/ckpt-7", 7, &totals);
+    cadre_checkpoint_await(&self->core.checkpoint, self->core.catalogue.variables[0]->name);
+    cadre_checkpoint_await(&self->core.checkpoint, "later");
+    self->core.checkpoint.every_ms = 10;
+    fixture_schedule(self, 1);
+    for (int i = 0; i < 3; i++) {
+        self->now_ms += 10;
+        fixture_turn(self);
+        cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    }
+    cr_assert(fixture_logged(self, "checkpoints_wait"));
+    cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
+    later->created = false;
+    fixture_turn(self);
+    self->now_ms += 10;
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE, "it is being created");
+    later->created = true;
+    fixture_turn(self);
+    self->now_ms += 10;
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING);
+    fixture_destroy(&self);
+}
+
+Test(checkpoint, one_that_the_program_saves_does_without_what_was_not_created_again)
+{
+    fixture_t *self = job();
+    cadre_checkpoint_await(&self->core.checkpoint, "later");
+    bring_to(self, CADRE_CHECKPOINT_WRITING);
+    cr_assert(fixture_logged(self, "variables_left_out"));
+    cr_assert_eq(self->core.checkpoint.awaited_count, 1);
+    self->core.checkpoint.state = CADRE_CHECKPOINT_COMMITTING;
+    cadre_store_answer_t answer = {.kind = CADRE_STORE_COMMIT, .text = "/ckpt/ckpt-1"};
+    cadre_core_stored(&self->core, &answer, self->now_ms);
+    cr_assert_eq(self->core.checkpoint.awaited_count, 0);
+    fixture_destroy(&self);
+}
+
 /* --- the manifest --- */
 
 /* Its parts may be on some shards only when those take their snapshots. */

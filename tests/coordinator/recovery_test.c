@@ -92,6 +92,23 @@ sent(const fixture_t *self)
 
 /* --- away --- */
 
+/* A due time that has passed would keep the coordinator's thread busy all the while. */
+Test(recovery, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
+{
+    fixture_t *self = job(1);
+    cadre_task_t next = next_ps(1);
+    self->core.options.lease_ms = 1000000;
+    lose(self, 1);
+    self->now_ms += self->core.options.ps_timeout_ms - 1;
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    self->now_ms += 2;
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_gt(self->due_ms, self->now_ms);
+    fixture_destroy(&self);
+}
+
 Test(recovery, workers_are_told_that_a_shard_is_away_and_where_it_is_again)
 {
     fixture_t *self = job(1);
@@ -424,6 +441,11 @@ Test(recovery, relaxed_runs_nothing_again_and_counts_what_it_costs)
     cr_assert_eq(self->core.totals.closures_at_risk, 3);
     cadre_task_t next = next_ps(1);
     cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.cut, 4);
+    run(self, &worker, 1, 2);
+    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_turn(self);
+    restore(self, 1);
+    cr_assert_eq(self->core.totals.closures_at_risk, 4, "each closure once");
     fixture_destroy(&self);
 }
 

@@ -227,6 +227,24 @@ Test(shard_requests, of_a_context_that_is_forgotten_are_gone_and_make_room)
     cadre_shard_requests_fini(&self);
 }
 
+Test(shard_requests, of_a_context_that_is_forgotten_assignments_go_out_and_are_told_to_nobody)
+{
+    cadre_shard_requests_t self;
+    answers_t forgotten = {0};
+    uint64_t ids[256];
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_ASSIGN, 1, &forgotten);
+    ask(&self, CADRE_MESSAGE_COUNT, 2, &forgotten);
+    cadre_shard_requests_forget(&self, &forgotten);
+    cr_assert_eq(self.count, 1);
+    cr_assert_eq(pump(&self, &ps_task, 10, ids), 1);
+    cr_assert_eq(ids[0], 1);
+    cr_assert(answer(&self, 1));
+    cr_assert_eq(forgotten.count, 0);
+    cr_assert_eq(self.count, 0);
+    cadre_shard_requests_fini(&self);
+}
+
 Test(shard_requests, asked_after_the_last_was_answered_stand_behind_those_before_it)
 {
     cadre_shard_requests_t self;
