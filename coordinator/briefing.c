@@ -76,10 +76,8 @@ send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
                                                 .incarnation = ps->task.incarnation,
                                                 .generation = place->generation};
     } else if (place->lost_once) {
-        /* The generation that is being made is news only when it is there. */
-        bool restoring = place->state == CADRE_PLACE_RESTORING;
-        message.shard = (cadre_shard_message_t){
-            .index = shard, .address = "", .generation = place->generation - (restoring ? 1 : 0)};
+        message.shard =
+            (cadre_shard_message_t){.index = shard, .address = "", .generation = place->announced};
     } else {
         return; /* told when it comes */
     }

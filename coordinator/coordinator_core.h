@@ -98,6 +98,7 @@ struct cadre_core {
     uint32_t settle_pending;
     uint32_t turn;         /* worker index that is served next */
     cadre_place_t *shards; /* [ps_count] */
+    uint64_t announced;    /* sum of the shards' announced generations */
     uint64_t *assigned;    /* [ps_count]: last sequence */
     char *restore_path;    /* what new shards load from; "" for initial values */
     uint64_t restore_cut;

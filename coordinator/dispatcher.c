@@ -27,7 +27,8 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .variables = closure->variables,
         .batches = {closure->batches, closure->batch_items},
         .names = {(const char *const *)closure->names, closure->name_count},
-        .tensors = cadre_tensor_list_items(&closure->tensors)};
+        .tensors = cadre_tensor_list_items(&closure->tensors),
+        .generations = self->announced};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
     closure->sent_ms = self->now_ms;
     cadre_outbox_send(&self->outbox, &member->task, &message);

@@ -81,6 +81,8 @@ become_ready(cadre_core_t *core, uint32_t shard)
     bool restored = place->state == CADRE_PLACE_RESTORING;
     set_state(place, CADRE_PLACE_READY);
     place->holder = ps->task.incarnation;
+    core->announced += place->generation - place->announced;
+    place->announced = place->generation;
     place->deadline_ms = 0;
     if (restored && place->lost_once) {
         core->totals.ps_restored++;

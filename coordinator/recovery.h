@@ -33,6 +33,7 @@ typedef enum {
 typedef struct {
     cadre_place_state_t state;
     uint64_t generation;
+    uint64_t announced; /* the last generation that workers were told of */
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
     uint64_t connected_ms; /* when the shell was last told to connect to it */

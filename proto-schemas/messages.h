@@ -173,7 +173,8 @@
 /* Run a function. batches: (dataset, order seed, first position, count) each, an order seed of 0
  * meaning file order. tensors: (dtype, rank, dims...) each; their bytes in the payload, every
  * tensor beginning a new chunk; names: theirs. seed: of the program's random numbers, the same
- * for every attempt. */
+ * for every attempt. generations: the sum, over all shards, of the generation that SHARD told last
+ * with an address: a worker whose own sum is smaller has missed one and waits. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -184,7 +185,8 @@
     F(U64,  variables,   UINT32_MAX)                                               \
     F(U64S, batches,     4 * CADRE_BATCHES_MAX)                                    \
     F(STRS, names,       CADRE_ARGUMENTS_MAX)                                      \
-    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)
+    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)               \
+    F(U64,  generations, UINT64_MAX)
 
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)

@@ -119,6 +119,16 @@ cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *
     return 0;
 }
 
+uint64_t
+cadre_directory_generations(const cadre_directory_t *self)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        sum += self->shards[i].generation;
+    }
+    return sum;
+}
+
 static cadre_variable_entry_t *
 new_variable(const cadre_variable_message_t *message)
 {

@@ -83,6 +83,9 @@ int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t 
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
                                 bool *is_new);
 
+/* The sum of the shards' generations; they only grow, so it tells whether a SHARD was missed. */
+uint64_t cadre_directory_generations(const cadre_directory_t *self);
+
 /* NULL when not known; a variable only once it is complete. */
 const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);
 const cadre_variable_entry_t *cadre_directory_variable_by_name(const cadre_directory_t *self,

@@ -65,8 +65,12 @@ static void
 examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
 {
     const cadre_closure_message_t *closure = &run->message.closure;
-    if (run->loading) {
+    uint64_t generations = cadre_directory_generations(&self->directory);
+    if (run->loading || generations < closure->generations) {
         return;
+    }
+    if (generations == closure->generations) {
+        run->restores = self->directory.restores; /* it was handed out knowing what we know */
     }
     run->function = cadre_directory_function(&self->directory, (uint32_t)closure->function);
     if (!run->function || self->directory.variables_complete < closure->variables ||
@@ -155,7 +159,8 @@ static void
 later_attempt(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *message)
 {
     uint64_t attempt = message->closure.attempt;
-    if (!run->touched && !atomic_load(&run->cancelled)) {
+    bool lags = cadre_directory_generations(&self->directory) < message->closure.generations;
+    if (!run->touched && !atomic_load(&run->cancelled) && !lags) {
         run->attempt = attempt;
         run->restores = self->directory.restores;
     } else if (!cadre_run_has_newer(run) || attempt > run->newer.closure.attempt) {
@@ -293,6 +298,10 @@ want_for(cadre_worker_core_t *self, const cadre_run_t *run)
     const cadre_closure_message_t *closure = &run->message.closure;
     if (!cadre_directory_function(&self->directory, (uint32_t)closure->function)) {
         want(self, CADRE_WANT_FUNCTION, closure->function);
+    }
+    bool lags = cadre_directory_generations(&self->directory) < closure->generations;
+    for (uint32_t i = 0; lags && i < self->directory.shard_count; i++) {
+        want(self, CADRE_WANT_SHARD, i);
     }
     if (self->directory.variables_complete < closure->variables) {
         want(self, CADRE_WANT_VARIABLE, self->directory.variables_complete + 1);

@@ -55,10 +55,10 @@
     G(WANT,                                                                                        \
       "980115cd03e8cf0123456789abcdefce00011170c40001ccc9")                                        \
     G(CLOSURE,                                                                                     \
-      "dc00100120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
+      "dc00110120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
       "01ccc9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffff"           \
       "ff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffff"           \
-      "ffff")                                                                                      \
+      "ffff0b")                                                                                    \
     G(CANCEL,                                                                                      \
       "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \

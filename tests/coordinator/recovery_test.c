@@ -400,6 +400,25 @@ Test(recovery, cancelling_leaves_what_has_ended_to_run_again)
     fixture_destroy(&self);
 }
 
+Test(recovery, a_closure_says_which_generations_its_worker_must_know)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 0)->closure.generations, 2);
+    done(self, &worker, 1, 1, 2);
+    lose(self, 1);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 1)->closure.generations, 2,
+                 "what is being restored is nobody's to know");
+    restore(self, 1);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 2)->closure.id, 1);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 2)->closure.generations, 3);
+    fixture_destroy(&self);
+}
+
 /* --- the other ways --- */
 
 Test(recovery, rolling_back_restores_every_shard)

@@ -72,6 +72,56 @@ Test(worker_attempts, a_run_that_is_not_known_to_be_stale_goes_on_under_its_own_
     fixture_fini(&self);
 }
 
+/* An attempt whose sender knew of shards up to this sum of generations. */
+static void
+closure_knowing(fixture_t *self, uint64_t id, uint64_t attempt, uint64_t generations)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE};
+    message.closure = (cadre_closure_message_t){.id = id,
+                                                .attempt = attempt,
+                                                .function = 1,
+                                                .steps = 1,
+                                                .variables = 1,
+                                                .generations = generations};
+    fixture_tell(self, message);
+}
+
+Test(worker_attempts, wait_for_news_of_a_shard_that_got_lost)
+{
+    fixture_t self;
+    cadre_message_t message;
+    fixture_join(&self, 1, 0);
+    closure_knowing(&self, 1, 1, 3);
+    cr_expect_null(started(&self), "it would push to a process that was replaced");
+    drop_everything(&self);
+    fixture_pass(&self, 1000);
+    cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message));
+    cr_expect_eq(message.want.kind, CADRE_WANT_SHARD);
+    cadre_message_fini(&message);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    cadre_run_t *run = started(&self);
+    cr_assert_not_null(run);
+    push_well(&self, run); /* it is not stale: it was handed out with the shard in mind */
+    finish(&self, run, 0);
+    expect_done(&self, 1, 1);
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, that_know_of_a_lost_shard_do_not_become_a_run_that_does_not)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    closure_knowing(&self, 1, 1, 2);
+    cadre_run_t *run = started(&self);
+    cr_assert_not_null(run);
+    closure_knowing(&self, 1, 2, 3);
+    drop_everything(&self);
+    push_well(&self, run); /* to the shards that it knows */
+    finish(&self, run, 0);
+    expect_done(&self, 1, 1);
+    fixture_fini(&self);
+}
+
 Test(worker_attempts, runs_the_later_attempt_when_the_one_before_fails)
 {
     fixture_t self;
