@@ -33,7 +33,7 @@ static const chaos_test_t tests[] = {
     {"stop", chaos_stop, 4, 100, 900, "SIGSTOP of a worker or ps past its lease, then SIGCONT"},
     {"partition", chaos_partition, 4, 100, 900, "one-way and two-way, through the proxy"},
     {"namespaces", chaos_namespaces, 1, 15, 400, "the same between network namespaces"},
-    {"disk", chaos_disk, 2, 1000, 900, "ENOSPC, EIO, kill at calls of a checkpoint; a full disk"},
+    {"disk", chaos_disk, 1, 1000, 900, "ENOSPC, EIO, kill at calls of a checkpoint; a full disk"},
     {"ps-recovery-time", chaos_recovery_time, 2, 100, 600, "from kill -9 to the next push applied"},
     {"accuracy", chaos_accuracy, 0, 3, 900, "training while a ps and a worker die every 3 s"},
 };

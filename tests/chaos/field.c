@@ -317,6 +317,9 @@ await_end(field_t *self, field_role_t role, int index, int64_t timeout_ms)
         field_fail(self, "%s %d does not end with the job", names[role], index);
     }
     self->pids[role][index] = 0;
+    if (self->board->state == BOARD_FAILED) {
+        field_fail(self, "the job failed: %s", self->board->text);
+    }
     if (!WIFEXITED(end) || WEXITSTATUS(end) != 0) {
         field_fail(self, "%s %d ended with %x", names[role], index, (unsigned)end);
     }
