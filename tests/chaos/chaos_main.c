@@ -136,7 +136,8 @@ run_apart(const chaos_test_t *test, chaos_run_t *run, int deadline_s)
     return end;
 }
 
-static bool
+/* 0, 1 for a failure, or CHAOS_SKIPPED. */
+static int
 run_one(const chaos_test_t *test, const options_t *options)
 {
     chaos_run_t *run =
@@ -166,7 +167,7 @@ run_one(const chaos_test_t *test, const options_t *options)
         fclose(file);
     }
     munmap(run, sizeof(*run));
-    return passed || skipped;
+    return skipped ? CHAOS_SKIPPED : !passed;
 }
 
 static bool
@@ -210,13 +211,16 @@ main(int argc, char **argv)
     }
     int ran = 0;
     int failed = 0;
+    int skipped = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(tests); i++) {
         if (options.list) {
             printf("%-20s %6d %6d  %s\n", tests[i].name, tests[i].short_count, tests[i].full_count,
                    tests[i].what);
         } else if (options.only ? strcmp(options.only, tests[i].name) == 0
                                 : options.full || tests[i].short_count > 0) {
-            failed += !run_one(&tests[i], &options);
+            int verdict = run_one(&tests[i], &options);
+            failed += verdict == 1;
+            skipped += verdict == CHAOS_SKIPPED;
             ran++;
         }
     }
@@ -224,5 +228,5 @@ main(int argc, char **argv)
         fprintf(stderr, "no such test; --list shows them\n");
         return 2;
     }
-    return failed > 0;
+    return ran > 0 && skipped == ran ? CHAOS_SKIPPED : failed > 0;
 }
