@@ -255,14 +255,17 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
     if (place->state == CADRE_PLACE_AWAY) {
         return; /* it was there for less than a turn */
     }
-    if (place->state == CADRE_PLACE_RESTORING) {
+    bool half = place->state == CADRE_PLACE_RESTORING;
+    set_state(place, CADRE_PLACE_AWAY);
+    if (half) {
         place->holder = 0; /* half restored is nobody's */
     }
-    set_state(place, CADRE_PLACE_AWAY);
+    if (!half || place->deadline_ms == 0) { /* else it has been lost since before */
+        place->lost_ms = core->now_ms;
+        place->deadline_ms =
+            core->catalogue.variable_count > 0 ? core->now_ms + core->options.ps_timeout_ms : 0;
+    }
     place->lost_once = true;
-    place->lost_ms = core->now_ms;
-    place->deadline_ms =
-        core->catalogue.variable_count > 0 ? core->now_ms + core->options.ps_timeout_ms : 0;
     cadre_core_announce_shard(core, ps->index);
 }
 

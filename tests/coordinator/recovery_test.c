@@ -92,6 +92,24 @@ sent(const fixture_t *self)
 
 /* --- away --- */
 
+Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_of_the_first)
+{
+    fixture_t *self = job(1);
+    cadre_task_t next = next_ps(1);
+    self->core.options.lease_ms = 1000000;
+    lose(self, 1);
+    self->now_ms += self->core.options.ps_timeout_ms / 2;
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    self->now_ms += self->core.options.ps_timeout_ms / 2;
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, 0, "it is there");
+    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, CADRE_EUNAVAILABLE);
+    fixture_destroy(&self);
+}
+
 /* A due time that has passed would keep the coordinator's thread busy all the while. */
 Test(recovery, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
 {
