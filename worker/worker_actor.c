@@ -336,7 +336,7 @@ keep_time(cadre_worker_actor_t *self)
                   self->control.address, (self->now_ms - self->lost_ms) / 1000);
     }
     if (self->now_ms >= away_due_ms(self)) {
-        cadre_worker_leave(self, "the coordinator stays away");
+        cadre_worker_core_abandon(self->core, "the coordinator stays away");
     }
     watch_contact(self);
     keep_draining(self);

@@ -56,6 +56,24 @@ Test(worker_attempts, runs_the_latest_of_several_attempts)
     fixture_fini(&self);
 }
 
+Test(worker_attempts, a_restore_while_it_waits_is_one_that_the_later_attempt_began_before)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_stale(&self);
+    fixture_shard(&self, 1, NEW_PS + 1, 3);
+    finish(&self, run, CADRE_ECANCELLED);
+    run = started(&self);
+    cr_assert_not_null(run);
+    drop_everything(&self);
+    push(&self, run);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
+    cr_expect_eq(event.status, CADRE_EUNAVAILABLE);
+    finish_failed(&self, run);
+    expect_failed(&self, 1, 2, CADRE_FAILURE_SHARD);
+    fixture_fini(&self);
+}
+
 Test(worker_attempts, a_run_that_is_not_known_to_be_stale_goes_on_under_its_own_number)
 {
     fixture_t self;

@@ -232,6 +232,23 @@ Test(worker_faults, goes_on_by_itself_when_the_coordinator_answers_again)
     fake_stop_natives(&self, folder);
 }
 
+Test(worker_faults, leaves_what_waits_for_a_ps_when_the_coordinator_stays_away)
+{
+    static const char *const soon[] = {"--coordinator-timeout", "1", NULL};
+    fake_cluster_t self;
+    char folder[NATIVE_FOLDER_SIZE];
+    fake_start_natives(&self, folder, soon);
+    self.lose_answers = 1000000;
+    schedule(&self, 1, 1, ADD_ONE);
+    FAKE_UNTIL(&self, self.pushes >= 2);
+    cadre_socket_close(&self.control, 0);
+    cr_assert_eq(cadre_socket_open_router(self.context, CADRE_PLANE_CONTROL, &self.control), 0);
+    int64_t begin_ms = cadre_clock_now_ms();
+    cr_expect_eq(fake_wait_exit(&self), 0);
+    cr_expect_lt(cadre_clock_now_ms(), begin_ms + 4000, "its slot was not waited for");
+    fake_end_natives(&self, folder);
+}
+
 /* --- told to go --- */
 
 Test(worker_faults, SIGTERM_while_it_computes_loses_and_doubles_nothing)
