@@ -45,6 +45,42 @@ create(cadre_coordinator_t *self, cadre_variable_t *variable)
     return status;
 }
 
+/* Whether the resumed checkpoint holds it and it was not created yet. */
+static bool
+is_resumed(const cadre_coordinator_t *self, const char *name)
+{
+    for (size_t i = 0; name && i < self->resumed_variable_count; i++) {
+        if (strcmp(self->resumed_variables[i], name) == 0) {
+            return !cadre_catalogue_variable(&self->core.catalogue, name);
+        }
+    }
+    return false;
+}
+
+/* What the resumed checkpoint holds of a variable is lost to the job with its next checkpoint,
+ * which holds only what was created by then: a shard that is restored later would begin with
+ * initial values while the others have the resumed ones. */
+static int
+check_late(const cadre_coordinator_t *self, const char *name)
+{
+    if (!is_resumed(self, name) || strcmp(self->core.restore_path, self->resumed_path) == 0) {
+        return 0;
+    }
+    return cadre_fail(CADRE_ESTATE,
+                      "variable %s: %s, which was resumed, holds it, and it had to be created "
+                      "before the job's next checkpoint",
+                      name, self->resumed_path);
+}
+
+/* Whether it is to be created later: ids are dense and in order of creation, one variable at a
+ * time; and a checkpoint under way will tell whether a resumed one is too late. */
+static bool
+must_wait(const cadre_coordinator_t *self, const char *name)
+{
+    return self->core.creating ||
+           (self->core.checkpoint.state != CADRE_CHECKPOINT_IDLE && is_resumed(self, name));
+}
+
 int
 cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t dtype,
                       const int64_t *shape, int rank, const cadre_variable_options_t *options,
@@ -67,9 +103,12 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
     cadre_variable_t *variable = NULL;
     int64_t since_ms = 0;
     int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
-    while (status == 0 && self->core.creating) {
-        /* Ids are dense and in order of creation: one variable at a time. */
-        status = cadre_coordinator_wait(self, deadline_ms, "another variable", &since_ms);
+    while (status == 0 && must_wait(self, name)) {
+        status =
+            cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
+    }
+    if (status == 0) {
+        status = check_late(self, name);
     }
     if (status == 0) {
         status =

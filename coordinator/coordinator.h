@@ -43,6 +43,8 @@ struct cadre_coordinator {
     char *resumed_path; /* NULL when nothing was resumed; fixed at open */
     uint64_t resumed_cut;
     char *resumed_progress;
+    char **resumed_variables; /* names of what the resumed checkpoint holds */
+    size_t resumed_variable_count;
 };
 
 /* The actor's loop (coordinator_actor.c). */

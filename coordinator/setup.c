@@ -191,8 +191,6 @@ typedef struct {
     bool found;
     uint64_t seed;
     cadre_totals_t totals;
-    char **variables;
-    size_t variable_count;
 } resumed_t;
 
 static void
@@ -207,22 +205,14 @@ tell_other_job(const cadre_coordinator_t *self, const char *path, const char *jo
 }
 
 static void
-note_variables(const cadre_manifest_t *manifest, resumed_t *resumed)
+keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
 {
-    resumed->variables = cadre_calloc(manifest->variable_count, sizeof(*resumed->variables));
-    resumed->variable_count = manifest->variable_count;
+    self->resumed_variables =
+        cadre_calloc(manifest->variable_count, sizeof(*self->resumed_variables));
+    self->resumed_variable_count = manifest->variable_count;
     for (size_t i = 0; i < manifest->variable_count; i++) {
-        resumed->variables[i] = cadre_strdup(manifest->variables[i].name);
+        self->resumed_variables[i] = cadre_strdup(manifest->variables[i].name);
     }
-}
-
-static void
-resumed_fini(resumed_t *self)
-{
-    for (size_t i = 0; i < self->variable_count; i++) {
-        free(self->variables[i]);
-    }
-    free(self->variables);
 }
 
 static int
@@ -238,8 +228,8 @@ read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
         status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
         self->resumed_cut = manifest->cut;
         tell_other_job(self, path, manifest->job);
+        keep_names(self, manifest);
         resumed->seed = manifest->seed;
-        note_variables(manifest, resumed);
         resumed->found = true;
     }
     cadre_checkpoint_reader_destroy(&reader);
@@ -376,8 +366,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
     if (resumed->found) {
         cadre_core_resume(&self->core, self->resumed_path, self->resumed_cut, &resumed->totals);
-        for (size_t i = 0; i < resumed->variable_count; i++) {
-            cadre_checkpoint_await(&self->core.checkpoint, resumed->variables[i]);
+        for (size_t i = 0; i < self->resumed_variable_count; i++) {
+            cadre_checkpoint_await(&self->core.checkpoint, self->resumed_variables[i]);
         }
         cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
                        self->resumed_cut);
@@ -415,6 +405,5 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     if (status == 0) {
         make_core(self, options, ps_count, &resumed);
     }
-    resumed_fini(&resumed);
     return status;
 }

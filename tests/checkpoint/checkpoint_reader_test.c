@@ -201,6 +201,34 @@ Test(checkpoint_reader, notices_chunks_in_the_file_of_another_shard)
               cadre_error_text());
 }
 
+/* A variable that was being created when the snapshots were taken is in some files and not in the
+ * manifest. */
+Test(checkpoint_reader, passes_over_what_the_manifest_does_not_name)
+{
+    cadre_auto(stored_fini) stored_t stored = store(1, 1);
+    cadre_manifest_t manifest;
+    sample_manifest(&manifest, 2, 2, 2);
+    cadre_checkpoint_draft_t *draft = NULL;
+    ok(cadre_checkpoint_draft_begin(stored.directory, 2, &draft));
+    sample_write_shard(cadre_checkpoint_draft_path(draft), &manifest, 0);
+    sample_write_shard(cadre_checkpoint_draft_path(draft), &manifest, 1);
+    size_t last = manifest.variable_count - 1;
+    cadre_manifest_variable_t first = manifest.variables[0];
+    manifest.variables[0] = manifest.variables[last];
+    manifest.variables[last] = first;
+    manifest.variable_count = last;
+    ok(cadre_checkpoint_draft_commit(&draft, &manifest));
+    manifest.variable_count = last + 1;
+    cadre_manifest_fini(&manifest);
+    ok(cadre_checkpoint_directory_verify(stored.directory, 2));
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000002", stored.path);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(path, &reader));
+    float out[5];
+    cadre_checkpoint_range_t range = {SAMPLE[0].name, "value", CADRE_F32, 0, 5};
+    cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ENOTFOUND);
+}
+
 Test(checkpoint_reader, lists_every_kind_with_its_type_and_elements)
 {
     cadre_auto(stored_fini) stored_t stored = store(3, 4);

@@ -225,6 +225,31 @@ Test(conformance_restore, V7_a_variable_that_is_created_late_is_restored_too)
     stage_close(&stage);
 }
 
+/* The job's own checkpoint does not hold what was not created by then; a shard that is restored
+ * from it would begin with other values than its neighbours. */
+Test(conformance_restore, V7_a_variable_comes_too_late_after_the_next_checkpoint)
+{
+    stage_t stage;
+    cadre_variable_t *variable = NULL;
+    open_stage(&stage, 2);
+    create(&stage, &MODEL[0], 2);
+    create(&stage, &MODEL[1], 2);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    resume(&stage, 2);
+    create(&stage, &MODEL[0], 2);
+    train(&stage, 1, 2);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    FAILS(cadre_variable_create(stage.coordinator, MODEL[1].name, MODEL[1].dtype, MODEL[1].shape,
+                                MODEL[1].rank, NULL, &variable),
+          CADRE_ESTATE, "ckpt-00000001");
+    FAILS(cadre_variable_create(stage.coordinator, MODEL[0].name, MODEL[0].dtype, MODEL[0].shape,
+                                MODEL[0].rank, NULL, &variable),
+          CADRE_EEXISTS, MODEL[0].name);
+    create(&stage, &MODEL[2], 2); /* which it never held */
+    train(&stage, 3, 4);
+    stage_close(&stage);
+}
+
 /* --- damage --- */
 
 /* Flips a bit in the middle of shard file 0 of checkpoint `id`. */

@@ -147,8 +147,8 @@ CADRE_API cadre_variable_options_t cadre_variable_options(void);
 
 /* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
  * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
- * otherwise. `shape` has 1 to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the
- * optimizer "add" only. */
+ * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
+ * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
