@@ -28,10 +28,10 @@ Test(conformance_closures, C2_a_second_coordinator_on_the_address_is_refused_and
     stage_close(&stage);
 }
 
-Test(conformance_closures, C3_several_results_come_back_by_name)
+BOTH_CAPACITIES(conformance_closures, C3_several_results_come_back_by_name)
 {
     stage_t stage;
-    stage_open(&stage, 1, 1);
+    stage_open_capacity(&stage, 1, 1, capacity);
     cadre_future_t *future = NULL;
     OK(cadre_schedule(stage.coordinator, stage_function(&stage, "results"), NULL, LOCAL_WAIT_MS,
                       &future));
@@ -135,12 +135,12 @@ BOTH_CAPACITIES(conformance_closures, C6_join_counts_exactly_and_may_be_repeated
     stage_close(&stage);
 }
 
-Test(conformance_closures, C8_what_is_no_registered_function_is_refused_at_the_call)
+BOTH_CAPACITIES(conformance_closures, C8_what_is_no_registered_function_is_refused_at_the_call)
 {
     stage_t stage;
     stage_t other;
-    stage_open(&stage, 1, 1);
-    stage_open(&other, 1, 1);
+    stage_open_capacity(&stage, 1, 1, capacity);
+    stage_open_capacity(&other, 1, 1, capacity);
     const cadre_function_t *foreign = stage_function(&other, "noop");
     FAILS(cadre_schedule(stage.coordinator, NULL, NULL, 0, NULL), CADRE_EINVALID, "no function");
     FAILS(cadre_schedule(stage.coordinator, foreign, NULL, 0, NULL), CADRE_EINVALID, "no function");
@@ -182,11 +182,13 @@ epoch_order(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, int32_t or
 
 /* Two epochs of a job with this seed. */
 static void
-orders_of_seed(uint64_t seed, int32_t epochs[2][ORDER_ROWS])
+orders_of_seed(uint64_t seed, size_t capacity, int32_t epochs[2][ORDER_ROWS])
 {
     stage_t stage;
     stage_open_with(
-        &stage, &(local_cluster_options_t){.ps = 1, .workers = 2, .coordinator = {.seed = seed}});
+        &stage,
+        &(local_cluster_options_t){
+            .ps = 1, .workers = 2, .coordinator = {.seed = seed, .queue_capacity = capacity}});
     cadre_auto(cadre_free) char *path = stage_write_rows(&stage, ORDER_ROWS);
     cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
     epoch_order(&stage, dataset, 0, epochs[0]);
@@ -194,14 +196,14 @@ orders_of_seed(uint64_t seed, int32_t epochs[2][ORDER_ROWS])
     stage_close(&stage);
 }
 
-Test(conformance_closures, C9_a_shuffle_follows_seed_and_epoch)
+BOTH_CAPACITIES(conformance_closures, C9_a_shuffle_follows_seed_and_epoch)
 {
     int32_t first[2][ORDER_ROWS];
     int32_t same[2][ORDER_ROWS];
     int32_t other[2][ORDER_ROWS];
-    orders_of_seed(7, first);
-    orders_of_seed(7, same);
-    orders_of_seed(8, other);
+    orders_of_seed(7, capacity, first);
+    orders_of_seed(7, capacity, same);
+    orders_of_seed(8, capacity, other);
     cr_expect_arr_eq(first, same, sizeof(first));
     cr_expect_arr_neq(first[0], first[1], sizeof(first[0]));
     cr_expect_arr_neq(first[0], other[0], sizeof(first[0]));
