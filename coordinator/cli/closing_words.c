@@ -77,12 +77,23 @@ mend_configuration(const cadre_closing_t *self)
                : cadre_asprintf("%s config check %s", cadre_command_name(), self->job->file);
 }
 
+/* The job cannot go on from its own newest checkpoint; an older one may do. */
+static bool
+newest_is_at_fault(const cadre_closing_t *self)
+{
+    const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
+    return checkpoint && self->outcome->status < 0 && strstr(self->outcome->text, checkpoint);
+}
+
 /* The command that most likely helps, freed by the caller; NULL when there is none. */
 static char *
 next_command(const cadre_closing_t *self, int code)
 {
     if (!self->job) {
         return NULL;
+    }
+    if (newest_is_at_fault(self)) {
+        return resume_command(self);
     }
     switch (code) {
     case CADRE_EXIT_OK:

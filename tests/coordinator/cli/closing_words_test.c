@@ -92,6 +92,19 @@ Test(closing_words, say_what_is_left_when_a_ps_is_lost, .init = cr_redirect_stde
                            "next: cadre run j.json --resume auto\n");
 }
 
+Test(closing_words, offer_an_older_checkpoint_when_the_newest_is_damaged,
+     .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_ECORRUPT,
+                                       .text = "ps 0 cannot begin: c/ckpt-1/shard-0.mdb: the hash",
+                                       .result = {.checkpoint = (char *)"c/ckpt-1"}};
+    cadre_closing_t closing = {.outcome = &outcome};
+    expect_words(&closing, "checkpoint: c/ckpt-1\n"
+                           "cadre: ps 0 cannot begin: c/ckpt-1/shard-0.mdb: the hash "
+                           "(stored bytes are damaged)\n"
+                           "next: cadre run j.json --resume auto\n");
+}
+
 Test(closing_words, offer_more_epochs_when_the_target_was_missed, .init = cr_redirect_stderr)
 {
     cadre_trainer_outcome_t outcome = {.target_missed = true, .result = {.accuracy = 0.5}};
