@@ -79,10 +79,11 @@ BOTH_SIZES(conformance_coordinator, F24_a_coordinator_is_killed_whenever_it_has_
     enum { KILLS = 3, EPOCHS = 100 };
     outside_t outside;
     uint64_t checkpoint = 0;
-    const outside_job_t job = {
-        .epochs = EPOCHS, .every_ms = 100, .hold_at = (EPOCHS - 1) * BATCHES};
+    outside_job_t job = {.epochs = EPOCHS, .every_ms = 100};
     outside_open(&outside, size, ROWS);
-    for (int i = 0; i < KILLS; i++) {
+    for (int i = 1; i <= KILLS; i++) {
+        /* Each gets further than the one before: where nothing has run nothing is saved. */
+        job.hold_at = i * EPOCHS / (KILLS + 1) * BATCHES;
         outside_drive(&outside, &job);
         checkpoint = outside_await_checkpoint(&outside, checkpoint);
         outside_kill_driver(&outside);
