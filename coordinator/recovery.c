@@ -79,6 +79,7 @@ become_ready(cadre_core_t *core, uint32_t shard)
     cadre_place_t *place = &core->shards[shard];
     const cadre_member_t *ps = core->membership.ps[shard];
     bool restored = place->state == CADRE_PLACE_RESTORING;
+    cadre_assert(ps); /* a shard whose ps is lost is away */
     set_state(place, CADRE_PLACE_READY);
     place->holder = ps->task.incarnation;
     core->announced += place->generation - place->announced;
