@@ -165,12 +165,26 @@ window_base(const cadre_core_t *core)
     return kept < base ? kept : base;
 }
 
+/* A ps that left its index open may have served another shard: it must not take what is on its way
+ * to that one for its own. */
+static uint64_t
+next_generation(const cadre_core_t *core, uint32_t shard)
+{
+    bool is_open = core->membership.ps[shard]->task.index == CADRE_INDEX_ANY;
+    uint64_t last = core->shards[shard].generation;
+    for (uint32_t i = 0; is_open && i < core->options.ps_count; i++) {
+        const cadre_place_t *place = &core->shards[i];
+        last = place->lost_once && place->generation > last ? place->generation : last;
+    }
+    return last + 1;
+}
+
 static void
 begin_restore(cadre_core_t *core, uint32_t shard)
 {
     cadre_place_t *place = &core->shards[shard];
     set_state(place, CADRE_PLACE_RESTORING);
-    place->generation++;
+    place->generation = next_generation(core, shard);
     place->holder = 0;
     place->pending = 1;
     cadre_shard_requests_clear(&core->repairs, shard);

@@ -327,9 +327,8 @@ void
 sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                   const cadre_message_t *answer)
 {
-    (void)self;
-    if (state && answer->reply.status == 0 && question->epoch == state->epoch) {
-        uint64_t base = question->settle.base;
+    uint64_t base = question->settle.base;
+    if (!is_fenced(self, state, question, question->settle.generation, answer->reply.status)) {
         state->cut = base > state->cut ? base : state->cut;
     }
 }

@@ -6,7 +6,7 @@
 #include "common/assert.h"
 #include "common/memory.h"
 
-enum { RANDOM_STREAM = 0x6e6574 };
+enum { RANDOM_STREAM = 0x6e6574, RECONNECT_MS_MAX = 2000 };
 
 uint64_t
 sim_between(cadre_random_t *random, uint64_t low, uint64_t high)
@@ -189,16 +189,32 @@ deliver(sim_network_t *self, sim_event_t *event)
     push(self, event);
 }
 
+/* Control messages of the coordinator to one node: true when their connection is broken. */
+static bool
+is_broken(const sim_network_t *self, const sim_event_t *event)
+{
+    return event->from == 0 && event->entry.plane == CADRE_PLANE_CONTROL &&
+           self->broken[event->node];
+}
+
+/* Takes the entry of a message that is lost. */
+static void
+lose(sim_network_t *self, sim_event_t *event)
+{
+    self->dropped++;
+    if (event->entry.type == CADRE_MESSAGE_SHARD && !self->broken[event->node]) {
+        self->broken[event->node] = true;
+        sim_network_at(self, cadre_random_below(&self->random, RECONNECT_MS_MAX), SIM_CONNECTED,
+                       event->node, 0);
+    }
+    cadre_outbox_entry_fini(&event->entry);
+}
+
 void
 sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from, uint32_t to,
                  cadre_outbox_entry_t *entry)
 {
     self->sent++;
-    if (is_cut(self, from, to) || sim_chance(&self->random, self->weather.drop)) {
-        self->dropped++;
-        cadre_outbox_entry_fini(entry);
-        return;
-    }
     sim_event_t event = {.kind = SIM_MESSAGE,
                          .node = to,
                          .from = from,
@@ -206,6 +222,11 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
                          .entry = *entry,
                          .payload_hash = payload_hash(entry)};
     *entry = (cadre_outbox_entry_t){0};
+    if (is_broken(self, &event) || is_cut(self, from, to) ||
+        sim_chance(&self->random, self->weather.drop)) {
+        lose(self, &event);
+        return;
+    }
     if (sim_chance(&self->random, self->weather.twice)) {
         self->doubled++;
         sim_event_t again = event;
@@ -241,9 +262,11 @@ sim_network_next(sim_network_t *self, sim_event_t *event)
         cadre_assert(event->due_ms >= self->now_ms);
         self->now_ms = event->due_ms;
         if (event->kind == SIM_MESSAGE && is_cut(self, event->from, event->node)) {
-            self->dropped++;
-            cadre_outbox_entry_fini(&event->entry);
+            lose(self, event);
             continue;
+        }
+        if (event->kind == SIM_CONNECTED) {
+            self->broken[event->node] = false;
         }
         self->events++;
         trace(self, event);

@@ -10,7 +10,8 @@
  * made late when it is sent, and dropped on arrival when the connection is cut at that moment. A
  * ghost is a second copy that comes much later, when its receiver may have begun anew. A message on
  * its way shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not change
- * meanwhile.
+ * meanwhile. News of a shard is lost only with its connection, as on TCP: what the coordinator says
+ * after it is lost too, until the worker has said HELLO.
  */
 #ifndef CADRE_TESTS_SIM_SIM_NETWORK_H
 #define CADRE_TESTS_SIM_SIM_NETWORK_H
@@ -87,6 +88,7 @@ typedef struct {
                     [SIM_NODES_MAX]; /* plane, from, to: when the newest arrives */
     sim_cut_t cuts[SIM_CUTS_MAX];
     size_t cut_count;
+    bool broken[SIM_NODES_MAX]; /* the connection from the coordinator, until SIM_CONNECTED */
     uint64_t sent;
     uint64_t dropped;
     uint64_t doubled;
