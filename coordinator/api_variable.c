@@ -63,7 +63,7 @@ is_resumed(const cadre_coordinator_t *self, const char *name)
 static int
 check_late(const cadre_coordinator_t *self, const char *name)
 {
-    if (!is_resumed(self, name) || strcmp(self->core.restore_path, self->resumed_path) == 0) {
+    if (!is_resumed(self, name) || strcmp(self->core.points[0].path, self->resumed_path) == 0) {
         return 0;
     }
     return cadre_fail(CADRE_ESTATE,

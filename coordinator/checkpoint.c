@@ -307,12 +307,9 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
         self->last_path = cadre_strdup(answer->text);
         self->last_id = self->id;
         core->settled = self->cut > core->settled ? self->cut : core->settled;
-        free(core->restore_path);
-        core->restore_path = cadre_strdup(answer->text);
-        core->restore_cut = self->cut;
         core->unsaved -= self->unsaved;
         core->risked -= core->risked < self->unsaved ? core->risked : self->unsaved;
-        cadre_replay_commit(&core->replay, self->cut, self->assigns);
+        cadre_recovery_on_commit(core, cadre_strdup(answer->text), self->cut, self->assigns);
         core->totals.checkpoints++;
         await_nothing(self);
         cadre_core_log(core, 'I', "checkpoint",

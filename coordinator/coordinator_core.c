@@ -44,8 +44,8 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     cadre_shard_requests_init(&self->repairs, options->ps_count, REPAIR_REQUESTS);
     self->shards = cadre_calloc(options->ps_count, sizeof(*self->shards));
     self->assigned = cadre_calloc(options->ps_count, sizeof(*self->assigned));
-    self->restore_path = cadre_strdup("");
-    self->restore_cut = 1;
+    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(""), .cut = 1};
+    self->replay.cut = 1;
     self->settled = 1;
 }
 
@@ -76,15 +76,16 @@ cadre_core_fini(cadre_core_t *self)
     free(self->events);
     free(self->shards);
     free(self->assigned);
-    free(self->restore_path);
+    free(self->points[0].path);
+    free(self->points[1].path);
 }
 
 void
 cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut, const cadre_totals_t *totals)
 {
-    free(self->restore_path);
-    self->restore_path = cadre_strdup(path);
-    self->restore_cut = cut;
+    free(self->points[0].path);
+    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .cut = cut};
+    self->replay.cut = cut;
     self->resumed_cut = cut;
     self->settled = cut;
     self->next_id = cut;

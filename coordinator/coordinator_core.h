@@ -96,14 +96,14 @@ struct cadre_core {
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
-    uint32_t turn;         /* worker index that is served next */
-    cadre_place_t *shards; /* [ps_count] */
-    uint64_t announced;    /* sum of the shards' announced generations */
-    uint64_t *assigned;    /* [ps_count]: last sequence */
-    char *restore_path;    /* what new shards load from; "" for initial values */
-    uint64_t restore_cut;
-    uint64_t resumed_cut; /* where this session began; 0 when it did not resume */
-    int fatal;            /* the job cannot go on: every call answers this */
+    uint32_t turn;                   /* worker index that is served next */
+    cadre_place_t *shards;           /* [ps_count] */
+    uint64_t announced;              /* sum of the shards' announced generations */
+    uint64_t *assigned;              /* [ps_count]: last sequence */
+    cadre_restore_point_t points[2]; /* what new shards begin with: the newest commit, and the one
+                                        before for when that cannot be read; path NULL: none */
+    uint64_t resumed_cut;            /* where this session began; 0 when it did not resume */
+    int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
     bool creating;        /* a variable is being created on the shards */

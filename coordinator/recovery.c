@@ -15,7 +15,8 @@ set_state(cadre_place_t *self, cadre_place_state_t state)
 {
     static const uint8_t allowed[] = {
         [CADRE_PLACE_AWAY] = 1 << CADRE_PLACE_RESTORING | 1 << CADRE_PLACE_READY,
-        [CADRE_PLACE_RESTORING] = 1 << CADRE_PLACE_READY | 1 << CADRE_PLACE_AWAY,
+        [CADRE_PLACE_RESTORING] =
+            1 << CADRE_PLACE_READY | 1 << CADRE_PLACE_AWAY | 1 << CADRE_PLACE_RESTORING,
         [CADRE_PLACE_READY] = 1 << CADRE_PLACE_AWAY | 1 << CADRE_PLACE_RESTORING,
     };
     cadre_assert(allowed[self->state] & 1 << state);
@@ -44,9 +45,16 @@ mark_stale(cadre_core_t *core)
     }
 }
 
+static const cadre_restore_point_t *
+point_of(const cadre_core_t *core, uint32_t shard)
+{
+    return &core->points[core->shards[shard].point];
+}
+
 static void
 begin_replay(cadre_core_t *core, uint32_t shard)
 {
+    const cadre_restore_point_t *point = point_of(core, shard);
     mark_stale(core);
     if (!core->replay.keeping) {
         core->totals.closures_at_risk += core->unsaved - core->risked;
@@ -54,22 +62,21 @@ begin_replay(cadre_core_t *core, uint32_t shard)
         cadre_core_log(core, core->unsaved > 0 ? 'W' : 'I', "ps_restored",
                        "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
                        " next=\"%s\"",
-                       shard, core->restore_cut, core->shards[shard].generation, core->unsaved,
+                       shard, point->cut, core->shards[shard].generation, core->unsaved,
                        core->unsaved > 0 ? "what they pushed to it since the cut is lost"
                                          : "nothing is lost");
         return;
     }
-    bool has_work = cadre_replay_has_work(&core->replay);
+    bool has_work = cadre_replay_has_work(&core->replay, point->cut, point->assigns);
     cadre_core_log(core, 'I', "ps_restored",
                    "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
                    "ms=%" PRIu64 " next=\"%s\"",
-                   shard, core->restore_cut, core->shards[shard].generation,
-                   core->replay.kept.count, core->replay.assign_count,
-                   core->now_ms - core->shards[shard].lost_ms,
+                   shard, point->cut, core->shards[shard].generation, core->replay.kept.count,
+                   core->replay.assign_count, core->now_ms - core->shards[shard].lost_ms,
                    has_work ? "they run again, in front of new work" : "nothing is to run again");
     if (has_work) {
         core->shards[shard].replaying = true;
-        cadre_replay_begin(&core->replay);
+        cadre_replay_begin(&core->replay, point->cut, point->assigns);
     }
 }
 
@@ -114,6 +121,10 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
         return;
     }
     status = answered ? -(int)reply->reply.status : CADRE_EMALFORMED;
+    if (status < 0 && detail < MAY_REFUSE && place->point == 0 && core->points[1].path) {
+        place->begin_anew = true;
+        return;
+    }
     if (status < 0 && detail < MAY_REFUSE) {
         char text[CADRE_CLOSURE_ERROR_SIZE];
         const char *why = answered ? reply->reply.text : "it answered out of turn";
@@ -122,7 +133,7 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
             cadre_core_log(core, 'E', "restore_failed",
                            "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
                            "next=\"the job cannot go on\"",
-                           shard, core->restore_path, why);
+                           shard, point_of(core, (uint32_t)shard)->path, why);
         }
         end_job(core, status, text);
         return;
@@ -152,9 +163,9 @@ ask_creates(cadre_core_t *core, uint32_t shard)
     }
 }
 
-/* The lowest id of which an update may still come to a shard that begins anew. */
+/* The lowest id of which an update may still count on a shard that begins there. */
 static uint64_t
-window_base(const cadre_core_t *core)
+window_base(const cadre_core_t *core, const cadre_restore_point_t *point)
 {
     uint64_t base = core->next_id;
     const cadre_closure_t *closure = NULL;
@@ -162,7 +173,8 @@ window_base(const cadre_core_t *core)
         base = closure->id < base ? closure->id : base;
     }
     uint64_t kept = cadre_replay_lowest(&core->replay);
-    return kept < base ? kept : base;
+    base = kept < base ? kept : base;
+    return base > point->cut ? base : point->cut;
 }
 
 /* A ps that left its index open may have served another shard: it must not take what is on its way
@@ -186,13 +198,29 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     set_state(place, CADRE_PLACE_RESTORING);
     place->generation = next_generation(core, shard);
     place->holder = 0;
+    place->begin_anew = false;
     place->pending = 1;
     cadre_shard_requests_clear(&core->repairs, shard);
     cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RESTORE);
+    const cadre_restore_point_t *point = point_of(core, shard);
     message.restore = (cadre_restore_message_t){
-        .path = core->restore_path, .cut = window_base(core), .generation = place->generation};
+        .path = point->path, .cut = window_base(core, point), .generation = place->generation};
     cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
     ask_creates(core, shard);
+}
+
+/* The newest checkpoint cannot be read by this shard: it begins with the one before. */
+static void
+pass_over(cadre_core_t *core, uint32_t shard)
+{
+    cadre_place_t *place = &core->shards[shard];
+    cadre_core_log(core, 'E', "checkpoint_passed_over",
+                   "shard=%u path=\"%s\" next=\"it begins with %s, and what was done since runs "
+                   "again\"",
+                   shard, core->points[0].path,
+                   core->points[1].path[0] ? core->points[1].path : "initial values");
+    place->point = 1;
+    begin_restore(core, shard);
 }
 
 /* Everyone else goes back to the cut too. */
@@ -204,6 +232,7 @@ roll_back_others(cadre_core_t *core, uint32_t except)
         if (shard != except && place->state == CADRE_PLACE_READY) {
             place->lost_ms = core->now_ms;
             place->lost_once = true;
+            place->point = 0;
             begin_restore(core, shard);
             cadre_core_announce_shard(core, shard); /* away until it is done */
         }
@@ -284,6 +313,20 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
     cadre_core_announce_shard(core, ps->index);
 }
 
+/* --- a commit --- */
+
+void
+cadre_recovery_on_commit(cadre_core_t *core, char *path, uint64_t cut, uint64_t assigns)
+{
+    free(core->points[1].path);
+    core->points[1] = core->points[0];
+    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};
+    cadre_replay_commit(&core->replay, cut, core->points[1].cut, core->points[1].assigns);
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        core->shards[shard].point = 0;
+    }
+}
+
 /* --- a pass --- */
 
 static void
@@ -315,6 +358,10 @@ repeat_assigns(cadre_core_t *core)
 {
     const cadre_replay_assign_t *assign = NULL;
     while (next_shard_is_ready(core) && (assign = cadre_replay_next_assign(&core->replay))) {
+        if (cadre_replay_assign_number(&core->replay) <= point_of(core, assign->shard)->assigns) {
+            cadre_replay_assigned(&core->replay); /* it is in what the shard began with */
+            continue;
+        }
         cadre_message_t message;
         const cadre_outbox_entry_t *entry = &assign->entry;
         cadre_chunk_t **chunks = cadre_calloc(entry->chunk_count, sizeof(cadre_chunk_t *));
@@ -382,10 +429,14 @@ cadre_recovery_tick(cadre_core_t *core)
         const cadre_member_t *ps = core->membership.ps[shard];
         bool committing = core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING;
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
+            place->point = 0;
             begin_restore(core, shard); /* not before it is known to which cut */
             if (core->options.recovery == CADRE_RECOVERY_ROLLBACK && place->lost_once) {
                 roll_back_others(core, shard);
             }
+        }
+        if (place->state == CADRE_PLACE_RESTORING && place->begin_anew) {
+            pass_over(core, shard);
         }
         if (place->state == CADRE_PLACE_RESTORING && place->pending == 0) {
             become_ready(core, shard);
@@ -427,7 +478,9 @@ cadre_recovery_is_calm(const cadre_core_t *core)
 bool
 cadre_recovery_is_settled(const cadre_core_t *core)
 {
-    return cadre_recovery_is_calm(core) || !cadre_replay_has_work(&core->replay);
+    const cadre_restore_point_t *newest = &core->points[0];
+    return cadre_recovery_is_calm(core) ||
+           !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns);
 }
 
 const char *

@@ -9,6 +9,9 @@
  *          -> READY      all were answered: workers are told who serves it
  *      -> READY      the process that was lost is back with its state
  *
+ * A checkpoint that cannot be read is passed over for the one before: what is kept for a replay
+ * reaches back to that one's cut.
+ *
  * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins
  * then (coordinator/replay.h) has ended; requests of the API wait for that. `rollback` restores
  * every shard and then does the same. `relaxed` does without, and counts what may be lost.
@@ -24,6 +27,13 @@
 
 struct cadre_core;
 
+/* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it. */
+typedef struct {
+    char *path; /* of the checkpoint; "" for initial values */
+    uint64_t cut;
+    uint64_t assigns;
+} cadre_restore_point_t;
+
 typedef enum {
     CADRE_PLACE_AWAY,
     CADRE_PLACE_RESTORING,
@@ -36,6 +46,8 @@ typedef struct {
     uint64_t announced; /* the last generation that workers were told of */
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
+    int point;             /* which of the core's restore points it begins with, or did */
+    bool begin_anew;       /* that point could not be read: it is to begin with the other one */
     uint64_t connected_ms; /* when the shell was last told to connect to it */
     uint32_t pending;      /* RESTORE and CREATEs not answered */
     bool lost_once;        /* it was served before */
@@ -52,6 +64,9 @@ void cadre_recovery_on_ps(struct cadre_core *core, cadre_member_t *ps,
 
 /* A ps has gone; it is a member still. */
 void cadre_recovery_on_lost(struct cadre_core *core, const cadre_member_t *ps, const char *why);
+
+/* A checkpoint is committed: shards begin there from now on. Takes `path`. */
+void cadre_recovery_on_commit(struct cadre_core *core, char *path, uint64_t cut, uint64_t assigns);
 
 /* Moves on; called every turn. Returns when it must be called again at the latest. */
 uint64_t cadre_recovery_tick(struct cadre_core *core);

@@ -115,12 +115,21 @@ cadre_replay_assigns(const cadre_replay_t *self)
 }
 
 void
-cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
+cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
+                    uint64_t assigns_before)
 {
     cadre_assert(!self->active && self->in_flight == 0);
-    drop_closures(self, &self->log, cut);
-    if (assigns > self->assign_dropped) {
-        drop_assigns(self, (size_t)(assigns - self->assign_dropped));
+    drop_closures(self, &self->log, cut_before);
+    if (assigns_before > self->assign_dropped) {
+        drop_assigns(self, (size_t)(assigns_before - self->assign_dropped));
+    }
+    self->cut = cut;
+    self->old_count = 0;
+    self->old_bytes = 0;
+    const cadre_closure_t *closure = self->log.first;
+    for (; closure && closure->id < cut; closure = closure->next) {
+        self->old_count++;
+        self->old_bytes += cadre_closure_size_bytes(closure);
     }
 }
 
@@ -146,12 +155,12 @@ cadre_replay_lowest(const cadre_replay_t *self)
 int
 cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
 {
-    uint64_t times = self->kept.count / CADRE_REPLAY_CLOSURES_MAX;
-    uint64_t by_size = self->size_bytes / CADRE_REPLAY_SIZE_MAX;
+    uint64_t times = (self->kept.count - self->old_count) / CADRE_REPLAY_CLOSURES_MAX;
+    uint64_t by_size = (self->size_bytes - self->old_bytes) / CADRE_REPLAY_SIZE_MAX;
     times = by_size > times ? by_size : times;
-    if (times == 0 && self->log.first) {
-        /* Near enough: an id that is run again just now is not older than the log by much. */
-        times = (next_id - self->log.first->id) / (CADRE_APPLIED_WINDOW_MAX / 4);
+    if (times == 0 && self->kept.count > self->old_count) {
+        /* A shard may have to begin two commits back, with a window that reaches to here. */
+        times = (next_id - self->cut) / (CADRE_APPLIED_WINDOW_MAX / 5);
     }
     return times > 2 ? 2 : (int)times;
 }
@@ -162,13 +171,17 @@ cadre_replay_stop(cadre_replay_t *self)
     cadre_assert(!self->active && self->in_flight == 0);
     drop_closures(self, &self->log, UINT64_MAX);
     drop_assigns(self, self->assign_count);
+    self->old_count = 0;
+    self->old_bytes = 0;
     self->keeping = false;
 }
 
 bool
-cadre_replay_has_work(const cadre_replay_t *self)
+cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns)
 {
-    return self->kept.count > 0 || self->assign_count > 0;
+    bool under_way = self->redo.count + self->aside.count + self->in_flight > 0;
+    return under_way || (self->log.last && self->log.last->id >= cut) ||
+           cadre_replay_assigns(self) > assigns;
 }
 
 cadre_closure_t *
@@ -191,11 +204,31 @@ move_to_redo(cadre_replay_t *self, cadre_closure_list_t *from)
     }
 }
 
-void
-cadre_replay_begin(cadre_replay_t *self)
+/* Takes the closures from id `from` on out of the log. */
+static cadre_closure_list_t
+cut_off(cadre_closure_list_t *log, uint64_t from)
 {
+    cadre_closure_list_t tail = *log;
+    cadre_closure_list_t head = {.first = NULL};
+    while (tail.first && tail.first->id < from) {
+        cadre_closure_t *closure = tail.first;
+        cadre_closure_list_remove(&tail, closure);
+        cadre_closure_list_push(&head, closure);
+    }
+    *log = head;
+    return tail;
+}
+
+void
+cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
+{
+    self->from = self->active && self->from < cut ? self->from : cut;
+    self->assigns_from =
+        self->active && self->assigns_from < assigns ? self->assigns_from : assigns;
     self->active = true;
-    self->assign_next = 0;
+    self->assign_next = self->assigns_from > self->assign_dropped
+                            ? (size_t)(self->assigns_from - self->assign_dropped)
+                            : 0;
     cadre_closure_t *closure = NULL;
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
         closure->stale = closure->attempt;
@@ -203,8 +236,7 @@ cadre_replay_begin(cadre_replay_t *self)
     /* The shorter list goes into the longer one, whose members are older: the rest of a pass that
      * was under way is younger than what it has done. */
     cadre_closure_list_t rest = self->redo;
-    self->redo = self->log;
-    self->log = (cadre_closure_list_t){.first = NULL};
+    self->redo = cut_off(&self->log, self->from);
     for (closure = self->redo.first; closure; closure = closure->next) {
         closure->state = CADRE_CLOSURE_QUEUED;
     }
@@ -286,6 +318,12 @@ void
 cadre_replay_release(cadre_replay_t *self)
 {
     move_to_redo(self, &self->aside);
+}
+
+uint64_t
+cadre_replay_assign_number(const cadre_replay_t *self)
+{
+    return self->assign_dropped + self->assign_next;
 }
 
 const cadre_replay_assign_t *

@@ -45,12 +45,18 @@ typedef struct {
     size_t in_flight;  /* kept ones */
     size_t size_bytes; /* of closures and assignments */
 
+    uint64_t cut;     /* of the newest commit: what is kept from below it is kept for another one */
+    size_t old_count; /* closures from below it */
+    size_t old_bytes; /* and all that was kept then */
+
     cadre_replay_assign_t *assigns; /* oldest first */
     size_t assign_count;
     size_t assign_capacity;
     uint64_t assign_dropped; /* how many came before assigns[0] */
 
     bool active;           /* a pass is under way */
+    uint64_t from;         /* its first id */
+    uint64_t assigns_from; /* how many assignments come before its first */
     size_t assign_next;    /* of the pass: first that was not repeated */
     size_t assign_pending; /* repeated and not answered; all have position `assign_at` */
     uint64_t assign_at;
@@ -73,11 +79,14 @@ void cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t pos
 /* Assignments noted so far, dropped ones included: what a snapshot covers. */
 uint64_t cadre_replay_assigns(const cadre_replay_t *self);
 
-/* A commit covers every closure below `cut` and the first `assigns` assignments. No pass may be
- * under way. */
-void cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
+/* A commit with cut `cut`; the one before it covers every closure below `cut_before` and the first
+ * `assigns_before` assignments, which go. No pass may be under way. */
+void cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
+                         uint64_t assigns_before);
 
-/* How often the bounds are reached: 0, 1, or 2 for twice and beyond. */
+/* How often the bounds are reached by what came since the newest cut: 0, 1, or 2 for twice and
+ * beyond.
+ */
 int cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id);
 
 /* Forgets everything and keeps nothing from now on. No pass may be under way. */
@@ -86,15 +95,17 @@ void cadre_replay_stop(cadre_replay_t *self);
 /* The lowest id that may be run again, UINT64_MAX when nothing is kept. */
 uint64_t cadre_replay_lowest(const cadre_replay_t *self);
 
-/* Whether a shard that is lost has anything to get back beyond its checkpoint. */
-bool cadre_replay_has_work(const cadre_replay_t *self);
+/* Whether a shard that begins where every closure below `cut` and the first `assigns` assignments
+ * are in has anything to get back. */
+bool cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 
 cadre_closure_t *cadre_replay_find(const cadre_replay_t *self, uint64_t id);
 
 /* --- a pass --- */
 
-/* Begins one, or begins the one under way anew. Attempts so far are stale. */
-void cadre_replay_begin(cadre_replay_t *self);
+/* Begins one over what has_work looks at, or begins the one under way anew, which keeps its
+ * beginning where that is older. Attempts so far are stale. */
+void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 
 /* Only closures with an id below this may be handed out, kept or not. */
 uint64_t cadre_replay_limit(const cadre_replay_t *self);
@@ -113,6 +124,9 @@ void cadre_replay_drop(cadre_replay_t *self, cadre_closure_t *closure);
 
 /* What was put aside may go again. */
 void cadre_replay_release(cadre_replay_t *self);
+
+/* The number of the next assignment to repeat, counted from 0 over all that were ever noted. */
+uint64_t cadre_replay_assign_number(const cadre_replay_t *self);
 
 /* The next assignment to repeat now, or NULL: none is left, or its turn has not come. Counts as
  * pending until cadre_replay_assigned. */

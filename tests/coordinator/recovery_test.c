@@ -545,6 +545,122 @@ Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
     fixture_destroy(&self);
 }
 
+/* The ps that took the place of a lost one answers its last RESTORE. */
+static void
+answer_restore(fixture_t *self, const cadre_task_t *ps, int status)
+{
+    size_t last = fixture_count(self, ps, CADRE_MESSAGE_RESTORE) - 1;
+    cadre_message_t reply = fixture_message(ps, CADRE_MESSAGE_REPLY);
+    reply.request = fixture_sent(self, ps, CADRE_MESSAGE_RESTORE, last)->request;
+    reply.reply = (cadre_reply_message_t){.status = (uint64_t)-status, .text = "a flipped bit"};
+    fixture_say(self, ps, &reply);
+    fixture_turn(self);
+}
+
+/* Two commits, closures 1 and 2 below the first, 3 between them, 4 since; then ps 1 is lost and
+ * another process is there. */
+static fixture_t *
+job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
+{
+    fixture_t *self = job(1);
+    *worker = fixture_worker(0);
+    *next = next_ps(1);
+    run(self, worker, 2, 2);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 0);
+    run(self, worker, 1, 2);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 4, 0);
+    run(self, worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    fixture_hello(self, next);
+    fixture_turn(self);
+    const cadre_message_t *restore = fixture_sent(self, next, CADRE_MESSAGE_RESTORE, 0);
+    cr_assert_str_eq(restore->restore.path, "/b");
+    cr_assert_eq(restore->restore.cut, 4);
+    return self;
+}
+
+Test(recovery, only_what_the_newest_checkpoint_lacks_runs_again)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits(&worker, &next);
+    answer_restore(self, &next, 0);
+    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, 0));
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "4:2");
+    done(self, &worker, 4, 2, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_one_before)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits(&worker, &next);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert(fixture_logged(self, "checkpoint_passed_over"));
+    const cadre_message_t *restore = fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1);
+    cr_assert_str_eq(restore->restore.path, "/a");
+    cr_assert_eq(restore->restore.cut, 3);
+    cr_assert_eq(restore->restore.generation, 3);
+    answer_restore(self, &next, 0);
+    size_t creates = fixture_count(self, &next, CADRE_MESSAGE_CREATE);
+    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, creates - 1));
+    fixture_turn(self);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:2 4:2");
+    done(self, &worker, 3, 2, 1);
+    done(self, &worker, 4, 2, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/c"), 5, 0);
+    cr_assert_eq(self->core.replay.kept.count, 1, "what came after /b is kept for it");
+    fixture_destroy(&self);
+}
+
+Test(recovery, when_the_one_before_cannot_be_read_either_the_job_ends)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits(&worker, &next);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, CADRE_EIO);
+    cr_assert_eq(self->core.fatal, CADRE_EIO);
+    cr_assert(strstr(self->core.fatal_text, "a flipped bit"));
+    fixture_destroy(&self);
+}
+
+Test(recovery, an_assignment_that_a_shard_began_with_is_not_made_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t ps[] = {fixture_ps(0), fixture_ps(1)};
+    cadre_task_t next = next_ps(1);
+    float value[4] = {1, 2, 3, 4};
+    cadre_operation_t operation;
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 1, 0);
+    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], CADRE_ASSIGN_ADD,
+                               value, &operation);
+    fixture_turn(self);
+    for (int i = 0; i < 2; i++) {
+        fixture_reply(self, &ps[i], fixture_sent(self, &ps[i], CADRE_MESSAGE_ASSIGN, 0));
+    }
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 1, 2);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, 0);
+    size_t creates = fixture_count(self, &next, CADRE_MESSAGE_CREATE);
+    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, creates - 1));
+    fixture_turn(self);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1, "/a is without it");
+    cr_assert_eq(fixture_count(self, &ps[0], CADRE_MESSAGE_ASSIGN), 0, "this one has it");
+    fixture_destroy(&self);
+}
+
 Test(recovery, a_ps_that_leaves_requests_unanswered_gets_another_connection)
 {
     fixture_t *self = job(1);

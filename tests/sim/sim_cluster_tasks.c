@@ -233,7 +233,7 @@ state_of(sim_cluster_t *self, uint32_t index)
 {
     const sim_shard_t *shard = believed(self, index);
     const sim_checkpoint_t *checkpoint =
-        sim_disk_find(&self->disk, self->coordinator.core.restore_path);
+        sim_disk_find(&self->disk, self->coordinator.core.points[0].path);
     return shard ? shard->state : checkpoint ? checkpoint->files[index].state : NULL;
 }
 
