@@ -181,7 +181,7 @@ RECOVERY = [
     ("restore-while-committing", "a shard is restored before it is known to which cut",
      "coordinator/recovery.c",
      "        if (ps && place->state == CADRE_PLACE_AWAY && !committing) {\n",
-     "        if (ps && place->state == CADRE_PLACE_AWAY && committing <= true) {\n"),
+     "        if (ps && place->state == CADRE_PLACE_AWAY && (!committing || shard < 1000)) {\n"),
     ("restore-initial", "a lost shard is restored to its initial values in spite of a checkpoint",
      "coordinator/checkpoint.c",
      "        core->restore_path = cadre_strdup(answer->text);\n",
@@ -217,10 +217,6 @@ CHECKPOINTS = [
      "coordinator/checkpoint.c",
      "    if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {\n",
      "    if (self->state == CADRE_CHECKPOINT_DRAINING) {\n"),
-    ("cut-while-replaying", "a checkpoint cuts while a shard lacks what is to run again",
-     "coordinator/checkpoint.c",
-     "self->draft && cadre_recovery_is_calm(core)) {\n",
-     "self->draft) {\n"),
     ("commit-without-one", "a checkpoint is committed without shard 0",
      "coordinator/checkpoint.c",
      "    for (uint32_t i = 0; i < core->options.ps_count; i++) {\n"
@@ -239,18 +235,20 @@ CHECKPOINTS = [
     ("not-aborted", "a checkpoint goes on when a ps is lost",
      "coordinator/joining.c",
      "        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, \"a ps is lost\");\n", ""),
-    ("manifest-of-now", "a manifest lists a variable whose parts are just being created",
-     "coordinator/checkpoint.c",
-     "    self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);\n",
-     "    self->variable_count = core->catalogue.variable_count;\n"),
+    ("manifest-of-now", "a manifest lists variables that were created after the snapshots",
+     "coordinator/checkpoint_manifest.c",
+     "        cadre_calloc(core->checkpoint.variable_count, sizeof(*manifest->variables));\n"
+     "    for (uint32_t i = 0; i < core->checkpoint.variable_count; i++) {\n",
+     "        cadre_calloc(core->catalogue.variable_count, sizeof(*manifest->variables));\n"
+     "    for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {\n"),
     ("totals-of-now", "a manifest has the totals of the commit, not of the cut",
      "coordinator/checkpoint_manifest.c",
      "    const cadre_totals_t *totals = &core->checkpoint.totals;\n",
      "    const cadre_totals_t *totals = &core->totals;\n"),
     ("resumed-too-soon", "an automatic checkpoint comes before the variables are made again",
      "coordinator/checkpoint.c",
-     "    bool resuming = core->next_id == core->resumed_cut;\n",
-     "    bool resuming = core->next_id == 0;\n"),
+     "    if (core->next_id == core->resumed_cut) {\n",
+     "    if (core->next_id == 0) {\n"),
 ]
 
 MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS
