@@ -24,12 +24,24 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     }
     *self_p = NULL;
     free(self->batches);
+    free(self->victims);
     for (size_t i = 0; i < self->name_count; i++) {
         free(self->names[i]);
     }
     free(self->names);
     cadre_tensor_list_fini(&self->tensors);
     free(self);
+}
+
+void
+cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process)
+{
+    if (!self->victims) {
+        self->victims = cadre_calloc(CADRE_ATTEMPTS_MAX, sizeof(*self->victims));
+    }
+    if (self->victim_count < CADRE_ATTEMPTS_MAX) {
+        self->victims[self->victim_count++] = (cadre_victim_t){index, process};
+    }
 }
 
 size_t

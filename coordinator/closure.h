@@ -24,6 +24,12 @@ typedef enum {
 /* Worker index of a closure that any worker may run. */
 #define CADRE_TAG_NONE UINT32_MAX
 
+/* A worker that died with an attempt. */
+typedef struct {
+    uint32_t index;
+    uint32_t process;
+} cadre_victim_t;
+
 typedef struct cadre_closure {
     struct cadre_closure *next; /* in the list that `state` says: a queue's, or the worker's */
     struct cadre_closure *previous;
@@ -45,11 +51,13 @@ typedef struct cadre_closure {
     void *worker;       /* IN_FLIGHT: the member that has it */
     uint64_t worker_id; /* its incarnation */
     uint64_t sent_ms;
-    uint32_t lost;      /* attempts that died with their worker */
-    uint64_t blamed_on; /* incarnation of the worker whose death was counted last */
-    uint64_t stale;     /* attempts up to this one began before a shard was restored */
-    bool kept;          /* it has ended well and is kept for a replay */
-    void *future;       /* the API's, NULL when nobody waits */
+    uint32_t lost;           /* attempts that died with their worker */
+    uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
+    cadre_victim_t *victims; /* [CADRE_ATTEMPTS_MAX] the workers of those attempts; NULL: none */
+    uint32_t victim_count;
+    uint64_t stale; /* attempts up to this one began before a shard was restored */
+    bool kept;      /* it has ended well and is kept for a replay */
+    void *future;   /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */
@@ -57,6 +65,9 @@ cadre_closure_t *cadre_closure_new(uint32_t function);
 
 /* Must be in no list. */
 void cadre_closure_destroy(cadre_closure_t **self_p);
+
+/* Notes a worker that died with it, as long as there is room. */
+void cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process);
 
 /* Memory that it takes, roughly: what a replay's bound counts. */
 size_t cadre_closure_size_bytes(const cadre_closure_t *self);

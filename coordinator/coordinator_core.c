@@ -284,8 +284,11 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
 static void
 on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
-    (void)shard, (void)reply, (void)status;
+    (void)shard;
     cadre_core_t *self = context;
+    if (status < 0 || !reply || reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
+        self->settling = 0; /* asked again, with what is lowest then */
+    }
     if (--self->settle_pending == 0 && self->settling > self->settled) {
         self->settled = self->settling;
     }

@@ -172,7 +172,7 @@ window_base(const cadre_core_t *core, const cadre_restore_point_t *point)
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
         base = closure->id < base ? closure->id : base;
     }
-    uint64_t kept = cadre_replay_lowest(&core->replay);
+    uint64_t kept = cadre_replay_lowest(&core->replay, point->cut);
     base = kept < base ? kept : base;
     return base > point->cut ? base : point->cut;
 }

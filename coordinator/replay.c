@@ -77,6 +77,7 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
     closure->kept = true;
     closure->lost = 0;
     closure->blamed_on = 0;
+    closure->victim_count = 0;
     closure->wants_results = false;
     closure->future = NULL;
     closure->worker = NULL;
@@ -134,20 +135,12 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
 }
 
 uint64_t
-cadre_replay_lowest(const cadre_replay_t *self)
+cadre_replay_lowest(const cadre_replay_t *self, uint64_t from)
 {
     uint64_t lowest = UINT64_MAX;
-    const cadre_closure_t *firsts[] = {self->log.first, self->redo.first, self->aside.first};
-    for (size_t i = 0; i < CADRE_COUNT_OF(firsts); i++) {
-        if (firsts[i] && firsts[i]->id < lowest) {
-            lowest = firsts[i]->id;
-        }
-    }
-    if (self->in_flight > 0) {
-        const cadre_closure_t *closure = NULL;
-        for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
-            lowest = closure->id < lowest ? closure->id : lowest;
-        }
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        lowest = closure->id >= from && closure->id < lowest ? closure->id : lowest;
     }
     return lowest;
 }
@@ -158,9 +151,9 @@ cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
     uint64_t times = (self->kept.count - self->old_count) / CADRE_REPLAY_CLOSURES_MAX;
     uint64_t by_size = (self->size_bytes - self->old_bytes) / CADRE_REPLAY_SIZE_MAX;
     times = by_size > times ? by_size : times;
-    if (times == 0 && self->kept.count > self->old_count) {
-        /* A shard may have to begin two commits back, with a window that reaches to here. */
-        times = (next_id - self->cut) / (CADRE_APPLIED_WINDOW_MAX / 5);
+    if (times == 0 && self->log.first) {
+        /* The window of a shard that begins with the checkpoint before must reach to here. */
+        times = (next_id - self->log.first->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
     }
     return times > 2 ? 2 : (int)times;
 }
@@ -288,6 +281,7 @@ cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure)
     closure->state = CADRE_CLOSURE_ENDED;
     closure->lost = 0;
     closure->blamed_on = 0;
+    closure->victim_count = 0;
     cadre_closure_list_insert(&self->log, closure);
 }
 

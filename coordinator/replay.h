@@ -15,9 +15,9 @@
  *      |                                              |  '-- its shard is away --> ASIDE    |
  *      '------------------------- done ---------------'---------- lost, refused, stale -----'
  *
- * Bounds: CADRE_REPLAY_CLOSURES_MAX closures or CADRE_REPLAY_SIZE_MAX bytes, or half the window of
- * ids. At one the coordinator takes a checkpoint, at twice one it begins nothing new; without
- * checkpoints it gives up keeping (cadre_replay_stop), and a lost ps costs updates.
+ * Bounds: CADRE_REPLAY_CLOSURES_MAX closures or CADRE_REPLAY_SIZE_MAX bytes, or two fifths of the
+ * window of ids. At one the coordinator takes a checkpoint, at twice one it begins nothing new;
+ * without checkpoints it gives up keeping (cadre_replay_stop), and a lost ps costs updates.
  */
 #ifndef CADRE_COORDINATOR_REPLAY_H
 #define CADRE_COORDINATOR_REPLAY_H
@@ -92,8 +92,8 @@ int cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id);
 /* Forgets everything and keeps nothing from now on. No pass may be under way. */
 void cadre_replay_stop(cadre_replay_t *self);
 
-/* The lowest id that may be run again, UINT64_MAX when nothing is kept. */
-uint64_t cadre_replay_lowest(const cadre_replay_t *self);
+/* The lowest id from `from` on that may be run again, UINT64_MAX when there is none. */
+uint64_t cadre_replay_lowest(const cadre_replay_t *self, uint64_t from);
 
 /* Whether a shard that begins where every closure below `cut` and the first `assigns` assignments
  * are in has anything to get back. */

@@ -274,16 +274,21 @@ static void
 lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *member)
 {
     closure->blamed_on = member->task.incarnation;
+    cadre_closure_add_victim(closure, member->index, member->process);
     if (++closure->lost < CADRE_ATTEMPTS_MAX) {
         put_back(self, closure);
         return;
     }
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    snprintf(text, sizeof(text),
-             "function %s, closure %" PRIu64 ": %u attempts died with their workers, the last with "
-             "worker %u (process %u on %s)",
-             function_name(self, closure), closure->id, closure->lost, member->index,
-             member->process, member->host);
+    size_t length = (size_t)snprintf(
+        text, sizeof(text), "function %s, closure %" PRIu64 ": %u attempts died with their workers",
+        function_name(self, closure), closure->id, closure->lost);
+    for (uint32_t i = 0; i < closure->victim_count && length < sizeof(text); i++) {
+        const cadre_victim_t *victim = &closure->victims[i];
+        length +=
+            (size_t)snprintf(text + length, sizeof(text) - length, "%s worker %u (process %u)",
+                             i ? "," : ":", victim->index, victim->process);
+    }
     const cadre_closure_end_t end = {.status = CADRE_EPOISON, .text = text};
     fail_for_good(self, closure, member, &end);
 }
@@ -321,6 +326,7 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
         cadre_closure_t *closure = find(self, ids[i]);
         if (all && closure && closure->lost > 0 && closure->blamed_on == member->task.incarnation) {
             closure->blamed_on = 0;
+            closure->victim_count -= closure->victim_count > 0 ? 1 : 0;
             closure->lost--; /* the worker was cut off, not dead: the closure did not kill it */
         }
         /* One that is queued again may go on: the first attempt to report counts. */

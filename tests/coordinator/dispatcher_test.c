@@ -424,6 +424,11 @@ Test(dispatcher, a_closure_that_takes_down_too_many_workers_fails_as_poison)
         cr_assert_eq(self->ended[i].status, poison ? CADRE_EPOISON : CADRE_ECANCELLED,
                      "2 was sent too, but with one slot it cannot have run");
         cr_assert(!poison || strstr(self->ended[i].text, "closure 1: 10 attempts died"));
+        size_t names = 0;
+        for (const char *c = self->ended[i].text; (c = strstr(c, "worker 0 (process 4711)")); c++) {
+            names++;
+        }
+        cr_assert_eq(names, poison ? CADRE_ATTEMPTS_MAX : 0, "%s", self->ended[i].text);
     }
     cr_assert_eq(self->core.closures.count, 0);
     fixture_destroy(&self);
