@@ -52,7 +52,9 @@ post(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
-/* A new generation is told at once: a HELLO with the one before would have the shard restored. */
+/* Now and then; but a new generation at once: a HELLO with the one before would have the shard
+ * restored.
+ */
 static void
 post_counts(shard_actor_t *self)
 {
@@ -117,8 +119,11 @@ receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
     if (snapshot) {
         post(self, CADRE_SHARD_SNAPSHOT, snapshot);
     }
-    send_all(self);
     self->changed = true;
+    if (cadre_shard_generation(self->shard) != self->told) {
+        post_counts(self); /* before the answer: whoever has that may ask for a HELLO */
+    }
+    send_all(self);
 }
 
 static void
