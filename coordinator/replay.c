@@ -240,11 +240,11 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
 uint64_t
 cadre_replay_limit(const cadre_replay_t *self)
 {
-    if (self->assign_pending > 0) {
-        return self->assign_at;
-    }
-    return self->assign_next < self->assign_count ? self->assigns[self->assign_next].position
-                                                  : UINT64_MAX;
+    uint64_t limit = self->assign_next < self->assign_count
+                         ? self->assigns[self->assign_next].position
+                         : UINT64_MAX;
+    /* One that the pass before asked for may be pending still, and be a later one. */
+    return self->assign_pending > 0 && self->assign_at < limit ? self->assign_at : limit;
 }
 
 cadre_closure_t *

@@ -56,7 +56,7 @@ sim_coordinator_start(sim_coordinator_t *self)
 {
     sim_state_t *files[SIM_SHARDS_MAX] = {NULL};
     sim_disk_clean(self->disk);
-    const sim_checkpoint_t *newest = sim_disk_newest(self->disk);
+    const sim_checkpoint_t *newest = sim_disk_newest(self->disk, true);
     self->task = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(self->random)};
     self->options.incarnation = self->task.incarnation;
     self->options.epoch = cadre_random_next_u64(self->random) >> 2 | 1;
@@ -140,7 +140,7 @@ on_order(sim_coordinator_t *self, const cadre_store_order_t *order)
 static uint64_t
 next_id(const sim_coordinator_t *self)
 {
-    const sim_checkpoint_t *newest = sim_disk_newest(self->disk);
+    const sim_checkpoint_t *newest = sim_disk_newest(self->disk, false);
     uint64_t id = newest ? newest->id : 0;
     return (id >= self->draft ? id : self->draft) + 1;
 }

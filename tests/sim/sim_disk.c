@@ -70,10 +70,10 @@ sim_disk_draft(sim_disk_t *self, uint64_t id)
 }
 
 sim_checkpoint_t *
-sim_disk_newest(const sim_disk_t *self)
+sim_disk_newest(const sim_disk_t *self, bool sound)
 {
     for (size_t i = self->count; i > 0; i--) {
-        if (self->checkpoints[i - 1]->manifest) {
+        if (self->checkpoints[i - 1]->manifest && !(sound && self->checkpoints[i - 1]->damaged)) {
             return self->checkpoints[i - 1];
         }
     }
@@ -151,7 +151,7 @@ check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
         }
         sim_check_commit(self->check, file->state, manifest->id, &manifest->shards[i].state);
     }
-    const sim_checkpoint_t *before = sim_disk_newest(self);
+    const sim_checkpoint_t *before = sim_disk_newest(self, true);
     for (size_t i = 0; before && i < before->manifest->variable_count; i++) {
         const char *name = before->manifest->variables[i].name;
         if (!cadre_manifest_find(manifest, name)) {
@@ -182,6 +182,9 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
         return cadre_fail(CADRE_EIO, "the disk of the simulation has no such draft");
     }
     check_manifest(self, draft, *manifest_p);
+    const sim_checkpoint_t *before = sim_disk_newest(self, false);
+    draft->damaged = before && !before->damaged && self->damage_every > 0 &&
+                     self->made % self->damage_every == 0;
     draft->manifest = *manifest_p;
     *manifest_p = NULL;
     snprintf(draft->path, sizeof(draft->path), "ckpt-%" PRIu64, id);
@@ -208,7 +211,8 @@ find_open(const sim_loader_t *self, bool manifest_only, const sim_checkpoint_t *
     if (!*out || !(*out)->manifest || ((*out)->removed && !manifest_only)) {
         return cadre_fail(CADRE_ENOTFOUND, "there is no checkpoint \"%s\"", self->path);
     }
-    return fail_sometimes(self);
+    return (*out)->damaged ? cadre_fail(CADRE_ECORRUPT, "checkpoint \"%s\" is damaged", self->path)
+                           : fail_sometimes(self);
 }
 
 static int

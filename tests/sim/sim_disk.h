@@ -27,6 +27,7 @@ typedef struct {
     uint64_t id;
     char path[32];
     cadre_manifest_t *manifest; /* NULL: a draft */
+    bool damaged;               /* none of its files can be read; the one before it is sound */
     bool removed;               /* only who had opened it knows its manifest still */
     sim_file_t files[SIM_SHARDS_MAX];
 } sim_checkpoint_t;
@@ -34,6 +35,7 @@ typedef struct {
 typedef struct {
     sim_check_t *check;
     uint32_t keep;                  /* checkpoints */
+    uint32_t damage_every;          /* commits; 0: never */
     sim_checkpoint_t **checkpoints; /* drafts and removed ones included, oldest first */
     size_t count;
     uint64_t made;  /* drafts, ever */
@@ -56,8 +58,8 @@ sim_checkpoint_t *sim_disk_draft(sim_disk_t *self, uint64_t id);
 /* Removes every draft. */
 void sim_disk_clean(sim_disk_t *self);
 
-/* The newest checkpoint, or NULL. */
-sim_checkpoint_t *sim_disk_newest(const sim_disk_t *self);
+/* The newest checkpoint, or the newest that can be read; or NULL. */
+sim_checkpoint_t *sim_disk_newest(const sim_disk_t *self, bool sound);
 
 /* The draft or checkpoint at a path, or NULL. */
 sim_checkpoint_t *sim_disk_find(const sim_disk_t *self, const char *path);
