@@ -25,7 +25,8 @@ typedef struct {
     int notices;
     cadre_training_data_t data;
     cadre_model_t model;
-    uint64_t seen;      /* the newest checkpoint of the last look; 0: none yet */
+    uint64_t seen; /* the newest checkpoint of the last look; 0: none yet */
+    int64_t seen_ms;
     uint64_t evaluated; /* the last one that was tested */
     uint64_t noted;     /* the newest damaged one that was told of */
     bool complete;      /* that one is the end of the job */
@@ -94,12 +95,18 @@ look(evaluator_t *self, uint64_t *id)
     if (status == 0) {
         status = newest_id(directory, &newest);
     }
-    if (status < 0 || (newest != 0 && newest == self->seen)) {
+    int64_t now_ms = cadre_clock_now_ms();
+    bool again = self->damaged && now_ms >= self->seen_ms + CADRE_EVALUATOR_AGAIN_MS;
+    if (status < 0 || (newest != 0 && newest == self->seen && !again)) {
         return status;
     }
     self->damaged = false;
     status = cadre_checkpoint_directory_newest(directory, note_damage, self, id);
-    self->seen = newest;
+    /* One that vanished while it was read may come back, and one that looked damaged may have been
+     * on its way. */
+    bool found = status == 0 && *id == newest;
+    self->seen = found || self->damaged ? newest : 0;
+    self->seen_ms = now_ms;
     if (status == 0 && *id == self->evaluated) {
         *id = 0;
     }
