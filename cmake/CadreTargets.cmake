@@ -59,11 +59,15 @@ function(cadre_class_tests prefix folder)
     if(CADRE_SANITIZE STREQUAL "thread")
         return() # Criterion does not start under ThreadSanitizer
     endif()
+    if(CADRE_SANITIZE)
+        set(runner "${CMAKE_SOURCE_DIR}/tests/criterion_runner.c")
+    endif()
     file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c")
     foreach(source IN LISTS sources)
         get_filename_component(stem "${source}" NAME_WE)
         set(target "test_${prefix}_${stem}")
-        cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK} PkgConfig::criterion)
+        cadre_test_program(${target} SOURCES "${source}" ${runner}
+            LINK ${arg_LINK} PkgConfig::criterion)
         cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 300
             COMMAND $<TARGET_FILE:${target}> --jobs 2)
     endforeach()
