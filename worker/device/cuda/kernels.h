@@ -1,0 +1,88 @@
+/*
+ * kernels - the operations on a CUDA device: one function per op that enqueues its kernels.
+ *
+ * Plain functions without state. Every function only enqueues on `stream` (a cudaStream_t) and
+ * returns: no allocation, no wait, no copy to or from the host, nothing that a stream capture
+ * refuses. What a kernel is launched with (pointers, sizes, grid) depends only on the operands, so
+ * that a captured graph can be replayed: what changes from run to run is in device memory.
+ *
+ * The meaning of each op is that of the CPU device (cpu.h), to rounding; every sum has a fixed
+ * order, so that the same run gives the same bits. An output may be the same memory as an input of
+ * the ops that plan.c lets work in place; no other overlap occurs. Offsets are 64 bits wide.
+ *
+ * Each returns 0, or CADRE_EDEVICE when the launch was refused (cudaGetLastError); the text is the
+ * caller's to make. Outputs without elements launch nothing.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_KERNELS_H
+#define CADRE_WORKER_DEVICE_CUDA_KERNELS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "worker/device/plan.h"
+
+/* One step with its memory found: cadre_operands_t of cpu.h, on a device. The structs are the
+ * host's and only read before the function returns; what is marked so lies in device memory. */
+typedef struct {
+    const cadre_plan_step_t *step;
+    const cadre_plan_value_t *out;
+    void *out_data; /* device */
+    const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
+    const void *data[CADRE_OP_INPUTS_MAX]; /* device */
+    const uint64_t *seed;                  /* device: of the closure */
+    int32_t *fault;                        /* device: 0; a kernel that meets an index out of range
+                                              stores 1 and leaves that index out */
+    void *scratch; /* device: cadre_cuda_scratch_size_bytes() bytes, aligned to 256, no content */
+} cadre_cuda_operands_t;
+
+/* Bytes of scratch memory that the step needs; 0 for most. Memory pointers are not looked at. All
+ * steps of a plan share one scratch memory: they follow each other on one stream. */
+size_t cadre_cuda_scratch_size_bytes(const cadre_cuda_operands_t *operands);
+
+int cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_where(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_cast(const cadre_cuda_operands_t *operands, void *stream);
+
+int cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream);
+
+/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
+int cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_concat(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_pad(const cadre_cuda_operands_t *operands, void *stream);
+
+/* The numbers of cadre_random_fill_uniform, bit for bit. */
+int cadre_cuda_rand(const cadre_cuda_operands_t *operands, void *stream);
+
+int cadre_cuda_softmax(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_xent(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_xent_grad(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_rownorm(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_rownorm_grad(const cadre_cuda_operands_t *operands, void *stream);
+
+int cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_scatter(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_bag(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_bag_grad(const cadre_cuda_operands_t *operands, void *stream);
+
+int cadre_cuda_im2col(const cadre_cuda_operands_t *operands, void *stream);
+int cadre_cuda_col2im(const cadre_cuda_operands_t *operands, void *stream);
+
+/* MATMUL is the host side's (cublasLt). */
+
+/* ---- what is no op; all pointers are device memory ---- */
+
+/* Stores 1 in *flag when one of `count` numbers is infinite or NaN, otherwise leaves it. */
+int cadre_cuda_check_finite(const float *x, int64_t count, int32_t *flag, void *stream);
+
+/* To bf16, to nearest, ties to even; stores 1 in *not_finite as above (of the result: what rounds
+ * to infinity counts). */
+int cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite,
+                       void *stream);
+int cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
