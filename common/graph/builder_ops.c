@@ -71,23 +71,7 @@ cadre_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpose_
 }
 
 /* One matrix for all leading axes: the same as one long matrix on the left, where the leading axes
- * collapse into the rows. Only two of them can be multiplied symbolically when they stay `number
- * times one symbol`. */
-static bool
-collapse_rows(const cadre_extents_t *shape, cadre_extents_t *out)
-{
-    cadre_extent_t rows = cadre_extent_number(1);
-    for (int i = 0; i < shape->rank - 1; i++) {
-        if (rows.symbol >= 0 && shape->extents[i].symbol >= 0) {
-            return false;
-        }
-        rows.symbol = rows.symbol >= 0 ? rows.symbol : shape->extents[i].symbol;
-        rows.factor *= shape->extents[i].factor;
-    }
-    *out = (cadre_extents_t){.rank = 2, .extents = {rows, shape->extents[shape->rank - 1]}};
-    return true;
-}
-
+ * collapse into the rows. */
 cadre_node_t
 cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
 {
@@ -99,7 +83,7 @@ cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
     cadre_extents_t flat = {0};
     if (shape.rank <= 2 || matrix.rank != 2 ||
         !cadre_extent_equal(shape.extents[shape.rank - 1], matrix.extents[0]) ||
-        !collapse_rows(&shape, &flat)) {
+        !cadre_extents_collapse(&shape, 1, &flat)) {
         return cadre_matmul_transposed(self, left, 0, right, 0);
     }
     cadre_node_t rows = cadre_program_emit_reshape(self, left, &flat);
@@ -310,6 +294,25 @@ cadre_node_t
 cadre_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
     return cadre_program_emit2(self, CADRE_OP_XENT, 0, logits, labels);
+}
+
+cadre_node_t
+cadre_rownorm(cadre_program_t *self, cadre_node_t x, float eps)
+{
+    return cadre_program_emit1(self, CADRE_OP_ROWNORM, cadre_op_float_bits(eps), x);
+}
+
+cadre_node_t
+cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2], int stride, int padding)
+{
+    if (!cadre_program_has(self, x, "im2col")) {
+        return none;
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_IM2COL,
+                                 .input_count = 1,
+                                 .inputs = {x.id - 1},
+                                 .attributes = {kernel[0], kernel[1], stride, padding}};
+    return cadre_program_emit(self, &node);
 }
 
 cadre_node_t

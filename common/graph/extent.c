@@ -73,6 +73,52 @@ cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *rig
     return true;
 }
 
+static bool
+is_one(cadre_extent_t extent)
+{
+    return extent.factor == 1 && extent.symbol < 0;
+}
+
+bool
+cadre_extents_broadcast(const cadre_extents_t *left, const cadre_extents_t *right,
+                        cadre_extents_t *out)
+{
+    cadre_extents_t shape = {.rank = left->rank > right->rank ? left->rank : right->rank};
+    for (int i = 0; i < shape.rank; i++) {
+        int l = i - (shape.rank - left->rank);
+        int r = i - (shape.rank - right->rank);
+        cadre_extent_t a = l < 0 ? cadre_extent_number(1) : left->extents[l];
+        cadre_extent_t b = r < 0 ? cadre_extent_number(1) : right->extents[r];
+        if (!cadre_extent_equal(a, b) && !is_one(a) && !is_one(b)) {
+            return false;
+        }
+        shape.extents[i] = is_one(a) ? b : a;
+    }
+    *out = shape;
+    return true;
+}
+
+bool
+cadre_extents_collapse(const cadre_extents_t *shape, int kept, cadre_extents_t *out)
+{
+    cadre_extents_t result = {.rank = kept + 1, .extents = {cadre_extent_number(1)}};
+    cadre_extent_t *rows = &result.extents[0];
+    for (int i = 0; i < shape->rank - kept; i++) {
+        cadre_extent_t next = shape->extents[i];
+        if ((rows->symbol >= 0 && next.symbol >= 0) ||
+            __builtin_mul_overflow(rows->factor, next.factor, &rows->factor) ||
+            rows->factor > CADRE_EXTENTS_FACTOR_MAX) {
+            return false;
+        }
+        rows->symbol = rows->symbol >= 0 ? rows->symbol : next.symbol;
+    }
+    for (int i = 0; i < kept; i++) {
+        result.extents[i + 1] = shape->extents[shape->rank - kept + i];
+    }
+    *out = result;
+    return true;
+}
+
 int
 cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out)
 {

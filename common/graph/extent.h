@@ -42,6 +42,15 @@ int cadre_extents_factor(const cadre_extents_t *shape, int64_t *out);
 /* True when both have the same number of elements whatever the symbols are. */
 bool cadre_extents_same_count(const cadre_extents_t *left, const cadre_extents_t *right);
 
+/* The shape that `left` and `right` broadcast to; false when they do not. */
+bool cadre_extents_broadcast(const cadre_extents_t *left, const cadre_extents_t *right,
+                             cadre_extents_t *out);
+
+/* `shape` with its leading axes as one and its last `kept` as they are: rank `kept` + 1, of at
+ * least as many axes. False when two symbols would be multiplied, or numbers beyond
+ * CADRE_EXTENTS_FACTOR_MAX. */
+bool cadre_extents_collapse(const cadre_extents_t *shape, int kept, cadre_extents_t *out);
+
 /* The value of `extent` for the given symbols; CADRE_ETOOLARGE when it overflows. */
 int cadre_extent_value(cadre_extent_t extent, const int64_t *symbol_values, int64_t *out);
 

@@ -1,5 +1,7 @@
 #include "common/graph/gradient_rules.h"
 
+#include <string.h>
+
 #include "common/graph/program_data.h"
 
 static const cadre_node_t none = {0};
@@ -306,6 +308,29 @@ visit_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
+static void
+visit_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    give(walk, visit, 0,
+         cadre_program_emit2(walk->program, CADRE_OP_ROWNORM_GRAD,
+                             visit->node.attributes[CADRE_ROWNORM_EPS], visit->gradient,
+                             input_of(visit, 0)));
+}
+
+/* Each the adjoint of the other. */
+static void
+visit_image(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    if (!cadre_program_has(walk->program, visit->gradient, cadre_op_text(visit->node.op, 0))) {
+        return;
+    }
+    cadre_program_node_t node = {.input_count = 1, .inputs = {visit->gradient.id - 1}};
+    memcpy(node.attributes, visit->node.attributes, sizeof(node.attributes));
+    node.op = visit->node.op == CADRE_OP_IM2COL ? CADRE_OP_COL2IM : CADRE_OP_IM2COL;
+    node.shape = shape_of(walk, input_of(visit, 0)); /* inferred anew for im2col */
+    give(walk, visit, 0, cadre_program_emit(walk->program, &node));
+}
+
 void
 cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
@@ -351,6 +376,13 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     case CADRE_OP_XENT:
         visit_xent(walk, visit);
         return;
+    case CADRE_OP_ROWNORM:
+        visit_rownorm(walk, visit);
+        return;
+    case CADRE_OP_IM2COL:
+    case CADRE_OP_COL2IM:
+        visit_image(walk, visit);
+        return;
     case CADRE_OP_CAST: /* f32 to f32: see cadre_gradient_flows */
         give(walk, visit, 0, visit->gradient);
         return;
@@ -358,6 +390,7 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     case CADRE_OP_VAR:
     case CADRE_OP_CONST:
     case CADRE_OP_XENT_GRAD:
+    case CADRE_OP_ROWNORM_GRAD:
     case CADRE_OP_RAND:
     case CADRE_OP_DETACH:
         return;
@@ -398,6 +431,10 @@ cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t 
     case CADRE_OP_SLICE:
     case CADRE_OP_PAD:
     case CADRE_OP_SOFTMAX:
+    case CADRE_OP_ROWNORM:
+    case CADRE_OP_ROWNORM_GRAD:
+    case CADRE_OP_IM2COL:
+    case CADRE_OP_COL2IM:
         return true;
     }
     return false;
@@ -406,6 +443,6 @@ cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t 
 bool
 cadre_gradient_is_derivative(const cadre_program_node_t *node)
 {
-    return node->op == CADRE_OP_XENT_GRAD ||
+    return node->op == CADRE_OP_XENT_GRAD || node->op == CADRE_OP_ROWNORM_GRAD ||
            (node->op == CADRE_OP_MAP1 && node->attributes[CADRE_FUNCTION] == CADRE_MAP1_DGELU);
 }

@@ -15,8 +15,4 @@
  * CADRE_ESHAPE, CADRE_EDTYPE, CADRE_EINVALID, CADRE_ETOOLARGE. */
 int cadre_infer(const cadre_program_t *program, cadre_program_node_t *node);
 
-/* The shape that `left` and `right` broadcast to; false when they do not. */
-bool cadre_infer_broadcast(const cadre_extents_t *left, const cadre_extents_t *right,
-                           cadre_extents_t *out);
-
 #endif

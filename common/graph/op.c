@@ -1,6 +1,8 @@
 #include "common/graph/op.h"
 
+#include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 const cadre_op_info_t *
 cadre_op_info(uint64_t number)
@@ -79,4 +81,27 @@ bool
 cadre_reduce_valid(int64_t function)
 {
     return reduce_text(function) != NULL;
+}
+
+bool
+cadre_op_is_float(int64_t attribute)
+{
+    return attribute >= 0 && attribute <= UINT32_MAX && isfinite(cadre_op_float(attribute));
+}
+
+float
+cadre_op_float(int64_t attribute)
+{
+    uint32_t bits = (uint32_t)attribute;
+    float number = 0;
+    memcpy(&number, &bits, sizeof(number));
+    return number;
+}
+
+int64_t
+cadre_op_float_bits(float number)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, &number, sizeof(bits));
+    return bits;
 }

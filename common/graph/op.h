@@ -35,9 +35,13 @@ enum {
     X(SOFTMAX, 64, "softmax", 1, 1, 1, false)                                                      \
     X(XENT, 65, "xent", 2, 2, 0, false)                                                            \
     X(XENT_GRAD, 66, "xent_grad", 3, 3, 0, false)                                                  \
+    X(ROWNORM, 67, "rownorm", 1, 1, 1, false)                                                      \
+    X(ROWNORM_GRAD, 68, "rownorm_grad", 2, 2, 1, false)                                            \
     X(CAST, 80, "cast", 1, 1, 1, false)                                                            \
     X(RAND, 81, "rand", 0, 0, 1, true)                                                             \
-    X(DETACH, 82, "detach", 1, 1, 0, false)
+    X(DETACH, 82, "detach", 1, 1, 0, false)                                                        \
+    X(IM2COL, 96, "im2col", 1, 1, 4, false)                                                        \
+    X(COL2IM, 97, "col2im", 1, 1, 4, true)
 
 typedef enum {
 #define CADRE_OP_ENUM(name, number, text, inputs_min, inputs_max, attributes, shape)               \
@@ -125,8 +129,17 @@ enum {
     CADRE_PAD_AFTER = 2,    /* likewise */
 
     CADRE_SOFTMAX_LOG = 0,
+    CADRE_ROWNORM_EPS = 0, /* ROWNORM, ROWNORM_GRAD: the bits of an f32, see cadre_op_float */
     CADRE_CAST_DTYPE = 0,
     CADRE_RAND_STREAM = 0, /* tells the RAND nodes of a program apart */
+
+    /* IM2COL, COL2IM over [batch, height, width, channels]; padding is zeros, alike on all sides.
+     */
+    CADRE_IMAGE_HEIGHT = 0, /* of the kernel, as its width */
+    CADRE_IMAGE_WIDTH = 1,
+    CADRE_IMAGE_STRIDE = 2,
+    CADRE_IMAGE_PADDING = 3,
+    CADRE_IMAGE_ATTRIBUTE_MAX = 1 << 16, /* of each */
 };
 
 typedef struct {
@@ -142,6 +155,12 @@ const cadre_op_info_t *cadre_op_info(uint64_t number);
 
 /* The word for messages: the function's name for MAP1, MAP2 and REDUCE, otherwise the op's. */
 const char *cadre_op_text(cadre_op_t op, int64_t function);
+
+/* A number as an attribute: the bits of an f32. `is` is false for what are no bits of a finite one.
+ */
+bool cadre_op_is_float(int64_t attribute);
+float cadre_op_float(int64_t attribute);
+int64_t cadre_op_float_bits(float number);
 
 bool cadre_map1_valid(int64_t function);
 bool cadre_map2_valid(int64_t function);

@@ -214,7 +214,72 @@ line_in_name(cadre_program_t *p)
     return cadre_var(p, "a\nb", NULL, 0);
 }
 
+static cadre_node_t
+image(cadre_program_t *p, int64_t height, int64_t width, int64_t channels)
+{
+    cadre_dim_t dims[4] = {cadre_sym("B"), cadre_dim(height), cadre_dim(width),
+                           cadre_dim(channels)};
+    return cadre_arg(p, "image", CADRE_F32, dims, 4);
+}
+static cadre_node_t
+flat_image(cadre_program_t *p)
+{
+    return cadre_im2col(p, arg(p, "x", 9), (int[]){3, 3}, 1, 0);
+}
+static cadre_node_t
+image_of_symbols(cadre_program_t *p)
+{
+    cadre_dim_t dims[4] = {cadre_sym("B"), cadre_sym("N"), cadre_dim(8), cadre_dim(1)};
+    return cadre_im2col(p, cadre_arg(p, "x", CADRE_F32, dims, 4), (int[]){3, 3}, 1, 0);
+}
+static cadre_node_t
+large_kernel(cadre_program_t *p)
+{
+    return cadre_im2col(p, image(p, 4, 8, 1), (int[]){7, 3}, 1, 1);
+}
+static cadre_node_t
+no_stride(cadre_program_t *p)
+{
+    return cadre_im2col(p, image(p, 4, 8, 1), (int[]){3, 3}, 0, 1);
+}
+static cadre_node_t
+integer_image(cadre_program_t *p)
+{
+    return cadre_im2col(p, labels(p, "y"), (int[]){3, 3}, 1, 1);
+}
+static cadre_node_t
+large_window(cadre_program_t *p)
+{
+    return cadre_im2col(p, image(p, 1, 1, 1 << 20), (int[]){65536, 65536}, 1, 65536);
+}
+static cadre_node_t
+norm_of_number(cadre_program_t *p)
+{
+    return cadre_rownorm(p, cadre_const_f32(p, 1), 0);
+}
+static cadre_node_t
+norm_of_labels(cadre_program_t *p)
+{
+    return cadre_rownorm(p, labels(p, "y"), 0);
+}
+static cadre_node_t
+negative_eps(cadre_program_t *p)
+{
+    return cadre_rownorm(p, arg(p, "x", 3), -1e-5F);
+}
+
 static const mistake_t mistakes[] = {
+    {flat_image, CADRE_ESHAPE,
+     "im2col: needs [batch,height,width,channels], the last three numbers, not [B,9]"},
+    {image_of_symbols, CADRE_ESHAPE,
+     "im2col: needs [batch,height,width,channels], the last three numbers, not [B,N,8,1]"},
+    {large_kernel, CADRE_ESHAPE, "im2col: a kernel of 7x3 does not fit [B,4,8,1] with padding 1"},
+    {no_stride, CADRE_EINVALID, "im2col: stride of 0 is not in 1..65536"},
+    {integer_image, CADRE_EDTYPE, "im2col: needs f32, not i32"},
+    {large_window, CADRE_ETOOLARGE, "im2col: a window has more than 2^40 elements"},
+    {norm_of_number, CADRE_ESHAPE, "rownorm: needs at least one axis"},
+    {norm_of_labels, CADRE_EDTYPE, "rownorm: needs f32, not i32"},
+    {negative_eps, CADRE_EINVALID, "rownorm: eps must be a finite number, at least 0"},
     {empty_input, CADRE_EINVALID, "relu: an input is empty"},
     {foreign_input, CADRE_EINVALID, "relu: an input is of another program"},
     {integer_relu, CADRE_EDTYPE, "relu: needs f32, not i32"},
@@ -281,6 +346,28 @@ Test(builder, infers_symbolic_shapes)
             cr_assert_eq(cases[i].node.id, 0);
             return;
         }
+        const cadre_extents_t *shape = &cadre_program_node(p, cases[i].node.id - 1)->shape;
+        cr_assert_str_eq(cadre_extents_text(shape, cadre_program_symbols(p), text), cases[i].shape);
+    }
+}
+
+Test(builder, counts_the_places_of_a_window)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("windows");
+    cadre_node_t x = image(p, 5, 7, 2);
+    struct {
+        cadre_node_t node;
+        const char *shape;
+    } cases[] = {
+        {cadre_im2col(p, x, (int[]){1, 1}, 1, 0), "[B,5,7,2]"},
+        {cadre_im2col(p, x, (int[]){3, 2}, 1, 0), "[B,3,6,12]"},
+        {cadre_im2col(p, x, (int[]){3, 3}, 1, 1), "[B,5,7,18]"},
+        {cadre_im2col(p, x, (int[]){2, 2}, 2, 0), "[B,2,3,8]"},
+        {cadre_im2col(p, x, (int[]){5, 7}, 9, 0), "[B,1,1,70]"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cr_assert_neq(cases[i].node.id, 0);
         const cadre_extents_t *shape = &cadre_program_node(p, cases[i].node.id - 1)->shape;
         cr_assert_str_eq(cadre_extents_text(shape, cadre_program_symbols(p), text), cases[i].shape);
     }

@@ -23,6 +23,13 @@ model(void)
     cadre_minimize(p, loss);
     cadre_result(p, "loss", loss);
     cadre_result(p, "probabilities", cadre_softmax(p, h));
+    /* An image of 2 x 2 for each row, normalised, and the gradient of both. */
+    cadre_dim_t image[4] = {cadre_sym("B"), cadre_dim(2), cadre_dim(2), cadre_dim(1)};
+    cadre_node_t columns = cadre_im2col(p, cadre_reshape(p, x, image, 4), (int[]){2, 1}, 1, 1);
+    cadre_node_t energy = cadre_sum_all(p, cadre_square(p, cadre_rownorm(p, columns, 1e-5F)));
+    cadre_node_t slope = {0};
+    cadre_gradient(p, energy, &x, 1, &slope);
+    cadre_result(p, "slope", slope);
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     return p;
 }
@@ -150,6 +157,76 @@ Test(program_codec, infers_shapes_anew_instead_of_trusting)
     cr_assert_eq(decode_changed(at, 5), CADRE_ESHAPE);
     cr_assert_str_eq(cadre_error_text(),
                      "node 4: matmul: inner dimensions differ: [B,5] times [4,3]");
+}
+
+/* Where the op with `input_count` inputs stands in the bytes: its number, the count, the inputs. */
+static size_t
+find_op(const uint8_t *bytes, size_t size_bytes, cadre_op_t op, int input_count)
+{
+    size_t found = 0;
+    for (size_t at = 0; at + 6 < size_bytes; at++) {
+        bool inputs = bytes[at + 1] == input_count && bytes[at + 4] == 0 && bytes[at + 5] == 0;
+        if (bytes[at] == (uint8_t)op && inputs && bytes[at + 2] != 0) {
+            cr_assert_eq(found, 0, "more than one place");
+            found = at;
+        }
+    }
+    cr_assert_neq(found, 0);
+    return found;
+}
+
+typedef struct {
+    cadre_op_t op;
+    int input_count;
+    int attribute;
+    int64_t value;
+    int status;
+    const char *text; /* after "node N: " */
+} attribute_case_t;
+
+static const attribute_case_t attribute_cases[] = {
+    {CADRE_OP_IM2COL, 1, 0, 0, CADRE_EINVALID, "im2col: a kernel's height of 0 is not in 1..65536"},
+    {CADRE_OP_IM2COL, 1, 0, 65536, CADRE_ESHAPE,
+     "im2col: a kernel of 65536x1 does not fit [B,2,2,1] with padding 1"},
+    {CADRE_OP_IM2COL, 1, 1, 65537, CADRE_EINVALID,
+     "im2col: a kernel's width of 65537 is not in 1..65536"},
+    {CADRE_OP_IM2COL, 1, 1, INT64_MIN, CADRE_EINVALID,
+     "im2col: a kernel's width of -9223372036854775808 is not in 1..65536"},
+    {CADRE_OP_IM2COL, 1, 2, 0, CADRE_EINVALID, "im2col: stride of 0 is not in 1..65536"},
+    {CADRE_OP_IM2COL, 1, 2, INT64_MAX, CADRE_EINVALID,
+     "im2col: stride of 9223372036854775807 is not in 1..65536"},
+    {CADRE_OP_IM2COL, 1, 3, -1, CADRE_EINVALID, "im2col: padding of -1 is not in 0..65536"},
+    {CADRE_OP_COL2IM, 1, 2, 0, CADRE_EINVALID, "col2im: stride of 0 is not in 1..65536"},
+    {CADRE_OP_COL2IM, 1, 3, 0, CADRE_ESHAPE,
+     "col2im: [B,3,4,2] are not the columns of [B,2,2,1], which are [B,1,2,2]"},
+    {CADRE_OP_ROWNORM, 1, 0, 0x7f800000, CADRE_EINVALID,
+     "rownorm: eps must be a finite number, at least 0"},
+    {CADRE_OP_ROWNORM, 1, 0, 0xbf800000, CADRE_EINVALID,
+     "rownorm: eps must be a finite number, at least 0"},
+    {CADRE_OP_ROWNORM, 1, 0, INT64_C(1) << 32, CADRE_EINVALID,
+     "rownorm: eps must be a finite number, at least 0"},
+    {CADRE_OP_ROWNORM_GRAD, 2, 0, -1, CADRE_EINVALID,
+     "rownorm_grad: eps must be a finite number, at least 0"},
+};
+
+Test(program_codec, refuses_attributes_that_no_builder_gives)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = model();
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(attribute_cases); i++) {
+        const attribute_case_t *one = &attribute_cases[i];
+        cadre_auto(cadre_free) uint8_t *bytes = copy_of(p, &size_bytes);
+        size_t at = find_op(bytes, size_bytes, one->op, one->input_count) + 2 +
+                    4 * (size_t)one->input_count + 8 * (size_t)one->attribute;
+        for (int byte = 0; byte < 8; byte++) {
+            bytes[at + (size_t)byte] = (uint8_t)((uint64_t)one->value >> (8 * byte));
+        }
+        cadre_program_t *q = NULL;
+        cr_assert_eq(cadre_program_decode(bytes, size_bytes, &q), one->status, "%s", one->text);
+        const char *text = strchr(cadre_error_text(), ':');
+        cr_assert_not_null(text);
+        cr_assert_str_eq(text + 2, one->text);
+    }
 }
 
 Test(program_codec, limits_its_size)

@@ -53,6 +53,16 @@ Test(gradient_builder, has_no_second_derivative_of_gelu)
     expect_mistake(p, "gradient: dgelu has no second derivative");
 }
 
+Test(gradient_builder, has_no_second_derivative_of_rownorm)
+{
+    cadre_program_t *p = cadre_program_new("model");
+    cadre_node_t w = vector(p, "w");
+    cadre_node_t slope = {0};
+    cadre_gradient(p, cadre_sum_all(p, cadre_square(p, cadre_rownorm(p, w, 0.1F))), &w, 1, &slope);
+    cadre_minimize(p, cadre_sum_all(p, cadre_square(p, slope)));
+    expect_mistake(p, "gradient: rownorm_grad has no second derivative");
+}
+
 Test(gradient_builder, refuses_pushes_that_do_not_fit)
 {
     cadre_program_t *p = cadre_program_new("model");

@@ -39,6 +39,18 @@ cadre_cpu_step(const cadre_operands_t *operands)
         return cadre_cpu_xent(operands);
     case CADRE_OP_XENT_GRAD:
         return cadre_cpu_xent_grad(operands);
+    case CADRE_OP_ROWNORM:
+        cadre_cpu_rownorm(operands);
+        return 0;
+    case CADRE_OP_ROWNORM_GRAD:
+        cadre_cpu_rownorm_grad(operands);
+        return 0;
+    case CADRE_OP_IM2COL:
+        cadre_cpu_im2col(operands);
+        return 0;
+    case CADRE_OP_COL2IM:
+        cadre_cpu_col2im(operands);
+        return 0;
     case CADRE_OP_CAST:
         cadre_cpu_cast(operands);
         return 0;

@@ -49,6 +49,12 @@ void cadre_cpu_softmax(const cadre_operands_t *operands);
 int cadre_cpu_xent(const cadre_operands_t *operands);
 int cadre_cpu_xent_grad(const cadre_operands_t *operands);
 
+void cadre_cpu_rownorm(const cadre_operands_t *operands);
+void cadre_cpu_rownorm_grad(const cadre_operands_t *operands);
+
+void cadre_cpu_im2col(const cadre_operands_t *operands);
+void cadre_cpu_col2im(const cadre_operands_t *operands);
+
 void cadre_cpu_matmul(const cadre_operands_t *operands);
 
 /* OpenBLAS has one pool of threads per process. */

@@ -231,6 +231,8 @@ may_work_in_place(cadre_op_t op, int input)
     case CADRE_OP_MAP2:
     case CADRE_OP_WHERE:
     case CADRE_OP_SOFTMAX:
+    case CADRE_OP_ROWNORM:
+    case CADRE_OP_ROWNORM_GRAD:
         return true;
     case CADRE_OP_XENT_GRAD:
         return input == 0;
@@ -249,6 +251,8 @@ may_work_in_place(cadre_op_t op, int input)
     case CADRE_OP_CAST:
     case CADRE_OP_RAND:
     case CADRE_OP_DETACH:
+    case CADRE_OP_IM2COL:
+    case CADRE_OP_COL2IM:
         return false;
     }
     return false;

@@ -174,6 +174,19 @@ CADRE_API cadre_node_t cadre_log_softmax(cadre_program_t *self, cadre_node_t x);
  * 0..C-1 fails the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels);
 
+/* Each row less its mean, over the root of its variance plus `eps` (at least 0): mean 0, variance
+ * near 1. The variance is the biased one, over the number of elements. Ba, Kiros, Hinton 2016,
+ * without scale and shift. */
+CADRE_API cadre_node_t cadre_rownorm(cadre_program_t *self, cadre_node_t x, float eps);
+
+/* ---- images: [batch, height, width, channels], of which the last three are numbers ---- */
+
+/* Every place of a window of `kernel` (height, width) over x [B, H, W, C] with `padding` zeros on
+ * each side, `stride` apart: [B, OH, OW, KH * KW * C], each row in the order (row in the kernel,
+ * column, channel), with OH = (H + 2 padding - KH) / stride + 1, rounded down, and OW alike. */
+CADRE_API cadre_node_t cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2],
+                                    int stride, int padding);
+
 /* ---- other ---- */
 
 /* f32 to i32 rounds toward zero. */

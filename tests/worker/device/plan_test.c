@@ -42,7 +42,8 @@ in_place(const cadre_plan_t *plan, const cadre_plan_step_t *step, const cadre_pl
     const cadre_plan_value_t *out = &plan->values[step->output];
     bool fits = step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
                 step->op == CADRE_OP_WHERE || step->op == CADRE_OP_SOFTMAX ||
-                step->op == CADRE_OP_XENT_GRAD;
+                step->op == CADRE_OP_XENT_GRAD || step->op == CADRE_OP_ROWNORM ||
+                step->op == CADRE_OP_ROWNORM_GRAD;
     return fits && root->place.offset == out->place.offset && root->count == out->count &&
            root->dtype == out->dtype;
 }
@@ -161,6 +162,18 @@ Test(plan, refuses_sizes_beyond_any_memory)
 
 enum { POOL = 48, SIDE = 6 };
 
+/* The rows as images of 2 x 3, of each window its mean. */
+static cadre_node_t
+smoothed(cadre_program_t *p, cadre_node_t x, const cadre_extents_t *shape)
+{
+    cadre_extents_t image = {.rank = 4,
+                             .extents = {shape->extents[0], cadre_extent_number(2),
+                                         cadre_extent_number(3), cadre_extent_number(1)}};
+    cadre_node_t rows = cadre_program_emit_reshape(p, x, &image);
+    cadre_node_t columns = cadre_im2col(p, rows, (int[]){3, 3}, 1, 1);
+    return cadre_program_emit_reshape(p, cadre_mean(p, columns, -1), shape);
+}
+
 /* All nodes are [B,6] or [6,6]; every operation gives one of these again. */
 static cadre_node_t
 random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool, int count)
@@ -171,7 +184,7 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
     cadre_extents_t shape = cadre_program_at(p, x)->shape;
     bool same = cadre_extents_equal(&shape, &cadre_program_at(p, y)->shape);
     cadre_node_t other = same ? y : x;
-    switch (cadre_random_below(random, 14)) {
+    switch (cadre_random_below(random, 17)) {
     case 0:
         return cadre_tanh(p, x);
     case 1:
@@ -203,6 +216,10 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
         return cadre_dropout(p, x, 0.3F, 1);
     case 11:
         return cadre_log_softmax(p, cadre_detach(p, x));
+    case 12:
+        return cadre_rownorm(p, cadre_add(p, x, other), 1e-3F);
+    case 13:
+        return smoothed(p, x, &shape);
     default: {
         cadre_extents_t square = cadre_program_at(p, z)->shape;
         bool usable = square.extents[0].symbol < 0;

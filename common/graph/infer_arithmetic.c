@@ -1,0 +1,151 @@
+/*
+ * infer_arithmetic - shapes of matmul, of functions of one, two and three elements, of reductions.
+ */
+#include "common/graph/infer_rules.h"
+
+#include <inttypes.h>
+
+#include "common/status.h"
+#include "common/tensor.h"
+
+/* [.., m, k] times [.., k, n], either transposed, with equal leading axes. */
+int
+cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *left = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *right = cadre_infer_input(program, node, 1);
+    int64_t flip_left = node->attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
+    int64_t flip_right = node->attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
+    if (cadre_infer_need_dtype(left, CADRE_F32) < 0 ||
+        cadre_infer_need_dtype(right, CADRE_F32) < 0) {
+        return CADRE_EDTYPE;
+    }
+    if (flip_left < 0 || flip_left > 1 || flip_right < 0 || flip_right > 1) {
+        return cadre_fail(CADRE_EINVALID, "a transpose flag is 0 or 1");
+    }
+    const cadre_extents_t *a = &left->shape;
+    const cadre_extents_t *b = &right->shape;
+    cadre_infer_text_t left_text;
+    cadre_infer_text_t right_text;
+    const char *problem = NULL;
+    int rank = a->rank;
+    if (rank < 2 || b->rank != rank) {
+        problem = "needs two matrices of the same rank";
+    } else if (!cadre_extent_equal(a->extents[rank - 1 - flip_left],
+                                   b->extents[rank - 2 + flip_right])) {
+        problem = "inner dimensions differ";
+    }
+    for (int i = 0; !problem && i < rank - 2; i++) {
+        if (!cadre_extent_equal(a->extents[i], b->extents[i])) {
+            problem = "leading dimensions differ";
+        }
+    }
+    if (problem) {
+        return cadre_fail(CADRE_ESHAPE, "%s: %s%s times %s%s", problem,
+                          flip_left ? "transposed " : "", cadre_infer_shown(program, a, &left_text),
+                          flip_right ? "transposed " : "",
+                          cadre_infer_shown(program, b, &right_text));
+    }
+    node->dtype = CADRE_F32;
+    node->shape = *a;
+    node->shape.extents[rank - 2] = a->extents[rank - 2 + flip_left];
+    node->shape.extents[rank - 1] = b->extents[rank - 1 - flip_right];
+    return 0;
+}
+
+int
+cadre_infer_map1(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    if (!cadre_map1_valid(node->attributes[CADRE_FUNCTION])) {
+        return cadre_fail(CADRE_EINVALID, "no function %" PRId64, node->attributes[CADRE_FUNCTION]);
+    }
+    node->dtype = CADRE_F32;
+    node->shape = x->shape;
+    return cadre_infer_need_dtype(x, CADRE_F32);
+}
+
+static int
+need_broadcast(const cadre_program_t *program, const cadre_extents_t *left,
+               const cadre_extents_t *right, cadre_extents_t *out)
+{
+    if (!cadre_extents_broadcast(left, right, out)) {
+        cadre_infer_text_t left_text;
+        cadre_infer_text_t right_text;
+        return cadre_fail(CADRE_ESHAPE, "shapes do not broadcast: %s and %s",
+                          cadre_infer_shown(program, left, &left_text),
+                          cadre_infer_shown(program, right, &right_text));
+    }
+    return 0;
+}
+
+int
+cadre_infer_map2(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *left = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *right = cadre_infer_input(program, node, 1);
+    int64_t function = node->attributes[CADRE_FUNCTION];
+    if (!cadre_map2_valid(function)) {
+        return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
+    }
+    bool compares = function == CADRE_MAP2_GT || function == CADRE_MAP2_EQ;
+    if (left->dtype != right->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "types differ: %s and %s", cadre_dtype_text(left->dtype),
+                          cadre_dtype_text(right->dtype));
+    }
+    if (!compares && cadre_infer_need_dtype(left, CADRE_F32) < 0) {
+        return CADRE_EDTYPE;
+    }
+    node->dtype = CADRE_F32;
+    return need_broadcast(program, &left->shape, &right->shape, &node->shape);
+}
+
+int
+cadre_infer_where(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    cadre_extents_t shape = {0};
+    for (int i = 0; i < 3; i++) {
+        const cadre_program_node_t *x = cadre_infer_input(program, node, i);
+        if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
+            return CADRE_EDTYPE;
+        }
+        int status = need_broadcast(program, &shape, &x->shape, &shape);
+        if (status < 0) {
+            return status;
+        }
+    }
+    node->dtype = CADRE_F32;
+    node->shape = shape;
+    return 0;
+}
+
+int
+cadre_infer_reduce(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    int64_t function = node->attributes[CADRE_FUNCTION];
+    int64_t begin = node->attributes[CADRE_REDUCE_BEGIN];
+    int64_t end = node->attributes[CADRE_REDUCE_END];
+    cadre_infer_text_t text;
+    if (!cadre_reduce_valid(function)) {
+        return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
+    }
+    if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
+        return CADRE_EDTYPE;
+    }
+    if (begin < 0 || begin >= end || end > x->shape.rank) {
+        const char *in = cadre_infer_shown(program, &x->shape, &text);
+        return end == begin + 1
+                   ? cadre_fail(CADRE_ESHAPE, "no axis %" PRId64 " in %s", begin, in)
+                   : cadre_fail(CADRE_ESHAPE, "no axes %" PRId64 " to below %" PRId64 " in %s",
+                                begin, end, in);
+    }
+    node->dtype = function == CADRE_REDUCE_ARGMAX ? CADRE_I32 : CADRE_F32;
+    node->shape.rank = 0;
+    for (int i = 0; i < x->shape.rank; i++) {
+        if (i < begin || i >= end) {
+            node->shape.extents[node->shape.rank++] = x->shape.extents[i];
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,164 @@
+/*
+ * infer_movement - shapes of broadcast, reshape, transpose, concat, slice, pad.
+ */
+#include "common/graph/infer_rules.h"
+
+#include <inttypes.h>
+
+#include "common/status.h"
+#include "common/tensor.h"
+
+int
+cadre_infer_broadcast(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    int64_t share = node->attributes[CADRE_BROADCAST_SHARE];
+    cadre_extents_t shape = {0};
+    cadre_infer_text_t from;
+    cadre_infer_text_t to;
+    if (share < 0 || share > 1 || (share == 1 && x->dtype != CADRE_F32)) {
+        return cadre_fail(CADRE_EINVALID, "share is 0, or 1 for f32");
+    }
+    if (!cadre_extents_broadcast(&x->shape, &node->shape, &shape) ||
+        !cadre_extents_equal(&shape, &node->shape)) {
+        return cadre_fail(CADRE_ESHAPE, "%s does not broadcast to %s",
+                          cadre_infer_shown(program, &x->shape, &from),
+                          cadre_infer_shown(program, &node->shape, &to));
+    }
+    node->dtype = x->dtype;
+    return 0;
+}
+
+int
+cadre_infer_reshape(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    cadre_infer_text_t from;
+    cadre_infer_text_t to;
+    if (!cadre_extents_same_count(&x->shape, &node->shape)) {
+        return cadre_fail(CADRE_ESHAPE, "%s and %s have different numbers of elements",
+                          cadre_infer_shown(program, &x->shape, &from),
+                          cadre_infer_shown(program, &node->shape, &to));
+    }
+    node->dtype = x->dtype;
+    return 0;
+}
+
+int
+cadre_infer_transpose(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    unsigned seen = 0;
+    node->dtype = x->dtype;
+    node->shape.rank = x->shape.rank;
+    for (int i = 0; i < CADRE_PROGRAM_RANK_MAX; i++) {
+        int64_t axis = node->attributes[i];
+        if (i >= x->shape.rank) {
+            if (axis != 0) {
+                return cadre_fail(CADRE_EINVALID, "order names more axes than there are");
+            }
+            continue;
+        }
+        if (axis < 0 || axis >= x->shape.rank || (seen & (1U << axis))) {
+            return cadre_fail(CADRE_EINVALID, "order is no permutation of %d axes", x->shape.rank);
+        }
+        seen |= 1U << axis;
+        node->shape.extents[i] = x->shape.extents[axis];
+    }
+    return 0;
+}
+
+static int
+need_axis(const cadre_program_t *program, const cadre_program_node_t *x, int64_t axis)
+{
+    cadre_infer_text_t text;
+    if (axis < 0 || axis >= x->shape.rank) {
+        return cadre_fail(CADRE_ESHAPE, "no axis %" PRId64 " in %s", axis,
+                          cadre_infer_shown(program, &x->shape, &text));
+    }
+    return 0;
+}
+
+int
+cadre_infer_concat(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *first = cadre_infer_input(program, node, 0);
+    int64_t axis = node->attributes[CADRE_AXIS];
+    int status = need_axis(program, first, axis);
+    if (status < 0) {
+        return status;
+    }
+    node->dtype = first->dtype;
+    node->shape = first->shape;
+    cadre_extent_t *total = &node->shape.extents[axis];
+    for (int i = 1; i < node->input_count; i++) {
+        const cadre_program_node_t *next = cadre_infer_input(program, node, i);
+        if (cadre_infer_need_dtype(next, first->dtype) < 0) {
+            return CADRE_EDTYPE;
+        }
+        cadre_extents_t expected = next->shape;
+        int64_t more = 0;
+        if (axis < expected.rank && expected.extents[axis].symbol == total->symbol) {
+            more = expected.extents[axis].factor;
+            expected.extents[axis] = first->shape.extents[axis];
+        }
+        if (!cadre_extents_equal(&expected, &first->shape)) {
+            cadre_infer_text_t left;
+            cadre_infer_text_t right;
+            return cadre_fail(CADRE_ESHAPE, "%s and %s do not join at axis %" PRId64,
+                              cadre_infer_shown(program, &first->shape, &left),
+                              cadre_infer_shown(program, &next->shape, &right), axis);
+        }
+        total->factor += more; /* both below 2^40, and at most 32 of them */
+    }
+    return 0;
+}
+
+/* SLICE and PAD: `axis` changes to `factor`. */
+static int
+change_axis(cadre_program_node_t *node, const cadre_program_node_t *x, int64_t factor)
+{
+    node->dtype = x->dtype;
+    node->shape = x->shape;
+    node->shape.extents[node->attributes[CADRE_AXIS]].factor = factor;
+    return 0;
+}
+
+int
+cadre_infer_slice(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    int64_t axis = node->attributes[CADRE_AXIS];
+    int64_t begin = node->attributes[CADRE_SLICE_BEGIN];
+    int64_t length = node->attributes[CADRE_SLICE_LENGTH];
+    int status = need_axis(program, x, axis);
+    if (status < 0) {
+        return status;
+    }
+    int64_t size = x->shape.extents[axis].factor;
+    if (begin < 0 || begin > size || length < 1 || length > size - begin) {
+        cadre_infer_text_t text;
+        return cadre_fail(CADRE_ESHAPE,
+                          "%" PRId64 " from %" PRId64 " on is outside of axis %" PRId64 " of %s",
+                          length, begin, axis, cadre_infer_shown(program, &x->shape, &text));
+    }
+    return change_axis(node, x, length);
+}
+
+int
+cadre_infer_pad(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    int64_t before = node->attributes[CADRE_PAD_BEFORE];
+    int64_t after = node->attributes[CADRE_PAD_AFTER];
+    int status = need_axis(program, x, node->attributes[CADRE_AXIS]);
+    if (status < 0) {
+        return status;
+    }
+    if (before < 0 || after < 0 || before > CADRE_EXTENTS_FACTOR_MAX ||
+        after > CADRE_EXTENTS_FACTOR_MAX) {
+        return cadre_fail(CADRE_EINVALID, "cannot pad by %" PRId64 " and %" PRId64, before, after);
+    }
+    return change_axis(node, x,
+                       x->shape.extents[node->attributes[CADRE_AXIS]].factor + before + after);
+}
