@@ -19,6 +19,7 @@ typedef struct {
 
 struct cadre_invocation {
     cadre_slot_link_t *link;
+    cadre_slot_t *slot;
     cadre_work_t *work;
     cadre_tensor_t *tensors; /* of the closure, by its names */
     size_t tensor_count;
@@ -124,6 +125,12 @@ uint32_t
 cadre_invocation_worker_index(const cadre_invocation_t *self)
 {
     return self->work->worker_index;
+}
+
+void *
+cadre_invocation_stream(cadre_invocation_t *self)
+{
+    return cadre_slot_stream(self->slot);
 }
 
 /* --- giving --- */
@@ -296,7 +303,7 @@ conclude(cadre_invocation_t *self, int status)
 }
 
 void
-cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry)
+cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, cadre_slot_t *slot)
 {
     cadre_work_t *work = link->work;
     const char *name = work->run->function->name;
@@ -314,6 +321,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry)
     self.reason[0] = '\0';
     self.noted = 0;
     self.link = link;
+    self.slot = slot;
     self.work = work;
     int status = cadre_work_tensors(work, &self.tensors, &self.tensor_count);
     if (status < 0) {

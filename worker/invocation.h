@@ -7,11 +7,14 @@
 #ifndef CADRE_WORKER_INVOCATION_H
 #define CADRE_WORKER_INVOCATION_H
 
+#include "worker/device/device.h"
 #include "worker/native.h"
 #include "worker/slot_link.h"
 
 /* Runs the link's work, whose function is native, and puts the outcome into it. CADRE_ENOTFOUND,
- * with what there is, when this worker has no function of that name. */
-void cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry);
+ * with what there is, when this worker has no function of that name. `slot` is where it may
+ * compute. */
+void cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry,
+                          cadre_slot_t *slot);
 
 #endif

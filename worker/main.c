@@ -77,29 +77,46 @@ check_data_dir(const char *path)
 }
 
 static void
-print_check(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
+print_check(const cadre_worker_flags_t *flags, const cadre_device_t *device,
+            const cadre_registry_t *registry)
 {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     printf("coordinator %s\n", cadre_endpoint_text(&flags->cluster.coordinator, address));
     printf("slots %" PRIu32 "\nthreads %d\ndevice %s\ndata %s\n", flags->slots, flags->threads,
-           flags->device, flags->data_dir ? flags->data_dir : ".");
+           cadre_device_name(device), flags->data_dir ? flags->data_dir : ".");
+    if (cadre_device_excuse(device)) {
+        printf("note %s\n", cadre_device_excuse(device));
+    }
     const char *name = NULL;
     for (size_t i = 0; (name = cadre_registry_name(registry, i)); i++) {
         printf("native %s\n", name);
     }
 }
 
+static void
+say_device(const cadre_device_t *device)
+{
+    if (cadre_device_excuse(device)) {
+        cadre_log(CADRE_LOG_WARN, "no_gpu", "reason=\"%s\" next=\"computes on the CPU\"",
+                  cadre_device_excuse(device));
+    }
+    cadre_log(CADRE_LOG_INFO, "device", "name=\"%s\"", cadre_device_name(device));
+}
+
 static int
 serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int signals)
 {
+    cadre_device_options_t options = {
+        .name = flags->device, .threads = flags->threads, .math = flags->math};
     cadre_device_t *device = NULL;
-    if (cadre_device_open(flags->device, flags->threads, &device) < 0) {
+    if (cadre_device_open_with(&options, &device) < 0) {
         return refuse(CADRE_WORKER_EXIT_CONFIG);
     }
     int status = CADRE_WORKER_EXIT_OK;
     if (flags->check) {
-        print_check(flags, registry);
+        print_check(flags, device, registry);
     } else {
+        say_device(device);
         do {
             status = cadre_worker_process_serve(flags, device, registry, signals);
         } while (status < 0);

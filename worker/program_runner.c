@@ -301,6 +301,13 @@ run_prepared(cadre_program_runner_t *self, prepared_t *prepared)
     return status;
 }
 
+/* Another worker's device may be whole, or larger. */
+static bool
+is_device_failure(int status)
+{
+    return status == CADRE_EDEVICE || status == CADRE_ENOMEMORY;
+}
+
 void
 cadre_program_runner_run(cadre_program_runner_t *self)
 {
@@ -315,7 +322,7 @@ cadre_program_runner_run(cadre_program_runner_t *self)
     cadre_tensors_fini(&tensors, tensor_count);
     if (status < 0) {
         cadre_work_end(work, status,
-                       status == CADRE_EDEVICE ? CADRE_FAILURE_DEVICE : CADRE_FAILURE_USER,
+                       is_device_failure(status) ? CADRE_FAILURE_DEVICE : CADRE_FAILURE_USER,
                        cadre_error_text());
     }
 }

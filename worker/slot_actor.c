@@ -32,7 +32,7 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work)
     } else if (work->run->function->kind == CADRE_FUNCTION_PROGRAM) {
         cadre_program_runner_run(self->runner);
     } else {
-        cadre_invocation_run(&self->link, self->registry);
+        cadre_invocation_run(&self->link, self->registry, self->slot);
     }
 }
 

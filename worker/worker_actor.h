@@ -29,10 +29,11 @@ typedef struct {
 
 /* Kinds on its pipe. */
 enum {
-    CADRE_WORKER_DRAIN = 1, /* from main: finish or hand back, then leave */
-    CADRE_WORKER_HAS_LEFT,  /* to main: the session is over; a char * says why */
-    CADRE_WORKER_MISMATCH,  /* to main: the coordinator speaks another protocol; a char * */
-    CADRE_WORKER_GONE,      /* to main, last: slots and reader are idle, the thread has ended */
+    CADRE_WORKER_DRAIN = 1,   /* from main: finish or hand back, then leave */
+    CADRE_WORKER_HAS_LEFT,    /* to main: the session is over; a char * says why */
+    CADRE_WORKER_MISMATCH,    /* to main: the coordinator speaks another protocol; a char * */
+    CADRE_WORKER_DEVICE_LOST, /* to main, once: the device computes no more; a char * says why */
+    CADRE_WORKER_GONE,        /* to main, last: slots and reader are idle, the thread has ended */
 };
 
 /* CADRE_EIO when the system has no socket or thread left. */

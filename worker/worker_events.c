@@ -132,6 +132,11 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
                                    .compute_us = work->compute_us,
                                    .examples = work->examples};
     self->works_out--;
+    if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE &&
+        !self->device_lost) {
+        self->device_lost = true;
+        cadre_pipe_send(self->main, CADRE_WORKER_DEVICE_LOST, cadre_strdup(outcome.text));
+    }
     cadre_worker_core_finish(self->core, work->run, &outcome, self->now_ms);
     cadre_work_destroy(&work);
 }

@@ -17,6 +17,7 @@ enum {
     KEY_NATIVE,
     KEY_DATA_DIR,
     KEY_DEVICE,
+    KEY_MATH,
     KEY_LOG_LEVEL,
     KEY_ON_SESSION_END,
     KEY_COORDINATOR_TIMEOUT,
@@ -94,6 +95,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_DEVICE:
         flags->device = text;
         return 0;
+    case KEY_MATH:
+        flags->math = text;
+        return 0;
     case KEY_LOG_LEVEL:
         if (cadre_log_level_parse(text, &flags->level) < 0) {
             argp_error(state, "--log-level: %s", cadre_error_text());
@@ -134,7 +138,12 @@ static const struct argp_option options[] = {
     {"native", KEY_NATIVE, "FILE", 0,
      "shared object with native functions; may be given several times", 0},
     {"data-dir", KEY_DATA_DIR, "DIR", 0, "where relative paths of datasets begin", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "auto or cpu (auto)", 0},
+    {"device", KEY_DEVICE, "NAME", 0,
+     "what programs run on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (auto, or "
+     "CADRE_DEVICE)",
+     0},
+    {"math", KEY_MATH, "MODE", 0,
+     "how a CUDA device multiplies matrices: f32, tf32 or bf16 (f32, or CADRE_MATH)", 0},
     {"log-level", KEY_LOG_LEVEL, "L", 0, "debug, info, warn or error (info)", 0},
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "when the coordinator ends the session: exit, or wait for the next (exit)", 0},
@@ -150,12 +159,17 @@ static const struct argp_option options[] = {
      0},
     {0}};
 
+/* The variable's text, unless there is none or it is empty. */
+static const char *
+environment(const char *variable, const char *otherwise)
+{
+    const char *text = getenv(variable);
+    return text && *text ? text : otherwise;
+}
+
 static void
 take_defaults(cadre_worker_flags_t *flags)
 {
-    if (strcmp(flags->device, "auto") == 0) {
-        flags->device = "cpu";
-    }
     if (flags->threads == 0) {
         int share = cadre_cpu_count() / (int)flags->slots;
         flags->threads = share > 1 ? share : 1;
@@ -170,7 +184,8 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
         .parser = parse_option,
         .doc = "One worker of a Cadre job: runs the closures that its coordinator sends."};
     *flags = (cadre_worker_flags_t){.slots = SLOTS_DEFAULT,
-                                    .device = "auto",
+                                    .device = environment("CADRE_DEVICE", "auto"),
+                                    .math = environment("CADRE_MATH", "f32"),
                                     .level = CADRE_LOG_INFO,
                                     .away_seconds = CADRE_COORDINATOR_TIMEOUT_S,
                                     .drain_seconds = DRAIN_SECONDS_DEFAULT};

@@ -120,6 +120,18 @@ on_signal(process_t *self)
     cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
 }
 
+/* Nothing computes in this process any more. What runs fails like the closure before it and goes to
+ * other workers; whoever started this one starts a new one. */
+static void
+on_device_lost(process_t *self, const char *text)
+{
+    cadre_log(CADRE_LOG_ERROR, "device_lost", "reason=\"%s\" next=\"leaves and exits with %d\"",
+              text, CADRE_WORKER_EXIT_DEVICE);
+    self->status = self->signalled ? self->status : CADRE_WORKER_EXIT_DEVICE;
+    self->signalled = true;
+    cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
+}
+
 static void
 on_message(process_t *self, const cadre_pipe_message_t *message)
 {
@@ -133,6 +145,9 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
     case CADRE_WORKER_MISMATCH:
         cadre_log(CADRE_LOG_ERROR, "protocol_mismatch", "reason=\"%s\"", text);
         _exit(CADRE_WORKER_EXIT_PROTOCOL);
+    case CADRE_WORKER_DEVICE_LOST:
+        on_device_lost(self, text);
+        break;
     case CADRE_WORKER_GONE:
         self->gone = true;
         break;

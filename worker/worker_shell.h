@@ -42,6 +42,7 @@ struct cadre_worker_actor {
     uint64_t drain_due_ms; /* then what still runs is left to other workers */
     bool left;
     bool mismatch;
+    bool device_lost; /* said to main */
     uint64_t session; /* count of RESETs */
 
     cadre_work_t *started; /* by the events of this turn */

@@ -344,6 +344,8 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
     const cadre_launcher_options_t launch = {.ps = (uint32_t)job->ps,
                                              .workers = (uint32_t)job->workers,
                                              .slots = job->slots,
+                                             .device = job->device,
+                                             .math = job->math,
                                              .restarts_max = job->max_restarts,
                                              .data_dir = data_dir};
     cadre_console_init(&self.console);

@@ -30,6 +30,8 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .ps = (uint32_t)job->ps,
         .workers = (uint32_t)job->workers,
         .slots = job->slots,
+        .device = job->device,
+        .math = job->math,
         .restarts_max = job->max_restarts,
         .natives = (const char *const *)flags->natives,
         .native_count = flags->native_count,

@@ -41,6 +41,8 @@ static const cadre_setting_t settings[] = {
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},
     {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
+    {"cluster.device", "CADRE_DEVICE", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
+    {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_JOB_MATH, "f32", AT(math)},
     {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "fixed",
      AT(partitioner)},
     {"cluster.partitions", NULL, INTEGER, 0, CADRE_PARTITIONS_PER_VARIABLE_MAX, NULL, "0",

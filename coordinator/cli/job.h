@@ -20,9 +20,12 @@
 enum {
     CADRE_JOB_HIDDEN_MAX = 32,         /* hidden layers */
     CADRE_JOB_WIDTH_MAX = 1 << 20,     /* units of one layer */
-    CADRE_JOB_SETTINGS_MAX = 40,       /* rows of the table */
+    CADRE_JOB_SETTINGS_MAX = 48,       /* rows of the table */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
 };
+
+/* How devices multiply matrices, as the flags have it. */
+#define CADRE_JOB_MATH "f32|tf32|bf16"
 
 typedef enum {
     CADRE_MODEL_MLP = 0,
@@ -94,6 +97,8 @@ typedef struct {
     int64_t ps;
     int64_t workers;
     int64_t slots;
+    char *device;        /* as cadre-worker takes it */
+    int64_t math;        /* position in CADRE_JOB_MATH */
     int64_t partitioner; /* cadre_job_partition_t */
     int64_t partitions;  /* 0: as many as there are ps */
     int64_t partition_bytes;

@@ -14,6 +14,7 @@
 #include "common/assert.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/cli/job.h"
 
 /* As shells have it. */
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
@@ -100,6 +101,11 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         add_membership(self, task->index, &command);
         snprintf(number, sizeof(number), "%lld", (long long)options->slots);
         add_flag(&command, "--slots", number);
+        if (options->device) {
+            add_flag(&command, "--device", options->device);
+            add_flag(&command, "--math",
+                     cadre_choice_text(CADRE_JOB_MATH, options->math, number, sizeof(number)));
+        }
         for (size_t i = 0; i < options->native_count; i++) {
             add_flag(&command, "--native", options->natives[i]);
         }

@@ -29,6 +29,8 @@ typedef struct {
     uint32_t ps;
     uint32_t workers;
     int64_t slots;
+    const char *device;         /* of the workers, as cadre-worker takes it; NULL: its default */
+    int64_t math;               /* likewise: position in CADRE_JOB_MATH */
     int64_t restarts_max;       /* negative: no limit */
     const char *const *natives; /* shared objects for the workers */
     size_t native_count;

@@ -1,21 +1,23 @@
 #include "worker/device/device.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
 #include "common/status.h"
-#include "worker/device/cpu.h"
+#include "worker/device/device_module.h"
 #include "worker/device/element.h"
+#include "worker/device/module.h"
 #include "worker/device/plan.h"
 
-enum { PLANS_DEFAULT = 8 };
-
-static const size_t memory_size_default = (size_t)16 << 30;
+enum { PLANS_DEFAULT = 8, INDEX_MAX = 1023 };
 
 struct cadre_device {
-    int threads;
+    const cadre_device_functions_t *functions;
+    void *device;
+    char *excuse; /* or NULL */
 };
 
 /* A plan and what it was made for. */
@@ -24,64 +26,205 @@ typedef struct {
     int64_t symbol_values[CADRE_SYMBOLS_MAX];
     uint64_t used_at; /* the slot's run count when it was last used */
     cadre_plan_t *plan;
+    void *prepared; /* the device's */
 } entry_t;
 
 struct cadre_slot {
+    const cadre_device_functions_t *functions;
+    void *slot; /* the device's */
     cadre_slot_options_t options;
     entry_t *entries;
     int entry_count;
     uint64_t run_count;
-    char *arena;
-    size_t arena_size_bytes;
+    const cadre_slot_run_t *run; /* that has been started */
+    const cadre_plan_t *plan;    /* of it */
 };
+
+/* A failure of the functions, with the text that they keep. */
+static int
+relay(const cadre_device_functions_t *functions, int status)
+{
+    return status < 0 ? cadre_fail(status, "%s", functions->error_text()) : 0;
+}
+
+/* ---- devices ---- */
+
+static int
+open_functions(const cadre_device_functions_t *functions, const cadre_device_options_t *options,
+               int index, cadre_device_t **out)
+{
+    if (options->threads < 1) {
+        return cadre_fail(CADRE_EINVALID, "a device needs at least one thread, not %d",
+                          options->threads);
+    }
+    cadre_device_request_t request = {
+        .index = index, .threads = options->threads, .math = options->math ? options->math : "f32"};
+    void *device = NULL;
+    int status = relay(functions, functions->open(&request, &device));
+    if (status < 0) {
+        return status;
+    }
+    cadre_device_t *self = cadre_calloc(1, sizeof(*self));
+    self->functions = functions;
+    self->device = device;
+    *out = self;
+    return 0;
+}
+
+int
+cadre_device_open_functions(const struct cadre_device_functions *functions,
+                            const cadre_device_options_t *options, cadre_device_t **out)
+{
+    return open_functions(functions, options, 0, out);
+}
+
+/* The driver is looked for first, because it says more than a module that cannot be loaded, and
+ * costs less: cuBLAS alone is hundreds of megabytes. */
+static int
+open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out)
+{
+    char *folders[CADRE_MODULE_FOLDERS] = {0};
+    const cadre_device_functions_t *functions = NULL;
+    int status = cadre_module_folders(folders);
+    status = status < 0 ? status : cadre_module_find("cuda", folders, CADRE_MODULE_FOLDERS, NULL);
+    status = status < 0 ? status : cadre_module_probe("libcuda.so.1", "NVIDIA driver");
+    status =
+        status < 0 ? status : cadre_module_open("cuda", folders, CADRE_MODULE_FOLDERS, &functions);
+    status = status < 0 ? status : open_functions(functions, options, index, out);
+    for (int i = 0; i < CADRE_MODULE_FOLDERS; i++) {
+        free(folders[i]);
+    }
+    return status < 0 ? cadre_fail_within(status, "cuda:%d", index) : 0;
+}
+
+/* Without a module there is nothing to excuse: this build, or this machine, is for the CPU. */
+static int
+open_auto(const cadre_device_options_t *options, cadre_device_t **out)
+{
+    int status = open_cuda(options, 0, out);
+    if (status == 0) {
+        return 0;
+    }
+    cadre_auto(cadre_free) char *excuse =
+        status == CADRE_ENOTFOUND ? NULL : cadre_strdup(cadre_error_text());
+    status = open_functions(&cadre_cpu_functions, options, 0, out);
+    if (status == 0) {
+        (*out)->excuse = excuse;
+        excuse = NULL;
+    }
+    return status;
+}
+
+/* N of "cuda:N", 0 of "cuda"; -1 for another name. */
+static int
+cuda_index(const char *name)
+{
+    if (strcmp(name, "cuda") == 0) {
+        return 0;
+    }
+    if (strncmp(name, "cuda:", 5) != 0 || name[5] < '0' || name[5] > '9') {
+        return -1;
+    }
+    char *end = NULL;
+    errno = 0;
+    long index = strtol(name + 5, &end, 10);
+    return errno || *end || index > INDEX_MAX ? -1 : (int)index;
+}
+
+int
+cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **out)
+{
+    if (strcmp(options->name, "cpu") == 0) {
+        return open_functions(&cadre_cpu_functions, options, 0, out);
+    }
+    if (strcmp(options->name, "auto") == 0) {
+        return open_auto(options, out);
+    }
+    int index = cuda_index(options->name);
+    if (index < 0) {
+        return cadre_fail(CADRE_ENOTFOUND,
+                          "no device \"%s\"; there are \"auto\", \"cpu\" and \"cuda:N\"",
+                          options->name);
+    }
+    return open_cuda(options, index, out);
+}
 
 int
 cadre_device_open(const char *name, int threads, cadre_device_t **out)
 {
-    if (strcmp(name, "cpu") != 0) {
-        return cadre_fail(CADRE_ENOTFOUND, "no device \"%s\"; there is \"cpu\"", name);
-    }
-    if (threads < 1) {
-        return cadre_fail(CADRE_EINVALID, "a device needs at least one thread, not %d", threads);
-    }
-    cadre_device_t *self = cadre_calloc(1, sizeof(*self));
-    self->threads = threads;
-    cadre_cpu_set_threads(threads);
-    *out = self;
-    return 0;
+    cadre_device_options_t options = {.name = name, .threads = threads};
+    return cadre_device_open_with(&options, out);
 }
 
 void
 cadre_device_close(cadre_device_t **self_p)
 {
-    free(*self_p);
+    cadre_device_t *self = *self_p;
+    if (!self) {
+        return;
+    }
     *self_p = NULL;
+    self->functions->close(self->device);
+    free(self->excuse);
+    free(self);
 }
 
 const char *
 cadre_device_name(const cadre_device_t *self)
 {
-    cadre_assert(self->threads > 0);
-    return "cpu";
+    return self->functions->name(self->device);
 }
+
+const char *
+cadre_device_excuse(const cadre_device_t *self)
+{
+    return self->excuse;
+}
+
+void *
+cadre_device_memory_new(cadre_device_t *self, size_t size_bytes)
+{
+    return self->functions->memory_new(self->device, size_bytes);
+}
+
+void
+cadre_device_memory_free(cadre_device_t *self, void *memory)
+{
+    self->functions->memory_free(self->device, memory);
+}
+
+/* ---- slots ---- */
 
 int
 cadre_slot_open(cadre_device_t *device, const cadre_slot_options_t *options, cadre_slot_t **out)
 {
-    cadre_assert(device->threads > 0);
     cadre_slot_t *self = cadre_calloc(1, sizeof(*self));
+    self->functions = device->functions;
     if (options) {
         self->options = *options;
-    }
-    if (self->options.memory_size_max == 0) {
-        self->options.memory_size_max = memory_size_default;
     }
     if (self->options.plans_max < 1) {
         self->options.plans_max = PLANS_DEFAULT;
     }
+    int status = relay(self->functions,
+                       self->functions->slot_open(device->device, &self->options, &self->slot));
+    if (status < 0) {
+        free(self);
+        return status;
+    }
     self->entries = cadre_calloc((size_t)self->options.plans_max, sizeof(*self->entries));
     *out = self;
     return 0;
+}
+
+static void
+clear_entry(cadre_slot_t *self, entry_t *entry)
+{
+    if (entry->plan) {
+        self->functions->release(self->slot, entry->prepared);
+        cadre_plan_destroy(&entry->plan);
+    }
+    *entry = (entry_t){0};
 }
 
 void
@@ -93,17 +236,23 @@ cadre_slot_close(cadre_slot_t **self_p)
     }
     *self_p = NULL;
     for (int i = 0; i < self->entry_count; i++) {
-        cadre_plan_destroy(&self->entries[i].plan);
+        clear_entry(self, &self->entries[i]);
     }
+    self->functions->slot_close(self->slot);
     free(self->entries);
-    free(self->arena);
     free(self);
 }
 
 size_t
 cadre_slot_arena_size_bytes(const cadre_slot_t *self)
 {
-    return self->arena_size_bytes;
+    return self->functions->arena_size_bytes(self->slot);
+}
+
+void *
+cadre_slot_stream(cadre_slot_t *self)
+{
+    return self->functions->stream(self->slot);
 }
 
 static entry_t *
@@ -111,7 +260,7 @@ find_entry(cadre_slot_t *self, uint64_t hash, const int64_t *symbol_values)
 {
     for (int i = 0; i < self->entry_count; i++) {
         entry_t *entry = &self->entries[i];
-        if (entry->program_hash == hash &&
+        if (entry->plan && entry->program_hash == hash &&
             memcmp(entry->symbol_values, symbol_values, sizeof(entry->symbol_values)) == 0) {
             return entry;
         }
@@ -132,34 +281,35 @@ free_entry(cadre_slot_t *self)
             oldest = &self->entries[i];
         }
     }
-    cadre_plan_destroy(&oldest->plan);
+    clear_entry(self, oldest);
     return oldest;
 }
 
-/* Room for the plan's arena; it only grows, and its content is of no value between runs. */
 static int
-reserve(cadre_slot_t *self, size_t size_bytes)
+make_entry(cadre_slot_t *self, const cadre_program_t *program, const int64_t *symbol_values,
+           entry_t **out)
 {
-    if (size_bytes > self->options.memory_size_max) {
-        return cadre_fail(CADRE_ENOMEMORY, "the program needs %zu bytes, the limit is %zu",
-                          size_bytes, self->options.memory_size_max);
+    cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = NULL;
+    int status = cadre_plan_new(program, symbol_values, !self->options.no_reuse, &plan);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s", cadre_program_name(program));
     }
-    if (size_bytes <= self->arena_size_bytes) {
-        return 0;
+    entry_t *entry = free_entry(self); /* first, so that what it held is free for the new one */
+    void *prepared = NULL;
+    status = relay(self->functions, self->functions->prepare(self->slot, plan, &prepared));
+    if (status < 0) {
+        return status;
     }
-    free(self->arena);
-    self->arena_size_bytes = 0;
-    /* A multiple of the alignment, as arena.h promises. */
-    self->arena = aligned_alloc(64, size_bytes);
-    if (!self->arena) {
-        return cadre_fail(CADRE_ENOMEMORY, "no %zu bytes for the program", size_bytes);
-    }
-    self->arena_size_bytes = size_bytes;
+    *entry =
+        (entry_t){.program_hash = cadre_program_hash(program), .plan = plan, .prepared = prepared};
+    memcpy(entry->symbol_values, symbol_values, sizeof(entry->symbol_values));
+    plan = NULL;
+    *out = entry;
     return 0;
 }
 
 static int
-find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t **out)
+find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
 {
     int64_t symbol_values[CADRE_SYMBOLS_MAX] = {0};
     int status = cadre_program_bind(run->program, run->arguments, run->argument_count,
@@ -168,81 +318,19 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t **
         return status;
     }
     self->run_count++;
-    uint64_t hash = cadre_program_hash(run->program);
-    entry_t *entry = find_entry(self, hash, symbol_values);
+    entry_t *entry = find_entry(self, cadre_program_hash(run->program), symbol_values);
     if (!entry) {
-        cadre_plan_t *plan = NULL;
-        status = cadre_plan_new(run->program, symbol_values, !self->options.no_reuse, &plan);
+        status = make_entry(self, run->program, symbol_values, &entry);
         if (status < 0) {
-            return cadre_fail_within(status, "%s", cadre_program_name(run->program));
+            return status;
         }
-        entry = free_entry(self);
-        entry->program_hash = hash;
-        entry->plan = plan;
-        memcpy(entry->symbol_values, symbol_values, sizeof(symbol_values));
     }
     entry->used_at = self->run_count;
-    *out = entry->plan;
-    return reserve(self, entry->plan->arena_size_bytes);
-}
-
-static void *
-place_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
-           cadre_plan_place_t place)
-{
-    switch (place.kind) {
-    case CADRE_PLACE_ARGUMENT:
-        return run->arguments[place.index].data;
-    case CADRE_PLACE_VARIABLE: /* read only: no step has one as its output */
-        return (void *)(uintptr_t)run->variables[place.index];
-    case CADRE_PLACE_CONSTANT:
-        return plan->constants[place.index];
-    case CADRE_PLACE_ARENA:
-        return self->arena + place.offset;
-    case CADRE_PLACE_GRADIENT:
-        return run->gradients[place.index];
-    case CADRE_PLACE_RESULT:
-        return run->results[place.index].data;
-    case CADRE_PLACE_NONE:
-        break;
-    }
-    cadre_assert(false);
-    return NULL;
-}
-
-static void *
-value_data(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
-           int32_t value)
-{
-    return place_data(self, plan, run, plan->values[plan->values[value].root].place);
-}
-
-static int
-run_steps(const cadre_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run)
-{
-    for (int at = 0; at < plan->step_count; at++) {
-        const cadre_plan_step_t *step = &plan->steps[at];
-        cadre_operands_t operands;
-        operands.step = step;
-        operands.seed = run->seed;
-        operands.out = &plan->values[step->output];
-        operands.out_data = value_data(self, plan, run, step->output);
-        for (int i = 0; i < step->input_count; i++) {
-            operands.inputs[i] = &plan->values[step->inputs[i]];
-            operands.data[i] = value_data(self, plan, run, step->inputs[i]);
-        }
-        int status = cadre_cpu_step(&operands);
-        if (status < 0) {
-            return cadre_fail_within(status, "%s", cadre_program_name(run->program));
-        }
-    }
-    for (int i = 0; i < plan->copy_count; i++) {
-        const cadre_plan_copy_t *copy = &plan->copies[i];
-        memcpy(place_data(self, plan, run, copy->to), value_data(self, plan, run, copy->value),
-               plan->values[copy->value].size_bytes);
-    }
+    *out = entry;
     return 0;
 }
+
+/* ---- running ---- */
 
 static void
 drop_results(const cadre_slot_run_t *run, int count)
@@ -267,24 +355,47 @@ make_results(const cadre_plan_t *plan, const cadre_slot_run_t *run)
     return 0;
 }
 
+/* A run has failed on the device. */
+static int
+fail(const cadre_slot_t *self, const cadre_slot_run_t *run, const cadre_plan_t *plan, int status)
+{
+    relay(self->functions, status);
+    drop_results(run, plan->result_count);
+    return cadre_fail_within(status, "%s", cadre_program_name(run->program));
+}
+
+int
+cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run)
+{
+    cadre_assert(!self->run);
+    entry_t *entry = NULL;
+    int status = find_plan(self, run, &entry);
+    status = status < 0 ? status : make_results(entry->plan, run);
+    if (status < 0) {
+        return status;
+    }
+    status = self->functions->run(self->slot, entry->prepared, run);
+    if (status < 0) {
+        return fail(self, run, entry->plan, status);
+    }
+    self->run = run;
+    self->plan = entry->plan;
+    return 0;
+}
+
+int
+cadre_slot_wait(cadre_slot_t *self)
+{
+    cadre_assert(self->run);
+    const cadre_slot_run_t *run = self->run;
+    self->run = NULL;
+    int status = self->functions->wait(self->slot);
+    return status < 0 ? fail(self, run, self->plan, status) : 0;
+}
+
 int
 cadre_slot_run(cadre_slot_t *self, const cadre_slot_run_t *run)
 {
-    const cadre_plan_t *plan = NULL;
-    int status = find_plan(self, run, &plan);
-    if (status < 0) {
-        return status;
-    }
-    status = make_results(plan, run);
-    if (status < 0) {
-        return status;
-    }
-    if (self->options.poison && self->arena) {
-        memset(self->arena, 0xff, self->arena_size_bytes); /* NaN in every number type */
-    }
-    status = run_steps(self, plan, run);
-    if (status < 0) {
-        drop_results(run, plan->result_count);
-    }
-    return status;
+    int status = cadre_slot_start(self, run);
+    return status < 0 ? status : cadre_slot_wait(self);
 }

@@ -1,5 +1,5 @@
 /*
- * device - runs programs: "cpu" here, others by the same functions.
+ * device - runs programs: on the CPU, or on what a module brings (device_module.h).
  *
  * A device is opened once per process. A slot is the place of one closure in progress on it: its
  * arena, its prepared plans. Running the same program with arguments of the same shapes again
@@ -23,19 +23,46 @@
 typedef struct cadre_device cadre_device_t;
 typedef struct cadre_slot cadre_slot_t;
 
-/* Opens the device `name` ("cpu") with `threads` compute threads (at least 1; the worker derives it
- * from the cgroup quota). The count is the process's: OpenBLAS has one pool. CADRE_ENOTFOUND for
- * another name. */
+typedef struct {
+    const char *name; /* "cpu", "cuda:N" ("cuda" is "cuda:0"), or "auto": "cuda:0" if this machine
+                         can, otherwise "cpu" */
+    int threads;      /* that compute on the host, at least 1; the worker derives it from the cgroup
+                         quota. The count is the process's: OpenBLAS has one pool */
+    const char *math; /* how a device with several ways multiplies matrices: "f32" (NULL), "tf32" or
+                         "bf16" */
+} cadre_device_options_t;
+
+/* CADRE_ENOTFOUND for another name, and when the module of the device is nowhere;
+ * CADRE_EUNAVAILABLE when the machine has no such device, driver or library: the text says which;
+ * CADRE_EPROTOCOL for a module of another build; CADRE_EINVALID. */
+int cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **out);
+
+/* The same with the defaults for the rest. */
 int cadre_device_open(const char *name, int threads, cadre_device_t **out);
+
+/* A device of other functions than those found by name: for tests. */
+struct cadre_device_functions;
+int cadre_device_open_functions(const struct cadre_device_functions *functions,
+                                const cadre_device_options_t *options, cadre_device_t **out);
 
 /* All its slots must have been closed. */
 void cadre_device_close(cadre_device_t **self_p);
 
+/* As logs and the coordinator see it: "cpu", "cuda:0 NVIDIA H200 f32". */
 const char *cadre_device_name(const cadre_device_t *self);
+
+/* Why "auto" is not something better than the CPU; NULL when nothing was to be said. */
+const char *cadre_device_excuse(const cadre_device_t *self);
+
+/* Host memory that the device copies from and to fastest, aligned to 64 bytes, not zeroed. Any
+ * thread may free it, before the device is closed. */
+void *cadre_device_memory_new(cadre_device_t *self, size_t size_bytes);
+void cadre_device_memory_free(cadre_device_t *self, void *memory);
 
 /* Zeroed fields give the defaults. */
 typedef struct {
-    size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB */
+    size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB
+                               on the CPU, elsewhere what the device has */
     int plans_max;          /* prepared plans kept; 0: 8 */
     bool no_reuse;          /* tests: every value gets its own memory */
     bool poison;            /* tests: the arena is filled with NaN before each run */
@@ -61,10 +88,21 @@ typedef struct {
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by
  * the caller and gradients have no meaningful content. CADRE_EINVALID, CADRE_ESHAPE and
  * CADRE_EDTYPE for arguments that do not fit, CADRE_EDATA for a label out of range,
- * CADRE_ENOMEMORY, CADRE_ETOOLARGE. NaN and infinity are values like others and propagate. */
+ * CADRE_ENOMEMORY, CADRE_ETOOLARGE; CADRE_EDEVICE when the device is lost for this process. NaN and
+ * infinity are values like others and propagate. */
 int cadre_slot_run(cadre_slot_t *self, const cadre_slot_run_t *run);
 
-/* Bytes the slot's arena holds now. */
+/* The same in two steps, so that the caller can do something else meanwhile: what `run` points to
+ * stays as it is until cadre_slot_wait, which follows every start that returned 0, and gives the
+ * run's status. One run at a time; a device that computes on the calling thread does so in start.
+ */
+int cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run);
+int cadre_slot_wait(cadre_slot_t *self);
+
+/* Bytes of device memory that the slot's runs use. */
 size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);
+
+/* What native functions enqueue their work on: a cudaStream_t; NULL on a device without streams. */
+void *cadre_slot_stream(cadre_slot_t *self);
 
 #endif

@@ -13,7 +13,8 @@ Test(device, opens_the_cpu_and_nothing_else)
 {
     cadre_device_t *device = NULL;
     cr_assert_eq(cadre_device_open("tpu", 1, &device), CADRE_ENOTFOUND);
-    cr_assert_str_eq(cadre_error_text(), "no device \"tpu\"; there is \"cpu\"");
+    cr_assert_str_eq(cadre_error_text(),
+                     "no device \"tpu\"; there are \"auto\", \"cpu\" and \"cuda:N\"");
     cr_assert_eq(cadre_device_open("cpu", 0, &device), CADRE_EINVALID);
     cr_assert_null(device);
     cr_assert_eq(cadre_device_open("cpu", 1, &device), 0);

@@ -68,6 +68,10 @@ CADRE_API int cadre_invocation_fail(cadre_invocation_t *self, int status, const 
 /* Long functions ask now and then and return CADRE_ECANCELLED. */
 CADRE_API bool cadre_invocation_cancelled(cadre_invocation_t *self);
 
+/* The stream of this slot on a CUDA device, a cudaStream_t: the function enqueues its work there
+ * and waits for it before it returns or uses what was computed. NULL on the CPU. */
+CADRE_API void *cadre_invocation_stream(cadre_invocation_t *self);
+
 CADRE_API uint64_t cadre_invocation_closure_id(const cadre_invocation_t *self);
 CADRE_API uint64_t cadre_invocation_seed(const cadre_invocation_t *self);
 CADRE_API uint32_t cadre_invocation_worker_index(const cadre_invocation_t *self);

@@ -1,0 +1,169 @@
+/* cadre-worker --device, on a copy of the program in a folder of its own: modules are found there
+ * and nowhere else. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+
+static char folder[64];
+
+static const char *const names[] = {"cadre-worker", "cadre_device_cuda.so", "libcuda.so.1"};
+
+static void
+copy(const char *from, const char *name)
+{
+    cadre_auto(cadre_free) char *source = cadre_asprintf("%s/%s", getenv("CADRE_BIN_DIR"), from);
+    cadre_auto(cadre_free) char *to = cadre_asprintf("%s/%s", folder, name);
+    FILE *in = fopen(source, "rb");
+    FILE *out = fopen(to, "wb");
+    cr_assert(in && out, "%s", source);
+    char bytes[65536];
+    size_t count = 0;
+    while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0) {
+        cr_assert_eq(fwrite(bytes, 1, count, out), count);
+    }
+    fclose(in);
+    fclose(out);
+    cr_assert_eq(chmod(to, 0755), 0);
+}
+
+static void
+setup(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/cadre-device-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    copy("cadre-worker", "cadre-worker");
+}
+
+static void
+teardown(void)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+TestSuite(device_flag, .timeout = 60, .init = setup, .fini = teardown);
+
+/* The driver is a file of the folder: any shared object that loads. */
+static void
+put_driver(void)
+{
+    copy("../tests/modules/cadre_device_no_symbol.so", "libcuda.so.1");
+}
+
+static void
+put_module(const char *name)
+{
+    cadre_auto(cadre_free) char *from = cadre_asprintf("../tests/modules/cadre_device_%s.so", name);
+    copy(from, "cadre_device_cuda.so");
+}
+
+/* Runs the copy with --check and gives its exit status and what it wrote. `device` and `variable`
+ * may be NULL. */
+static int
+check(const char *device, const char *variable, char *output, size_t size_bytes)
+{
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    cadre_auto(cadre_free) char *worker = cadre_asprintf("%s/cadre-worker", folder);
+    pid_t process = fork();
+    if (process == 0) {
+        dup2(ends[1], 1);
+        dup2(ends[1], 2);
+        setenv("LD_LIBRARY_PATH", folder, 1);
+        if (variable) {
+            setenv("CADRE_DEVICE", variable, 1);
+        } else {
+            unsetenv("CADRE_DEVICE");
+        }
+        execl(worker, worker, "--check", "--coordinator", "tcp://127.0.0.1:1",
+              device ? "--device" : (char *)NULL, device, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t count = 0;
+    ssize_t more = 0;
+    while (count < size_bytes - 1 &&
+           (more = read(ends[0], output + count, size_bytes - 1 - count)) > 0) {
+        count += (size_t)more;
+    }
+    output[count] = '\0';
+    close(ends[0]);
+    int state = 0;
+    waitpid(process, &state, 0);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+static void
+expect(const char *device, int status, const char *text)
+{
+    char output[4096];
+    cr_expect_eq(check(device, NULL, output, sizeof(output)), status, "%s", output);
+    cr_expect_not_null(strstr(output, text), "%s is not in: %s", text, output);
+}
+
+Test(device_flag, without_a_module_auto_is_the_cpu_and_cuda_exits_78)
+{
+    char output[4096];
+    cr_expect_eq(check("auto", NULL, output, sizeof(output)), 0, "%s", output);
+    cr_expect_not_null(strstr(output, "\ndevice cpu\n"), "%s", output);
+    cr_expect_null(strstr(output, "note "), "%s", output);
+    expect(NULL, 0, "\ndevice cpu\n");
+    expect("cpu", 0, "\ndevice cpu\n");
+    expect("cuda:0", 78, "cuda:0: no cadre_device_cuda.so in ");
+    expect("cuda", 78, "cuda:0: no cadre_device_cuda.so in ");
+}
+
+Test(device_flag, refuses_names_that_are_none)
+{
+    static const char *const bad[] = {"tpu", "", "cuda:", "cuda:x", "cuda:-1", "cuda:1024", "CPU"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        cadre_auto(cadre_free) char *text = cadre_asprintf("no device \"%s\"", bad[i]);
+        expect(bad[i], 78, text);
+    }
+    expect("cuda:1023", 78, "cuda:1023: no cadre_device_cuda.so");
+}
+
+Test(device_flag, the_variable_counts_where_there_is_no_flag)
+{
+    char output[4096];
+    cr_expect_eq(check(NULL, "cuda:3", output, sizeof(output)), 78);
+    cr_expect_not_null(strstr(output, "cuda:3: "), "%s", output);
+    cr_expect_eq(check("cpu", "cuda:3", output, sizeof(output)), 0);
+    cr_expect_eq(check(NULL, "", output, sizeof(output)), 0);
+}
+
+Test(device_flag, a_missing_driver_is_named)
+{
+    put_module("no_device");
+    /* A file that is no library hides a driver that this machine may have. */
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/libcuda.so.1", folder);
+    FILE *file = fopen(path, "w");
+    fputs("none", file);
+    fclose(file);
+    expect("cuda:0", 78, "cuda:0: no NVIDIA driver: ");
+    expect("auto", 0, "\ndevice cpu\n");
+    expect("auto", 0, "\nnote cuda:0: no NVIDIA driver: ");
+}
+
+Test(device_flag, a_module_that_does_not_fit_is_named)
+{
+    put_driver();
+    put_module("other_abi");
+    expect("cuda:0", 78, "cadre_device_cuda.so has device ABI 2");
+    expect("auto", 0, "\nnote cuda:0: /tmp/");
+    put_module("no_symbol");
+    expect("cuda:0", 78, "does not export cadre_device_module");
+    put_module("no_device");
+    expect("cuda:0", 78, "cuda:0: no such hardware");
+    expect("auto", 0, "\nnote cuda:0: no such hardware");
+}

@@ -1,0 +1,218 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "worker/device/cpu.h"
+#include "worker/device/device_module.h"
+
+static const size_t memory_size_default = (size_t)16 << 30;
+
+typedef struct {
+    cadre_slot_options_t options;
+    char *arena;
+    size_t arena_size_bytes;
+} cpu_slot_t;
+
+static int
+cpu_open(const cadre_device_request_t *request, void **device)
+{
+    cadre_cpu_set_threads(request->threads);
+    *device = NULL; /* nothing to remember */
+    return 0;
+}
+
+static void
+cpu_close(void *device)
+{
+    (void)device;
+}
+
+static const char *
+cpu_name(const void *device)
+{
+    (void)device;
+    return "cpu";
+}
+
+static void *
+cpu_memory_new(void *device, size_t size_bytes)
+{
+    (void)device;
+    return cadre_aligned_alloc(size_bytes);
+}
+
+static void
+cpu_memory_free(void *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+static int
+cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
+{
+    (void)device;
+    cpu_slot_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    if (self->options.memory_size_max == 0) {
+        self->options.memory_size_max = memory_size_default;
+    }
+    *slot = self;
+    return 0;
+}
+
+static void
+cpu_slot_close(void *slot)
+{
+    cpu_slot_t *self = slot;
+    free(self->arena);
+    free(self);
+}
+
+static size_t
+cpu_arena_size_bytes(const void *slot)
+{
+    const cpu_slot_t *self = slot;
+    return self->arena_size_bytes;
+}
+
+static void *
+cpu_stream(void *slot)
+{
+    (void)slot;
+    return NULL;
+}
+
+/* Room for the plan's arena; it only grows, and its content is of no value between runs. */
+static int
+reserve(cpu_slot_t *self, size_t size_bytes)
+{
+    if (size_bytes > self->options.memory_size_max) {
+        return cadre_fail(CADRE_ENOMEMORY, "the program needs %zu bytes, the limit is %zu",
+                          size_bytes, self->options.memory_size_max);
+    }
+    if (size_bytes <= self->arena_size_bytes) {
+        return 0;
+    }
+    free(self->arena);
+    self->arena_size_bytes = 0;
+    /* A multiple of the alignment, as arena.h promises. */
+    self->arena = aligned_alloc(64, size_bytes);
+    if (!self->arena) {
+        return cadre_fail(CADRE_ENOMEMORY, "no %zu bytes for the program", size_bytes);
+    }
+    self->arena_size_bytes = size_bytes;
+    return 0;
+}
+
+/* A run needs nothing but the plan, and an arena. */
+static int
+cpu_prepare(void *slot, const cadre_plan_t *plan, void **prepared)
+{
+    int status = reserve(slot, plan->arena_size_bytes);
+    if (status == 0) {
+        *prepared = (void *)(uintptr_t)plan;
+    }
+    return status;
+}
+
+static void
+cpu_release(void *slot, void *prepared)
+{
+    (void)slot;
+    (void)prepared;
+}
+
+static void *
+place_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
+           cadre_plan_place_t place)
+{
+    switch (place.kind) {
+    case CADRE_PLACE_ARGUMENT:
+        return run->arguments[place.index].data;
+    case CADRE_PLACE_VARIABLE: /* read only: no step has one as its output */
+        return (void *)(uintptr_t)run->variables[place.index];
+    case CADRE_PLACE_CONSTANT:
+        return plan->constants[place.index];
+    case CADRE_PLACE_ARENA:
+        return self->arena + place.offset;
+    case CADRE_PLACE_GRADIENT:
+        return run->gradients[place.index];
+    case CADRE_PLACE_RESULT:
+        return run->results[place.index].data;
+    case CADRE_PLACE_NONE:
+        break;
+    }
+    cadre_assert(false);
+    return NULL;
+}
+
+static void *
+value_data(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run,
+           int32_t value)
+{
+    return place_data(self, plan, run, plan->values[plan->values[value].root].place);
+}
+
+static int
+run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run_t *run)
+{
+    for (int at = 0; at < plan->step_count; at++) {
+        const cadre_plan_step_t *step = &plan->steps[at];
+        cadre_operands_t operands;
+        operands.step = step;
+        operands.seed = run->seed;
+        operands.out = &plan->values[step->output];
+        operands.out_data = value_data(self, plan, run, step->output);
+        for (int i = 0; i < step->input_count; i++) {
+            operands.inputs[i] = &plan->values[step->inputs[i]];
+            operands.data[i] = value_data(self, plan, run, step->inputs[i]);
+        }
+        int status = cadre_cpu_step(&operands);
+        if (status < 0) {
+            return status;
+        }
+    }
+    for (int i = 0; i < plan->copy_count; i++) {
+        const cadre_plan_copy_t *copy = &plan->copies[i];
+        memcpy(place_data(self, plan, run, copy->to), value_data(self, plan, run, copy->value),
+               plan->values[copy->value].size_bytes);
+    }
+    return 0;
+}
+
+static int
+cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
+{
+    cpu_slot_t *self = slot;
+    if (self->options.poison && self->arena) {
+        memset(self->arena, 0xff, self->arena_size_bytes); /* NaN in every number type */
+    }
+    return run_steps(self, prepared, run);
+}
+
+static int
+cpu_wait(void *slot)
+{
+    (void)slot;
+    return 0;
+}
+
+const cadre_device_functions_t cadre_cpu_functions = {
+    .error_text = cadre_error_text,
+    .open = cpu_open,
+    .close = cpu_close,
+    .name = cpu_name,
+    .memory_new = cpu_memory_new,
+    .memory_free = cpu_memory_free,
+    .slot_open = cpu_slot_open,
+    .slot_close = cpu_slot_close,
+    .prepare = cpu_prepare,
+    .release = cpu_release,
+    .run = cpu_run,
+    .wait = cpu_wait,
+    .arena_size_bytes = cpu_arena_size_bytes,
+    .stream = cpu_stream,
+};
