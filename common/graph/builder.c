@@ -137,6 +137,19 @@ cadre_program_has(cadre_program_t *self, cadre_node_t node, const char *what)
     return true;
 }
 
+void
+cadre_program_misfit(cadre_program_t *self, const char *what, cadre_named_node_t left,
+                     cadre_named_node_t right)
+{
+    char left_text[CADRE_EXTENTS_TEXT_SIZE];
+    char right_text[CADRE_EXTENTS_TEXT_SIZE];
+    const char *const *symbols = cadre_program_symbols(self);
+    cadre_extents_text(&cadre_program_at(self, left.node)->shape, symbols, left_text);
+    cadre_extents_text(&cadre_program_at(self, right.node)->shape, symbols, right_text);
+    cadre_program_mistake(self, cadre_fail(CADRE_ESHAPE, "%s: %s %s does not go with %s %s", what,
+                                           left.name, left_text, right.name, right_text));
+}
+
 const cadre_program_node_t *
 cadre_program_at(const cadre_program_t *self, cadre_node_t node)
 {

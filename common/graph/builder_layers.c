@@ -1,6 +1,8 @@
 /*
- * builder_layers - layers and losses, each a few operations.
+ * builder_layers - layers over rows, each a few operations: dense, dropout, normalisations.
  */
+#include <math.h>
+
 #include "common/graph/program_data.h"
 
 static const cadre_node_t none = {0};
@@ -35,102 +37,113 @@ cadre_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training)
     return cadre_where(self, dropped, cadre_const_f32(self, 0), scaled);
 }
 
-cadre_node_t
-cadre_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
-{
-    return cadre_mean_all(self, cadre_xent(self, logits, labels));
-}
-
-/* `x` without a last axis of size 1, when it has one axis more than `other`. */
-static cadre_node_t
-drop_last(cadre_program_t *self, cadre_node_t x, cadre_node_t other)
-{
-    cadre_extents_t shape = cadre_program_at(self, x)->shape;
-    int rank = cadre_program_at(self, other)->shape.rank;
-    if (shape.rank != rank + 1 ||
-        !cadre_extent_equal(shape.extents[rank], cadre_extent_number(1))) {
-        return x;
-    }
-    shape.rank = rank;
-    return cadre_program_emit_reshape(self, x, &shape);
-}
-
-/* Brings predictions and targets to one shape and to f32. Broadcasting would hide the mistake of
- * [B,1] against [B], which gives [B,B], so anything but the same shape is refused. */
+/* True when `node` is empty or a row [C] that goes with the last axis of `x`. */
 static bool
-pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadre_node_t *targets)
+fits_channels(cadre_program_t *self, const char *what, const char *name, cadre_node_t node,
+              cadre_node_t x)
 {
-    if (!cadre_program_has(self, *predictions, what) || !cadre_program_has(self, *targets, what)) {
+    if (node.id == 0) {
+        return true;
+    }
+    if (!cadre_program_has(self, node, what)) {
         return false;
     }
-    cadre_node_t left = drop_last(self, *predictions, *targets);
-    cadre_node_t right = drop_last(self, *targets, left);
-    if (left.id == 0 || right.id == 0) {
+    const cadre_extents_t *row = &cadre_program_at(self, node)->shape;
+    const cadre_extents_t *shape = &cadre_program_at(self, x)->shape;
+    if (row->rank != 1 || shape->rank < 1 ||
+        !cadre_extent_equal(row->extents[0], shape->extents[shape->rank - 1])) {
+        cadre_program_misfit(self, what, (cadre_named_node_t){name, node},
+                             (cadre_named_node_t){"x", x});
         return false;
     }
-    if (cadre_program_at(self, right)->dtype == CADRE_I32) {
-        right = cadre_cast(self, right, CADRE_F32);
-    }
-    const cadre_extents_t *left_shape = &cadre_program_at(self, left)->shape;
-    const cadre_extents_t *right_shape = &cadre_program_at(self, right)->shape;
-    if (!cadre_extents_equal(left_shape, right_shape)) {
-        char left_text[CADRE_EXTENTS_TEXT_SIZE];
-        char right_text[CADRE_EXTENTS_TEXT_SIZE];
-        cadre_program_mistake(
-            self,
-            cadre_fail(CADRE_ESHAPE, "%s: predictions %s do not go with targets %s", what,
-                       cadre_extents_text(left_shape, cadre_program_symbols(self), left_text),
-                       cadre_extents_text(right_shape, cadre_program_symbols(self), right_text)));
-        return false;
-    }
-    *predictions = left;
-    *targets = right;
     return true;
 }
 
-cadre_node_t
-cadre_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+/* x scale + shift, of which either may be empty. */
+static cadre_node_t
+scale_and_shift(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift)
 {
-    if (!pair_up(self, "sigmoid cross entropy", &logits, &targets)) {
-        return none;
-    }
-    /* -z log s(x) - (1 - z) log(1 - s(x)) = softplus(x) - x z, which never overflows. */
-    cadre_node_t each =
-        cadre_sub(self, cadre_softplus(self, logits), cadre_mul(self, logits, targets));
-    return cadre_mean_all(self, each);
+    x = scale.id == 0 ? x : cadre_mul(self, x, scale);
+    return shift.id == 0 ? x : cadre_add(self, x, shift);
 }
 
 cadre_node_t
-cadre_mse(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
+cadre_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
+                 float eps)
 {
-    if (!pair_up(self, "mse", &predictions, &targets)) {
+    if (!cadre_program_has(self, x, "layer norm") ||
+        !fits_channels(self, "layer norm", "scale", scale, x) ||
+        !fits_channels(self, "layer norm", "shift", shift, x)) {
         return none;
     }
-    return cadre_mean_all(self, cadre_square(self, cadre_sub(self, predictions, targets)));
+    return scale_and_shift(self, cadre_rownorm(self, x, eps), scale, shift);
+}
+
+/* Checks what both forms of batch norm share. */
+static bool
+can_norm_batch(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
+               float eps)
+{
+    if (!cadre_program_has(self, x, "batch norm") ||
+        !fits_channels(self, "batch norm", "scale", scale, x) ||
+        !fits_channels(self, "batch norm", "shift", shift, x)) {
+        return false;
+    }
+    const cadre_extents_t *shape = &cadre_program_at(self, x)->shape;
+    char text[CADRE_EXTENTS_TEXT_SIZE];
+    int status = 0;
+    if (shape->rank < 2) {
+        status = cadre_fail(CADRE_ESHAPE, "batch norm: needs a batch and channels, not %s",
+                            cadre_extents_text(shape, cadre_program_symbols(self), text));
+    } else if (!(eps >= 0 && isfinite(eps))) {
+        status = cadre_fail(CADRE_EINVALID, "batch norm: eps must be a finite number, at least 0");
+    }
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+    }
+    return status == 0;
 }
 
 cadre_node_t
-cadre_mae(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
+cadre_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
+                 float eps, cadre_moments_t *moments)
 {
-    if (!pair_up(self, "mae", &predictions, &targets)) {
+    cadre_moments_t batch = {none, none};
+    if (moments) {
+        *moments = batch;
+    }
+    if (!can_norm_batch(self, x, scale, shift, eps)) {
         return none;
     }
-    return cadre_mean_all(self, cadre_abs(self, cadre_sub(self, predictions, targets)));
+    int channels = cadre_program_at(self, x)->shape.rank - 1;
+    batch.mean = cadre_program_emit_reduce(self, CADRE_REDUCE_MEAN, x, 0, channels);
+    /* The variance of the differences, not a difference of squares: see cpu_norm.c. */
+    cadre_node_t difference = cadre_sub(self, x, batch.mean);
+    batch.variance = cadre_program_emit_reduce(self, CADRE_REDUCE_MEAN,
+                                               cadre_square(self, difference), 0, channels);
+    cadre_node_t root =
+        cadre_rsqrt(self, cadre_add(self, batch.variance, cadre_const_f32(self, eps)));
+    if (moments) {
+        *moments = batch;
+    }
+    return scale_and_shift(self, cadre_mul(self, difference, root), scale, shift);
 }
 
 cadre_node_t
-cadre_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+cadre_batch_norm_fixed(cadre_program_t *self, cadre_node_t x, cadre_moments_t moments,
+                       cadre_node_t scale, cadre_node_t shift, float eps)
 {
-    return cadre_eq(self, cadre_argmax(self, logits, -1), labels);
-}
-
-cadre_node_t
-cadre_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
-{
-    if (!pair_up(self, "binary correct", &logits, &targets)) {
+    if (!can_norm_batch(self, x, scale, shift, eps) ||
+        !cadre_program_has(self, moments.mean, "batch norm") ||
+        !cadre_program_has(self, moments.variance, "batch norm") ||
+        !fits_channels(self, "batch norm", "mean", moments.mean, x) ||
+        !fits_channels(self, "batch norm", "variance", moments.variance, x)) {
         return none;
     }
-    cadre_node_t said = cadre_gt(self, logits, cadre_const_f32(self, 0));
-    cadre_node_t true_target = cadre_gt(self, targets, cadre_const_f32(self, 0.5F));
-    return cadre_eq(self, said, true_target);
+    /* One factor for each channel, before the batch is touched. */
+    cadre_node_t factor =
+        cadre_rsqrt(self, cadre_add(self, moments.variance, cadre_const_f32(self, eps)));
+    factor = scale.id == 0 ? factor : cadre_mul(self, factor, scale);
+    cadre_node_t difference = cadre_sub(self, x, moments.mean);
+    return scale_and_shift(self, difference, factor, shift);
 }

@@ -1,6 +1,8 @@
 /*
  * builder_ops - one public call per operation.
  */
+#include <string.h>
+
 #include "common/graph/program_data.h"
 
 static const cadre_node_t none = {0};
@@ -303,16 +305,21 @@ cadre_rownorm(cadre_program_t *self, cadre_node_t x, float eps)
 }
 
 cadre_node_t
-cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2], int stride, int padding)
+cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
+                          const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX])
 {
     if (!cadre_program_has(self, x, "im2col")) {
         return none;
     }
-    cadre_program_node_t node = {.op = CADRE_OP_IM2COL,
-                                 .input_count = 1,
-                                 .inputs = {x.id - 1},
-                                 .attributes = {kernel[0], kernel[1], stride, padding}};
+    cadre_program_node_t node = {.op = CADRE_OP_IM2COL, .input_count = 1, .inputs = {x.id - 1}};
+    memcpy(node.attributes, attributes, sizeof(node.attributes));
     return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2], int stride, int padding)
+{
+    return cadre_program_emit_im2col(self, x, (int64_t[]){kernel[0], kernel[1], stride, padding});
 }
 
 cadre_node_t

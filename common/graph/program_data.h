@@ -85,6 +85,17 @@ cadre_node_t cadre_program_emit(cadre_program_t *self, const cadre_program_node_
  * `what` got an empty node. */
 bool cadre_program_has(cadre_program_t *self, cadre_node_t node, const char *what);
 
+/* A node and what to call it in a message. */
+typedef struct {
+    const char *name;
+    cadre_node_t node;
+} cadre_named_node_t;
+
+/* Notes the mistake that the shapes of two nodes do not go together: "conv2d: bias [3] does not go
+ * with weight [3,3,1,8]". */
+void cadre_program_misfit(cadre_program_t *self, const char *what, cadre_named_node_t left,
+                          cadre_named_node_t right);
+
 /* The node behind `node`, which must be one. The pointer holds until the next node is added. */
 const cadre_program_node_t *cadre_program_at(const cadre_program_t *self, cadre_node_t node);
 
@@ -105,6 +116,10 @@ cadre_node_t cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x,
                                           const cadre_extents_t *shape, bool share);
 cadre_node_t cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function,
                                        cadre_node_t x, int begin, int end);
+
+/* cadre_im2col with the attributes of the op (op.h). */
+cadre_node_t cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
+                                       const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX]);
 
 /* A fresh stream of random numbers of that shape. */
 cadre_node_t cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape);

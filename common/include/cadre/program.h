@@ -199,7 +199,7 @@ CADRE_API cadre_node_t cadre_rand_uniform(cadre_program_t *self, const cadre_dim
 /* The same value, through which no gradient flows. */
 CADRE_API cadre_node_t cadre_detach(cadre_program_t *self, cadre_node_t x);
 
-/* ---- layers and losses, built of the above ---- */
+/* ---- layers, built of the above ---- */
 
 /* x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
 CADRE_API cadre_node_t cadre_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
@@ -210,16 +210,99 @@ CADRE_API cadre_node_t cadre_dense(cadre_program_t *self, cadre_node_t x, cadre_
 CADRE_API cadre_node_t cadre_dropout(cadre_program_t *self, cadre_node_t x, float rate,
                                      int training);
 
-/* Means over all rows or elements, as scalars. Predictions and targets have the same shape, but for
- * a last axis of size 1 that only one of them has. Targets may be i32 in the last three. */
+/* Cross-correlation, as convolution is called in the field: x [B, H, W, CIN] with weight
+ * [KH, KW, CIN, COUT] plus bias [COUT] (empty: none) is [B, OH, OW, COUT], stride and padding as
+ * for cadre_im2col. */
+CADRE_API cadre_node_t cadre_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
+                                    cadre_node_t bias, int stride, int padding);
+
+/* The largest, or the mean, of each channel in windows of `window` (height, width), `stride` apart:
+ * x [B, H, W, C] to [B, OH, OW, C]. Without padding: a rest that fills no window is left out. Where
+ * several are the largest, the gradient is shared among them. */
+CADRE_API cadre_node_t cadre_max_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2],
+                                        int stride);
+CADRE_API cadre_node_t cadre_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2],
+                                         int stride);
+
+/* cadre_rownorm of x [.., C] times scale [C] plus shift [C], either of which may be empty. Ba,
+ * Kiros, Hinton 2016, "Layer normalization". */
+CADRE_API cadre_node_t cadre_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale,
+                                        cadre_node_t shift, float eps);
+
+/* Mean and variance of each channel, [C] both. */
+typedef struct {
+    cadre_node_t mean;
+    cadre_node_t variance;
+} cadre_moments_t;
+
+/* (x - mean) / sqrt(variance + eps) times scale [C] plus shift [C] (either may be empty), with mean
+ * and biased variance of each channel of x [.., C] over all other axes: of this closure's batch.
+ * Ioffe, Szegedy 2015, "Batch normalization". Writes them to `moments` unless NULL. A program that
+ * keeps running averages in variables with the optimizer sgd, whose learning rate is then the
+ * average's rate, pushes how far they are off:
+ *
+ *     cadre_push(p, running_mean, cadre_sub(p, running_mean, moments.mean));
+ */
+CADRE_API cadre_node_t cadre_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale,
+                                        cadre_node_t shift, float eps, cadre_moments_t *moments);
+
+/* The same with given moments, for evaluation. */
+CADRE_API cadre_node_t cadre_batch_norm_fixed(cadre_program_t *self, cadre_node_t x,
+                                              cadre_moments_t moments, cadre_node_t scale,
+                                              cadre_node_t shift, float eps);
+
+/* softmax(Q K' / sqrt(D / heads)) V for each head: queries [B, T, D], keys [B, S, D], values
+ * [B, S, E] to [B, T, E], of which head i has the i-th part of each last axis. With `causal` not 0
+ * a query sees no later key; then T and S are one number. Vaswani and others 2017, "Attention is
+ * all you need", without its projections. */
+CADRE_API cadre_node_t cadre_attention(cadre_program_t *self, cadre_node_t queries,
+                                       cadre_node_t keys, cadre_node_t values, int heads,
+                                       int causal);
+
+/* ---- losses: means over all rows or elements, as scalars ---- */
+
+/* Of logits [.., C] and labels [..] (i32). `smoothed` takes 1 - smoothing of the label and spreads
+ * `smoothing` (0 to below 1) evenly over all classes (Szegedy and others 2016). */
 CADRE_API cadre_node_t cadre_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits,
                                                    cadre_node_t labels);
+CADRE_API cadre_node_t cadre_softmax_cross_entropy_smoothed(cadre_program_t *self,
+                                                            cadre_node_t logits,
+                                                            cadre_node_t labels, float smoothing);
+
+/* -log p[label] of log probabilities [.., C], each row as cadre_log_softmax gives it, and labels
+ * [..] (i32). */
+CADRE_API cadre_node_t cadre_nll(cadre_program_t *self, cadre_node_t log_probabilities,
+                                 cadre_node_t labels);
+
+/* sum(t (log t - log softmax(logits))) of each row, the Kullback-Leibler divergence of the targets
+ * t, probabilities [.., C] of the shape of the logits; 0 log 0 is 0. */
+CADRE_API cadre_node_t cadre_kl_divergence(cadre_program_t *self, cadre_node_t logits,
+                                           cadre_node_t targets);
+
+/* For the rest, predictions and targets have the same shape, but for a last axis of size 1 that
+ * only one of them has; targets may be i32. */
+
+/* Of targets 0 to 1 against sigmoid(logits), without overflow. `smoothed` moves the targets by
+ * `smoothing` (0 to below 1) toward one half: t (1 - smoothing) + smoothing / 2. */
 CADRE_API cadre_node_t cadre_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits,
                                                    cadre_node_t targets);
+CADRE_API cadre_node_t cadre_sigmoid_cross_entropy_smoothed(cadre_program_t *self,
+                                                            cadre_node_t logits,
+                                                            cadre_node_t targets, float smoothing);
+
+/* max(0, 1 - y score) with y = 1 for a target above one half, else -1 (Cortes, Vapnik 1995). */
+CADRE_API cadre_node_t cadre_hinge(cadre_program_t *self, cadre_node_t scores,
+                                   cadre_node_t targets);
+
 CADRE_API cadre_node_t cadre_mse(cadre_program_t *self, cadre_node_t predictions,
                                  cadre_node_t targets);
 CADRE_API cadre_node_t cadre_mae(cadre_program_t *self, cadre_node_t predictions,
                                  cadre_node_t targets);
+
+/* d^2 / 2 for a difference |d| up to `delta` (above 0), beyond it delta (|d| - delta / 2) (Huber
+ * 1964). */
+CADRE_API cadre_node_t cadre_huber(cadre_program_t *self, cadre_node_t predictions,
+                                   cadre_node_t targets, float delta);
 
 /* 1 for each row whose largest logit is at its label, else 0, as f32: their mean is the accuracy,
  * their sum counts over batches of different sizes. */

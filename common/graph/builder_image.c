@@ -1,0 +1,130 @@
+/*
+ * builder_image - layers over images [batch, height, width, channels]: convolution and pooling.
+ */
+#include "common/graph/program_data.h"
+
+static const cadre_node_t none = {0};
+
+/* Whether weight [KH, KW, CIN, COUT] and bias [COUT], which may be empty, go with the image. */
+static bool
+can_convolve(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias)
+{
+    if (!cadre_program_has(self, x, "conv2d") || !cadre_program_has(self, weight, "conv2d") ||
+        (bias.id != 0 && !cadre_program_has(self, bias, "conv2d"))) {
+        return false;
+    }
+    const cadre_extents_t *image = &cadre_program_at(self, x)->shape;
+    const cadre_extents_t *kernel = &cadre_program_at(self, weight)->shape;
+    bool fits = image->rank == 4 && kernel->rank == 4 && kernel->extents[0].symbol < 0 &&
+                kernel->extents[1].symbol < 0 &&
+                cadre_extent_equal(image->extents[3], kernel->extents[2]);
+    if (!fits) {
+        cadre_program_misfit(self, "conv2d", (cadre_named_node_t){"image", x},
+                             (cadre_named_node_t){"weight", weight});
+        return false;
+    }
+    const cadre_extents_t *row = bias.id == 0 ? NULL : &cadre_program_at(self, bias)->shape;
+    if (row && (row->rank != 1 || !cadre_extent_equal(row->extents[0], kernel->extents[3]))) {
+        cadre_program_misfit(self, "conv2d", (cadre_named_node_t){"bias", bias},
+                             (cadre_named_node_t){"weight", weight});
+        return false;
+    }
+    return true;
+}
+
+cadre_node_t
+cadre_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias,
+             int stride, int padding)
+{
+    if (!can_convolve(self, x, weight, bias)) {
+        return none;
+    }
+    cadre_extents_t kernel = cadre_program_at(self, weight)->shape;
+    int64_t height = kernel.extents[0].factor;
+    int64_t width = kernel.extents[1].factor;
+    cadre_extents_t flat = {0};
+    cadre_extents_collapse(&kernel, 1, &flat); /* succeeds: no symbols, within the limit */
+    /* The columns of a kernel of one element are the image. */
+    bool pointwise = height == 1 && width == 1 && stride == 1 && padding == 0;
+    cadre_node_t columns =
+        pointwise ? x
+                  : cadre_program_emit_im2col(self, x, (int64_t[]){height, width, stride, padding});
+    cadre_node_t y = cadre_matmul(self, columns, cadre_program_emit_reshape(self, weight, &flat));
+    return bias.id == 0 ? y : cadre_add(self, y, bias);
+}
+
+/* Reduces x, seen as [.., size, kept], over `size`: [.., kept], the leading axes as one. Only the
+ * first axis of x may have a symbol. */
+static cadre_node_t
+reduce_inner(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int64_t size,
+             int64_t kept)
+{
+    if (!cadre_program_has(self, x, "pool2d")) {
+        return none;
+    }
+    cadre_extents_t all = {0};
+    cadre_extents_collapse(&cadre_program_at(self, x)->shape, 0, &all); /* has one symbol at most */
+    cadre_extents_t seen = {
+        .rank = 3,
+        .extents = {all.extents[0], cadre_extent_number(size), cadre_extent_number(kept)}};
+    seen.extents[0].factor /= size * kept;
+    return cadre_program_emit_reduce(self, function, cadre_program_emit_reshape(self, x, &seen), 1,
+                                     2);
+}
+
+/* Windows beside each other that fill the image: two reductions, of neighbouring rows and of
+ * neighbouring columns, without a copy of the image. */
+static cadre_node_t
+pool_tiles(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int window[2])
+{
+    cadre_extents_t image = cadre_program_at(self, x)->shape;
+    int64_t channels = image.extents[3].factor;
+    cadre_node_t y = reduce_inner(self, function, x, window[0], image.extents[2].factor * channels);
+    y = reduce_inner(self, function, y, window[1], channels);
+    image.extents[1].factor /= window[0];
+    image.extents[2].factor /= window[1];
+    return cadre_program_emit_reshape(self, y, &image);
+}
+
+static bool
+tiles(const cadre_extents_t *image, const int window[2], int stride)
+{
+    return image->rank == 4 && stride > 0 && window[0] == stride && window[1] == stride &&
+           image->extents[1].symbol < 0 && image->extents[2].symbol < 0 &&
+           image->extents[3].symbol < 0 && image->extents[1].factor % stride == 0 &&
+           image->extents[2].factor % stride == 0;
+}
+
+static cadre_node_t
+pool(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int window[2],
+     int stride)
+{
+    if (!cadre_program_has(self, x, "pool2d")) {
+        return none;
+    }
+    cadre_extents_t image = cadre_program_at(self, x)->shape;
+    if (tiles(&image, window, stride)) {
+        return pool_tiles(self, function, x, window);
+    }
+    cadre_node_t columns = cadre_im2col(self, x, window, stride, 0);
+    if (columns.id == 0) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, columns)->shape;
+    shape.extents[3] = image.extents[3];
+    cadre_node_t y = reduce_inner(self, function, columns, (int64_t)window[0] * window[1],
+                                  image.extents[3].factor);
+    return cadre_program_emit_reshape(self, y, &shape);
+}
+
+cadre_node_t
+cadre_max_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
+{
+    return pool(self, CADRE_REDUCE_MAX, x, window, stride);
+}
+
+cadre_node_t
+cadre_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
+{
+    return pool(self, CADRE_REDUCE_MEAN, x, window, stride);
+}

@@ -1,0 +1,209 @@
+/*
+ * builder_losses - losses and counts of what is right, each a few operations.
+ */
+#include <math.h>
+
+#include "common/graph/program_data.h"
+
+static const cadre_node_t none = {0};
+
+/* Notes the mistake unless `value` is in low..below high. */
+static bool
+in_range(cadre_program_t *self, const char *what, float value, float low, float high)
+{
+    bool fits = value >= low && value < high;
+    if (!fits) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "%s: %g is not in %g to below %g",
+                                               what, (double)value, (double)low, (double)high));
+    }
+    return fits;
+}
+
+cadre_node_t
+cadre_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+{
+    return cadre_mean_all(self, cadre_xent(self, logits, labels));
+}
+
+cadre_node_t
+cadre_softmax_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
+                                     cadre_node_t labels, float smoothing)
+{
+    if (!cadre_program_has(self, logits, "softmax cross entropy") ||
+        !in_range(self, "softmax cross entropy: smoothing", smoothing, 0, 1)) {
+        return none;
+    }
+    cadre_node_t hard = cadre_softmax_cross_entropy(self, logits, labels);
+    /* Against equal probabilities: the mean of -log p over the classes. */
+    cadre_node_t even = cadre_mean_all(self, cadre_neg(self, cadre_log_softmax(self, logits)));
+    return cadre_add(self, cadre_mul(self, hard, cadre_const_f32(self, 1 - smoothing)),
+                     cadre_mul(self, even, cadre_const_f32(self, smoothing)));
+}
+
+cadre_node_t
+cadre_nll(cadre_program_t *self, cadre_node_t log_probabilities, cadre_node_t labels)
+{
+    /* The logarithm of the sum of a row's probabilities is 0, so its cross entropy as logits is
+     * -log p[label]; and the label is checked. */
+    return cadre_mean_all(self, cadre_xent(self, log_probabilities, labels));
+}
+
+cadre_node_t
+cadre_kl_divergence(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+{
+    if (!cadre_program_has(self, logits, "kl divergence") ||
+        !cadre_program_has(self, targets, "kl divergence")) {
+        return none;
+    }
+    if (!cadre_extents_equal(&cadre_program_at(self, logits)->shape,
+                             &cadre_program_at(self, targets)->shape)) {
+        cadre_program_misfit(self, "kl divergence", (cadre_named_node_t){"logits", logits},
+                             (cadre_named_node_t){"targets", targets});
+        return none;
+    }
+    /* 0 log 0 is 0: where a target is 0, the logarithm is of 1. */
+    cadre_node_t one = cadre_const_f32(self, 1);
+    cadre_node_t there = cadre_gt(self, targets, cadre_const_f32(self, 0));
+    cadre_node_t entropy = cadre_logarithm(self, cadre_where(self, there, targets, one));
+    cadre_node_t each =
+        cadre_mul(self, targets, cadre_sub(self, entropy, cadre_log_softmax(self, logits)));
+    return cadre_mean_all(self, cadre_sum(self, each, -1));
+}
+
+/* `x` without a last axis of size 1, when it has one axis more than `other`. */
+static cadre_node_t
+drop_last(cadre_program_t *self, cadre_node_t x, cadre_node_t other)
+{
+    cadre_extents_t shape = cadre_program_at(self, x)->shape;
+    int rank = cadre_program_at(self, other)->shape.rank;
+    if (shape.rank != rank + 1 ||
+        !cadre_extent_equal(shape.extents[rank], cadre_extent_number(1))) {
+        return x;
+    }
+    shape.rank = rank;
+    return cadre_program_emit_reshape(self, x, &shape);
+}
+
+/* Brings predictions and targets to one shape and to f32. Broadcasting would hide the mistake of
+ * [B,1] against [B], which gives [B,B], so anything but the same shape is refused. */
+static bool
+pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadre_node_t *targets)
+{
+    if (!cadre_program_has(self, *predictions, what) || !cadre_program_has(self, *targets, what)) {
+        return false;
+    }
+    cadre_node_t left = drop_last(self, *predictions, *targets);
+    cadre_node_t right = drop_last(self, *targets, left);
+    if (left.id == 0 || right.id == 0) {
+        return false;
+    }
+    if (cadre_program_at(self, right)->dtype == CADRE_I32) {
+        right = cadre_cast(self, right, CADRE_F32);
+    }
+    const cadre_extents_t *left_shape = &cadre_program_at(self, left)->shape;
+    const cadre_extents_t *right_shape = &cadre_program_at(self, right)->shape;
+    if (!cadre_extents_equal(left_shape, right_shape)) {
+        char left_text[CADRE_EXTENTS_TEXT_SIZE];
+        char right_text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_program_mistake(
+            self,
+            cadre_fail(CADRE_ESHAPE, "%s: predictions %s do not go with targets %s", what,
+                       cadre_extents_text(left_shape, cadre_program_symbols(self), left_text),
+                       cadre_extents_text(right_shape, cadre_program_symbols(self), right_text)));
+        return false;
+    }
+    *predictions = left;
+    *targets = right;
+    return true;
+}
+
+cadre_node_t
+cadre_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+{
+    if (!pair_up(self, "sigmoid cross entropy", &logits, &targets)) {
+        return none;
+    }
+    /* -z log s(x) - (1 - z) log(1 - s(x)) = softplus(x) - x z, which never overflows. */
+    cadre_node_t each =
+        cadre_sub(self, cadre_softplus(self, logits), cadre_mul(self, logits, targets));
+    return cadre_mean_all(self, each);
+}
+
+cadre_node_t
+cadre_sigmoid_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
+                                     cadre_node_t targets, float smoothing)
+{
+    if (!pair_up(self, "sigmoid cross entropy", &logits, &targets) ||
+        !in_range(self, "sigmoid cross entropy: smoothing", smoothing, 0, 1)) {
+        return none;
+    }
+    cadre_node_t kept = cadre_mul(self, targets, cadre_const_f32(self, 1 - smoothing));
+    cadre_node_t smoothed = cadre_add(self, kept, cadre_const_f32(self, smoothing / 2));
+    return cadre_sigmoid_cross_entropy(self, logits, smoothed);
+}
+
+cadre_node_t
+cadre_hinge(cadre_program_t *self, cadre_node_t scores, cadre_node_t targets)
+{
+    if (!pair_up(self, "hinge", &scores, &targets)) {
+        return none;
+    }
+    cadre_node_t one = cadre_const_f32(self, 1);
+    cadre_node_t above = cadre_gt(self, targets, cadre_const_f32(self, 0.5F));
+    cadre_node_t side = cadre_sub(self, cadre_mul(self, above, cadre_const_f32(self, 2)), one);
+    return cadre_mean_all(self,
+                          cadre_relu(self, cadre_sub(self, one, cadre_mul(self, side, scores))));
+}
+
+cadre_node_t
+cadre_huber(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets, float delta)
+{
+    if (!pair_up(self, "huber", &predictions, &targets)) {
+        return none;
+    }
+    if (!(delta > 0 && isfinite(delta))) {
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_EINVALID, "huber: delta %g is not above 0", (double)delta));
+        return none;
+    }
+    /* With m = min(|d|, delta) both branches are m (|d| - m / 2). */
+    cadre_node_t distance = cadre_abs(self, cadre_sub(self, predictions, targets));
+    cadre_node_t near = cadre_min(self, distance, cadre_const_f32(self, delta));
+    cadre_node_t half = cadre_mul(self, near, cadre_const_f32(self, 0.5F));
+    return cadre_mean_all(self, cadre_mul(self, near, cadre_sub(self, distance, half)));
+}
+
+cadre_node_t
+cadre_mse(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
+{
+    if (!pair_up(self, "mse", &predictions, &targets)) {
+        return none;
+    }
+    return cadre_mean_all(self, cadre_square(self, cadre_sub(self, predictions, targets)));
+}
+
+cadre_node_t
+cadre_mae(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
+{
+    if (!pair_up(self, "mae", &predictions, &targets)) {
+        return none;
+    }
+    return cadre_mean_all(self, cadre_abs(self, cadre_sub(self, predictions, targets)));
+}
+
+cadre_node_t
+cadre_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+{
+    return cadre_eq(self, cadre_argmax(self, logits, -1), labels);
+}
+
+cadre_node_t
+cadre_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+{
+    if (!pair_up(self, "binary correct", &logits, &targets)) {
+        return none;
+    }
+    cadre_node_t said = cadre_gt(self, logits, cadre_const_f32(self, 0));
+    cadre_node_t true_target = cadre_gt(self, targets, cadre_const_f32(self, 0.5F));
+    return cadre_eq(self, said, true_target);
+}
