@@ -58,8 +58,8 @@ span_at(const layout_t *layout, int64_t row, int64_t column, int64_t kernel_row)
         return (span_t){0};
     }
     int64_t first = x < 0 ? -x : 0; /* columns of the kernel left of the image */
-    int64_t end =
-        layout->width - x < layout->kernel_width ? layout->width - x : layout->kernel_width;
+    int64_t room = layout->width - x;
+    int64_t end = room < layout->kernel_width ? room : layout->kernel_width;
     if (first >= end) {
         return (span_t){0};
     }

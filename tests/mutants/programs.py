@@ -1,0 +1,123 @@
+"""Planted faults in programs and the CPU device, which the tests of both must catch: gradient rules,
+layers, inference, plans, kernels. The form is that of mutants.py.
+"""
+
+# --- gradient rules: difference quotients show them ---
+
+GRADIENTS = [
+    ("square-factor", "the gradient of a square lacks its factor 2",
+     "common/graph/gradient_rules.c",
+     "        return cadre_mul(p, g, cadre_mul(p, x, cadre_const_f32(p, 2)));\n",
+     "        return cadre_mul(p, g, cadre_mul(p, x, cadre_const_f32(p, 1)));\n"),
+    ("matmul-flag", "the gradient of a matmul transposes the wrong way",
+     "common/graph/gradient_rules.c",
+     "                    : cadre_matmul_transposed(walk->program, g, 0, b, !flip_b));\n",
+     "                    : cadre_matmul_transposed(walk->program, g, 0, b, flip_b));\n"),
+    ("softmax-sum", "the gradient of softmax forgets the sum over the row",
+     "common/graph/gradient_rules.c",
+     "        give(walk, visit, 0, cadre_mul(p, y, cadre_sub(p, g, sum)));\n",
+     "        give(walk, visit, 0, cadre_mul(p, y, g));\n"),
+    ("mean-not-shared", "the gradient of a mean is that of a sum",
+     "common/graph/gradient_rules.c",
+     "cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));\n",
+     "cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MAX));\n"),
+    ("adjoint-replaced", "of two uses of a node only one gives a gradient",
+     "common/graph/gradient_rules.c",
+     "    *adjoint = adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient);\n",
+     "    *adjoint = gradient;\n"),
+    ("image-same-way", "the gradient of im2col is im2col",
+     "common/graph/gradient_rules.c",
+     "    node.op = visit->node.op == CADRE_OP_IM2COL ? CADRE_OP_COL2IM : CADRE_OP_IM2COL;\n",
+     "    node.op = visit->node.op == CADRE_OP_IM2COL ? CADRE_OP_IM2COL : CADRE_OP_COL2IM;\n"),
+    ("rownorm-no-product", "the gradient of rownorm forgets the variance",
+     "worker/device/cpu_norm.c",
+     "            out[i] = row.scale * (g[i] - mean - y * along);\n",
+     "            out[i] = row.scale * (g[i] - mean - 0 * y * along);\n"),
+    ("xent-scale", "the gradient of cross entropy ignores that of the loss at the label",
+     "worker/device/cpu_rows.c",
+     "        y[labels[row]] -= scale;\n",
+     "        y[labels[row]] -= 1;\n"),
+]
+
+# --- layers and losses: formulas as index arithmetic show them ---
+
+LAYERS = [
+    ("attention-scale", "scores are not divided by the root of the width",
+     "common/graph/builder_attention.c",
+     "(float)(1 / sqrt(width)));\n",
+     "(float)(1 / width));\n"),
+    ("attention-earlier", "a query sees later keys, not earlier ones",
+     "common/graph/builder_attention.c",
+     "    cadre_node_t later = cadre_gt(self, keys, cadre_program_emit_reshape(self, keys, &column));\n",
+     "    cadre_node_t later = cadre_gt(self, cadre_program_emit_reshape(self, keys, &column), keys);\n"),
+    ("batch-norm-squares", "the variance of a batch is its mean square",
+     "common/graph/builder_layers.c",
+     "cadre_square(self, difference), 0, channels);\n",
+     "cadre_square(self, x), 0, channels);\n"),
+    ("kl-of-zero", "a target of 0 makes the divergence NaN",
+     "common/graph/builder_losses.c",
+     "    cadre_node_t there = cadre_gt(self, targets, cadre_const_f32(self, 0));\n",
+     "    cadre_node_t there = cadre_gt(self, targets, cadre_const_f32(self, -1));\n"),
+]
+
+# --- inference and what a decoder believes ---
+
+SHAPES = [
+    ("windows-rounded-up", "a window that does not fit the end of the image is counted",
+     "common/graph/infer_image.c",
+     "        out->extents[1 + i].factor = room / attributes[CADRE_IMAGE_STRIDE] + 1;\n",
+     "        int64_t stride = attributes[CADRE_IMAGE_STRIDE];\n"
+     "        out->extents[1 + i].factor = (room + stride - 1) / stride + 1;\n"),
+    ("stride-zero", "a decoded stride of 0 is believed",
+     "common/graph/infer_image.c",
+     "        {\"stride\", CADRE_IMAGE_STRIDE, 1},\n",
+     "        {\"stride\", CADRE_IMAGE_STRIDE, 0},\n"),
+    ("col2im-unchecked", "columns of another image are summed into this one",
+     "common/graph/infer_image.c",
+     "    if (!cadre_extents_equal(&x->shape, &wanted)) {\n",
+     "    if (x->shape.rank != wanted.rank) {\n"),
+]
+
+# --- kernels ---
+
+KERNELS = [
+    ("im2col-edge", "a window loses its last column at the right edge",
+     "worker/device/cpu_image.c",
+     "    int64_t room = layout->width - x;\n",
+     "    int64_t room = layout->width - x - 1;\n"),
+    ("im2col-padding", "what lies in the padding after the image is not zeroed",
+     "worker/device/cpu_image.c",
+     "        memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));\n",
+     "        memset(to + span.window + span.count, 0, (size_t)(after / 2) * sizeof(*to));\n"),
+    ("col2im-not-cleared", "col2im adds to what the memory held",
+     "worker/device/cpu_image.c",
+     "    memset(image, 0, operands->out->size_bytes);\n", ""),
+    ("rownorm-unbiased", "the variance is that of a sample",
+     "worker/device/cpu_norm.c",
+     "        lanes[k] += cadre_element_square(x[i] - mean);\n"
+     "    }\n"
+     "    return fold(lanes) / (cadre_real_t)size;\n",
+     "        lanes[k] += cadre_element_square(x[i] - mean);\n"
+     "    }\n"
+     "    return fold(lanes) / (cadre_real_t)(size > 1 ? size - 1 : 1);\n"),
+]
+
+# --- plans: other programs' memory, and a plan without reuse, show them ---
+
+PLANS = [
+    ("freed-at-first-use", "an input's memory is given away after its first use",
+     "worker/device/plan.c",
+     "            root->last_use = root->last_use < at ? at : root->last_use;\n",
+     "            root->last_use = root->last_use < 0 ? at : root->last_use;\n"),
+    ("freed-before-output", "an output may take the place of an input that is read for it",
+     "worker/device/plan.c",
+     "        if (!may_work_in_place(step->op, i) || !dies_at(&self->values[input->root], at) ||\n",
+     "        if ((input->rank < 0 && !may_work_in_place(step->op, i)) ||\n"
+     "            !dies_at(&self->values[input->root], at) ||\n"),
+    ("donor-of-other-size", "an output takes over an input of another size",
+     "worker/device/plan.c",
+     "            input->count != out->count || input->dtype != out->dtype) {\n",
+     "            input->dtype != out->dtype) {\n"),
+]
+
+PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS
