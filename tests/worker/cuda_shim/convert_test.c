@@ -1,0 +1,140 @@
+/*
+ * bf16 and the search for what is not finite, by the CUDA kernels.
+ */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/random.h"
+#include "worker/device/cuda/kernels.h"
+#include "worker/device/cuda/shim/shim.h"
+
+TestSuite(convert, .timeout = 60);
+
+enum { COUNT = 2500 };
+
+static uint32_t
+bits_of(float x)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+static float
+float_of(uint32_t bits)
+{
+    float x = 0;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* The nearest of two neighbours, found by distance in double. */
+static uint16_t
+nearest_bf16(float x)
+{
+    uint16_t low = (uint16_t)(bits_of(x) >> 16);
+    uint16_t high = (uint16_t)(low + 1);
+    double below = fabs((double)x - (double)float_of((uint32_t)low << 16));
+    /* Beyond the largest finite number stands the one that would come next. */
+    double next = (high & 0x7f80) == 0x7f80 ? copysign(0x1p128, (double)x)
+                                            : (double)float_of((uint32_t)high << 16);
+    double above = fabs(next - (double)x);
+    return below < above || (below == above && low % 2 == 0) ? low : high;
+}
+
+Test(convert, rounds_to_the_nearest_bf16_and_to_even)
+{
+    static float x[COUNT];
+    static uint16_t out[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t block[4];
+        cadre_random_block(7, 7, (uint64_t)i, block);
+        uint32_t bits = i % 3 == 0 ? (block[0] & 0xffff0000U) | 0x8000 : block[0];
+        x[i] = (bits & 0x7f800000U) == 0x7f800000U ? 1.0F : float_of(bits);
+    }
+    x[3] = float_of(0x7f7f0000); /* the largest bf16 */
+    x[4] = 0;
+    x[5] = -0.0F;
+    x[6] = float_of(1); /* the least f32 */
+    for (int i = 0; i < COUNT; i++) {
+        if ((nearest_bf16(x[i]) & 0x7f80) == 0x7f80) {
+            x[i] = 2; /* overflow has a test of its own */
+        }
+    }
+    int32_t flag = 0;
+    cr_assert_eq(cadre_cuda_to_bf16(x, out, COUNT, &flag, NULL), 0);
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_eq(out[i], nearest_bf16(x[i]), "%a: %x", (double)x[i], (unsigned)out[i]);
+    }
+    cr_assert_eq(flag, 0);
+}
+
+Test(convert, tells_what_is_not_finite_as_bf16)
+{
+    static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
+                                   0xffffffff, 0x7f7fffff, 0x7f7f8000, 0xff7f8000};
+    static float x[COUNT];
+    static uint16_t out[COUNT];
+    for (int at = 0; at < COUNT; at += 7) {
+        uint32_t bits = bad[at % 8];
+        x[at] = float_of(bits);
+        int32_t flag = 0;
+        cr_assert_eq(cadre_cuda_to_bf16(x, out, COUNT, &flag, NULL), 0);
+        cr_assert_eq(flag, 1);
+        cr_assert_eq(out[at] & 0x7f80, 0x7f80);
+        cr_assert_eq((out[at] & 0x7f) != 0, isnan(x[at]) != 0, "NaN stays NaN");
+        x[at] = float_of(0x7f7f7fff); /* rounds down */
+        flag = 0;
+        cr_assert_eq(cadre_cuda_to_bf16(x, out, COUNT, &flag, NULL), 0);
+        cr_assert_eq(flag, 0);
+    }
+}
+
+/* From the beginning of an array and from its second element: vectors and single numbers. */
+Test(convert, finds_a_number_that_is_not_finite_anywhere)
+{
+    static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xff800001};
+    static float x[COUNT];
+    for (int shift = 0; shift < 2; shift++) {
+        for (int at = shift; at < COUNT; at += 3) {
+            int32_t flag = 0;
+            cr_assert_eq(cadre_cuda_check_finite(x + shift, COUNT - shift, &flag, NULL), 0);
+            cr_assert_eq(flag, 0);
+            x[at] = float_of(bad[at % 4]);
+            cr_assert_eq(cadre_cuda_check_finite(x + shift, COUNT - shift, &flag, NULL), 0);
+            cr_assert_eq(flag, 1);
+            /* What lies beyond is not looked at. */
+            flag = 0;
+            cr_assert_eq(cadre_cuda_check_finite(x + shift, at - shift, &flag, NULL), 0);
+            cr_assert_eq(flag, 0);
+            x[at] = FLT_MAX;
+        }
+    }
+}
+
+Test(convert, every_bf16_goes_to_f32_and_back)
+{
+    static uint16_t in[65536 + 1];
+    static float wide[65536 + 1];
+    static uint16_t out[65536 + 1];
+    for (int shift = 0; shift < 2; shift++) {
+        for (int i = 0; i < 65536; i++) {
+            in[i + shift] = (uint16_t)i;
+        }
+        memset(wide, 0x55, sizeof(wide));
+        memset(out, 0x55, sizeof(out));
+        int32_t flag = 0;
+        cr_assert_eq(cadre_cuda_from_bf16(in + shift, wide + shift, 65536, NULL), 0);
+        cr_assert_eq(cadre_cuda_to_bf16(wide + shift, out + shift, 65536, &flag, NULL), 0);
+        cr_assert_eq(flag, 1);
+        for (int i = 0; i < 65536; i++) {
+            cr_assert_eq(bits_of(wide[i + shift]), (uint32_t)i << 16);
+            bool nan = (i & 0x7f80) == 0x7f80 && (i & 0x7f);
+            cr_assert_eq(out[i + shift], nan ? i | 0x40 : i);
+        }
+        cr_assert_eq(out[shift ? 0 : 65536], 0x5555);
+    }
+}

@@ -1,0 +1,198 @@
+#include "tests/worker/cuda_shim/kernel_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "common/tensor.h"
+#include "worker/device/cpu.h"
+#include "worker/device/cuda/kernels.h"
+
+enum { SHIFT = 4, ALIGNMENT = 256 };
+
+/* Memory of its own, poisoned. */
+typedef struct {
+    char *block;
+    char *data;
+} memory_t;
+
+typedef struct {
+    const cadre_slot_run_t *run;
+    const kernel_mode_t *mode;
+    cadre_plan_t *plan;
+    memory_t *values; /* of roots */
+    memory_t arena;
+    uint64_t seed;
+    int32_t fault;
+} machine_t;
+
+static memory_t
+memory_new(size_t size_bytes, bool shifted)
+{
+    size_t shift = shifted ? SHIFT : 0;
+    memory_t memory = {0};
+    int status =
+        posix_memalign((void **)&memory.block, ALIGNMENT, size_bytes + shift + (size_bytes == 0));
+    cadre_assert(status == 0);
+    memory.data = memory.block + shift;
+    memset(memory.data, 0xff, size_bytes);
+    return memory;
+}
+
+static bool
+is_outside(cadre_plan_place_kind_t kind)
+{
+    return kind == CADRE_PLACE_ARGUMENT || kind == CADRE_PLACE_VARIABLE ||
+           kind == CADRE_PLACE_GRADIENT || kind == CADRE_PLACE_RESULT;
+}
+
+static void
+place_values(machine_t *self)
+{
+    const cadre_plan_t *plan = self->plan;
+    self->arena = memory_new(plan->arena_size_bytes, false);
+    self->values = cadre_calloc((size_t)plan->value_count, sizeof(*self->values));
+    for (int32_t i = 0; i < plan->value_count; i++) {
+        const cadre_plan_value_t *value = &plan->values[i];
+        const cadre_plan_place_t *place = &value->place;
+        if (value->root != i || place->kind == CADRE_PLACE_NONE) {
+            continue;
+        }
+        if (place->kind == CADRE_PLACE_ARENA && self->mode->in_place) {
+            self->values[i].data = self->arena.data + place->offset;
+            continue;
+        }
+        self->values[i] =
+            memory_new(value->size_bytes, self->mode->shifted && is_outside(place->kind));
+        const void *from =
+            place->kind == CADRE_PLACE_ARGUMENT   ? self->run->arguments[place->index].data
+            : place->kind == CADRE_PLACE_VARIABLE ? self->run->variables[place->index]
+            : place->kind == CADRE_PLACE_CONSTANT ? plan->constants[place->index]
+                                                  : NULL;
+        if (from) {
+            memcpy(self->values[i].data, from, value->size_bytes);
+        }
+    }
+}
+
+static void
+free_values(machine_t *self)
+{
+    for (int32_t i = 0; i < self->plan->value_count; i++) {
+        free(self->values[i].block);
+    }
+    free(self->values);
+    free(self->arena.block);
+}
+
+/* The host side's on a GPU; it has no kernel of ours. */
+static int
+multiply_on_cpu(const cadre_cuda_operands_t *operands, void *stream)
+{
+    (void)stream;
+    cadre_operands_t step = {
+        .step = operands->step, .out = operands->out, .out_data = operands->out_data};
+    memcpy(step.inputs, operands->inputs, sizeof(step.inputs));
+    memcpy(step.data, operands->data, sizeof(step.data));
+    return cadre_cpu_step(&step);
+}
+
+static const struct {
+    cadre_op_t op;
+    int (*run)(const cadre_cuda_operands_t *operands, void *stream);
+} kernels[] = {
+    {CADRE_OP_MATMUL, multiply_on_cpu},
+    {CADRE_OP_MAP1, cadre_cuda_map1},
+    {CADRE_OP_MAP2, cadre_cuda_map2},
+    {CADRE_OP_WHERE, cadre_cuda_where},
+    {CADRE_OP_CAST, cadre_cuda_cast},
+    {CADRE_OP_REDUCE, cadre_cuda_reduce},
+    {CADRE_OP_BROADCAST, cadre_cuda_gather},
+    {CADRE_OP_TRANSPOSE, cadre_cuda_gather},
+    {CADRE_OP_SLICE, cadre_cuda_gather},
+    {CADRE_OP_CONCAT, cadre_cuda_concat},
+    {CADRE_OP_PAD, cadre_cuda_pad},
+    {CADRE_OP_RAND, cadre_cuda_rand},
+    {CADRE_OP_SOFTMAX, cadre_cuda_softmax},
+    {CADRE_OP_XENT, cadre_cuda_xent},
+    {CADRE_OP_XENT_GRAD, cadre_cuda_xent_grad},
+    {CADRE_OP_ROWNORM, cadre_cuda_rownorm},
+    {CADRE_OP_ROWNORM_GRAD, cadre_cuda_rownorm_grad},
+    {CADRE_OP_IM2COL, cadre_cuda_im2col},
+    {CADRE_OP_COL2IM, cadre_cuda_col2im},
+};
+
+static int
+run_kernels(const cadre_cuda_operands_t *operands)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(kernels); i++) {
+        if (kernels[i].op == operands->step->op) {
+            return kernels[i].run(operands, NULL);
+        }
+    }
+    (void)fprintf(stderr, "no kernel for op %d\n", (int)operands->step->op);
+    return CADRE_ENOTFOUND;
+}
+
+static int
+run_step(machine_t *self, const cadre_plan_step_t *step)
+{
+    const cadre_plan_t *plan = self->plan;
+    cadre_cuda_operands_t operands = {.step = step,
+                                      .out = &plan->values[step->output],
+                                      .seed = &self->seed,
+                                      .fault = &self->fault};
+    operands.out_data = self->values[operands.out->root].data;
+    for (int i = 0; i < step->input_count; i++) {
+        operands.inputs[i] = &plan->values[step->inputs[i]];
+        operands.data[i] = self->values[operands.inputs[i]->root].data;
+    }
+    memory_t scratch = memory_new(cadre_cuda_scratch_size_bytes(&operands), false);
+    operands.scratch = scratch.data;
+    int status = run_kernels(&operands);
+    free(scratch.block);
+    return status < 0 ? status : self->fault ? CADRE_EDATA : 0;
+}
+
+static int
+copy_results(const machine_t *self)
+{
+    const cadre_plan_t *plan = self->plan;
+    for (int i = 0; i < plan->result_count; i++) {
+        const cadre_plan_value_t *value = &plan->values[plan->results[i]];
+        int status =
+            cadre_tensor_init(&self->run->results[i], value->dtype, value->shape, value->rank);
+        if (status < 0) {
+            return status;
+        }
+        memcpy(self->run->results[i].data, self->values[value->root].data, value->size_bytes);
+    }
+    return 0;
+}
+
+int
+kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
+{
+    int64_t symbol_values[CADRE_SYMBOLS_MAX] = {0};
+    machine_t self = {.run = run, .mode = mode, .seed = run->seed};
+    int status = cadre_plan_new(run->program, symbol_values, mode->in_place, &self.plan);
+    if (status < 0) {
+        return status;
+    }
+    place_values(&self);
+    cadre_shim_set_order(mode->order, mode->order_seed);
+    for (int i = 0; i < self.plan->step_count && status == 0; i++) {
+        status = run_step(&self, &self.plan->steps[i]);
+    }
+    const char *fault = cadre_shim_take_fault();
+    if (fault) {
+        (void)fprintf(stderr, "shim: %s\n", fault);
+    }
+    status = status < 0 ? status : copy_results(&self);
+    free_values(&self);
+    cadre_plan_destroy(&self.plan);
+    return status;
+}

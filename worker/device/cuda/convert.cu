@@ -1,0 +1,165 @@
+/*
+ * convert - f32 to bf16 and back, and the search for numbers that are not finite.
+ *
+ * Eight numbers per thread, so that both sides move 16 bytes at a time where they lie at multiples
+ * of 16. Bound by memory.
+ */
+#include "worker/device/cuda/kernels.h"
+#include "worker/device/cuda/walk.cuh"
+
+enum { EIGHT = 8 };
+
+struct alignas(16) eight_bf16_t {
+    uint16_t words[EIGHT];
+};
+
+static __device__ __forceinline__ bool
+is_finite(float x)
+{
+    return (__float_as_uint(x) & 0x7f800000U) != 0x7f800000U;
+}
+
+/* To nearest, ties to even. NaN keeps its sign and becomes quiet: rounding could turn it into
+ * infinity. */
+static __device__ __forceinline__ uint16_t
+round_to_bf16(float x)
+{
+    uint32_t word = __float_as_uint(x);
+    if ((word & 0x7fffffffU) > 0x7f800000U) {
+        return static_cast<uint16_t>(word >> 16 | 0x40);
+    }
+    return static_cast<uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
+static __device__ __forceinline__ bool
+is_bf16_finite(uint16_t word)
+{
+    return (word & 0x7f80) != 0x7f80;
+}
+
+struct convert_t {
+    int64_t count;
+    const float *f32;
+    const uint16_t *bf16;
+    float *out_f32;
+    uint16_t *out_bf16;
+    int32_t *flag; /* all that store there store 1 */
+    bool vectors;
+};
+
+static __global__ void
+check_finite(const __grid_constant__ convert_t convert)
+{
+    int64_t first = static_cast<int64_t>(unit_index()) * EIGHT;
+    bool finite = true;
+    if (convert.vectors && first + EIGHT <= convert.count) {
+        for (int k = 0; k < EIGHT; k += VECTOR) {
+            vector_t<float> x = *reinterpret_cast<const vector_t<float> *>(convert.f32 + first + k);
+            for (int i = 0; i < VECTOR; i++) {
+                finite = finite && is_finite(x.words[i]);
+            }
+        }
+    } else {
+        for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
+            finite = finite && is_finite(convert.f32[i]);
+        }
+    }
+    if (!finite) {
+        *convert.flag = 1;
+    }
+}
+
+static __global__ void
+to_bf16(const __grid_constant__ convert_t convert)
+{
+    int64_t first = static_cast<int64_t>(unit_index()) * EIGHT;
+    bool finite = true;
+    if (convert.vectors && first + EIGHT <= convert.count) {
+        eight_bf16_t results;
+        for (int k = 0; k < EIGHT; k += VECTOR) {
+            vector_t<float> x = *reinterpret_cast<const vector_t<float> *>(convert.f32 + first + k);
+            for (int i = 0; i < VECTOR; i++) {
+                results.words[k + i] = round_to_bf16(x.words[i]);
+                finite = finite && is_bf16_finite(results.words[k + i]);
+            }
+        }
+        *reinterpret_cast<eight_bf16_t *>(convert.out_bf16 + first) = results;
+    } else {
+        for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
+            convert.out_bf16[i] = round_to_bf16(convert.f32[i]);
+            finite = finite && is_bf16_finite(convert.out_bf16[i]);
+        }
+    }
+    if (!finite) {
+        *convert.flag = 1;
+    }
+}
+
+static __global__ void
+from_bf16(const __grid_constant__ convert_t convert)
+{
+    int64_t first = static_cast<int64_t>(unit_index()) * EIGHT;
+    if (convert.vectors && first + EIGHT <= convert.count) {
+        eight_bf16_t x = *reinterpret_cast<const eight_bf16_t *>(convert.bf16 + first);
+        for (int k = 0; k < EIGHT; k += VECTOR) {
+            vector_t<float> results;
+            for (int i = 0; i < VECTOR; i++) {
+                results.words[i] = __uint_as_float(static_cast<uint32_t>(x.words[k + i]) << 16);
+            }
+            *reinterpret_cast<vector_t<float> *>(convert.out_f32 + first + k) = results;
+        }
+        return;
+    }
+    for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
+        convert.out_f32[i] = __uint_as_float(static_cast<uint32_t>(convert.bf16[i]) << 16);
+    }
+}
+
+static unsigned
+blocks_of_eight(int64_t count)
+{
+    return block_count((static_cast<uint64_t>(count) + EIGHT - 1) / EIGHT);
+}
+
+int
+cadre_cuda_check_finite(const float *x, int64_t count, int32_t *flag, void *stream)
+{
+    if (count == 0) {
+        return 0;
+    }
+    convert_t convert = {};
+    convert.count = count;
+    convert.f32 = x;
+    convert.flag = flag;
+    convert.vectors = is_vector_aligned(x);
+    return launch(check_finite, blocks_of_eight(count), BLOCK, stream, convert);
+}
+
+int
+cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite, void *stream)
+{
+    if (count == 0) {
+        return 0;
+    }
+    convert_t convert = {};
+    convert.count = count;
+    convert.f32 = x;
+    convert.out_bf16 = out;
+    convert.flag = not_finite;
+    convert.vectors = is_vector_aligned(x) && is_vector_aligned(out);
+    return launch(to_bf16, blocks_of_eight(count), BLOCK, stream, convert);
+}
+
+int
+cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
+{
+    if (count == 0) {
+        return 0;
+    }
+    convert_t convert = {};
+    convert.count = count;
+    convert.bf16 = x;
+    convert.out_f32 = out;
+    convert.vectors = is_vector_aligned(x) && is_vector_aligned(out);
+    return launch(from_bf16, blocks_of_eight(count), BLOCK, stream, convert);
+}

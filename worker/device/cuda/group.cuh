@@ -1,0 +1,93 @@
+/*
+ * group - threads that bring one row to one value: a warp, or a block.
+ *
+ * Each thread first folds its own part of the row; then lanes swap in a butterfly, so that the
+ * order of every sum is fixed and every lane holds the result. The warps of a block meet in shared
+ * memory.
+ *
+ * An operation is a type with `part_t`, and device functions `combine(part_t, part_t)` (in either
+ * order of its arguments) and `swap(part_t, lanes)`, the part of the lane whose number differs in
+ * those bits.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_GROUP_CUH
+#define CADRE_WORKER_DEVICE_CUDA_GROUP_CUH
+
+#include "worker/device/cuda/launch.cuh"
+
+/* A row of so many elements or fewer is a warp's; a longer one takes a block. */
+static const int64_t WARP_ROW_MAX = 1024;
+
+template <int threads>
+static __device__ __forceinline__ int
+group_lane()
+{
+    return static_cast<int>(threadIdx.x) % threads;
+}
+
+/* The row of this thread's group. */
+template <int threads>
+static __device__ __forceinline__ int64_t
+group_row()
+{
+    return static_cast<int64_t>(blockIdx.x) * (BLOCK / threads) + threadIdx.x / threads;
+}
+
+template <typename operation_t>
+static __device__ __forceinline__ typename operation_t::part_t
+combine_warp(typename operation_t::part_t part)
+{
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        part = operation_t::combine(part, operation_t::swap(part, lanes));
+    }
+    return part;
+}
+
+/* Every thread of the group gets the value of all parts. `shared` holds WARPS parts and serves one
+ * call of a kernel: a second one could write there while some warp still reads. */
+template <typename operation_t, int threads>
+static __device__ __forceinline__ typename operation_t::part_t
+combine_group(typename operation_t::part_t part, typename operation_t::part_t *shared)
+{
+    part = combine_warp<operation_t>(part);
+    if (threads == WARP) {
+        return part;
+    }
+    if (threadIdx.x % WARP == 0) {
+        shared[threadIdx.x / WARP] = part;
+    }
+    __syncthreads();
+    part = shared[0];
+    for (int warp = 1; warp < WARPS; warp++) {
+        part = operation_t::combine(part, shared[warp]);
+    }
+    return part;
+}
+
+/* ---- operations ---- */
+
+struct group_sum_t {
+    typedef float part_t;
+    static __device__ __forceinline__ float combine(float left, float right)
+    {
+        return left + right;
+    }
+    static __device__ __forceinline__ float swap(float part, int lanes)
+    {
+        return __shfl_xor_sync(ALL_LANES, part, lanes);
+    }
+};
+
+/* NaN wins. */
+struct group_max_t {
+    typedef float part_t;
+    static __device__ __forceinline__ float combine(float left, float right)
+    {
+        return cadre_element_max(left, right);
+    }
+    static __device__ __forceinline__ float swap(float part, int lanes)
+    {
+        return __shfl_xor_sync(ALL_LANES, part, lanes);
+    }
+};
+
+#endif

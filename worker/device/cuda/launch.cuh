@@ -1,0 +1,103 @@
+/*
+ * launch - what every kernel file includes: CUDA, or the shim that stands for it in tests, and how
+ * kernels are launched.
+ *
+ * Kernels are CUDA C++ files that g++ compiles too. So kernels are launched by a function and an
+ * array shared by a block is a macro; everything else is written in CUDA's own words.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_LAUNCH_CUH
+#define CADRE_WORKER_DEVICE_CUDA_LAUNCH_CUH
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+
+#ifdef __CUDACC__
+
+#include <cuda_runtime.h>
+
+/* An array of `count` elements that the threads of a block share, without content at first. */
+#define CADRE_SHARED(type, name, count) __shared__ type name[count]
+
+/* Enqueues a kernel on a cudaStream_t; 0, or CADRE_EDEVICE when the launch was refused. */
+template <typename... parameters_t, typename... arguments_t>
+static inline int
+launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *stream,
+       const arguments_t &...arguments)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid);
+    config.blockDim = dim3(block);
+    config.stream = static_cast<cudaStream_t>(stream);
+    cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
+    /* Asked in any case, so that no later call meets the error of this one. */
+    cudaError_t last = cudaGetLastError();
+    return error == cudaSuccess && last == cudaSuccess ? 0 : CADRE_EDEVICE;
+}
+
+#define CADRE_ELEMENT static __device__ __forceinline__
+
+#else
+
+#include "worker/device/cuda/shim/shim.h"
+
+#define CADRE_SHARED(type, name, count)                                                            \
+    static type name[count];                                                                       \
+    static const bool name##_is_known = cadre_shim_shared(name, sizeof(name));                     \
+    static_cast<void>(name##_is_known)
+
+template <typename... parameters_t, typename... arguments_t>
+static inline int
+launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *,
+       const arguments_t &...arguments)
+{
+    auto body = [=] { kernel(arguments...); };
+    return cadre_shim_launch(grid, block, body) == 0 ? 0 : CADRE_EDEVICE;
+}
+
+#endif
+
+#include "worker/device/element.h"
+
+/* NaN in an array's place would go unseen if these were looser. */
+static_assert(sizeof(cadre_real_t) == 4, "a CUDA device computes in f32");
+
+enum {
+    WARP = 32,
+    BLOCK = 256, /* threads of a block, unless a kernel says otherwise */
+    WARPS = BLOCK / WARP,
+    VECTOR = 4, /* elements that one thread loads at once, 16 bytes */
+};
+
+/* Four words of 16 bytes as one access. */
+template <typename word_t> struct alignas(16) vector_t {
+    word_t words[VECTOR];
+};
+
+static const unsigned ALL_LANES = 0xffffffffU;
+
+/* Blocks of BLOCK threads for one thread per unit; 0, which no launch takes, for more than there
+ * can be. */
+static inline unsigned
+block_count(uint64_t units)
+{
+    uint64_t blocks = (units + BLOCK - 1) / BLOCK;
+    return blocks <= INT32_MAX ? static_cast<unsigned>(blocks) : 0;
+}
+
+static __device__ __forceinline__ uint64_t
+unit_index()
+{
+    return static_cast<uint64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+}
+
+/* Whether a pointer may be read 16 bytes at a time. NULL may: nobody reads it. */
+static inline bool
+is_vector_aligned(const void *data)
+{
+    return reinterpret_cast<uintptr_t>(data) % (VECTOR * sizeof(float)) == 0;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * norm - rows brought to mean 0 and variance 1, and the gradient of that.
+ *
+ * Formulas and order of passes are cpu_norm.c's: the variance from the differences to the mean, the
+ * statistics made anew on the way back. A warp or a block per row; a row is read from far once and
+ * then found in the cache. The output may be an input: when a thread writes an element, all have
+ * read the row, but for that element, which only this thread reads again.
+ */
+#include <string.h>
+
+#include "worker/device/cuda/group.cuh"
+#include "worker/device/cuda/kernels.h"
+
+struct norm_t {
+    int64_t rows;
+    int64_t size; /* of a row */
+    float eps;
+    const float *x;
+    const float *gradient;
+    float *out;
+};
+
+struct statistics_t {
+    float mean;
+    float scale; /* 1 / sqrt(variance + eps) */
+};
+
+template <int threads>
+static __device__ __forceinline__ statistics_t
+statistics_of(const float *x, int64_t size, float eps)
+{
+    CADRE_SHARED(float, shared_mean, WARPS);
+    CADRE_SHARED(float, shared_variance, WARPS);
+    float sum = 0;
+    for (int64_t i = group_lane<threads>(); i < size; i += threads) {
+        sum += x[i];
+    }
+    float mean = combine_group<group_sum_t, threads>(sum, shared_mean) / static_cast<float>(size);
+    float squares = 0;
+    for (int64_t i = group_lane<threads>(); i < size; i += threads) {
+        squares += cadre_element_square(x[i] - mean);
+    }
+    squares = combine_group<group_sum_t, threads>(squares, shared_variance);
+    return {mean, cadre_element_rsqrt(squares / static_cast<float>(size) + eps)};
+}
+
+template <int threads>
+static __global__ void
+normalise_rows(const __grid_constant__ norm_t norm)
+{
+    int64_t row = group_row<threads>();
+    if (row >= norm.rows) {
+        return;
+    }
+    const float *x = norm.x + row * norm.size;
+    float *out = norm.out + row * norm.size;
+    statistics_t statistics = statistics_of<threads>(x, norm.size, norm.eps);
+    for (int64_t i = group_lane<threads>(); i < norm.size; i += threads) {
+        out[i] = (x[i] - statistics.mean) * statistics.scale;
+    }
+}
+
+template <int threads>
+static __global__ void
+normalise_rows_grad(const __grid_constant__ norm_t norm)
+{
+    CADRE_SHARED(float, shared_sum, WARPS);
+    CADRE_SHARED(float, shared_along, WARPS);
+    int64_t row = group_row<threads>();
+    if (row >= norm.rows) {
+        return;
+    }
+    const float *x = norm.x + row * norm.size;
+    const float *g = norm.gradient + row * norm.size;
+    float *out = norm.out + row * norm.size;
+    statistics_t statistics = statistics_of<threads>(x, norm.size, norm.eps);
+    float sum = 0;
+    float along = 0;
+    for (int64_t i = group_lane<threads>(); i < norm.size; i += threads) {
+        sum += g[i];
+        along += g[i] * ((x[i] - statistics.mean) * statistics.scale);
+    }
+    float size = static_cast<float>(norm.size);
+    float mean = combine_group<group_sum_t, threads>(sum, shared_sum) / size;
+    along = combine_group<group_sum_t, threads>(along, shared_along) / size;
+    for (int64_t i = group_lane<threads>(); i < norm.size; i += threads) {
+        float y = (x[i] - statistics.mean) * statistics.scale;
+        out[i] = statistics.scale * (g[i] - mean - y * along);
+    }
+}
+
+/* ---- the host ---- */
+
+/* `x` is the input of that number. */
+static norm_t
+norm_of(const cadre_cuda_operands_t *operands, int x)
+{
+    const cadre_plan_value_t *value = operands->inputs[x];
+    uint32_t bits = static_cast<uint32_t>(operands->step->attributes[CADRE_ROWNORM_EPS]);
+    norm_t norm = {};
+    norm.size = value->shape[value->rank - 1];
+    norm.rows = value->count / norm.size;
+    memcpy(&norm.eps, &bits, sizeof(bits));
+    norm.x = static_cast<const float *>(operands->data[x]);
+    norm.gradient = static_cast<const float *>(operands->data[0]);
+    norm.out = static_cast<float *>(operands->out_data);
+    return norm;
+}
+
+typedef void kernel_t(norm_t);
+
+static int
+launch_norm(kernel_t *of_warps, kernel_t *of_blocks, const norm_t &norm, void *stream)
+{
+    bool short_rows = norm.size <= WARP_ROW_MAX;
+    kernel_t *kernel = short_rows ? of_warps : of_blocks;
+    uint64_t threads = static_cast<uint64_t>(norm.rows) * (short_rows ? WARP : BLOCK);
+    return launch(kernel, block_count(threads), BLOCK, stream, norm);
+}
+
+int
+cadre_cuda_rownorm(const cadre_cuda_operands_t *operands, void *stream)
+{
+    return launch_norm(normalise_rows<WARP>, normalise_rows<BLOCK>, norm_of(operands, 0), stream);
+}
+
+int
+cadre_cuda_rownorm_grad(const cadre_cuda_operands_t *operands, void *stream)
+{
+    return launch_norm(normalise_rows_grad<WARP>, normalise_rows_grad<BLOCK>, norm_of(operands, 1),
+                       stream);
+}

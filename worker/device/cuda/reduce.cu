@@ -1,0 +1,324 @@
+/*
+ * reduce - sum, mean, max and argmax over neighbouring axes, seen as [outer, size, inner].
+ *
+ * Rows that lie together (inner = 1) are folded by a warp or a block each; otherwise 32 columns
+ * side by side by a block, so that reads stay whole lines. Where that gives too few blocks to fill
+ * a GPU, `size` is cut into pieces of fixed length and the pieces' parts, kept in scratch memory,
+ * are folded by a second launch. The cut depends on the shape alone: no atomics, and the same sum
+ * on every GPU. Bound by memory: each element is read once.
+ */
+#include "worker/device/cuda/group.cuh"
+#include "worker/device/cuda/scratch.cuh"
+
+enum {
+    BLOCKS_ENOUGH = 512,    /* that many blocks keep a GPU busy: no cut */
+    ROW_PIECE = 16 * 1024,  /* elements; 64 per thread */
+    COLUMN_PIECE = 256,     /* elements; 32 per thread */
+    COLUMNS = WARP,         /* of one block */
+    LANES = BLOCK / COLUMNS /* threads that share a column */
+};
+
+struct layout_t {
+    int64_t outer;
+    int64_t size;
+    int64_t inner;
+    int64_t piece;  /* elements folded by one group */
+    int64_t pieces; /* of one row or column */
+};
+
+/* ---- operations: part_t, begin(x, index), none(), finish(part, size) ---- */
+
+struct sum_t : group_sum_t {
+    typedef float out_t;
+    static __device__ __forceinline__ float none()
+    {
+        return 0;
+    }
+    static __device__ __forceinline__ float begin(float x, int64_t)
+    {
+        return x;
+    }
+    static __device__ __forceinline__ float finish(float part, int64_t)
+    {
+        return part;
+    }
+};
+
+struct mean_t : sum_t {
+    static __device__ __forceinline__ float finish(float part, int64_t size)
+    {
+        return part / static_cast<float>(size);
+    }
+};
+
+struct max_t : group_max_t {
+    typedef float out_t;
+    static __device__ __forceinline__ float none()
+    {
+        return -INFINITY;
+    }
+    static __device__ __forceinline__ float begin(float x, int64_t)
+    {
+        return x;
+    }
+    static __device__ __forceinline__ float finish(float part, int64_t)
+    {
+        return part;
+    }
+};
+
+struct place_t {
+    float value;
+    int32_t index;
+};
+
+/* The first of the largest. NaN is larger than nothing, and nothing is larger than a NaN that comes
+ * first: what a scan from the first element on gives. */
+struct argmax_t {
+    typedef place_t part_t;
+    typedef int32_t out_t;
+    static __device__ __forceinline__ place_t none()
+    {
+        return {-INFINITY, INT32_MAX};
+    }
+    static __device__ __forceinline__ place_t begin(float x, int64_t index)
+    {
+        if (x != x) {
+            return index == 0 ? place_t{INFINITY, 0} : none();
+        }
+        return {x, static_cast<int32_t>(index)};
+    }
+    static __device__ __forceinline__ place_t combine(place_t left, place_t right)
+    {
+        bool first =
+            left.value > right.value || (left.value == right.value && left.index < right.index);
+        return first ? left : right;
+    }
+    static __device__ __forceinline__ place_t swap(place_t part, int lanes)
+    {
+        place_t other = {__shfl_xor_sync(ALL_LANES, part.value, lanes),
+                         __shfl_xor_sync(ALL_LANES, part.index, lanes)};
+        return other;
+    }
+    static __device__ __forceinline__ int32_t finish(place_t part, int64_t)
+    {
+        return part.index;
+    }
+};
+
+/* ---- reading: numbers, or the parts of an earlier launch ---- */
+
+struct input_t {
+    const void *data;
+    bool parts;
+};
+
+template <typename operation_t>
+static __device__ __forceinline__ typename operation_t::part_t
+read(input_t from, int64_t at, int64_t index)
+{
+    if (from.parts) {
+        return static_cast<const typename operation_t::part_t *>(from.data)[at];
+    }
+    return operation_t::begin(static_cast<const float *>(from.data)[at], index);
+}
+
+template <typename operation_t>
+static __device__ __forceinline__ void
+write(void *out, bool parts, int64_t at, typename operation_t::part_t part, int64_t size)
+{
+    if (parts) {
+        static_cast<typename operation_t::part_t *>(out)[at] = part;
+    } else {
+        static_cast<typename operation_t::out_t *>(out)[at] = operation_t::finish(part, size);
+    }
+}
+
+struct reduce_t {
+    layout_t layout;
+    int64_t total; /* elements behind each result, for a mean */
+    input_t from;
+    void *out;
+    bool to_parts;
+};
+
+/* One group per piece of a row. Four parts per thread, so that loads do not wait for sums. */
+template <typename operation_t, int threads>
+static __global__ void
+reduce_rows(const __grid_constant__ reduce_t reduce)
+{
+    typedef typename operation_t::part_t part_t;
+    const layout_t &layout = reduce.layout;
+    CADRE_SHARED(part_t, shared, WARPS);
+    int64_t group = group_row<threads>();
+    if (group >= layout.outer * layout.pieces) {
+        return; /* a whole warp; with a block per group there is none too many */
+    }
+    int64_t row = group / layout.pieces;
+    int64_t begin = group % layout.pieces * layout.piece;
+    int64_t end = begin + layout.piece < layout.size ? begin + layout.piece : layout.size;
+    part_t parts[VECTOR] = {operation_t::none(), operation_t::none(), operation_t::none(),
+                            operation_t::none()};
+    for (int64_t at = begin; at < end; at += VECTOR * threads) {
+        for (int k = 0; k < VECTOR; k++) {
+            int64_t index = at + k * threads + group_lane<threads>();
+            if (index < end) {
+                part_t part = read<operation_t>(reduce.from, row * layout.size + index, index);
+                parts[k] = operation_t::combine(parts[k], part);
+            }
+        }
+    }
+    part_t part = operation_t::combine(operation_t::combine(parts[0], parts[1]),
+                                       operation_t::combine(parts[2], parts[3]));
+    part = combine_group<operation_t, threads>(part, shared);
+    if (group_lane<threads>() == 0) {
+        write<operation_t>(reduce.out, reduce.to_parts, group, part, reduce.total);
+    }
+}
+
+/* A block per 32 columns of a piece; blocks in the order [outer, pieces, columns]. */
+template <typename operation_t>
+static __global__ void
+reduce_columns(const __grid_constant__ reduce_t reduce)
+{
+    typedef typename operation_t::part_t part_t;
+    const layout_t &layout = reduce.layout;
+    CADRE_SHARED(part_t, shared, BLOCK);
+    int64_t tiles = (layout.inner + COLUMNS - 1) / COLUMNS;
+    int64_t group = blockIdx.x / tiles; /* [outer, pieces] */
+    int64_t column = blockIdx.x % tiles * COLUMNS + threadIdx.x % COLUMNS;
+    int lane = static_cast<int>(threadIdx.x) / COLUMNS;
+    int64_t row = group / layout.pieces * layout.size;
+    int64_t begin = group % layout.pieces * layout.piece;
+    int64_t end = begin + layout.piece < layout.size ? begin + layout.piece : layout.size;
+    part_t part = operation_t::none();
+    if (column < layout.inner) {
+#pragma unroll 4
+        for (int64_t index = begin + lane; index < end; index += LANES) {
+            int64_t at = (row + index) * layout.inner + column;
+            part = operation_t::combine(part, read<operation_t>(reduce.from, at, index));
+        }
+    }
+    shared[threadIdx.x] = part;
+    __syncthreads();
+    if (lane > 0 || column >= layout.inner) {
+        return;
+    }
+    for (int k = 1; k < LANES; k++) {
+        part = operation_t::combine(part, shared[k * COLUMNS + threadIdx.x]);
+    }
+    write<operation_t>(reduce.out, reduce.to_parts, group * layout.inner + column, part,
+                       reduce.total);
+}
+
+/* ---- the host ---- */
+
+static int64_t
+pieces_of(int64_t size, int64_t piece)
+{
+    return (size + piece - 1) / piece;
+}
+
+/* How the pass over `size` elements is cut; `whole` is not. */
+static void
+cut(layout_t *layout, bool whole)
+{
+    bool rows = layout->inner == 1;
+    int64_t blocks = rows ? layout->outer : layout->outer * pieces_of(layout->inner, COLUMNS);
+    layout->piece = rows ? ROW_PIECE : COLUMN_PIECE;
+    if (whole || blocks >= BLOCKS_ENOUGH || layout->size <= layout->piece) {
+        layout->piece = layout->size;
+    }
+    layout->pieces = pieces_of(layout->size, layout->piece);
+}
+
+static layout_t
+layout_of(const cadre_cuda_operands_t *operands)
+{
+    const cadre_plan_value_t *x = operands->inputs[0];
+    const int64_t *attributes = operands->step->attributes;
+    layout_t layout = {1, 1, 1, 1, 1};
+    for (int i = 0; i < x->rank; i++) {
+        int64_t *part = i < attributes[CADRE_REDUCE_BEGIN] ? &layout.outer
+                        : i < attributes[CADRE_REDUCE_END] ? &layout.size
+                                                           : &layout.inner;
+        *part *= x->shape[i];
+    }
+    cut(&layout, false);
+    return layout;
+}
+
+template <typename operation_t>
+static int
+launch_reduce(const reduce_t &reduce, void *stream)
+{
+    const layout_t &layout = reduce.layout;
+    int64_t groups = layout.outer * layout.pieces;
+    if (layout.inner > 1) {
+        int64_t blocks = groups * pieces_of(layout.inner, COLUMNS);
+        return launch(reduce_columns<operation_t>,
+                      block_count(static_cast<uint64_t>(blocks) * BLOCK), BLOCK, stream, reduce);
+    }
+    if (layout.piece <= WARP_ROW_MAX) {
+        auto kernel = reduce_rows<operation_t, WARP>;
+        return launch(kernel, block_count(static_cast<uint64_t>(groups) * WARP), BLOCK, stream,
+                      reduce);
+    }
+    auto kernel = reduce_rows<operation_t, BLOCK>;
+    return launch(kernel, block_count(static_cast<uint64_t>(groups) * BLOCK), BLOCK, stream,
+                  reduce);
+}
+
+template <typename operation_t>
+static int
+reduce_with(const cadre_cuda_operands_t *operands, void *stream)
+{
+    reduce_t reduce = {};
+    reduce.layout = layout_of(operands);
+    reduce.total = reduce.layout.size;
+    reduce.from = {operands->data[0], false};
+    reduce.out = operands->out_data;
+    if (operands->out->count == 0) {
+        return 0;
+    }
+    if (reduce.layout.pieces == 1) {
+        return launch_reduce<operation_t>(reduce, stream);
+    }
+    reduce.out = operands->scratch;
+    reduce.to_parts = true;
+    int status = launch_reduce<operation_t>(reduce, stream);
+    if (status < 0) {
+        return status;
+    }
+    reduce.from = {operands->scratch, true};
+    reduce.out = operands->out_data;
+    reduce.to_parts = false;
+    reduce.layout.size = reduce.layout.pieces;
+    cut(&reduce.layout, true);
+    return launch_reduce<operation_t>(reduce, stream);
+}
+
+size_t
+cadre_cuda_reduce_scratch(const cadre_cuda_operands_t *operands)
+{
+    layout_t layout = layout_of(operands);
+    return layout.pieces == 1
+               ? 0
+               : static_cast<size_t>(layout.outer * layout.pieces * layout.inner) * sizeof(place_t);
+}
+
+int
+cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream)
+{
+    switch (static_cast<cadre_reduce_t>(operands->step->attributes[CADRE_FUNCTION])) {
+    case CADRE_REDUCE_SUM:
+        return reduce_with<sum_t>(operands, stream);
+    case CADRE_REDUCE_MEAN:
+        return reduce_with<mean_t>(operands, stream);
+    case CADRE_REDUCE_MAX:
+        return reduce_with<max_t>(operands, stream);
+    case CADRE_REDUCE_ARGMAX:
+        return reduce_with<argmax_t>(operands, stream);
+    }
+    return CADRE_EINVALID;
+}
