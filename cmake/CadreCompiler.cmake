@@ -13,8 +13,15 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
-add_compile_definitions(_GNU_SOURCE)
-add_compile_options(-fno-common -g)
+# Options of C only: nvcc knows few of them.
+function(cadre_c_options)
+    foreach(option IN LISTS ARGN)
+        add_compile_options("$<$<COMPILE_LANGUAGE:C>:${option}>")
+    endforeach()
+endfunction()
+
+add_compile_definitions("$<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE>")
+cadre_c_options(-fno-common -g)
 
 set(CADRE_WARNINGS
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla
@@ -29,16 +36,16 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -fno-omit-frame-pointer")
 set(CMAKE_C_FLAGS_DEBUG "-Og -fno-omit-frame-pointer")
 
 if(CADRE_SANITIZE)
-    add_compile_options(-fsanitize=${CADRE_SANITIZE} -fno-sanitize-recover=all)
+    cadre_c_options(-fsanitize=${CADRE_SANITIZE} -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${CADRE_SANITIZE})
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
-    add_compile_options(-fstack-protector-strong -fstack-clash-protection
+    cadre_c_options(-fstack-protector-strong -fstack-clash-protection
         $<$<C_COMPILER_ID:GNU>:-ftrivial-auto-var-init=zero>
         -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
     include(CheckCCompilerFlag)
     check_c_compiler_flag(-fcf-protection=full CADRE_HAVE_CF_PROTECTION)
     if(CADRE_HAVE_CF_PROTECTION)
-        add_compile_options(-fcf-protection=full)
+        cadre_c_options(-fcf-protection=full)
     endif()
     add_link_options(-Wl,-z,relro,-z,now)
 endif()

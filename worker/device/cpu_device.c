@@ -187,10 +187,15 @@ static int
 cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
 {
     cpu_slot_t *self = slot;
+    const cadre_plan_t *plan = prepared;
+    int status = reserve(self, plan->arena_size_bytes); /* a larger one may have failed since */
+    if (status < 0) {
+        return status;
+    }
     if (self->options.poison && self->arena) {
         memset(self->arena, 0xff, self->arena_size_bytes); /* NaN in every number type */
     }
-    return run_steps(self, prepared, run);
+    return run_steps(self, plan, run);
 }
 
 static int

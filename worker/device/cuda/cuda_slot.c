@@ -1,0 +1,425 @@
+#include "worker/device/cuda/cuda_slot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+#include "worker/device/cuda/indexes.h"
+
+/* Copies begin before all of the slab is filled, in pieces of this size. */
+#define PIECE_SIZE ((size_t)1 << 20)
+
+struct cadre_cuda_slot {
+    cadre_lane_t *lane;
+    cadre_slot_options_t options;
+    cudaStream_t stream; /* for recording graphs, and for native functions */
+    cudaEvent_t in;
+    cudaEvent_t ready[CADRE_LAYOUT_GROUPS_MAX];
+    cudaEvent_t out[CADRE_LAYOUT_GROUPS_MAX];
+    char *block; /* on the device; these three only grow */
+    size_t block_size_bytes;
+    char *slab_in; /* pinned */
+    size_t slab_in_size_bytes;
+    char *slab_out; /* pinned; begins at the layout's out_offset */
+    size_t slab_out_size_bytes;
+    bool *direct; /* [output_count of the run]: copied to its place without the slab */
+    int direct_room;
+
+    cadre_execution_t *execution; /* of the run in progress */
+    const cadre_slot_run_t *run;
+};
+
+/* ---- opening ---- */
+
+static int
+open_parts(cadre_cuda_slot_t *self)
+{
+    /* Whoever waits sleeps: a slot's thread that spins takes a core from those that copy. */
+    unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;
+    CADRE_CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking));
+    CADRE_CUDA_TRY(cudaEventCreateWithFlags(&self->in, flags));
+    for (int i = 0; i < CADRE_LAYOUT_GROUPS_MAX; i++) {
+        CADRE_CUDA_TRY(cudaEventCreateWithFlags(&self->ready[i], flags));
+        CADRE_CUDA_TRY(cudaEventCreateWithFlags(&self->out[i], flags));
+    }
+    return 0;
+}
+
+int
+cadre_cuda_slot_open(cadre_lane_t *lane, const cadre_slot_options_t *options,
+                     cadre_cuda_slot_t **out)
+{
+    int status = cadre_lane_enter(lane);
+    if (status < 0) {
+        return status;
+    }
+    cadre_auto(cadre_cuda_slot_close) cadre_cuda_slot_t *self = cadre_calloc(1, sizeof(*self));
+    self->lane = lane;
+    self->options = *options;
+    status = cadre_lane_note(lane, open_parts(self));
+    if (status < 0) {
+        return status;
+    }
+    *out = self;
+    self = NULL;
+    return 0;
+}
+
+static void
+destroy_event(cudaEvent_t event)
+{
+    if (event) {
+        cudaEventDestroy(event);
+    }
+}
+
+/* Failures are of no interest any more. */
+void
+cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
+{
+    cadre_cuda_slot_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cudaSetDevice(self->lane->index);
+    destroy_event(self->in);
+    for (int i = 0; i < CADRE_LAYOUT_GROUPS_MAX; i++) {
+        destroy_event(self->ready[i]);
+        destroy_event(self->out[i]);
+    }
+    if (self->stream) {
+        cudaStreamDestroy(self->stream);
+    }
+    cudaFree(self->block);
+    cudaFreeHost(self->slab_in);
+    cudaFreeHost(self->slab_out);
+    free(self->direct);
+    free(self);
+}
+
+size_t
+cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
+{
+    return self->block_size_bytes;
+}
+
+cudaStream_t
+cadre_cuda_slot_stream(cadre_cuda_slot_t *self)
+{
+    cudaSetDevice(self->lane->index); /* for the function that will use it on this thread */
+    return self->stream;
+}
+
+/* ---- memory ---- */
+
+static int
+grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
+{
+    size_t limit = self->options.memory_size_max;
+    if (limit > 0 && size_bytes > limit) {
+        return cadre_fail(CADRE_ENOMEMORY, "the program needs %zu bytes, the limit is %zu",
+                          size_bytes, limit);
+    }
+    if (size_bytes <= self->block_size_bytes) {
+        return 0;
+    }
+    CADRE_CUDA_TRY(cudaFree(self->block));
+    self->block = NULL;
+    self->block_size_bytes = 0;
+    void *memory = NULL;
+    cudaError_t error = cudaMalloc(&memory, size_bytes);
+    if (error != cudaSuccess) {
+        int status = cadre_cuda_fail(error, "cudaMalloc");
+        return cadre_fail_within(status, "%zu bytes for the program", size_bytes);
+    }
+    self->block = memory;
+    self->block_size_bytes = size_bytes;
+    return 0;
+}
+
+static int
+grow_slab(char **slab, size_t *slab_size_bytes, size_t size_bytes)
+{
+    if (size_bytes <= *slab_size_bytes) {
+        return 0;
+    }
+    CADRE_CUDA_TRY(cudaFreeHost(*slab));
+    *slab = NULL;
+    *slab_size_bytes = 0;
+    void *memory = NULL;
+    CADRE_CUDA_TRY(cudaMallocHost(&memory, size_bytes));
+    *slab = memory;
+    *slab_size_bytes = size_bytes;
+    return 0;
+}
+
+static int
+reserve(cadre_cuda_slot_t *self, const cadre_execution_t *execution)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(execution);
+    int status = grow_block(self, cadre_execution_size_bytes(execution));
+    if (status == 0) {
+        status = grow_slab(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
+    }
+    if (status == 0) {
+        status = grow_slab(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
+    }
+    if (status == 0 && layout->output_count > self->direct_room) {
+        self->direct_room = layout->output_count;
+        self->direct = cadre_realloc(self->direct, (size_t)self->direct_room, sizeof(bool));
+    }
+    return status;
+}
+
+int
+cadre_cuda_slot_prepare(cadre_cuda_slot_t *self, const cadre_plan_t *plan, cadre_execution_t **out)
+{
+    cadre_auto(cadre_execution_destroy) cadre_execution_t *execution = NULL;
+    int status = cadre_lane_enter(self->lane);
+    status = status < 0 ? status : cadre_execution_new(self->lane, plan, &execution);
+    status = status < 0 ? status : reserve(self, execution);
+    if (status < 0) {
+        return cadre_lane_note(self->lane, status);
+    }
+    *out = execution;
+    execution = NULL;
+    return 0;
+}
+
+void
+cadre_cuda_slot_release(cadre_cuda_slot_t *self, cadre_execution_t **execution_p)
+{
+    cudaSetDevice(self->lane->index);
+    cadre_execution_destroy(execution_p);
+}
+
+/* ---- copying in ---- */
+
+/* What of the slab is filled, and what of that is on its way. */
+typedef struct {
+    size_t filled;
+    size_t sent;
+} progress_t;
+
+static int
+send(cadre_cuda_slot_t *self, progress_t *progress, size_t end)
+{
+    if (end > progress->sent) {
+        CADRE_CUDA_TRY(cudaMemcpyAsync(self->block + progress->sent, self->slab_in + progress->sent,
+                                       end - progress->sent, cudaMemcpyHostToDevice,
+                                       self->lane->copy_in));
+        progress->sent = end;
+    }
+    return 0;
+}
+
+static int
+put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *data,
+    size_t size_bytes)
+{
+    for (size_t done = 0; done < size_bytes;) {
+        size_t left = size_bytes - done;
+        size_t count = left < PIECE_SIZE ? left : PIECE_SIZE;
+        memcpy(self->slab_in + offset + done, (const char *)data + done, count);
+        done += count;
+        progress->filled = offset + done;
+        if (progress->filled - progress->sent >= PIECE_SIZE) {
+            int status = send(self, progress, progress->filled);
+            if (status < 0) {
+                return status;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether the device reaches this host memory itself (cadre_device_memory_new). */
+static bool
+is_pinned(const void *memory)
+{
+    struct cudaPointerAttributes attributes;
+    bool known = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess;
+    if (!known) {
+        cudaGetLastError();
+    }
+    return known && attributes.type == cudaMemoryTypeHost;
+}
+
+static int
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    if (input->size_bytes < PIECE_SIZE || !is_pinned(data)) {
+        return put(self, progress, input->offset, data, input->size_bytes);
+    }
+    int status = send(self, progress, progress->filled);
+    if (status < 0) {
+        return status;
+    }
+    CADRE_CUDA_TRY(cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
+                                   cudaMemcpyHostToDevice, self->lane->copy_in));
+    progress->filled = progress->sent = input->offset + input->size_bytes;
+    return 0;
+}
+
+static int
+copy_in(cadre_cuda_slot_t *self)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    progress_t progress = {0};
+    int status =
+        put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
+    for (int i = 0; i < layout->argument_count && status == 0; i++) {
+        const cadre_layout_input_t *input = &layout->arguments[i];
+        status = put(self, &progress, input->offset, self->run->arguments[input->index].data,
+                     input->size_bytes);
+    }
+    for (int i = 0; i < layout->variable_count && status == 0; i++) {
+        status = put_variable(self, &progress, &layout->variables[i]);
+    }
+    status = status < 0 ? status : send(self, &progress, progress.filled);
+    if (status < 0) {
+        return status;
+    }
+    CADRE_CUDA_TRY(cudaEventRecord(self->in, self->lane->copy_in));
+    return 0;
+}
+
+/* ---- copying out ---- */
+
+static void *
+destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
+{
+    return place.kind == CADRE_PLACE_GRADIENT ? run->gradients[place.index]
+                                              : run->results[place.index].data;
+}
+
+static int
+copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes)
+{
+    if (size_bytes > 0) {
+        CADRE_CUDA_TRY(cudaMemcpyAsync(to, self->block + offset, size_bytes, cudaMemcpyDeviceToHost,
+                                       self->lane->copy_out));
+    }
+    return 0;
+}
+
+static int
+copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
+{
+    size_t base = cadre_execution_layout(self->execution)->out_offset;
+    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin) : 0;
+}
+
+/* Outputs that go by the slab lie side by side and are copied as one. */
+static int
+copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    size_t begin = group->offset;
+    int status = 0;
+    for (int i = group->first; i < group->first + group->count && status == 0; i++) {
+        const cadre_layout_output_t *output = &layout->outputs[i];
+        void *to = destination(self->run, output->place);
+        self->direct[i] = output->size_bytes >= PIECE_SIZE && is_pinned(to);
+        if (self->direct[i]) {
+            status = copy_to_slab(self, begin, output->offset);
+            status = status < 0 ? status : copy_down(self, to, output->offset, output->size_bytes);
+            begin = output->offset + output->size_bytes;
+        }
+    }
+    return status < 0 ? status : copy_to_slab(self, begin, group->offset + group->size_bytes);
+}
+
+static int
+copy_out(cadre_cuda_slot_t *self)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    for (int i = 0; i < layout->group_count; i++) {
+        CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->copy_out, self->ready[i], 0));
+        int status = copy_group(self, &layout->groups[i]);
+        if (status < 0) {
+            return status;
+        }
+        CADRE_CUDA_TRY(cudaEventRecord(self->out[i], self->lane->copy_out));
+    }
+    return 0;
+}
+
+/* ---- running ---- */
+
+static int
+compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
+{
+    CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->compute, self->in, 0));
+    int status = cadre_execution_enqueue(self->execution, memory, self->lane->compute);
+    return status < 0 ? status : copy_out(self);
+}
+
+static int
+start(cadre_cuda_slot_t *self)
+{
+    int status = reserve(self, self->execution);
+    if (status < 0) {
+        return status;
+    }
+    cadre_execution_memory_t memory = {
+        .block = self->block, .ready = self->ready, .poison = self->options.poison};
+    if (!self->options.no_graph) {
+        status = cadre_execution_record(self->execution, &memory, self->stream);
+    }
+    status = status < 0 ? status : copy_in(self);
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&self->lane->mutex);
+    status = compute(self, &memory);
+    pthread_mutex_unlock(&self->lane->mutex);
+    return status;
+}
+
+int
+cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
+                    const cadre_slot_run_t *run)
+{
+    int status = cadre_lane_enter(self->lane);
+    status = status < 0 ? status : cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    if (status < 0) {
+        return cadre_lane_note(self->lane, status);
+    }
+    self->execution = execution;
+    self->run = run;
+    return cadre_lane_note(self->lane, start(self));
+}
+
+static int
+take_outputs(cadre_cuda_slot_t *self)
+{
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    for (int i = 0; i < layout->group_count; i++) {
+        const cadre_layout_group_t *group = &layout->groups[i];
+        CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
+        for (int k = group->first; k < group->first + group->count; k++) {
+            const cadre_layout_output_t *output = &layout->outputs[k];
+            if (!self->direct[k] && output->size_bytes > 0) {
+                memcpy(destination(self->run, output->place),
+                       self->slab_out + (output->offset - layout->out_offset), output->size_bytes);
+            }
+        }
+    }
+    int32_t flags[CADRE_LAYOUT_FLAGS];
+    memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset), sizeof(flags));
+    return flags[0] ? cadre_fail(CADRE_EDATA, "an index that the program computes is out of range")
+                    : 0;
+}
+
+int
+cadre_cuda_slot_wait(cadre_cuda_slot_t *self)
+{
+    int status = cadre_lane_enter(self->lane);
+    status = status < 0 ? status : take_outputs(self);
+    self->execution = NULL;
+    self->run = NULL;
+    return cadre_lane_note(self->lane, status);
+}

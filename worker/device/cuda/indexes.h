@@ -1,0 +1,18 @@
+/*
+ * indexes - labels and positions of a closure's arguments, checked before a kernel uses them.
+ *
+ * Where an index is computed by the program itself, only the device sees it: kernels leave out what
+ * is out of range and say so in a flag.
+ *
+ * Plain functions without state.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_INDEXES_H
+#define CADRE_WORKER_DEVICE_CUDA_INDEXES_H
+
+#include "worker/device/device.h"
+#include "worker/device/plan.h"
+
+/* CADRE_EDATA, with the op, the number and its place. */
+int cadre_cuda_check_indexes(const cadre_plan_t *plan, const cadre_slot_run_t *run);
+
+#endif

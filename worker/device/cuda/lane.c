@@ -1,0 +1,137 @@
+#include "worker/device/cuda/lane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+static int
+find_math(const char *text, cublasComputeType_t *out)
+{
+    static const struct {
+        const char *text;
+        cublasComputeType_t type;
+    } modes[] = {{"f32", CUBLAS_COMPUTE_32F},
+                 {"tf32", CUBLAS_COMPUTE_32F_FAST_TF32},
+                 {"bf16", CUBLAS_COMPUTE_32F_FAST_16BF}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(modes); i++) {
+        if (strcmp(modes[i].text, text) == 0) {
+            *out = modes[i].type;
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_EINVALID, "math \"%s\" is none of f32, tf32, bf16", text);
+}
+
+/* What makes a machine unfit is told apart from a device that breaks. */
+static int
+find_device(const cadre_device_request_t *request)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
+        int driver = 0;
+        int runtime = 0;
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&runtime);
+        return cadre_fail(CADRE_EUNAVAILABLE, "%s (the driver is for CUDA %d.%d, this build %d.%d)",
+                          cudaGetErrorString(error), driver / 1000, driver % 1000 / 10,
+                          runtime / 1000, runtime % 1000 / 10);
+    }
+    if (request->index >= count) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "there are %d GPUs, counted from 0", count);
+    }
+    error = cudaSetDevice(request->index);
+    if (error != cudaSuccess) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "%s", cudaGetErrorString(error));
+    }
+    return 0;
+}
+
+static int
+open_parts(cadre_lane_t *self, const cadre_device_request_t *request)
+{
+    struct cudaDeviceProp properties;
+    CADRE_CUDA_TRY(cudaGetDeviceProperties(&properties, request->index));
+    if (properties.major < 8) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "%s has compute capability %d.%d, 8.0 is needed",
+                          properties.name, properties.major, properties.minor);
+    }
+    snprintf(self->name, sizeof(self->name), "cuda:%d %.64s %s", request->index, properties.name,
+             request->math);
+    CADRE_CUDA_TRY(cudaStreamCreateWithFlags(&self->copy_in, cudaStreamNonBlocking));
+    CADRE_CUDA_TRY(cudaStreamCreateWithFlags(&self->compute, cudaStreamNonBlocking));
+    CADRE_CUDA_TRY(cudaStreamCreateWithFlags(&self->copy_out, cudaStreamNonBlocking));
+    CADRE_CUBLAS_TRY(cublasLtCreate(&self->cublas));
+    CADRE_CUDA_TRY(cudaMalloc(&self->workspace, CADRE_LANE_WORKSPACE_SIZE));
+    return 0;
+}
+
+int
+cadre_lane_open(const cadre_device_request_t *request, cadre_lane_t **out)
+{
+    cublasComputeType_t math = CUBLAS_COMPUTE_32F;
+    int status = find_math(request->math, &math);
+    status = status < 0 ? status : find_device(request);
+    if (status < 0) {
+        return status;
+    }
+    cadre_lane_t *self = cadre_calloc(1, sizeof(*self));
+    self->index = request->index;
+    self->math = math;
+    atomic_init(&self->lost, false);
+    pthread_mutex_init(&self->mutex, NULL);
+    status = open_parts(self, request);
+    if (status < 0) {
+        cadre_lane_close(&self);
+        return status == CADRE_EUNAVAILABLE
+                   ? status
+                   : cadre_fail_within(CADRE_EUNAVAILABLE, "GPU %d", request->index);
+    }
+    *out = self;
+    return 0;
+}
+
+/* Failures are of no interest any more. */
+void
+cadre_lane_close(cadre_lane_t **self_p)
+{
+    cadre_lane_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cudaSetDevice(self->index);
+    cudaFree(self->workspace);
+    if (self->cublas) {
+        cublasLtDestroy(self->cublas);
+    }
+    cudaStream_t streams[] = {self->copy_in, self->compute, self->copy_out};
+    for (size_t i = 0; i < CADRE_COUNT_OF(streams); i++) {
+        if (streams[i]) {
+            cudaStreamDestroy(streams[i]);
+        }
+    }
+    pthread_mutex_destroy(&self->mutex);
+    free(self);
+}
+
+int
+cadre_lane_enter(const cadre_lane_t *self)
+{
+    if (atomic_load(&self->lost)) {
+        return cadre_fail(CADRE_EDEVICE, "%s failed before", self->name);
+    }
+    CADRE_CUDA_TRY(cudaSetDevice(self->index));
+    return 0;
+}
+
+int
+cadre_lane_note(cadre_lane_t *self, int status)
+{
+    if (status == CADRE_EDEVICE) {
+        atomic_store(&self->lost, true);
+    }
+    return status;
+}

@@ -1,0 +1,48 @@
+/*
+ * lane - one GPU as the slots of a worker share it: a stream for each direction of copying, one for
+ * computing, and cuBLAS with its workspace.
+ *
+ * Owner:   the module's device.
+ * Thread:  any slot's. What is enqueued together is enqueued under `mutex`, so that the steps of
+ * two slots do not mix; nothing waits for the device while it holds the mutex.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_LANE_H
+#define CADRE_WORKER_DEVICE_CUDA_LANE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "worker/device/cuda/cuda_status.h"
+#include "worker/device/device_module.h"
+
+#define CADRE_LANE_WORKSPACE_SIZE ((size_t)32 << 20) /* what cuBLAS gets: its advice for Hopper */
+
+enum { CADRE_LANE_NAME_SIZE = 128 };
+
+typedef struct {
+    int index; /* of the GPU */
+    char name[CADRE_LANE_NAME_SIZE];
+    cudaStream_t copy_in;
+    cudaStream_t compute;
+    cudaStream_t copy_out;
+    cublasLtHandle_t cublas;
+    void *workspace; /* CADRE_LANE_WORKSPACE_SIZE bytes on the device */
+    cublasComputeType_t math;
+    pthread_mutex_t mutex;
+    atomic_bool lost; /* some call failed: nothing more is tried. Only ever goes to true, so a late
+                         look is harmless */
+} cadre_lane_t;
+
+/* CADRE_EUNAVAILABLE when there is no such GPU, or the driver does not fit, with the reason;
+ * CADRE_EINVALID for a math mode that is none. */
+int cadre_lane_open(const cadre_device_request_t *request, cadre_lane_t **out);
+void cadre_lane_close(cadre_lane_t **self_p);
+
+/* Makes the GPU that of the calling thread. CADRE_EDEVICE when the lane is lost. */
+int cadre_lane_enter(const cadre_lane_t *self);
+
+/* Passes a status on; CADRE_EDEVICE loses the lane. */
+int cadre_lane_note(cadre_lane_t *self, int status);
+
+#endif

@@ -1,0 +1,183 @@
+#include "worker/device/cuda/layout.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+#include "worker/device/arena.h"
+
+static size_t
+take(size_t *end, size_t size_bytes)
+{
+    const size_t unit = CADRE_ARENA_ALIGNMENT;
+    size_t offset = *end;
+    *end = (offset + size_bytes + unit - 1) / unit * unit;
+    return offset;
+}
+
+/* ---- inputs ---- */
+
+static void
+add_input(cadre_layout_input_t **inputs, int *count, const cadre_plan_value_t *value)
+{
+    *inputs = cadre_realloc(*inputs, (size_t)*count + 1, sizeof(**inputs));
+    (*inputs)[(*count)++] =
+        (cadre_layout_input_t){.index = value->place.index, .size_bytes = value->size_bytes};
+}
+
+/* Arguments before variables: they are small and at hand while variables may still be coming. */
+static void
+place_inputs(cadre_layout_t *self, const cadre_plan_t *plan)
+{
+    for (int i = 0; i < plan->value_count; i++) {
+        const cadre_plan_value_t *value = &plan->values[i];
+        if (!value->live || value->root != i) {
+            continue;
+        }
+        if (value->place.kind == CADRE_PLACE_ARGUMENT) {
+            add_input(&self->arguments, &self->argument_count, value);
+        } else if (value->place.kind == CADRE_PLACE_VARIABLE) {
+            add_input(&self->variables, &self->variable_count, value);
+        }
+    }
+    size_t end = 0;
+    self->seed_offset = take(&end, sizeof(uint64_t));
+    for (int i = 0; i < self->argument_count; i++) {
+        self->arguments[i].offset = take(&end, self->arguments[i].size_bytes);
+    }
+    for (int i = 0; i < self->variable_count; i++) {
+        self->variables[i].offset = take(&end, self->variables[i].size_bytes);
+    }
+    self->in_size_bytes = end;
+    self->out_offset = end;
+}
+
+/* ---- outputs ---- */
+
+static void
+add_output(cadre_layout_t *self, const cadre_plan_value_t *value, cadre_plan_place_t place,
+           int ready)
+{
+    self->outputs =
+        cadre_realloc(self->outputs, (size_t)self->output_count + 1, sizeof(*self->outputs));
+    self->outputs[self->output_count++] = (cadre_layout_output_t){
+        .place = place, .size_bytes = value->size_bytes, .ready = ready, .dtype = value->dtype};
+}
+
+static bool
+is_output(cadre_plan_place_t place)
+{
+    return place.kind == CADRE_PLACE_GRADIENT || place.kind == CADRE_PLACE_RESULT;
+}
+
+/* Steps come in the order in which they run, so the outputs do. */
+static void
+collect_outputs(cadre_layout_t *self, const cadre_plan_t *plan)
+{
+    for (int at = 0; at < plan->step_count; at++) {
+        const cadre_plan_value_t *value = &plan->values[plan->steps[at].output];
+        if (is_output(value->place)) {
+            add_output(self, value, value->place, at);
+        }
+    }
+    for (int i = 0; i < plan->copy_count; i++) {
+        add_output(self, &plan->values[plan->copies[i].value], plan->copies[i].to,
+                   plan->step_count);
+    }
+}
+
+static void
+end_group(cadre_layout_t *self, int first, int count, size_t end)
+{
+    size_t begin = self->group_count > 0 ? self->groups[self->group_count - 1].offset +
+                                               self->groups[self->group_count - 1].size_bytes
+                                         : self->out_offset;
+    self->groups[self->group_count++] =
+        (cadre_layout_group_t){.first = first,
+                               .count = count,
+                               .offset = begin,
+                               .size_bytes = end - begin,
+                               .ready = count > 0 ? self->outputs[first + count - 1].ready : 0};
+}
+
+/* The flags are only right when every step has run: the last group waits for all of them. */
+static void
+place_outputs(cadre_layout_t *self, const cadre_plan_t *plan)
+{
+    size_t end = self->out_offset;
+    size_t begin = end;
+    int first = 0;
+    for (int i = 0; i < self->output_count; i++) {
+        self->outputs[i].offset = take(&end, self->outputs[i].size_bytes);
+        bool last = self->group_count == CADRE_LAYOUT_GROUPS_MAX - 1;
+        if (!last && end - begin >= CADRE_LAYOUT_GROUP_SIZE_MIN) {
+            end_group(self, first, i + 1 - first, end);
+            first = i + 1;
+            begin = end;
+        }
+    }
+    self->flags_offset = take(&end, CADRE_LAYOUT_FLAGS * sizeof(int32_t));
+    end_group(self, first, self->output_count - first, end);
+    self->groups[self->group_count - 1].ready = plan->step_count;
+    self->out_size_bytes = end - self->out_offset;
+    self->arena_offset = end;
+    self->size_bytes = end + plan->arena_size_bytes;
+}
+
+void
+cadre_layout_init(cadre_layout_t *self, const cadre_plan_t *plan)
+{
+    *self = (cadre_layout_t){0};
+    place_inputs(self, plan);
+    collect_outputs(self, plan);
+    place_outputs(self, plan);
+}
+
+void
+cadre_layout_fini(cadre_layout_t *self)
+{
+    free(self->arguments);
+    free(self->variables);
+    free(self->outputs);
+    *self = (cadre_layout_t){0};
+}
+
+static size_t
+input_offset(const cadre_layout_input_t *inputs, int count, int index)
+{
+    for (int i = 0; i < count; i++) {
+        if (inputs[i].index == index) {
+            return inputs[i].offset;
+        }
+    }
+    cadre_assert(false);
+    return 0;
+}
+
+size_t
+cadre_layout_offset(const cadre_layout_t *self, cadre_plan_place_t place)
+{
+    switch (place.kind) {
+    case CADRE_PLACE_ARGUMENT:
+        return input_offset(self->arguments, self->argument_count, place.index);
+    case CADRE_PLACE_VARIABLE:
+        return input_offset(self->variables, self->variable_count, place.index);
+    case CADRE_PLACE_ARENA:
+        return self->arena_offset + place.offset;
+    case CADRE_PLACE_GRADIENT:
+    case CADRE_PLACE_RESULT:
+        for (int i = 0; i < self->output_count; i++) {
+            if (self->outputs[i].place.kind == place.kind &&
+                self->outputs[i].place.index == place.index) {
+                return self->outputs[i].offset;
+            }
+        }
+        break;
+    case CADRE_PLACE_CONSTANT:
+    case CADRE_PLACE_NONE:
+        break;
+    }
+    cadre_assert(false);
+    return 0;
+}

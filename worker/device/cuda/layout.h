@@ -1,0 +1,73 @@
+/*
+ * layout - where everything that one plan touches lies in a slot's block of device memory.
+ *
+ *     [ seed | arguments | variables ][ gradients, results | flags ][ arena ]
+ *       copied in, in this order       copied out, in the order in which they become ready
+ *
+ * The first two parts have a twin in pinned host memory with the same offsets. Every place begins
+ * at a multiple of CADRE_ARENA_ALIGNMENT, which is what cuBLAS is promised. Plain bookkeeping: no
+ * memory is touched.
+ *
+ * Owner:   what was prepared of a plan. Thread: never changes once made.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_LAYOUT_H
+#define CADRE_WORKER_DEVICE_CUDA_LAYOUT_H
+
+#include <stdint.h>
+
+#include "common/limits.h"
+#include "worker/device/plan.h"
+
+enum { CADRE_LAYOUT_GROUPS_MAX = 16, CADRE_LAYOUT_FLAGS = 2 };
+
+/* A group of outputs is copied out as soon as its last one is there; smaller groups would cost more
+ * in calls than they gain. */
+#define CADRE_LAYOUT_GROUP_SIZE_MIN ((size_t)1 << 20)
+
+typedef struct {
+    int index;     /* of the argument or variable */
+    size_t offset; /* from the begin of the block */
+    size_t size_bytes;
+} cadre_layout_input_t;
+
+typedef struct {
+    cadre_plan_place_t place; /* GRADIENT or RESULT */
+    size_t offset;
+    size_t size_bytes;
+    int ready; /* the step that writes it; step_count: a copy at the end */
+    cadre_dtype_t dtype;
+} cadre_layout_output_t;
+
+typedef struct {
+    int first; /* outputs first .. first + count - 1 */
+    int count;
+    size_t offset;
+    size_t size_bytes;
+    int ready; /* the step after which all of them are there */
+} cadre_layout_group_t;
+
+typedef struct {
+    cadre_layout_input_t *arguments; /* those that some step or output needs */
+    int argument_count;
+    cadre_layout_input_t *variables;
+    int variable_count;
+    cadre_layout_output_t *outputs; /* in the order of `ready` */
+    int output_count;
+    cadre_layout_group_t groups[CADRE_LAYOUT_GROUPS_MAX]; /* the last one holds the flags, too */
+    int group_count;
+    size_t seed_offset;
+    size_t in_size_bytes; /* the first part: all from 0 */
+    size_t out_offset;    /* = in_size_bytes */
+    size_t out_size_bytes;
+    size_t flags_offset; /* int32 [CADRE_LAYOUT_FLAGS] */
+    size_t arena_offset;
+    size_t size_bytes; /* of the block */
+} cadre_layout_t;
+
+void cadre_layout_init(cadre_layout_t *self, const cadre_plan_t *plan);
+void cadre_layout_fini(cadre_layout_t *self);
+
+/* Offset of a place of the plan, which is no constant. */
+size_t cadre_layout_offset(const cadre_layout_t *self, cadre_plan_place_t place);
+
+#endif

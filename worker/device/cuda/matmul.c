@@ -1,0 +1,168 @@
+#include "worker/device/cuda/matmul.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+
+struct cadre_cuda_matmul {
+    const cadre_lane_t *lane;
+    size_t out_size_bytes;
+    bool empty; /* no inner dimension: zeros */
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t first;  /* what cuBLAS calls A: our right operand */
+    cublasLtMatrixLayout_t second; /* B: our left one */
+    cublasLtMatrixLayout_t out;
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+/* Row-major: out [m,n] = left [m,k] right [k,n], each operand possibly stored transposed. */
+typedef struct {
+    uint64_t m;
+    uint64_t n;
+    uint64_t k;
+    int32_t batches;
+    bool flip_left;
+    bool flip_right;
+} sizes_t;
+
+static sizes_t
+find_sizes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
+{
+    const cadre_plan_value_t *left = &plan->values[step->inputs[0]];
+    const cadre_plan_value_t *out = &plan->values[step->output];
+    sizes_t sizes = {.flip_left = step->attributes[CADRE_MATMUL_TRANSPOSE_LEFT] != 0,
+                     .flip_right = step->attributes[CADRE_MATMUL_TRANSPOSE_RIGHT] != 0};
+    sizes.m = (uint64_t)out->shape[out->rank - 2];
+    sizes.n = (uint64_t)out->shape[out->rank - 1];
+    sizes.k = (uint64_t)left->shape[sizes.flip_left ? left->rank - 2 : left->rank - 1];
+    uint64_t each = sizes.m * sizes.n;
+    sizes.batches = each > 0 ? (int32_t)((uint64_t)out->count / each) : 0;
+    return sizes;
+}
+
+/* A row-major [rows, columns] as cuBLAS sees it. */
+static int
+make_layout(uint64_t rows, uint64_t columns, int32_t batches, cublasLtMatrixLayout_t *out)
+{
+    int64_t stride = (int64_t)(rows * columns);
+    CADRE_CUBLAS_TRY(cublasLtMatrixLayoutCreate(out, CUDA_R_32F, columns, rows, (int64_t)columns));
+    CADRE_CUBLAS_TRY(cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                      &batches, sizeof(batches)));
+    CADRE_CUBLAS_TRY(cublasLtMatrixLayoutSetAttribute(
+        *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)));
+    return 0;
+}
+
+static int
+describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
+{
+    cublasOperation_t flip_first = sizes->flip_right ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t flip_second = sizes->flip_left ? CUBLAS_OP_T : CUBLAS_OP_N;
+    CADRE_CUBLAS_TRY(cublasLtMatmulDescCreate(&self->product, self->lane->math, CUDA_R_32F));
+    CADRE_CUBLAS_TRY(cublasLtMatmulDescSetAttribute(self->product, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                    &flip_first, sizeof(flip_first)));
+    CADRE_CUBLAS_TRY(cublasLtMatmulDescSetAttribute(self->product, CUBLASLT_MATMUL_DESC_TRANSB,
+                                                    &flip_second, sizeof(flip_second)));
+    int status = make_layout(sizes->flip_right ? sizes->n : sizes->k,
+                             sizes->flip_right ? sizes->k : sizes->n, sizes->batches, &self->first);
+    status = status < 0 ? status
+                        : make_layout(sizes->flip_left ? sizes->k : sizes->m,
+                                      sizes->flip_left ? sizes->m : sizes->k, sizes->batches,
+                                      &self->second);
+    return status < 0 ? status : make_layout(sizes->m, sizes->n, sizes->batches, &self->out);
+}
+
+/* The heuristic's first choice. Sums that are finished in place in an order of their own are left
+ * out: the same run gives the same bits. */
+static int
+choose(cadre_cuda_matmul_t *self, cublasLtMatmulPreference_t preference, const sizes_t *sizes)
+{
+    size_t workspace = CADRE_LANE_WORKSPACE_SIZE;
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    CADRE_CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)));
+    CADRE_CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)));
+    cublasLtMatmulHeuristicResult_t found;
+    int count = 0;
+    cublasStatus_t error =
+        cublasLtMatmulAlgoGetHeuristic(self->lane->cublas, self->product, self->first, self->second,
+                                       self->out, self->out, preference, 1, &found, &count);
+    if (error != CUBLAS_STATUS_SUCCESS || count < 1) {
+        return cadre_fail(CADRE_EDEVICE,
+                          "cublasLt has no algorithm for %" PRId32 " times [%" PRIu64 ",%" PRIu64
+                          "] by [%" PRIu64 ",%" PRIu64 "]: %s",
+                          sizes->batches, sizes->m, sizes->k, sizes->k, sizes->n,
+                          cublasLtGetStatusName(error));
+    }
+    self->algorithm = found.algo;
+    return 0;
+}
+
+static int
+choose_algorithm(cadre_cuda_matmul_t *self, const sizes_t *sizes)
+{
+    cublasLtMatmulPreference_t preference = NULL;
+    CADRE_CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&preference));
+    int status = choose(self, preference, sizes);
+    cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+int
+cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
+                      const cadre_plan_step_t *step, cadre_cuda_matmul_t **out)
+{
+    sizes_t sizes = find_sizes(plan, step);
+    cadre_auto(cadre_cuda_matmul_destroy) cadre_cuda_matmul_t *self =
+        cadre_calloc(1, sizeof(*self));
+    self->lane = lane;
+    self->out_size_bytes = plan->values[step->output].size_bytes;
+    self->empty = sizes.k == 0 || sizes.batches == 0;
+    int status = self->empty ? 0 : describe(self, &sizes);
+    status = status < 0 || self->empty ? status : choose_algorithm(self, &sizes);
+    if (status < 0) {
+        return status;
+    }
+    *out = self;
+    self = NULL;
+    return 0;
+}
+
+void
+cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p)
+{
+    cadre_cuda_matmul_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cublasLtMatrixLayout_t layouts[] = {self->first, self->second, self->out};
+    for (size_t i = 0; i < CADRE_COUNT_OF(layouts); i++) {
+        if (layouts[i]) {
+            cublasLtMatrixLayoutDestroy(layouts[i]);
+        }
+    }
+    if (self->product) {
+        cublasLtMatmulDescDestroy(self->product);
+    }
+    free(self);
+}
+
+int
+cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const void *left, const void *right,
+                      void *out, cudaStream_t stream)
+{
+    if (self->empty) {
+        CADRE_CUDA_TRY(cudaMemsetAsync(out, 0, self->out_size_bytes, stream));
+        return 0;
+    }
+    const float one = 1;
+    const float zero = 0;
+    CADRE_CUBLAS_TRY(cublasLtMatmul(self->lane->cublas, self->product, &one, right, self->first,
+                                    left, self->second, &zero, out, self->out, out, self->out,
+                                    &self->algorithm, self->lane->workspace,
+                                    CADRE_LANE_WORKSPACE_SIZE, stream));
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* The module's one symbol, and device_module.h's functions on top of lane and cuda_slot. */
+#include <stdint.h>
+
+#include "worker/device/cuda/cuda_slot.h"
+#include "worker/device/cuda/lane.h"
+
+static int
+cuda_open(const cadre_device_request_t *request, void **device)
+{
+    cadre_lane_t *lane = NULL;
+    int status = cadre_lane_open(request, &lane);
+    *device = lane;
+    return status;
+}
+
+static void
+cuda_close(void *device)
+{
+    cadre_lane_t *lane = device;
+    cadre_lane_close(&lane);
+}
+
+static const char *
+cuda_name(const void *device)
+{
+    const cadre_lane_t *lane = device;
+    return lane->name;
+}
+
+static void *
+cuda_memory_new(void *device, size_t size_bytes)
+{
+    cadre_lane_t *lane = device;
+    void *memory = NULL;
+    int status = cadre_lane_enter(lane);
+    if (status < 0 || cudaMallocHost(&memory, size_bytes) != cudaSuccess) {
+        cudaGetLastError();
+        return NULL;
+    }
+    return memory;
+}
+
+static void
+cuda_memory_free(void *device, void *memory)
+{
+    const cadre_lane_t *lane = device;
+    cudaSetDevice(lane->index);
+    cudaFreeHost(memory);
+}
+
+static int
+cuda_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
+{
+    cadre_cuda_slot_t *self = NULL;
+    int status = cadre_cuda_slot_open(device, options, &self);
+    *slot = self;
+    return status;
+}
+
+static void
+cuda_slot_close(void *slot)
+{
+    cadre_cuda_slot_t *self = slot;
+    cadre_cuda_slot_close(&self);
+}
+
+static int
+cuda_prepare(void *slot, const cadre_plan_t *plan, void **prepared)
+{
+    cadre_execution_t *execution = NULL;
+    int status = cadre_cuda_slot_prepare(slot, plan, &execution);
+    *prepared = execution;
+    return status;
+}
+
+static void
+cuda_release(void *slot, void *prepared)
+{
+    cadre_execution_t *execution = prepared;
+    cadre_cuda_slot_release(slot, &execution);
+}
+
+static int
+cuda_run(void *slot, void *prepared, const cadre_slot_run_t *run)
+{
+    return cadre_cuda_slot_run(slot, prepared, run);
+}
+
+static int
+cuda_wait(void *slot)
+{
+    return cadre_cuda_slot_wait(slot);
+}
+
+static size_t
+cuda_arena_size_bytes(const void *slot)
+{
+    return cadre_cuda_slot_size_bytes(slot);
+}
+
+static void *
+cuda_stream(void *slot)
+{
+    return cadre_cuda_slot_stream(slot);
+}
+
+CADRE_API const cadre_device_module_t *cadre_device_module(void);
+
+const cadre_device_module_t *
+cadre_device_module(void)
+{
+    static const cadre_device_functions_t functions = {
+        .error_text = cadre_error_text,
+        .open = cuda_open,
+        .close = cuda_close,
+        .name = cuda_name,
+        .memory_new = cuda_memory_new,
+        .memory_free = cuda_memory_free,
+        .slot_open = cuda_slot_open,
+        .slot_close = cuda_slot_close,
+        .prepare = cuda_prepare,
+        .release = cuda_release,
+        .run = cuda_run,
+        .wait = cuda_wait,
+        .arena_size_bytes = cuda_arena_size_bytes,
+        .stream = cuda_stream,
+    };
+    static const cadre_device_module_t module = {
+        .abi = CADRE_DEVICE_ABI, .layout = CADRE_DEVICE_LAYOUT, .functions = &functions};
+    return &module;
+}
