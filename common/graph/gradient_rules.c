@@ -6,14 +6,15 @@
 
 static const cadre_node_t none = {0};
 
-static cadre_node_t
-input_of(const cadre_gradient_visit_t *visit, int index)
+cadre_node_t
+cadre_gradient_input(const cadre_gradient_visit_t *visit, int index)
 {
     return (cadre_node_t){.id = visit->node.inputs[index] + 1};
 }
 
-static bool
-wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index)
+bool
+cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
+                      int index)
 {
     return walk->depends[visit->node.inputs[index]];
 }
@@ -24,10 +25,9 @@ shape_of(const cadre_gradient_walk_t *walk, cadre_node_t node)
     return node.id > 0 ? cadre_program_at(walk->program, node)->shape : (cadre_extents_t){0};
 }
 
-/* Adds `gradient` to what has arrived for the input; a mistake in between made it empty. */
-static void
-give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
-     cadre_node_t gradient)
+void
+cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
+                    cadre_node_t gradient)
 {
     cadre_node_t *adjoint = &walk->adjoints[visit->node.inputs[index]];
     if (gradient.id == 0) {
@@ -65,9 +65,10 @@ static void
 give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
                  cadre_node_t gradient)
 {
-    cadre_extents_t shape = shape_of(walk, input_of(visit, index));
+    cadre_extents_t shape = shape_of(walk, cadre_gradient_input(visit, index));
     if (gradient.id != 0) {
-        give(walk, visit, index, unbroadcast(walk, gradient, &shape, CADRE_REDUCE_SUM));
+        cadre_gradient_give(walk, visit, index,
+                            unbroadcast(walk, gradient, &shape, CADRE_REDUCE_SUM));
     }
 }
 
@@ -75,20 +76,20 @@ give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visi
 static void
 visit_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
-    cadre_node_t a = input_of(visit, 0);
-    cadre_node_t b = input_of(visit, 1);
+    cadre_node_t a = cadre_gradient_input(visit, 0);
+    cadre_node_t b = cadre_gradient_input(visit, 1);
     cadre_node_t g = visit->gradient;
     int flip_a = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
     int flip_b = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
-    if (wanted(walk, visit, 0)) {
-        give(walk, visit, 0,
-             flip_a ? cadre_matmul_transposed(walk->program, b, flip_b, g, 1)
-                    : cadre_matmul_transposed(walk->program, g, 0, b, !flip_b));
+    if (cadre_gradient_wanted(walk, visit, 0)) {
+        cadre_gradient_give(walk, visit, 0,
+                            flip_a ? cadre_matmul_transposed(walk->program, b, flip_b, g, 1)
+                                   : cadre_matmul_transposed(walk->program, g, 0, b, !flip_b));
     }
-    if (wanted(walk, visit, 1)) {
-        give(walk, visit, 1,
-             flip_b ? cadre_matmul_transposed(walk->program, g, 1, a, flip_a)
-                    : cadre_matmul_transposed(walk->program, a, !flip_a, g, 0));
+    if (cadre_gradient_wanted(walk, visit, 1)) {
+        cadre_gradient_give(walk, visit, 1,
+                            flip_b ? cadre_matmul_transposed(walk->program, g, 1, a, flip_a)
+                                   : cadre_matmul_transposed(walk->program, a, !flip_a, g, 0));
     }
 }
 
@@ -97,7 +98,7 @@ visit_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 static cadre_node_t
 map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
 {
-    cadre_node_t x = input_of(visit, 0);
+    cadre_node_t x = cadre_gradient_input(visit, 0);
     cadre_node_t y = visit->value;
     cadre_node_t g = visit->gradient;
     switch ((cadre_map1_t)visit->node.attributes[CADRE_FUNCTION]) {
@@ -140,11 +141,11 @@ static void
 visit_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
-    cadre_node_t a = input_of(visit, 0);
-    cadre_node_t b = input_of(visit, 1);
+    cadre_node_t a = cadre_gradient_input(visit, 0);
+    cadre_node_t b = cadre_gradient_input(visit, 1);
     cadre_node_t g = visit->gradient;
-    bool to_a = wanted(walk, visit, 0);
-    bool to_b = wanted(walk, visit, 1);
+    bool to_a = cadre_gradient_wanted(walk, visit, 0);
+    bool to_b = cadre_gradient_wanted(walk, visit, 1);
     cadre_node_t for_a = g;
     cadre_node_t for_b = g;
     switch ((cadre_map2_t)visit->node.attributes[CADRE_FUNCTION]) {
@@ -185,12 +186,12 @@ static void
 visit_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
-    cadre_node_t condition = input_of(visit, 0);
+    cadre_node_t condition = cadre_gradient_input(visit, 0);
     cadre_node_t zero = cadre_const_f32(p, 0);
-    if (wanted(walk, visit, 1)) {
+    if (cadre_gradient_wanted(walk, visit, 1)) {
         give_unbroadcast(walk, visit, 1, cadre_where(p, condition, visit->gradient, zero));
     }
-    if (wanted(walk, visit, 2)) {
+    if (cadre_gradient_wanted(walk, visit, 2)) {
         give_unbroadcast(walk, visit, 2, cadre_where(p, condition, zero, visit->gradient));
     }
 }
@@ -199,7 +200,7 @@ static void
 visit_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
-    cadre_node_t x = input_of(visit, 0);
+    cadre_node_t x = cadre_gradient_input(visit, 0);
     cadre_extents_t shape = shape_of(walk, x);
     cadre_extents_t kept = shape; /* the reduced axes stay, with size 1 */
     for (int64_t i = visit->node.attributes[CADRE_REDUCE_BEGIN];
@@ -215,20 +216,22 @@ visit_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
             p, CADRE_REDUCE_SUM, mask, (int)visit->node.attributes[CADRE_REDUCE_BEGIN],
             (int)visit->node.attributes[CADRE_REDUCE_END]);
         cadre_node_t share = cadre_program_emit_reshape(p, cadre_div(p, g, ties), &kept);
-        give(walk, visit, 0, cadre_mul(p, mask, share));
+        cadre_gradient_give(walk, visit, 0, cadre_mul(p, mask, share));
         return;
     }
     g = cadre_program_emit_reshape(p, g, &kept);
-    give(walk, visit, 0, cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));
+    cadre_gradient_give(walk, visit, 0,
+                        cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));
 }
 
 static void
 visit_broadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
-    cadre_extents_t shape = shape_of(walk, input_of(visit, 0));
+    cadre_extents_t shape = shape_of(walk, cadre_gradient_input(visit, 0));
     bool share = visit->node.attributes[CADRE_BROADCAST_SHARE] != 0;
-    give(walk, visit, 0,
-         unbroadcast(walk, visit->gradient, &shape, share ? CADRE_REDUCE_MEAN : CADRE_REDUCE_SUM));
+    cadre_gradient_give(
+        walk, visit, 0,
+        unbroadcast(walk, visit->gradient, &shape, share ? CADRE_REDUCE_MEAN : CADRE_REDUCE_SUM));
 }
 
 static void
@@ -238,7 +241,7 @@ visit_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit
     for (int i = 0; i < visit->node.shape.rank; i++) {
         inverse[visit->node.attributes[i]] = i;
     }
-    give(walk, visit, 0, cadre_transpose(walk->program, visit->gradient, inverse));
+    cadre_gradient_give(walk, visit, 0, cadre_transpose(walk->program, visit->gradient, inverse));
 }
 
 static void
@@ -247,9 +250,10 @@ visit_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     int axis = (int)visit->node.attributes[CADRE_AXIS];
     int64_t begin = 0;
     for (int i = 0; i < visit->node.input_count; i++) {
-        int64_t length = shape_of(walk, input_of(visit, i)).extents[axis].factor;
-        if (wanted(walk, visit, i)) {
-            give(walk, visit, i, cadre_slice(walk->program, visit->gradient, axis, begin, length));
+        int64_t length = shape_of(walk, cadre_gradient_input(visit, i)).extents[axis].factor;
+        if (cadre_gradient_wanted(walk, visit, i)) {
+            cadre_gradient_give(walk, visit, i,
+                                cadre_slice(walk->program, visit->gradient, axis, begin, length));
         }
         begin += length;
     }
@@ -259,21 +263,22 @@ static void
 visit_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     int axis = (int)visit->node.attributes[CADRE_AXIS];
-    int64_t size = shape_of(walk, input_of(visit, 0)).extents[axis].factor;
+    int64_t size = shape_of(walk, cadre_gradient_input(visit, 0)).extents[axis].factor;
     int64_t begin = visit->node.attributes[CADRE_SLICE_BEGIN];
     int64_t length = visit->node.attributes[CADRE_SLICE_LENGTH];
-    give(walk, visit, 0,
-         cadre_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
+    cadre_gradient_give(
+        walk, visit, 0,
+        cadre_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
 }
 
 static void
 visit_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     int axis = (int)visit->node.attributes[CADRE_AXIS];
-    int64_t length = shape_of(walk, input_of(visit, 0)).extents[axis].factor;
-    give(walk, visit, 0,
-         cadre_slice(walk->program, visit->gradient, axis, visit->node.attributes[CADRE_PAD_BEFORE],
-                     length));
+    int64_t length = shape_of(walk, cadre_gradient_input(visit, 0)).extents[axis].factor;
+    cadre_gradient_give(walk, visit, 0,
+                        cadre_slice(walk->program, visit->gradient, axis,
+                                    visit->node.attributes[CADRE_PAD_BEFORE], length));
 }
 
 /* softmax: y (g - sum(g y)); log softmax: g - exp(y) sum(g); sums over the row. */
@@ -289,9 +294,9 @@ visit_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_node_t sum = cadre_sum(p, logarithm ? g : cadre_mul(p, g, y), -1);
     sum = cadre_program_emit_reshape(p, sum, &rows);
     if (logarithm) {
-        give(walk, visit, 0, cadre_sub(p, g, cadre_mul(p, cadre_exp(p, y), sum)));
+        cadre_gradient_give(walk, visit, 0, cadre_sub(p, g, cadre_mul(p, cadre_exp(p, y), sum)));
     } else {
-        give(walk, visit, 0, cadre_mul(p, y, cadre_sub(p, g, sum)));
+        cadre_gradient_give(walk, visit, 0, cadre_mul(p, y, cadre_sub(p, g, sum)));
     }
 }
 
@@ -305,16 +310,16 @@ visit_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
         .op = CADRE_OP_XENT_GRAD,
         .input_count = 3,
         .inputs = {visit->node.inputs[0], visit->node.inputs[1], visit->gradient.id - 1}};
-    give(walk, visit, 0, cadre_program_emit(walk->program, &node));
+    cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
 static void
 visit_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
-    give(walk, visit, 0,
-         cadre_program_emit2(walk->program, CADRE_OP_ROWNORM_GRAD,
-                             visit->node.attributes[CADRE_ROWNORM_EPS], visit->gradient,
-                             input_of(visit, 0)));
+    cadre_gradient_give(walk, visit, 0,
+                        cadre_program_emit2(walk->program, CADRE_OP_ROWNORM_GRAD,
+                                            visit->node.attributes[CADRE_ROWNORM_EPS],
+                                            visit->gradient, cadre_gradient_input(visit, 0)));
 }
 
 /* Each the adjoint of the other. */
@@ -327,8 +332,8 @@ visit_image(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_program_node_t node = {.input_count = 1, .inputs = {visit->gradient.id - 1}};
     memcpy(node.attributes, visit->node.attributes, sizeof(node.attributes));
     node.op = visit->node.op == CADRE_OP_IM2COL ? CADRE_OP_COL2IM : CADRE_OP_IM2COL;
-    node.shape = shape_of(walk, input_of(visit, 0)); /* inferred anew for im2col */
-    give(walk, visit, 0, cadre_program_emit(walk->program, &node));
+    node.shape = shape_of(walk, cadre_gradient_input(visit, 0)); /* inferred anew for im2col */
+    cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
 void
@@ -340,7 +345,7 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
         visit_matmul(walk, visit);
         return;
     case CADRE_OP_MAP1:
-        give(walk, visit, 0, map1_gradient(walk->program, visit));
+        cadre_gradient_give(walk, visit, 0, map1_gradient(walk->program, visit));
         return;
     case CADRE_OP_MAP2:
         visit_map2(walk, visit);
@@ -355,8 +360,9 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
         visit_broadcast(walk, visit);
         return;
     case CADRE_OP_RESHAPE:
-        shape = shape_of(walk, input_of(visit, 0));
-        give(walk, visit, 0, cadre_program_emit_reshape(walk->program, visit->gradient, &shape));
+        shape = shape_of(walk, cadre_gradient_input(visit, 0));
+        cadre_gradient_give(walk, visit, 0,
+                            cadre_program_emit_reshape(walk->program, visit->gradient, &shape));
         return;
     case CADRE_OP_TRANSPOSE:
         visit_transpose(walk, visit);
@@ -383,8 +389,14 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     case CADRE_OP_COL2IM:
         visit_image(walk, visit);
         return;
+    case CADRE_OP_TAKE:
+    case CADRE_OP_SCATTER:
+    case CADRE_OP_BAG:
+    case CADRE_OP_BAG_GRAD:
+        cadre_gradient_visit_sparse(walk, visit);
+        return;
     case CADRE_OP_CAST: /* f32 to f32: see cadre_gradient_flows */
-        give(walk, visit, 0, visit->gradient);
+        cadre_gradient_give(walk, visit, 0, visit->gradient);
         return;
     case CADRE_OP_ARG:
     case CADRE_OP_VAR:
@@ -411,7 +423,12 @@ cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t 
     case CADRE_OP_REDUCE:
         return function != CADRE_REDUCE_ARGMAX;
     case CADRE_OP_XENT:
+    case CADRE_OP_TAKE:
+    case CADRE_OP_SCATTER:
         return index == 0;
+    case CADRE_OP_BAG:
+    case CADRE_OP_BAG_GRAD:
+        return index == 0 || index == 3;
     case CADRE_OP_CAST:
         return node->dtype == CADRE_F32 &&
                cadre_program_node(program, node->inputs[0])->dtype == CADRE_F32;

@@ -24,6 +24,24 @@ typedef struct {
 /* Adds to the adjoints of the node's inputs, as far as these depend on what is asked for. */
 void cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
 
+/* ---- what the rules share ---- */
+
+cadre_node_t cadre_gradient_input(const cadre_gradient_visit_t *visit, int index);
+
+/* Whether the input depends on what is asked for. */
+bool cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
+                           int index);
+
+/* Adds `gradient` to what has arrived for the input; nothing for the empty node, which a mistake
+ * in between made. */
+void cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
+                         int index, cadre_node_t gradient);
+
+/* TAKE, SCATTER, BAG and BAG_GRAD: gradient_sparse.c. */
+void cadre_gradient_visit_sparse(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
+
+/* ---- what flows ---- */
+
 /* Whether a gradient flows from the node to its input `index`. */
 bool cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node,
                           int index);

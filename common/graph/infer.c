@@ -142,6 +142,14 @@ infer_op(const cadre_program_t *program, cadre_program_node_t *node)
         return cadre_infer_slice(program, node);
     case CADRE_OP_PAD:
         return cadre_infer_pad(program, node);
+    case CADRE_OP_TAKE:
+        return cadre_infer_take(program, node);
+    case CADRE_OP_SCATTER:
+        return cadre_infer_scatter(program, node);
+    case CADRE_OP_BAG:
+        return cadre_infer_bag(program, node);
+    case CADRE_OP_BAG_GRAD:
+        return cadre_infer_bag_grad(program, node);
     case CADRE_OP_SOFTMAX:
         return cadre_infer_softmax(program, node);
     case CADRE_OP_XENT:

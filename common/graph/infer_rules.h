@@ -35,6 +35,11 @@ int cadre_infer_concat(const cadre_program_t *program, cadre_program_node_t *nod
 int cadre_infer_slice(const cadre_program_t *program, cadre_program_node_t *node);
 int cadre_infer_pad(const cadre_program_t *program, cadre_program_node_t *node);
 
+int cadre_infer_take(const cadre_program_t *program, cadre_program_node_t *node);
+int cadre_infer_scatter(const cadre_program_t *program, cadre_program_node_t *node);
+int cadre_infer_bag(const cadre_program_t *program, cadre_program_node_t *node);
+int cadre_infer_bag_grad(const cadre_program_t *program, cadre_program_node_t *node);
+
 int cadre_infer_softmax(const cadre_program_t *program, cadre_program_node_t *node);
 
 /* XENT and XENT_GRAD. */

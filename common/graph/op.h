@@ -32,6 +32,10 @@ enum {
     X(CONCAT, 34, "concat", 1, CADRE_OP_INPUTS_MAX, 1, false)                                      \
     X(SLICE, 35, "slice", 1, 1, 3, false)                                                          \
     X(PAD, 36, "pad", 1, 1, 3, false)                                                              \
+    X(TAKE, 48, "take", 2, 2, 0, false)                                                            \
+    X(SCATTER, 49, "scatter", 2, 2, 0, true)                                                       \
+    X(BAG, 50, "bag", 3, 4, 1, false)                                                              \
+    X(BAG_GRAD, 51, "bag_grad", 3, 4, 2, true)                                                     \
     X(SOFTMAX, 64, "softmax", 1, 1, 1, false)                                                      \
     X(XENT, 65, "xent", 2, 2, 0, false)                                                            \
     X(XENT_GRAD, 66, "xent_grad", 3, 3, 0, false)                                                  \
@@ -127,6 +131,10 @@ enum {
     CADRE_SLICE_LENGTH = 2, /* likewise */
     CADRE_PAD_BEFORE = 1,   /* likewise */
     CADRE_PAD_AFTER = 2,    /* likewise */
+
+    CADRE_BAG_MODE = 0, /* BAG, BAG_GRAD: a cadre_bag_mode_t */
+    /* BAG_GRAD: 0 is the gradient of the table, 1 that of the weights. */
+    CADRE_BAG_GRAD_OF_WEIGHTS = 1,
 
     CADRE_SOFTMAX_LOG = 0,
     CADRE_ROWNORM_EPS = 0, /* ROWNORM, ROWNORM_GRAD: the bits of an f32, see cadre_op_float */

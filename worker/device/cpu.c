@@ -32,6 +32,14 @@ cadre_cpu_step(const cadre_operands_t *operands)
     case CADRE_OP_PAD:
         cadre_cpu_pad(operands);
         return 0;
+    case CADRE_OP_TAKE:
+        return cadre_cpu_take(operands);
+    case CADRE_OP_SCATTER:
+        return cadre_cpu_scatter(operands);
+    case CADRE_OP_BAG:
+        return cadre_cpu_bag(operands);
+    case CADRE_OP_BAG_GRAD:
+        return cadre_cpu_bag_grad(operands);
     case CADRE_OP_SOFTMAX:
         cadre_cpu_softmax(operands);
         return 0;

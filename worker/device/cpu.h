@@ -29,7 +29,7 @@ typedef struct {
 #define CADRE_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Runs one step; CADRE_EDATA for a label out of range. */
+/* Runs one step; CADRE_EDATA for a label or an index out of range. */
 int cadre_cpu_step(const cadre_operands_t *operands);
 
 void cadre_cpu_map1(const cadre_operands_t *operands);
@@ -44,6 +44,11 @@ void cadre_cpu_gather(const cadre_operands_t *operands);
 void cadre_cpu_concat(const cadre_operands_t *operands);
 void cadre_cpu_pad(const cadre_operands_t *operands);
 void cadre_cpu_rand(const cadre_operands_t *operands);
+
+int cadre_cpu_take(const cadre_operands_t *operands);
+int cadre_cpu_scatter(const cadre_operands_t *operands);
+int cadre_cpu_bag(const cadre_operands_t *operands);
+int cadre_cpu_bag_grad(const cadre_operands_t *operands);
 
 void cadre_cpu_softmax(const cadre_operands_t *operands);
 int cadre_cpu_xent(const cadre_operands_t *operands);

@@ -88,7 +88,7 @@ typedef struct {
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by
  * the caller and gradients have no meaningful content. CADRE_EINVALID, CADRE_ESHAPE and
- * CADRE_EDTYPE for arguments that do not fit, CADRE_EDATA for a label out of range,
+ * CADRE_EDTYPE for arguments that do not fit, CADRE_EDATA for a label or an index out of range,
  * CADRE_ENOMEMORY, CADRE_ETOOLARGE; CADRE_EDEVICE when the device is lost for this process. NaN and
  * infinity are values like others and propagate. */
 int cadre_slot_run(cadre_slot_t *self, const cadre_slot_run_t *run);

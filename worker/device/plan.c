@@ -247,6 +247,10 @@ may_work_in_place(cadre_op_t op, int input)
     case CADRE_OP_CONCAT:
     case CADRE_OP_SLICE:
     case CADRE_OP_PAD:
+    case CADRE_OP_TAKE:
+    case CADRE_OP_SCATTER:
+    case CADRE_OP_BAG:
+    case CADRE_OP_BAG_GRAD:
     case CADRE_OP_XENT:
     case CADRE_OP_CAST:
     case CADRE_OP_RAND:

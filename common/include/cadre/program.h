@@ -165,6 +165,31 @@ CADRE_API cadre_node_t cadre_slice(cadre_program_t *self, cadre_node_t x, int ax
 CADRE_API cadre_node_t cadre_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
                                  int64_t after);
 
+/* ---- rows of a table, found by their positions (i32) ---- */
+
+/* The rows of table [N, D..] at index [I..]: [I.., D..], of rank 4 at most. A position outside
+ * 0..N-1 fails the closure with CADRE_EDATA. */
+CADRE_API cadre_node_t cadre_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index);
+
+/* The other way round: the sums of values [I.., D..] at their positions in index [I..], as
+ * [rows, D..]; zeros where there is none. Added in the order of the index. CADRE_EDATA as above. */
+CADRE_API cadre_node_t cadre_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index,
+                                     cadre_dim_t rows);
+
+typedef enum {
+    CADRE_BAG_SUM = 0,
+    CADRE_BAG_MEAN = 1,
+} cadre_bag_mode_t;
+
+/* Sums, or means, of bags of rows, as PyTorch's EmbeddingBag: table [N, D], index [nnz] and offsets
+ * [B], where bag i begins at offsets[i] and ends where the next one begins, the last at nnz; so the
+ * first offset is 0 and none is less than the one before. The result is [B, D]. `weights` [nnz]
+ * scales each row; the empty node means 1, and a mean takes none. Position -1 is padding and counts
+ * for nothing, also not in a mean; an empty bag gives zeros. Other positions outside 0..N-1 and
+ * such offsets fail the closure with CADRE_EDATA. */
+CADRE_API cadre_node_t cadre_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
+                                 cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode);
+
 /* ---- rows: over the last axis ---- */
 
 CADRE_API cadre_node_t cadre_softmax(cadre_program_t *self, cadre_node_t x);
@@ -313,6 +338,38 @@ CADRE_API cadre_node_t cadre_correct(cadre_program_t *self, cadre_node_t logits,
  * half. */
 CADRE_API cadre_node_t cadre_binary_correct(cadre_program_t *self, cadre_node_t logits,
                                             cadre_node_t targets);
+
+/* ---- layers and losses over tables ---- */
+
+/* cadre_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L] without
+ * offsets, which is then the empty node. Such an index has no padding. */
+CADRE_API cadre_node_t cadre_embedding_bag(cadre_program_t *self, cadre_node_t table,
+                                           cadre_node_t index, cadre_node_t offsets,
+                                           cadre_node_t weights, cadre_bag_mode_t mode);
+
+/* The sum over all pairs i < j of an example's features of <v_i, v_j> x_i x_j, as [B], in time
+ * linear in the features (Rendle 2010, "Factorization machines", equation 4): `table` [N, K] holds
+ * the v, `index` and `offsets` are as above and `values` the x, the empty node for all 1. The
+ * linear term is the embedding bag of a table [N, 1] with the same weights. */
+CADRE_API cadre_node_t cadre_factorization_machine(cadre_program_t *self, cadre_node_t table,
+                                                   cadre_node_t index, cadre_node_t offsets,
+                                                   cadre_node_t values);
+
+/* The products of each two different ones of the F vectors of an example, behind `dense`: [B, D]
+ * and `count` (1 to 31) nodes [B, D] or [B, K, D], F - 1 vectors together, give [B, D + F (F - 1) /
+ * 2], in the order (1,0) (2,0) (2,1) (3,0).. with the dense vector as 0. Naumov and others 2019,
+ * "Deep learning recommendation model", without a vector's product with itself. */
+CADRE_API cadre_node_t cadre_dlrm_interaction(cadre_program_t *self, cadre_node_t dense,
+                                              const cadre_node_t *embeddings, int count);
+
+/* The loss of skip-gram with negative sampling (Mikolov and others 2013, "Distributed
+ * representations of words and phrases", equation 4): the mean over the batch of -log s(u_o v_c) -
+ * sum_k log s(-u_k v_c), s the sigmoid, with v rows of `input` [N, D] at `center` [B], and u rows
+ * of `output` [M, D] at `context` [B] and, for the k, at `negatives` [B, K]. Who samples the
+ * negatives is the caller. */
+CADRE_API cadre_node_t cadre_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output,
+                                  cadre_node_t center, cadre_node_t context,
+                                  cadre_node_t negatives);
 
 /* ---- gradients and outputs ---- */
 

@@ -1,6 +1,5 @@
 #include "worker/device/cuda/steps.h"
 
-#include "common/assert.h"
 #include "common/status.h"
 
 typedef int (*enqueue_t)(const cadre_cuda_operands_t *operands, void *stream);
@@ -43,6 +42,10 @@ find(cadre_op_t op)
         return cadre_cuda_cast;
     case CADRE_OP_RAND:
         return cadre_cuda_rand;
+    case CADRE_OP_TAKE: /* these four have no kernel */
+    case CADRE_OP_SCATTER:
+    case CADRE_OP_BAG:
+    case CADRE_OP_BAG_GRAD:
     case CADRE_OP_MATMUL: /* cublasLt's */
     case CADRE_OP_ARG:    /* leaves and aliases are no steps */
     case CADRE_OP_VAR:
@@ -58,7 +61,10 @@ int
 cadre_cuda_step(const cadre_cuda_operands_t *operands, void *stream)
 {
     enqueue_t enqueue = find(operands->step->op);
-    cadre_assert(enqueue);
+    if (!enqueue) {
+        return cadre_fail(CADRE_EINVALID, "%s: no kernel on this device",
+                          cadre_op_text(operands->step->op, operands->step->attributes[0]));
+    }
     int status = enqueue(operands, stream);
     if (status < 0) {
         return cadre_fail(status, "%s: the device refused the launch",

@@ -1,0 +1,297 @@
+/*
+ * builder_sparse - take, scatter and bag, and the layers and losses over tables.
+ */
+#include <stdlib.h>
+
+#include "common/graph/program_data.h"
+#include "common/memory.h"
+#include "common/tensor.h"
+
+static const cadre_node_t none = {0};
+
+cadre_node_t
+cadre_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index)
+{
+    return cadre_program_emit2(self, CADRE_OP_TAKE, 0, table, index);
+}
+
+cadre_node_t
+cadre_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, cadre_dim_t rows)
+{
+    cadre_extents_t shape = {0};
+    if (!cadre_program_has(self, values, "scatter") || !cadre_program_has(self, index, "scatter") ||
+        !cadre_program_shape(self, "scatter", &rows, 1, &shape)) {
+        return none;
+    }
+    const cadre_extents_t *from = &cadre_program_at(self, values)->shape;
+    for (int i = cadre_program_at(self, index)->shape.rank; i < from->rank; i++) {
+        if (shape.rank < CADRE_PROGRAM_RANK_MAX) {
+            shape.extents[shape.rank++] = from->extents[i];
+        }
+    }
+    cadre_program_node_t node = {.op = CADRE_OP_SCATTER,
+                                 .input_count = 2,
+                                 .inputs = {values.id - 1, index.id - 1},
+                                 .shape = shape};
+    return cadre_program_emit(self, &node);
+}
+
+cadre_node_t
+cadre_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
+          cadre_node_t weights, cadre_bag_mode_t mode)
+{
+    const cadre_node_t inputs[4] = {table, index, offsets, weights};
+    cadre_program_node_t node = {
+        .op = CADRE_OP_BAG, .input_count = weights.id == 0 ? 3 : 4, .attributes = {(int64_t)mode}};
+    for (int i = 0; i < node.input_count; i++) {
+        if (!cadre_program_has(self, inputs[i], "bag")) {
+            return none;
+        }
+        node.inputs[i] = inputs[i].id - 1;
+    }
+    return cadre_program_emit(self, &node);
+}
+
+/* `x` with one more axis of size 1, the last. */
+static cadre_node_t
+with_last(cadre_program_t *self, cadre_node_t x, const char *what)
+{
+    if (!cadre_program_has(self, x, what)) {
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, x)->shape;
+    if (shape.rank == CADRE_PROGRAM_RANK_MAX) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_ESHAPE, "%s: %s has too many axes", what,
+                             cadre_extents_text(&shape, cadre_program_symbols(self), text)));
+        return none;
+    }
+    shape.extents[shape.rank++] = cadre_extent_number(1);
+    return cadre_program_emit_reshape(self, x, &shape);
+}
+
+/* Bags of one size: index [B, L]. */
+static cadre_node_t
+even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t weights,
+          cadre_bag_mode_t mode)
+{
+    cadre_node_t rows = cadre_take(self, table, index);
+    if (mode == CADRE_BAG_MEAN && weights.id == 0) {
+        return cadre_mean(self, rows, 1);
+    }
+    if (mode != CADRE_BAG_SUM) {
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_EINVALID, "embedding bag: %s",
+                             mode == CADRE_BAG_MEAN ? "a mean takes no weights" : "no such mode"));
+        return none;
+    }
+    if (weights.id != 0) {
+        rows = cadre_mul(self, rows, with_last(self, weights, "embedding bag"));
+    }
+    return cadre_sum(self, rows, 1);
+}
+
+/* That weights [B, L], where they are given, stand beside the index, which broadcasting would not
+ * ask. */
+static bool
+check_even_bags(cadre_program_t *self, cadre_node_t index, cadre_node_t offsets,
+                cadre_node_t weights)
+{
+    const cadre_extents_t *shape = &cadre_program_at(self, index)->shape;
+    if (offsets.id != 0) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_EINVALID, "embedding bag: an index %s takes no offsets",
+                             cadre_extents_text(shape, cadre_program_symbols(self), text)));
+        return false;
+    }
+    if (weights.id == 0) {
+        return true;
+    }
+    if (!cadre_program_has(self, weights, "embedding bag")) {
+        return false;
+    }
+    if (!cadre_extents_equal(shape, &cadre_program_at(self, weights)->shape)) {
+        cadre_program_misfit(self, "embedding bag", (cadre_named_node_t){"weights", weights},
+                             (cadre_named_node_t){"index", index});
+        return false;
+    }
+    return true;
+}
+
+cadre_node_t
+cadre_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
+                    cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode)
+{
+    if (!cadre_program_has(self, index, "embedding bag")) {
+        return none;
+    }
+    if (cadre_program_at(self, index)->shape.rank != 2) {
+        return cadre_bag(self, table, index, offsets, weights, mode);
+    }
+    return check_even_bags(self, index, offsets, weights)
+               ? even_bags(self, table, index, weights, mode)
+               : none;
+}
+
+cadre_node_t
+cadre_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
+                            cadre_node_t offsets, cadre_node_t values)
+{
+    cadre_node_t squares = values.id == 0 ? none : cadre_square(self, values);
+    cadre_node_t sum = cadre_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
+    cadre_node_t own = cadre_embedding_bag(self, cadre_square(self, table), index, offsets, squares,
+                                           CADRE_BAG_SUM);
+    /* Of all ordered pairs, half of those that are no pair of one with itself. */
+    cadre_node_t both = cadre_sum(self, cadre_sub(self, cadre_square(self, sum), own), -1);
+    return cadre_mul(self, both, cadre_const_f32(self, 0.5F));
+}
+
+/* ---- DLRM ---- */
+
+/* The vectors one after the other, [B, F * D], with `*count_out` = F; F and D are numbers. */
+static cadre_node_t
+side_by_side(cadre_program_t *self, const cadre_node_t *nodes, int count, int64_t *count_out)
+{
+    cadre_node_t flat[CADRE_OP_INPUTS_MAX] = {{0}};
+    cadre_extent_t size = {0};
+    *count_out = 0;
+    for (int i = 0; i < count; i++) {
+        if (!cadre_program_has(self, nodes[i], "dlrm interaction")) {
+            return none;
+        }
+        cadre_extents_t shape = cadre_program_at(self, nodes[i])->shape;
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_extents_text(&shape, cadre_program_symbols(self), text);
+        bool usable = shape.rank == 2 || (shape.rank == 3 && i > 0 && shape.extents[1].symbol < 0);
+        if (usable) {
+            cadre_extent_t last = shape.extents[shape.rank - 1];
+            size = i == 0 ? last : size;
+            usable = last.symbol < 0 && cadre_extent_equal(last, size);
+        }
+        if (!usable) {
+            cadre_program_mistake(self, cadre_fail(CADRE_ESHAPE,
+                                                   "dlrm interaction: %s is no vector of %s", text,
+                                                   i == 0 ? "numbers" : "the dense one's size"));
+            return none;
+        }
+        *count_out += shape.rank == 3 ? shape.extents[1].factor : 1;
+        if (shape.rank == 3) {
+            shape.rank = 2;
+            shape.extents[1].factor *= size.factor;
+        }
+        flat[i] = cadre_program_emit_reshape(self, nodes[i], &shape);
+    }
+    return cadre_concat(self, flat, count, 1);
+}
+
+/* The places of the pairs (i, j), j < i, in a matrix of `count` rows and columns: i32 [pairs]. */
+static cadre_node_t
+lower_triangle(cadre_program_t *self, int64_t count)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t index = {0};
+    int64_t pairs = count * (count - 1) / 2;
+    int status = cadre_tensor_init(&index, CADRE_I32, &pairs, 1);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+        return none;
+    }
+    int32_t *places = index.data;
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t k = 0; k < i; k++) {
+            *places++ = (int32_t)(i * count + k);
+        }
+    }
+    return cadre_const(self, &index);
+}
+
+cadre_node_t
+cadre_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre_node_t *embeddings,
+                       int count)
+{
+    enum { EMBEDDINGS_MAX = CADRE_OP_INPUTS_MAX - 1, VECTORS_MAX = 512 };
+    cadre_node_t nodes[CADRE_OP_INPUTS_MAX] = {dense};
+    if (count < 1 || count > EMBEDDINGS_MAX) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID,
+                                               "dlrm interaction: %d embeddings are not 1 to %d",
+                                               count, EMBEDDINGS_MAX));
+        return none;
+    }
+    for (int i = 0; i < count; i++) {
+        nodes[i + 1] = embeddings[i];
+    }
+    int64_t vectors = 0;
+    cadre_node_t flat = side_by_side(self, nodes, count + 1, &vectors);
+    if (flat.id == 0) {
+        return none;
+    }
+    if (vectors > VECTORS_MAX) {
+        cadre_program_mistake(self,
+                              cadre_fail(CADRE_ETOOLARGE, "dlrm interaction: more than %d vectors",
+                                         (int)VECTORS_MAX));
+        return none;
+    }
+    cadre_extents_t shape = cadre_program_at(self, dense)->shape;
+    cadre_extents_t each = {
+        .rank = 3, .extents = {shape.extents[0], cadre_extent_number(vectors), shape.extents[1]}};
+    cadre_extents_t square = {
+        .rank = 2, .extents = {shape.extents[0], cadre_extent_number(vectors * vectors)}};
+    cadre_node_t all = cadre_program_emit_reshape(self, flat, &each);
+    cadre_node_t products = cadre_matmul_transposed(self, all, 0, all, 1);
+    /* take is along the first axis. */
+    const int swapped[2] = {1, 0};
+    products = cadre_transpose(self, cadre_program_emit_reshape(self, products, &square), swapped);
+    cadre_node_t pairs = cadre_take(self, products, lower_triangle(self, vectors));
+    const cadre_node_t joined[2] = {dense, cadre_transpose(self, pairs, swapped)};
+    return cadre_concat(self, joined, 2, 1);
+}
+
+/* ---- skip-gram ---- */
+
+/* 1 for each negative, and before them -1 for the context: [count + 1]. */
+static cadre_node_t
+signs(cadre_program_t *self, int64_t count)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
+    int64_t size = count + 1;
+    int status = cadre_tensor_init(&tensor, CADRE_F32, &size, 1);
+    if (status < 0) {
+        cadre_program_mistake(self, status);
+        return none;
+    }
+    float *values = tensor.data;
+    for (int64_t i = 0; i < size; i++) {
+        values[i] = i == 0 ? -1 : 1;
+    }
+    return cadre_const(self, &tensor);
+}
+
+cadre_node_t
+cadre_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output, cadre_node_t center,
+           cadre_node_t context, cadre_node_t negatives)
+{
+    enum { NEGATIVES_MAX = 4096 };
+    const cadre_node_t words[2] = {with_last(self, context, "sgns"), negatives};
+    if (!cadre_program_has(self, negatives, "sgns")) {
+        return none;
+    }
+    const cadre_extents_t *shape = &cadre_program_at(self, negatives)->shape;
+    if (shape->rank != 2 || shape->extents[1].symbol >= 0 ||
+        shape->extents[1].factor > NEGATIVES_MAX) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_ESHAPE, "sgns: negatives %s are not [batch,1 to %d]",
+                             cadre_extents_text(shape, cadre_program_symbols(self), text),
+                             (int)NEGATIVES_MAX));
+        return none;
+    }
+    int64_t count = shape->extents[1].factor;
+    /* [B,1+K,D] times [B,D,1]: the context's product first, then those of the negatives. */
+    cadre_node_t rows = cadre_take(self, output, cadre_concat(self, words, 2, 1));
+    cadre_node_t middle = with_last(self, cadre_take(self, input, center), "sgns");
+    cadre_node_t products = cadre_sum(self, cadre_matmul(self, rows, middle), -1);
+    /* -log s(x) = softplus(-x), which never overflows. */
+    cadre_node_t each = cadre_softplus(self, cadre_mul(self, products, signs(self, count)));
+    return cadre_mean_all(self, cadre_sum(self, each, -1));
+}

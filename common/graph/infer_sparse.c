@@ -1,0 +1,215 @@
+/*
+ * infer_sparse - shapes of what reads or writes rows at positions: take, scatter, bag, bag_grad.
+ *
+ * Whether a position is a row of the table is known only when the values are: a device checks.
+ */
+#include "common/graph/infer_rules.h"
+
+#include <inttypes.h>
+
+#include "common/status.h"
+#include "common/tensor.h"
+
+static int
+need_positions(const cadre_program_node_t *index, const char *what)
+{
+    if (index->dtype != CADRE_I32) {
+        return cadre_fail(CADRE_EDTYPE, "%s must be i32, not %s", what,
+                          cadre_dtype_text(index->dtype));
+    }
+    return 0;
+}
+
+/* [I.., D..] of an index [I..] and a table [N, D..]. */
+static int
+rows_at(const cadre_program_t *program, const cadre_extents_t *table, const cadre_extents_t *index,
+        cadre_extents_t *out)
+{
+    cadre_infer_text_t left;
+    cadre_infer_text_t right;
+    if (table->rank < 1) {
+        return cadre_fail(CADRE_ESHAPE, "the table needs at least one axis");
+    }
+    if (index->rank + table->rank - 1 > CADRE_PROGRAM_RANK_MAX) {
+        return cadre_fail(CADRE_ESHAPE, "rows of %s at %s have more than %d axes",
+                          cadre_infer_shown(program, table, &left),
+                          cadre_infer_shown(program, index, &right), CADRE_PROGRAM_RANK_MAX);
+    }
+    *out = *index;
+    for (int i = 1; i < table->rank; i++) {
+        out->extents[out->rank++] = table->extents[i];
+    }
+    return 0;
+}
+
+int
+cadre_infer_take(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *table = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
+    node->dtype = CADRE_F32;
+    if (cadre_infer_need_dtype(table, CADRE_F32) < 0 || need_positions(index, "the index") < 0) {
+        return CADRE_EDTYPE;
+    }
+    return rows_at(program, &table->shape, &index->shape, &node->shape);
+}
+
+int
+cadre_infer_scatter(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *values = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
+    cadre_extents_t wanted = {0};
+    node->dtype = CADRE_F32;
+    if (cadre_infer_need_dtype(values, CADRE_F32) < 0 || need_positions(index, "the index") < 0) {
+        return CADRE_EDTYPE;
+    }
+    int status = rows_at(program, &node->shape, &index->shape, &wanted);
+    if (status < 0) {
+        return status;
+    }
+    if (!cadre_extents_equal(&values->shape, &wanted)) {
+        cadre_infer_text_t left;
+        cadre_infer_text_t middle;
+        cadre_infer_text_t right;
+        return cadre_fail(CADRE_ESHAPE, "values %s at %s are no rows of %s",
+                          cadre_infer_shown(program, &values->shape, &left),
+                          cadre_infer_shown(program, &index->shape, &middle),
+                          cadre_infer_shown(program, &node->shape, &right));
+    }
+    return 0;
+}
+
+/* Index [nnz] and offsets [B], inputs 1 and 2. */
+static int
+check_bags(const cadre_program_t *program, const cadre_program_node_t *node)
+{
+    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
+    const cadre_program_node_t *offsets = cadre_infer_input(program, node, 2);
+    int64_t mode = node->attributes[CADRE_BAG_MODE];
+    cadre_infer_text_t left;
+    cadre_infer_text_t right;
+    if (mode != CADRE_BAG_SUM && mode != CADRE_BAG_MEAN) {
+        return cadre_fail(CADRE_EINVALID, "no mode %" PRId64, mode);
+    }
+    if (need_positions(index, "the index") < 0 || need_positions(offsets, "offsets") < 0) {
+        return CADRE_EDTYPE;
+    }
+    if (index->shape.rank != 1 || offsets->shape.rank != 1) {
+        return cadre_fail(CADRE_ESHAPE, "index and offsets need one axis each, not %s and %s",
+                          cadre_infer_shown(program, &index->shape, &left),
+                          cadre_infer_shown(program, &offsets->shape, &right));
+    }
+    return 0;
+}
+
+/* The weights, input 3, beside the index; a weighted mean has no common meaning. */
+static int
+check_weights(const cadre_program_t *program, const cadre_program_node_t *node)
+{
+    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
+    const cadre_program_node_t *weights = cadre_infer_input(program, node, 3);
+    if (node->attributes[CADRE_BAG_MODE] == CADRE_BAG_MEAN) {
+        return cadre_fail(CADRE_EINVALID, "a mean takes no weights");
+    }
+    if (!cadre_extents_equal(&weights->shape, &index->shape)) {
+        cadre_infer_text_t left;
+        cadre_infer_text_t right;
+        return cadre_fail(CADRE_ESHAPE, "weights %s do not go with the index %s",
+                          cadre_infer_shown(program, &weights->shape, &left),
+                          cadre_infer_shown(program, &index->shape, &right));
+    }
+    return cadre_infer_need_dtype(weights, CADRE_F32);
+}
+
+static int
+check_table(const cadre_program_t *program, const cadre_extents_t *table)
+{
+    if (table->rank != 2) {
+        cadre_infer_text_t text;
+        return cadre_fail(CADRE_ESHAPE, "the table needs two axes, not %s",
+                          cadre_infer_shown(program, table, &text));
+    }
+    return 0;
+}
+
+int
+cadre_infer_bag(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *table = cadre_infer_input(program, node, 0);
+    node->dtype = CADRE_F32;
+    if (cadre_infer_need_dtype(table, CADRE_F32) < 0) {
+        return CADRE_EDTYPE;
+    }
+    int status = check_bags(program, node);
+    status = status < 0 ? status : check_table(program, &table->shape);
+    if (status == 0 && node->input_count == 4) {
+        status = check_weights(program, node);
+    }
+    if (status == 0) {
+        node->shape.rank = 2;
+        node->shape.extents[0] = cadre_infer_input(program, node, 2)->shape.extents[0];
+        node->shape.extents[1] = table->shape.extents[1];
+    }
+    return status;
+}
+
+/* That the carried shape is the one that the gradient has: the table's, or the weights'. */
+static int
+check_gradient_of(const cadre_program_t *program, const cadre_program_node_t *node)
+{
+    const cadre_extents_t *index = &cadre_infer_input(program, node, 1)->shape;
+    int64_t of_weights = node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS];
+    if (of_weights == 0) {
+        return node->input_count == 4 ? check_weights(program, node) : 0;
+    }
+    if (of_weights != 1) {
+        return cadre_fail(CADRE_EINVALID, "no gradient %" PRId64, of_weights);
+    }
+    if (node->input_count != 4) {
+        return cadre_fail(CADRE_EINVALID, "the gradient of weights needs the table");
+    }
+    if (node->attributes[CADRE_BAG_MODE] == CADRE_BAG_MEAN) {
+        return cadre_fail(CADRE_EINVALID, "a mean takes no weights");
+    }
+    if (!cadre_extents_equal(&node->shape, index)) {
+        cadre_infer_text_t left;
+        cadre_infer_text_t right;
+        return cadre_fail(CADRE_ESHAPE, "the gradient of weights %s, not %s",
+                          cadre_infer_shown(program, index, &left),
+                          cadre_infer_shown(program, &node->shape, &right));
+    }
+    return cadre_infer_need_dtype(cadre_infer_input(program, node, 3), CADRE_F32);
+}
+
+int
+cadre_infer_bag_grad(const cadre_program_t *program, cadre_program_node_t *node)
+{
+    const cadre_program_node_t *gradient = cadre_infer_input(program, node, 0);
+    const cadre_extents_t *offsets = &cadre_infer_input(program, node, 2)->shape;
+    node->dtype = CADRE_F32;
+    if (cadre_infer_need_dtype(gradient, CADRE_F32) < 0) {
+        return CADRE_EDTYPE;
+    }
+    int status = check_bags(program, node);
+    status = status < 0 ? status : check_gradient_of(program, node);
+    if (status < 0) {
+        return status;
+    }
+    bool of_weights = node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS] != 0;
+    const cadre_extents_t *table =
+        of_weights ? &cadre_infer_input(program, node, 3)->shape : &node->shape;
+    status = check_table(program, table);
+    if (status < 0) {
+        return status;
+    }
+    cadre_extents_t wanted = {.rank = 2, .extents = {offsets->extents[0], table->extents[1]}};
+    if (!cadre_extents_equal(&gradient->shape, &wanted)) {
+        cadre_infer_text_t left;
+        cadre_infer_text_t right;
+        return cadre_fail(CADRE_ESHAPE, "gradient %s where bags are %s",
+                          cadre_infer_shown(program, &gradient->shape, &left),
+                          cadre_infer_shown(program, &wanted, &right));
+    }
+    return 0;
+}
