@@ -6,18 +6,21 @@
 
 #include "bench/bench.h"
 #include "bench/raw.h"
+#include "common/cpu_quota.h"
 #include "common/endpoint.h"
 #include "common/float_mode.h"
 #include "common/memory.h"
 #include "common/status.h"
 
 enum {
+    THREADS_MAX = 256,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     KEY_ONLY = 0x1000,
     KEY_QUICK,
     KEY_DIRECTORY,
     KEY_DIGITS,
+    KEY_THREADS,
     KEY_PEER,
 };
 
@@ -28,6 +31,7 @@ static const struct {
     {"closures", cadre_bench_closures}, {"values", cadre_bench_values},
     {"apply", cadre_bench_apply},       {"checkpoint", cadre_bench_checkpoint},
     {"training", cadre_bench_training}, {"idle", cadre_bench_idle},
+    {"ops", cadre_bench_ops},           {"mlp", cadre_bench_wide_mlp},
 };
 
 typedef struct {
@@ -100,6 +104,12 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_DIGITS:
         self->bench.digits = argument;
         return 0;
+    case KEY_THREADS:
+        self->bench.threads = (int)strtol(argument, NULL, 10);
+        if (self->bench.threads < 1 || self->bench.threads > THREADS_MAX) {
+            argp_error(state, "--threads takes 1 to %d, not \"%s\"", THREADS_MAX, argument);
+        }
+        return 0;
     case KEY_PEER:
         self->peer = argument;
         return 0;
@@ -111,10 +121,11 @@ parse(int key, char *argument, struct argp_state *state)
 static const struct argp_option options[] = {
     {NULL, 'o', "FORMAT", 0, "table (default), or json: one object at the end", 0},
     {"only", KEY_ONLY, "NAME,...", 0,
-     "of closures, values, apply, checkpoint, training, idle; default: all", 0},
+     "of closures, values, apply, checkpoint, training, idle, ops, mlp; default: all", 0},
     {"quick", KEY_QUICK, NULL, 0, "a tenth of the work: figures to look at, not to quote", 0},
     {"directory", KEY_DIRECTORY, "DIR", 0, "where checkpoint files go; default: /var/tmp", 0},
     {"digits", KEY_DIGITS, "FILE", 0, "the data of the training section", 0},
+    {"threads", KEY_THREADS, "N", 0, "of the device in ops and mlp; default: usable CPUs", 0},
     {"verbose", 'v', NULL, 0, "show what the tasks print", 0},
     {"peer", KEY_PEER, "ADDRESS", OPTION_HIDDEN, "be the other end of a raw ZeroMQ pair", 0},
     {0},
@@ -176,6 +187,7 @@ main(int argc, char **argv)
     self->all = true;
     self->bench.directory = "/var/tmp";
     self->bench.digits = CADRE_BENCH_DIGITS;
+    self->bench.threads = cadre_cpu_count();
     int result = argp_parse(&argp, argc, argv, 0, NULL, self);
     if (result == 0 && self->peer) {
         result = cadre_bench_raw_peer(self->peer) < 0 ? EXIT_FAILED : 0;

@@ -1,0 +1,69 @@
+/*
+ * op_loops - operations as anybody would write them, on plain arrays with the math library's
+ * functions: what the device is compared to.
+ *
+ * Thread:  any.
+ */
+#ifndef CADRE_BENCH_OP_LOOPS_H
+#define CADRE_BENCH_OP_LOOPS_H
+
+#include <stdint.h>
+
+/* Matrices are [rows, columns]; `row` is [columns], `column` is [rows]. */
+typedef struct {
+    int64_t rows;
+    int64_t columns;
+    const float *x;
+    const float *y;
+    const float *z;
+    const float *row;
+    const float *column;
+    const int32_t *labels; /* [rows] */
+    float *out;            /* as large as a matrix */
+} cadre_bench_arrays_t;
+
+typedef void cadre_bench_loop_t(const cadre_bench_arrays_t *arrays);
+
+#define CADRE_BENCH_LOOPS(X)                                                                       \
+    X(neg)                                                                                         \
+    X(exp)                                                                                         \
+    X(log)                                                                                         \
+    X(sqrt)                                                                                        \
+    X(rsqrt)                                                                                       \
+    X(recip)                                                                                       \
+    X(square)                                                                                      \
+    X(abs)                                                                                         \
+    X(sign)                                                                                        \
+    X(step)                                                                                        \
+    X(relu)                                                                                        \
+    X(sigmoid)                                                                                     \
+    X(tanh)                                                                                        \
+    X(gelu)                                                                                        \
+    X(dgelu)                                                                                       \
+    X(softplus)                                                                                    \
+    X(add)                                                                                         \
+    X(add_row)                                                                                     \
+    X(add_column)                                                                                  \
+    X(div)                                                                                         \
+    X(max)                                                                                         \
+    X(gt)                                                                                          \
+    X(where)                                                                                       \
+    X(cast)                                                                                        \
+    X(bias_relu)                                                                                   \
+    X(tanh_gradient)                                                                               \
+    X(sum_rows)                                                                                    \
+    X(sum_columns)                                                                                 \
+    X(sum_all)                                                                                     \
+    X(largest)                                                                                     \
+    X(softmax)                                                                                     \
+    X(log_softmax)                                                                                 \
+    X(xent)                                                                                        \
+    X(transpose)                                                                                   \
+    X(slice)                                                                                       \
+    X(concat)
+
+#define CADRE_BENCH_LOOP(name) cadre_bench_loop_t cadre_bench_loop_##name;
+CADRE_BENCH_LOOPS(CADRE_BENCH_LOOP)
+#undef CADRE_BENCH_LOOP
+
+#endif
