@@ -49,7 +49,7 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-/* Data and hidden layers are no plain settings: only a file says them. */
+/* Data and layers are no plain settings: only a file says them. */
 static void
 show_value(const char *name, json_t *value, bool origin)
 {
@@ -65,14 +65,15 @@ show_value(const char *name, json_t *value, bool origin)
     json_decref(value);
 }
 
+/* NULL without numbers. */
 static json_t *
-hidden_layers(const cadre_job_t *job)
+array_of(const int64_t *numbers, size_t count)
 {
-    json_t *widths = json_array();
-    for (size_t i = 0; i < job->hidden_count; i++) {
-        json_array_append_new(widths, json_integer(job->hidden[i]));
+    json_t *array = count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_integer(numbers[i]));
     }
-    return widths;
+    return array;
 }
 
 /* The test rows as the file has them: a description, a fraction, nothing. */
@@ -106,7 +107,10 @@ show(const cadre_job_t *job, bool origin)
             printf("%-32s %s\n", settings[i].name, text);
         }
     }
-    show_value("model.hidden", job->hidden_count > 0 ? hidden_layers(job) : NULL, origin);
+    show_value("model.hidden", array_of(job->hidden, job->hidden_count), origin);
+    show_value("model.input", array_of(job->input, job->input_rank), origin);
+    show_value("model.filters", array_of(job->filters, job->filter_count), origin);
+    show_value("model.layers", json_incref(job->layer_list), origin);
     show_value("optimizer parameters", json_incref(job->optimizer_parameters), origin);
     show_value("data.train", json_incref(job->train), origin);
     show_value("data.test", test_rows(job), origin);

@@ -23,9 +23,13 @@ static const cadre_setting_t settings[] = {
     {"name", "CADRE_JOB", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(name)},
     {"seed", "CADRE_SEED", INTEGER, 0, 9007199254740992.0, NULL, "0", AT(seed)},
     {"data.dir", "CADRE_DATA", TEXT, 1, 4095, NULL, NULL, AT(data_dir)},
-    {"model.type", NULL, CHOICE, 0, 0, "mlp|logistic|linear", "mlp", AT(model)},
-    {"model.activation", NULL, CHOICE, 0, 0, "relu|sigmoid|tanh|gelu|softplus", "relu",
-     AT(activation)},
+    {"model.type", NULL, CHOICE, 0, 0, "mlp|logistic|linear|cnn|transformer|layers", "mlp",
+     AT(model)},
+    {"model.activation", NULL, CHOICE, 0, 0, CADRE_ACTIVATION_WORDS, "relu", AT(activation)},
+    {"model.kernel", NULL, INTEGER, 1, CADRE_LAYER_WINDOW_MAX, NULL, "3", AT(kernel)},
+    {"model.width", NULL, INTEGER, 1, CADRE_LAYER_WIDTH_MAX, NULL, "32", AT(width)},
+    {"model.heads", NULL, INTEGER, 1, CADRE_LAYER_WINDOW_MAX, NULL, "4", AT(heads)},
+    {"model.blocks", NULL, INTEGER, 1, CADRE_JOB_BLOCKS_MAX, NULL, "1", AT(blocks)},
     {"model.dropout", NULL, NUMBER, 0, 0.99, NULL, "0", AT(dropout)},
     {"model.l2", NULL, NUMBER, 0, 1000, NULL, "0", AT(l2)},
     {"optimizer.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "sgd", AT(optimizer)},
@@ -317,6 +321,7 @@ cadre_job_fini(cadre_job_t *self)
     free(self->folder);
     json_decref(self->train);
     json_decref(self->test);
+    json_decref(self->layer_list);
     json_decref(self->optimizer_parameters);
     *self = (cadre_job_t){0};
 }

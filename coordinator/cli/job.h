@@ -6,8 +6,8 @@
  * Thread:  one at a time while it is being set; then any number may read it.
  *
  * Every plain setting stands in one table (job.c): its place in the file, environment variable,
- * type, range and default. What is no plain value (data, hidden layers, optimizer parameters) is
- * read by job_file.c.
+ * type, range and default. What is no plain value (data, layers, optimizer parameters) is read by
+ * job_file.c and job_model.c.
  */
 #ifndef CADRE_COORDINATOR_CLI_JOB_H
 #define CADRE_COORDINATOR_CLI_JOB_H
@@ -17,9 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/cli/layer.h"
+
 enum {
     CADRE_JOB_HIDDEN_MAX = 32,         /* hidden layers */
-    CADRE_JOB_WIDTH_MAX = 1 << 20,     /* units of one layer */
+    CADRE_JOB_FILTERS_MAX = 16,        /* convolutions of a cnn */
+    CADRE_JOB_BLOCKS_MAX = 16,         /* of a transformer */
+    CADRE_JOB_LAYERS_MAX = 64,         /* of a list of layers */
+    CADRE_JOB_INPUT_RANK_MAX = 3,      /* axes of one row */
     CADRE_JOB_SETTINGS_MAX = 48,       /* rows of the table */
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
 };
@@ -31,15 +36,10 @@ typedef enum {
     CADRE_MODEL_MLP = 0,
     CADRE_MODEL_LOGISTIC,
     CADRE_MODEL_LINEAR,
+    CADRE_MODEL_CNN,
+    CADRE_MODEL_TRANSFORMER,
+    CADRE_MODEL_LAYERS,
 } cadre_model_type_t;
-
-typedef enum {
-    CADRE_ACTIVATION_RELU = 0,
-    CADRE_ACTIVATION_SIGMOID,
-    CADRE_ACTIVATION_TANH,
-    CADRE_ACTIVATION_GELU,
-    CADRE_ACTIVATION_SOFTPLUS,
-} cadre_activation_t;
 
 /* What labels are, and with it the loss: softmax or sigmoid cross entropy, mean squared error. */
 typedef enum {
@@ -79,7 +79,18 @@ typedef struct {
     int64_t model; /* cadre_model_type_t */
     int64_t hidden[CADRE_JOB_HIDDEN_MAX];
     size_t hidden_count;
+    int64_t input[CADRE_JOB_INPUT_RANK_MAX]; /* shape of one row; its rank 0: as it comes */
+    size_t input_rank;
+    int64_t filters[CADRE_JOB_FILTERS_MAX]; /* of each convolution of a cnn */
+    size_t filter_count;
+    int64_t kernel;     /* of these */
+    int64_t width;      /* of a transformer */
+    int64_t heads;      /* of each of its blocks; divide the width */
+    int64_t blocks;     /* how many */
     int64_t activation; /* cadre_activation_t */
+    cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
+    size_t layer_count;
+    json_t *layer_list; /* the same as in the file; NULL when there is none */
     double dropout;
     double l2;
 

@@ -6,6 +6,7 @@
 
 #include "common/memory.h"
 #include "common/optimizer_spec.h"
+#include "coordinator/cli/job_model.h"
 #include "coordinator/cli/json_source.h"
 #include "coordinator/cli/suggest.h"
 
@@ -20,9 +21,12 @@ static const struct {
     bool open; /* its unknown keys are checked by its own reader */
     const char *keys[4];
 } sections[] = {
-    {"data", true, false, {"train", "test"}}, {"model", true, false, {"hidden"}},
-    {"optimizer", false, true, {0}},          {"training", false, false, {0}},
-    {"cluster", false, false, {0}},           {"checkpoint", false, false, {0}},
+    {"data", true, false, {"train", "test"}},
+    {"model", true, false, {"hidden", "input", "filters", "layers"}},
+    {"optimizer", false, true, {0}},
+    {"training", false, false, {0}},
+    {"cluster", false, false, {0}},
+    {"checkpoint", false, false, {0}},
 };
 
 /* The key of a setting in `section` ("" for the top), NULL when it is in another one. */
@@ -292,67 +296,7 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* --- model and optimizer --- */
-
-static int
-read_hidden(cadre_job_t *job, const cadre_json_source_t *source, const json_t *hidden)
-{
-    if (!json_is_array(hidden) || json_array_size(hidden) == 0) {
-        return cadre_json_source_fail(source, "/model/hidden", false,
-                                      "hidden must be an array of layer widths such as [64, 32]");
-    }
-    if (json_array_size(hidden) > CADRE_JOB_HIDDEN_MAX) {
-        return cadre_json_source_fail(source, "/model/hidden", false, "at most %d hidden layers",
-                                      CADRE_JOB_HIDDEN_MAX);
-    }
-    for (size_t i = 0; i < json_array_size(hidden); i++) {
-        const json_t *width = json_array_get(hidden, i);
-        int64_t value = json_integer_value(width);
-        if (!json_is_integer(width) || value < 1 || value > CADRE_JOB_WIDTH_MAX) {
-            char pointer[POINTER_SIZE];
-            snprintf(pointer, sizeof(pointer), "/model/hidden/%zu", i);
-            return cadre_json_source_fail(source, pointer, false,
-                                          "a layer's width must be a whole number in 1 to %d",
-                                          CADRE_JOB_WIDTH_MAX);
-        }
-        job->hidden[job->hidden_count++] = value;
-    }
-    return 0;
-}
-
-static int
-read_model(cadre_job_t *job, const cadre_json_source_t *source)
-{
-    const json_t *model = json_object_get(source->root, "model");
-    const json_t *hidden = json_object_get(model, "hidden");
-    if (!json_object_get(model, "type")) {
-        return cadre_json_source_fail(source, "/model", false, "\"type\" is missing in model");
-    }
-    if (job->model == CADRE_MODEL_MLP && !hidden) {
-        return cadre_json_source_fail(source, "/model", false,
-                                      "\"hidden\" is missing in model: an mlp has hidden layers");
-    }
-    static const char *const mlp_only[] = {"hidden", "activation", "dropout"};
-    for (size_t i = 0; job->model != CADRE_MODEL_MLP && i < CADRE_COUNT_OF(mlp_only); i++) {
-        if (json_object_get(model, mlp_only[i])) {
-            char pointer[POINTER_SIZE];
-            snprintf(pointer, sizeof(pointer), "/model/%s", mlp_only[i]);
-            return cadre_json_source_fail(source, pointer, true,
-                                          "only a model of type \"mlp\" has \"%s\"", mlp_only[i]);
-        }
-    }
-    if (job->model == CADRE_MODEL_LINEAR && job->label != CADRE_JOB_VALUE) {
-        return cadre_json_source_fail(source, "/model/type", false,
-                                      "a linear model needs \"label_kind\": \"value\" in "
-                                      "data/train; for classes use \"logistic\" or \"mlp\"");
-    }
-    if (job->model == CADRE_MODEL_LOGISTIC && job->label == CADRE_JOB_VALUE) {
-        return cadre_json_source_fail(source, "/model/type", false,
-                                      "a logistic model needs classes, but label_kind in "
-                                      "data/train is \"value\": use \"linear\" or \"mlp\"");
-    }
-    return hidden ? read_hidden(job, source, hidden) : 0;
-}
+/* --- optimizer --- */
 
 static int
 fail_optimizer_type(const cadre_json_source_t *source, const char *text)
@@ -431,7 +375,7 @@ read_source(cadre_job_t *job, const cadre_json_source_t *source)
         status = read_section(job, source, i);
     }
     status = status < 0 ? status : read_data(job, source);
-    status = status < 0 ? status : read_model(job, source);
+    status = status < 0 ? status : cadre_job_model_read(job, source);
     status = status < 0 ? status : read_optimizer(job, source);
     if (status == 0) {
         read_place(job, source->file);

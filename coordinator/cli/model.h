@@ -4,9 +4,9 @@
  * Owner:   a trainer.
  * Thread:  the trainer's.
  *
- * Layer i has the variables w<i> [in, out] and b<i> [out], counted from 1. Weights before a relu or
- * gelu begin as He, others as Glorot, biases as zeros. The loss follows from what labels are:
- * softmax cross entropy for classes, sigmoid cross entropy for two, mean squared error for values.
+ * The layers of a named model are in model_layers.h, their variables in network.h. The loss follows
+ * from what labels are: softmax cross entropy for classes, sigmoid cross entropy for two, mean
+ * squared error for values.
  */
 #ifndef CADRE_COORDINATOR_CLI_MODEL_H
 #define CADRE_COORDINATOR_CLI_MODEL_H
@@ -14,14 +14,13 @@
 #include <cadre/coordinator.h>
 
 #include "coordinator/cli/job.h"
-
-enum { CADRE_MODEL_VARIABLES_MAX = 2 * (CADRE_JOB_HIDDEN_MAX + 1) };
+#include "coordinator/cli/network.h"
 
 typedef struct {
     cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
     cadre_function_t *evaluate; /* results "loss" (mean) and, but for values, "correct" (count) */
     int64_t parameters;         /* numbers that are trained */
-    cadre_variable_t *variables[CADRE_MODEL_VARIABLES_MAX]; /* layer by layer: weight, bias */
+    cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
     size_t variable_count;
 } cadre_model_t;
 

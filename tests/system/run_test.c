@@ -65,6 +65,52 @@ Test(run, digits_reaches_its_accuracy_and_the_result_has_every_field)
     command_close(&command);
 }
 
+/* Each job has a target, below which it would end with 1. */
+Test(run, named_models_and_lists_of_layers_reach_their_accuracy)
+{
+    static const char *const jobs[] = {"digits_logistic", "digits_cnn", "digits_transformer"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(jobs); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *name = cadre_asprintf("examples/%s.json", jobs[i]);
+        cadre_auto(cadre_free) char *job = source_path(name);
+        const char *arguments[] = {"run", job, "--checkpoint-dir", "none", NULL};
+        expect_exit(&command, command_run(&command, arguments), 0);
+        command_close(&command);
+    }
+}
+
+Test(run, evaluate_finds_the_running_averages_of_batch_norm_in_a_checkpoint)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits_layers.json");
+    const char *run[] = {"run", job, "--checkpoint-dir", command.checkpoints, NULL};
+    expect_exit(&command, command_run(&command, run), 0);
+    const char *evaluate[] = {"evaluate", job, "--checkpoint-dir", command.checkpoints, "-o",
+                              "json",     NULL};
+    expect_exit(&command, command_run(&command, evaluate), 0);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.94);
+    json_decref(result);
+    command_close(&command);
+}
+
+Test(run, a_linear_model_learns_values)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits_linear.json");
+    const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    cr_expect_lt(json_number_at(result, "loss"), 15); /* the variance of the labels is 35 */
+    json_decref(result);
+    command_close(&command);
+}
+
 Test(run, count_prints_exactly_ten_thousand)
 {
     command_t command;
@@ -196,6 +242,11 @@ run_on_data(const char *example, const char *folder, double accuracy)
 Test(run, mnist_reaches_its_accuracy)
 {
     run_on_data("examples/mnist.json", "mnist", 0.94);
+}
+
+Test(run, mnist_reaches_more_with_convolutions)
+{
+    run_on_data("examples/mnist_cnn.json", "mnist", 0.97);
 }
 
 Test(run, adult_reaches_its_accuracy)

@@ -76,7 +76,46 @@ static const example_t examples[] = {
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4, 0]}}",
      "j.json:2:40: a layer's width must be a whole number in 1 to 1048576"},
     {"{" DATA ",\n\"model\": {\"type\": \"logistic\", \"hidden\": [4]}}",
-     "j.json:2:31: only a model of type \"mlp\" has \"hidden\""},
+     "j.json:2:31: a model of type \"logistic\" has no \"hidden\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"cnn\", \"filters\": [4]}}",
+     "j.json:2:10: \"input\" is missing in model: the shape of one row, such as [28, 28, 1]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"cnn\", \"input\": [8, 8, 1]}}",
+     "j.json:2:10: \"filters\" is missing in model: a cnn has convolutions, such as [16, 32]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"cnn\", \"input\": [8, 8], \"filters\": [4]}}",
+     "j.json:2:35: an image is [height, width, channels]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"transformer\", \"input\": [64]}}",
+     "j.json:2:43: input must be an array such as [28, 28, 1]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"transformer\", \"input\": [8, 8], \"width\": 30}}",
+     "j.json:2:10: 4 heads do not divide a width of 30"},
+    {"{" DATA ",\n\"model\": {\"type\": \"transformer\", \"input\": [8, 8], \"kernel\": 3}}",
+     "j.json:2:51: a model of type \"transformer\" has no \"kernel\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\"}}",
+     "j.json:2:10: \"layers\" is missing in model: what the model consists of"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": {}}}",
+     "j.json:2:39: layers must be an array of objects"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [3]}}",
+     "j.json:2:40: a layer is an object with a \"type\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv\"}]}}",
+     "j.json:2:49: there is no \"conv\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
+     "j.json:2:49: there is no \"dens\"; did you mean \"dense\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\"}]}}",
+     "j.json:2:40: \"units\" is missing in dense"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
+     "\"units\": 0}]}}",
+     "j.json:2:67: units: 0 is not in 1 to 1048576"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\"}, "
+     "{\"type\": \"dropout\", \"rate\": 1}]}}",
+     "j.json:2:89: rate: 1 is not in 0 to 0.99"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\", "
+     "\"units\": 3}]}}",
+     "j.json:2:60: unknown key \"units\" in model/layers/0"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"transformer\", "
+     "\"causal\": 1}]}}",
+     "j.json:2:74: causal must be true or false, not a whole number"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"activation\", "
+     "\"activation\": \"rel\"}]}}",
+     "j.json:2:77: there is no \"rel\"; did you mean \"relu\"?"},
     {"{" DATA ",\n\"model\": {\"type\": \"linear\"}}",
      "j.json:2:19: a linear model needs \"label_kind\": \"value\""},
     {"{" DATA ",\n" MODEL ",\n" MODEL "}", "j.json:3:7: duplicate object key"},
@@ -182,4 +221,69 @@ Test(job_file, derives_the_checkpoint_folder_from_a_name_that_is_safe_as_a_path)
     cr_assert_str_eq(job.checkpoint_dir, "cadre-checkpoints/digits");
     cr_assert_eq(cadre_job_set(&job, "name", "../up", CADRE_ORIGIN_FLAG, "--name"), 0);
     cr_assert_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+}
+
+Test(job_file, reads_layers_with_their_defaults)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    int status = cadre_job_file_parse(
+        &job, "j.json",
+        "{" DATA ", \"model\": {\"type\": \"layers\", \"input\": [8, 4, 2], \"layers\": ["
+        "{\"type\": \"conv2d\", \"filters\": 5, \"padding\": 1},"
+        "{\"type\": \"max_pool2d\", \"stride\": 1},"
+        "{\"type\": \"dense\", \"units\": 7, \"activation\": \"gelu\"},"
+        "{\"type\": \"transformer\", \"heads\": 2, \"causal\": true, \"dropout\": 0.25}]}}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert(job.input_rank == 3 && job.input[0] == 8 && job.input[2] == 2);
+    cr_assert_eq(job.layer_count, 4);
+    const cadre_layer_t *layers = job.layers;
+    cr_assert(layers[0].type == CADRE_LAYER_CONV2D && layers[0].units == 5);
+    cr_assert(layers[0].size == 3 && layers[0].stride == 1 && layers[0].padding == 1);
+    cr_assert_eq(layers[0].activation, CADRE_ACTIVATION_NONE);
+    cr_assert(layers[1].type == CADRE_LAYER_MAX_POOL2D && layers[1].size == 2);
+    cr_assert_eq(layers[1].stride, 1);
+    cr_assert(layers[2].units == 7 && layers[2].activation == CADRE_ACTIVATION_GELU);
+    cr_assert(layers[3].heads == 2 && layers[3].causal && layers[3].units == 0);
+    cr_assert_eq(layers[3].activation, CADRE_ACTIVATION_GELU);
+    cr_assert_float_eq(layers[3].rate, 0.25, 0);
+}
+
+/* `count` times the same layer, or number, joined by commas. */
+static char *
+repeated(const char *one, int count)
+{
+    char *text = cadre_strdup(one);
+    for (int i = 1; i < count; i++) {
+        char *longer = cadre_asprintf("%s, %s", text, one);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+Test(job_file, limits_layers_filters_and_axes)
+{
+    static const struct {
+        const char *model;
+        const char *one;
+        int limit;
+    } cases[] = {
+        {"\"type\": \"layers\", \"layers\": [%s]", "{\"type\": \"flatten\"}", 64},
+        {"\"type\": \"cnn\", \"input\": [8, 8, 1], \"filters\": [%s]", "4", 16},
+        {"\"type\": \"layers\", \"layers\": [], \"input\": [%s]", "4", 3},
+        {"\"type\": \"mlp\", \"hidden\": [%s]", "4", 32},
+    };
+    for (size_t i = 0; i < 2 * CADRE_COUNT_OF(cases); i++) {
+        int over = (int)(i % 2);
+        cadre_auto(cadre_free) char *list = repeated(cases[i / 2].one, cases[i / 2].limit + over);
+        const char *format = cases[i / 2].model;
+        int before = (int)(strstr(format, "%s") - format);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{" DATA ", \"model\": {%.*s%s%s}}", before, format, list, format + before + 2);
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cr_expect_eq(cadre_job_file_parse(&job, "j.json", text), over ? CADRE_ECONFIG : 0,
+                     "%zu: %s", i, cadre_error_text());
+    }
 }
