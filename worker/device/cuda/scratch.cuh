@@ -1,5 +1,6 @@
 /*
- * scratch - bytes of scratch memory that the steps of an op need; each beside its kernels.
+ * scratch - bytes of scratch memory that the steps of an op need, each computed beside its kernels;
+ * and the parts of ops that lie in different files.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_SCRATCH_CUH
 #define CADRE_WORKER_DEVICE_CUDA_SCRATCH_CUH
@@ -7,5 +8,11 @@
 #include "worker/device/cuda/kernels.h"
 
 size_t cadre_cuda_reduce_scratch(const cadre_cuda_operands_t *operands);
+
+/* SCATTER, and BAG_GRAD of a table. */
+size_t cadre_cuda_segments_scratch(const cadre_cuda_operands_t *operands);
+
+/* BAG_GRAD of weights. */
+int cadre_cuda_bag_weights_grad(const cadre_cuda_operands_t *operands, void *stream);
 
 #endif

@@ -37,6 +37,7 @@ typedef struct {
  * that have yet to read, never two. */
 typedef struct {
     uint64_t values[2][CADRE_SHIM_WARP];
+    int waiting; /* lanes in a warp operation */
 } warp_t;
 
 typedef struct {
@@ -280,7 +281,8 @@ write_stuck(void)
 static bool
 same_place(const thread_t *left, const thread_t *right)
 {
-    return left->line == right->line && strcmp(left->file, right->file) == 0;
+    return left->line == right->line &&
+           (left->file == right->file || strcmp(left->file, right->file) == 0);
 }
 
 static thread_t *
@@ -315,23 +317,34 @@ cadre_shim_block_barrier(const char *file, int line)
 static bool
 warp_complete(const thread_t *self, int first)
 {
-    bool complete = true;
     for (int lane = 0; lane < CADRE_SHIM_WARP; lane++) {
+        const thread_t *other = &shim.threads[first + lane];
         if (!(self->mask >> lane & 1)) {
             continue;
         }
-        if (first + lane >= shim.thread_count) {
-            cadre_shim_fail(self->file, self->line, "a mask names a lane that there is not");
-        }
-        const thread_t *other = &shim.threads[first + lane];
         if (other->state != THREAD_IN_WARP) {
-            complete = false;
-        } else if (other->mask != self->mask || !same_place(other, self)) {
+            return false;
+        }
+        if (other->mask != self->mask || !same_place(other, self)) {
             cadre_shim_fail(self->file, self->line,
                             "lanes of a mask are in different warp operations");
         }
     }
-    return complete;
+    return true;
+}
+
+/* The mask names this lane, and none that there is not. */
+static void
+check_mask(const thread_t *self, int first, int lane)
+{
+    int lanes = shim.thread_count - first;
+    if (!(self->mask >> lane & 1)) {
+        cadre_shim_fail(self->file, self->line,
+                        "a lane calls a warp operation whose mask leaves it out");
+    }
+    if (lanes < CADRE_SHIM_WARP && self->mask >> lanes) {
+        cadre_shim_fail(self->file, self->line, "a mask names a lane that there is not");
+    }
 }
 
 const uint64_t *
@@ -341,12 +354,14 @@ cadre_shim_collect(const char *file, int line, uint32_t mask, uint64_t value)
     int first = shim.current / CADRE_SHIM_WARP * CADRE_SHIM_WARP;
     int lane = shim.current % CADRE_SHIM_WARP;
     self->mask = mask;
-    if (!(mask >> lane & 1)) {
-        cadre_shim_fail(file, line, "a lane calls a warp operation whose mask leaves it out");
-    }
-    uint64_t *values = shim.warps[shim.current / CADRE_SHIM_WARP].values[self->collected++ % 2];
+    check_mask(self, first, lane);
+    warp_t *warp = &shim.warps[shim.current / CADRE_SHIM_WARP];
+    uint64_t *values = warp->values[self->collected++ % 2];
     values[lane] = value;
-    if (warp_complete(self, first)) {
+    warp->waiting++;
+    /* Only the last to come looks at all others. */
+    if (warp->waiting >= __builtin_popcount(mask) && warp_complete(self, first)) {
+        warp->waiting -= __builtin_popcount(mask);
         for (int other = 0; other < CADRE_SHIM_WARP; other++) {
             if (mask >> other & 1) {
                 set_runnable(first + other, THREAD_READY);
@@ -386,7 +401,9 @@ run_block(void)
         shim.threads[i].collected = 0;
         set_runnable(i, THREAD_FRESH);
     }
-    memset(shim.warps, 0xff, sizeof(shim.warps));
+    for (int i = 0; i < WARPS_MAX; i++) {
+        shim.warps[i].waiting = 0;
+    }
     for (int i = 0; i < shim.shared_count; i++) {
         poison(&shim.shared[i]);
     }

@@ -1,0 +1,315 @@
+/*
+ * segments - sums of rows by where they go: scatter, and what bags give back to their table.
+ *
+ * The index is sorted by row (sort.cuh), so that what goes to one row is a segment. The sorted
+ * entries are cut into chunks of the same length, whatever the segments: one thread sums four
+ * columns of a chunk, and rows that many entries name take no longer than others. A segment within
+ * a chunk is summed in the order of the index and written; of one that crosses chunks each keeps
+ * its part in scratch memory, and a second kernel adds the parts in order. No atomics: the same run
+ * gives the same bits.
+ */
+#include "worker/device/cuda/bags.cuh"
+#include "worker/device/cuda/scratch.cuh"
+#include "worker/device/cuda/sort.cuh"
+
+enum { CHUNK = 32 };
+
+struct segments_t {
+    int64_t count; /* of entries */
+    int64_t chunks;
+    int64_t rows;     /* of the output */
+    int64_t row_size; /* in units */
+    sorted_t sorted;
+    const uint32_t *begins; /* [rows + 1]: of each row's segment */
+    const uint32_t
+        *source;        /* [count]: the row of `from` that an entry adds; NULL: its own number */
+    const float *scale; /* [count], or NULL: 1 */
+    const void *from;
+    void *parts; /* [chunks, 2, row_size]: of the segments that come in, and that go out */
+    void *out;
+};
+
+struct begins_t {
+    int64_t count;
+    int64_t rows;
+    const uint32_t *sorted;
+    uint32_t *begins;
+};
+
+/* The first sorted entry whose row is not below each row. */
+static __global__ void
+find_begins(const __grid_constant__ begins_t begins)
+{
+    int64_t row = static_cast<int64_t>(unit_index());
+    if (row > begins.rows) {
+        return;
+    }
+    int64_t low = 0;
+    int64_t high = begins.count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (begins.sorted[middle] < row) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    begins.begins[row] = static_cast<uint32_t>(low);
+}
+
+/* Stores the sum of row `row`'s entries in one chunk where it belongs. */
+template <typename unit_t>
+static __device__ __forceinline__ void
+store_sum(const segments_t &segments, int64_t chunk, int64_t column, uint32_t row,
+          const unit_t &sum)
+{
+    if (row >= segments.rows) {
+        return; /* entries that name no row */
+    }
+    int64_t begin = chunk * CHUNK;
+    int64_t end = begin + CHUNK;
+    unit_t *parts = static_cast<unit_t *>(segments.parts) + chunk * 2 * segments.row_size + column;
+    if (segments.begins[row] < begin) {
+        parts[0] = sum;
+    } else if (segments.begins[row + 1] > end) {
+        parts[segments.row_size] = sum;
+    } else {
+        static_cast<unit_t *>(segments.out)[row * segments.row_size + column] = sum;
+    }
+}
+
+template <typename unit_t>
+static __global__ void
+sum_chunks(const __grid_constant__ segments_t segments)
+{
+    int64_t unit = static_cast<int64_t>(unit_index());
+    if (unit >= segments.chunks * segments.row_size) {
+        return;
+    }
+    int64_t chunk = unit / segments.row_size;
+    int64_t column = unit % segments.row_size;
+    int64_t end = (chunk + 1) * CHUNK < segments.count ? (chunk + 1) * CHUNK : segments.count;
+    uint32_t row = segments.sorted.rows[chunk * CHUNK];
+    unit_t sum = {};
+    for (int64_t at = chunk * CHUNK; at < end; at++) {
+        uint32_t next = segments.sorted.rows[at];
+        if (next != row) {
+            store_sum(segments, chunk, column, row, sum);
+            row = next;
+            sum = {};
+        }
+        if (row >= segments.rows) {
+            break; /* only such entries follow */
+        }
+        uint32_t entry = segments.sorted.positions[at];
+        int64_t source = segments.source ? segments.source[entry] : entry;
+        unit_t value =
+            static_cast<const unit_t *>(segments.from)[source * segments.row_size + column];
+        add_scaled(&sum, value, segments.scale ? segments.scale[entry] : 1);
+    }
+    store_sum(segments, chunk, column, row, sum);
+}
+
+/* Rows that no chunk has written: those without entries, and those of several chunks. */
+template <typename unit_t>
+static __global__ void
+add_parts(const __grid_constant__ segments_t segments)
+{
+    int64_t unit = static_cast<int64_t>(unit_index());
+    if (unit >= segments.rows * segments.row_size) {
+        return;
+    }
+    int64_t row = unit / segments.row_size;
+    int64_t column = unit % segments.row_size;
+    int64_t begin = segments.begins[row];
+    int64_t end = segments.begins[row + 1];
+    unit_t sum = {};
+    if (begin < end) {
+        int64_t first = begin / CHUNK;
+        int64_t last = (end - 1) / CHUNK;
+        if (first == last) {
+            return;
+        }
+        /* It goes out of the first chunk and comes into the others. */
+        const unit_t *parts = static_cast<const unit_t *>(segments.parts) + column;
+        sum = parts[(first * 2 + 1) * segments.row_size];
+        for (int64_t chunk = first + 1; chunk <= last; chunk++) {
+            add_scaled(&sum, parts[chunk * 2 * segments.row_size], 1);
+        }
+    }
+    static_cast<unit_t *>(segments.out)[unit] = sum;
+}
+
+/* ---- what an entry of a bag adds ---- */
+
+struct entries_t {
+    bags_t bags;
+    float *divisors; /* [bags] */
+    uint32_t *source;
+    float *scale;
+};
+
+/* By what a mean divides: the entries that are no padding, or 1 where there are none. */
+static __global__ void
+count_bags(const __grid_constant__ entries_t entries)
+{
+    int64_t bag = static_cast<int64_t>(unit_index());
+    if (bag >= entries.bags.count) {
+        return;
+    }
+    range_t range = bag_range(entries.bags, bag);
+    int64_t count = 0;
+    for (int64_t entry = range.begin; entry < range.end && entries.bags.mean; entry++) {
+        count += entries.bags.index[entry] != -1;
+    }
+    entries.divisors[bag] = count > 0 ? static_cast<float>(count) : 1;
+}
+
+static __global__ void
+describe_entries(const __grid_constant__ entries_t entries)
+{
+    int64_t entry = static_cast<int64_t>(unit_index());
+    if (entry >= entries.bags.entries) {
+        return;
+    }
+    int64_t bag = find_bag(entries.bags, entry);
+    entries.source[entry] = static_cast<uint32_t>(bag);
+    entries.scale[entry] =
+        entries.bags.weights ? entries.bags.weights[entry] : 1 / entries.divisors[bag];
+}
+
+/* ---- the host ---- */
+
+/* Where everything lies in the scratch memory; parts aligned to 256. */
+struct places_t {
+    size_t begins;
+    size_t parts;
+    size_t source;
+    size_t scale;
+    size_t divisors;
+    size_t size;
+};
+
+static places_t
+places_of(const cadre_cuda_operands_t *operands)
+{
+    int64_t count = operands->inputs[1]->count;
+    int64_t rows = operands->out->shape[0];
+    int64_t row_size = operands->out->count / rows;
+    int64_t chunks = (count + CHUNK - 1) / CHUNK;
+    places_t places = {};
+    places.begins = cadre_cuda_sort_scratch(count);
+    places.parts = places.begins + scratch_part(rows + 1, sizeof(uint32_t));
+    places.source = places.parts + scratch_part(chunks * 2 * row_size, sizeof(float));
+    places.size = places.source;
+    if (operands->step->op == CADRE_OP_BAG_GRAD) {
+        places.scale = places.source + scratch_part(count, sizeof(uint32_t));
+        places.divisors = places.scale + scratch_part(count, sizeof(float));
+        places.size = places.divisors + scratch_part(operands->inputs[2]->count, sizeof(float));
+    }
+    return places;
+}
+
+size_t
+cadre_cuda_segments_scratch(const cadre_cuda_operands_t *operands)
+{
+    return places_of(operands).size;
+}
+
+/* Sorts the index and finds the segments; fills all but what is summed. */
+static int
+find_segments(const cadre_cuda_operands_t *operands, bool padding, void *stream,
+              segments_t *segments)
+{
+    char *scratch = static_cast<char *>(operands->scratch);
+    places_t places = places_of(operands);
+    int64_t count = operands->inputs[1]->count;
+    if (count > INT32_MAX) {
+        return CADRE_ETOOLARGE;
+    }
+    segments->count = count;
+    segments->chunks = (count + CHUNK - 1) / CHUNK;
+    segments->rows = operands->out->shape[0];
+    segments->row_size = operands->out->count / segments->rows;
+    segments->from = operands->data[0];
+    segments->out = operands->out_data;
+    segments->parts = scratch + places.parts;
+    uint32_t *begins = reinterpret_cast<uint32_t *>(scratch + places.begins);
+    segments->begins = begins;
+    sort_t sort = {static_cast<const int32_t *>(operands->data[1]),
+                   count,
+                   segments->rows,
+                   padding,
+                   operands->fault,
+                   scratch,
+                   stream};
+    int status = cadre_cuda_sort(sort, &segments->sorted);
+    begins_t find = {count, segments->rows, segments->sorted.rows, begins};
+    return status < 0 ? status
+                      : launch(find_begins, block_count(static_cast<uint64_t>(find.rows) + 1),
+                               BLOCK, stream, find);
+}
+
+template <typename unit_t>
+static int
+launch_sums(const segments_t &segments, void *stream)
+{
+    uint64_t units = static_cast<uint64_t>(segments.chunks * segments.row_size);
+    int status = launch(sum_chunks<unit_t>, block_count(units), BLOCK, stream, segments);
+    units = static_cast<uint64_t>(segments.rows * segments.row_size);
+    return status < 0 ? status
+                      : launch(add_parts<unit_t>, block_count(units), BLOCK, stream, segments);
+}
+
+static int
+sum_segments(segments_t *segments, void *stream)
+{
+    bool vectors = segments->row_size % VECTOR == 0 && is_vector_aligned(segments->from) &&
+                   is_vector_aligned(segments->out);
+    if (!vectors) {
+        return launch_sums<float>(*segments, stream);
+    }
+    segments->row_size /= VECTOR;
+    return launch_sums<vector_t<float>>(*segments, stream);
+}
+
+int
+cadre_cuda_scatter(const cadre_cuda_operands_t *operands, void *stream)
+{
+    if (operands->out->count == 0) {
+        return 0;
+    }
+    segments_t segments = {};
+    int status = find_segments(operands, false, stream, &segments);
+    return status < 0 ? status : sum_segments(&segments, stream);
+}
+
+int
+cadre_cuda_bag_grad(const cadre_cuda_operands_t *operands, void *stream)
+{
+    if (operands->step->attributes[CADRE_BAG_GRAD_OF_WEIGHTS]) {
+        return cadre_cuda_bag_weights_grad(operands, stream);
+    }
+    if (operands->out->count == 0) {
+        return 0;
+    }
+    segments_t segments = {};
+    int status = find_segments(operands, true, stream, &segments);
+    if (status < 0) {
+        return status;
+    }
+    char *scratch = static_cast<char *>(operands->scratch);
+    places_t places = places_of(operands);
+    entries_t entries = {bags_of(operands, operands->out),
+                         reinterpret_cast<float *>(scratch + places.divisors),
+                         reinterpret_cast<uint32_t *>(scratch + places.source),
+                         reinterpret_cast<float *>(scratch + places.scale)};
+    segments.source = entries.source;
+    segments.scale = entries.scale;
+    status = launch(count_bags, block_count(static_cast<uint64_t>(entries.bags.count)), BLOCK,
+                    stream, entries);
+    uint64_t count = static_cast<uint64_t>(entries.bags.entries);
+    status =
+        status < 0 ? status : launch(describe_entries, block_count(count), BLOCK, stream, entries);
+    return status < 0 ? status : sum_segments(&segments, stream);
+}
