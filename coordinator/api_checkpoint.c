@@ -81,9 +81,15 @@ cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uin
     if (!self->resumed_path) {
         return false;
     }
-    *path = self->resumed_path;
-    *cut = self->resumed_cut;
-    *progress = self->resumed_progress;
+    if (path) {
+        *path = self->resumed_path;
+    }
+    if (cut) {
+        *cut = self->resumed_cut;
+    }
+    if (progress) {
+        *progress = self->resumed_progress;
+    }
     return true;
 }
 

@@ -300,7 +300,7 @@ CADRE_API void cadre_future_drop(cadre_future_t **self_p);
 
 /* Takes a checkpoint at a cut between closures and returns when it is committed. `progress` is a
  * JSON object of the caller's (epoch, position), or NULL; it comes back from
- * cadre_checkpoint_progress after a resume. */
+ * cadre_checkpoint_resumed. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
@@ -312,7 +312,9 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
 
 /* What was resumed: the checkpoint's path, its cut and the caller's progress record (NULL when
- * none); false when nothing was. The strings live as long as the coordinator. */
+ * none); false when nothing was. Each output may be NULL. The strings live as long as the
+ * coordinator.
+ */
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
                                         uint64_t *cut, const char **progress);
 
