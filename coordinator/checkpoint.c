@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
@@ -256,6 +257,24 @@ all_shards(const cadre_core_t *core, bool written)
     return true;
 }
 
+/* A variable that was resumed is being created again. A cut now would leave it out, with its values
+ * on some shards already, and the commit would be one without it. */
+static bool
+is_creating_awaited(const cadre_core_t *core)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    if (!core->creating || core->catalogue.variable_count == 0) {
+        return false;
+    }
+    const char *newest = core->catalogue.variables[core->catalogue.variable_count - 1]->name;
+    for (size_t i = 0; i < self->awaited_count; i++) {
+        if (strcmp(self->awaited[i], newest) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The cut: every id below it is begun, and nothing at or above it will be until the snapshots are
  * taken. */
 static void
@@ -370,7 +389,8 @@ cadre_checkpoint_tick(cadre_core_t *core)
     } else if (now_ms >= self->deadline_ms) {
         cadre_checkpoint_abort(core, CADRE_ETIMEOUT, "it took longer than its limit");
     }
-    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core)) {
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core) &&
+        !is_creating_awaited(core)) {
         cut(core);
     }
     if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {

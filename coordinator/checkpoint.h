@@ -3,9 +3,10 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     IDLE -> OPENING   the store makes a temporary directory
- *          -> DRAINING  nothing with an id at or above the cut is handed out until all below have
- * ended
+ *     IDLE -> OPENING   the store makes a temporary directory; then no shard may be away, nothing
+ *                       run again, and no resumed variable be half created
+ *          -> DRAINING  nothing with an id at or above the cut is handed out until all below
+ *                       have ended
  *          -> SNAPSHOT  every shard takes references; when all have, dispatch goes on
  *          -> WRITING   every shard writes its file
  *          -> COMMITTING the store writes the manifest and renames; then IDLE

@@ -312,9 +312,8 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
 
 /* What was resumed: the checkpoint's path, its cut and the caller's progress record (NULL when
- * none); false when nothing was. Each output may be NULL. The strings live as long as the
- * coordinator.
- */
+ * none); false when nothing was. Each output may be NULL. The strings live as long as
+ * the coordinator. */
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
                                         uint64_t *cut, const char **progress);
 
