@@ -84,6 +84,7 @@ commit(store_t *self, cadre_manifest_t *manifest)
                                                (size_t)self->coordinator->checkpoint_keep, NULL);
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
+        self->coordinator->core.totals.retentions_failed++;
         cadre_core_log(&self->coordinator->core, 'E', "retention_failed",
                        "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
                        self->id, cadre_error_text());

@@ -345,7 +345,8 @@ typedef struct {
                                   replay: what they pushed to it is lost */
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
-    int workers; /* there now */
+    uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
+    int workers;                /* there now */
     int ps;
     uint64_t queued;
     uint64_t in_flight;
