@@ -110,6 +110,7 @@ end(cadre_core_t *core, int status, const char *text)
     cadre_shard_requests_forget(&core->requests, self);
     self->attempts++;
     self->last_status = status;
+    self->ps_lost = false;
     snprintf(self->last_text, sizeof(self->last_text), "%s", text);
     self->due_ms = core->now_ms + self->every_ms;
     self->retry_ms = core->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
@@ -159,6 +160,14 @@ cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
     if (state != CADRE_CHECKPOINT_IDLE && state != CADRE_CHECKPOINT_COMMITTING) {
         give_up(core, status, text);
     }
+}
+
+void
+cadre_checkpoint_on_lost(cadre_core_t *core)
+{
+    uint64_t attempts = core->checkpoint.attempts;
+    cadre_checkpoint_abort(core, CADRE_EUNAVAILABLE, "a ps is lost");
+    core->checkpoint.ps_lost = core->checkpoint.ps_lost || core->checkpoint.attempts > attempts;
 }
 
 /* --- snapshot and write --- */

@@ -106,6 +106,7 @@ typedef struct {
     uint64_t attempts; /* ended, well or not: a caller waits for its number */
     int last_status;   /* how the last one ended */
     char last_text[CADRE_TEXT_SIZE_MAX + 1];
+    bool ps_lost; /* that is why the last one failed: the next may well succeed */
     uint64_t last_id;
     char *last_path; /* newest committed or resumed; NULL when none */
 } cadre_checkpoint_t;
@@ -131,6 +132,9 @@ void cadre_checkpoint_on_stored(struct cadre_core *core, const cadre_store_answe
 
 /* Gives up the one under way, unless it is being committed. */
 void cadre_checkpoint_abort(struct cadre_core *core, int status, const char *text);
+
+/* A ps is lost, and with it what it wrote: gives up the one under way as CADRE_EUNAVAILABLE. */
+void cadre_checkpoint_on_lost(struct cadre_core *core);
 
 void cadre_checkpoint_fini(cadre_checkpoint_t *self);
 

@@ -300,7 +300,8 @@ CADRE_API void cadre_future_drop(cadre_future_t **self_p);
 
 /* Takes a checkpoint at a cut between closures and returns when it is committed. `progress` is a
  * JSON object of the caller's (epoch, position), or NULL; it comes back from
- * cadre_checkpoint_resumed. */
+ * cadre_checkpoint_resumed. A ps that is lost meanwhile takes the checkpoint along: as long as
+ * there is time another one is taken when it is back, with the same `progress`. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
