@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include "common/monitor.h"
+#include "tests/sanitizer.h"
 #include "tests/worker/native_cluster.h"
 
 TestSuite(worker_faults, .timeout = 60);
@@ -162,7 +163,7 @@ Test(worker_faults, holds_no_more_memory_after_many_losses)
                 (int)self.done, (int)self.failed);
     cr_expect_gt(self.failed, 0);
     cr_expect_gt(self.done, 0);
-    if (!getenv("ASAN_OPTIONS")) { /* a sanitizer keeps freed memory for a while */
+    if (!SANITIZER) {
         cr_expect_leq(after_kb, before_kb + 2048);
     }
     fake_stop_natives(&self, folder);
