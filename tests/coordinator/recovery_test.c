@@ -59,19 +59,56 @@ next_ps(uint32_t shard)
     return (cadre_task_t){CADRE_ROLE_PS, shard, 3000 + shard};
 }
 
-/* Another process takes the place of a lost ps and answers everything that it is asked to begin. */
-static void
-restore(fixture_t *self, uint32_t shard)
+/* Another process takes the place of a lost ps. */
+static cadre_task_t
+replace(fixture_t *self, uint32_t shard)
 {
     cadre_task_t ps = next_ps(shard);
     fixture_hello(self, &ps);
     fixture_turn(self);
+    return ps;
+}
+
+/* It answers everything that it is asked to begin, too. */
+static void
+restore(fixture_t *self, uint32_t shard)
+{
+    cadre_task_t ps = replace(self, shard);
     fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
     fixture_turn(self);
     for (size_t i = 0; i < fixture_count(self, &ps, CADRE_MESSAGE_CREATE); i++) {
         fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_CREATE, i));
     }
     fixture_turn(self);
+}
+
+/* A job whose worker, worker 0, has run `count` closures before ps 1 was lost and restored; only
+ * what came out since the loss is recorded. */
+static fixture_t *
+job_with_restored_ps(uint32_t count)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, count, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    return self;
+}
+
+/* Assigns four values to "w"; both ps, as they were at first, make it. */
+static void
+assign(fixture_t *self, cadre_assign_mode_t mode, const float value[4])
+{
+    cadre_operation_t operation;
+    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], mode, value,
+                               &operation);
+    fixture_turn(self);
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
+    }
+    cr_assert_eq(operation.pending, 0);
 }
 
 /* "3:2 4:2": ids and attempts of the closures sent since the last clear. */
@@ -95,12 +132,10 @@ sent(const fixture_t *self)
 Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_of_the_first)
 {
     fixture_t *self = job(1);
-    cadre_task_t next = next_ps(1);
     self->core.options.lease_ms = 1000000;
     lose(self, 1);
     self->now_ms += self->core.options.ps_timeout_ms / 2;
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    cadre_task_t next = replace(self, 1);
     self->now_ms += self->core.options.ps_timeout_ms / 2;
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, 0, "it is there");
@@ -114,12 +149,10 @@ Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_
 Test(recovery, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
 {
     fixture_t *self = job(1);
-    cadre_task_t next = next_ps(1);
     self->core.options.lease_ms = 1000000;
     lose(self, 1);
     self->now_ms += self->core.options.ps_timeout_ms - 1;
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    replace(self, 1);
     self->now_ms += 2;
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, 0);
@@ -304,12 +337,8 @@ Test(recovery, an_attempt_begun_before_the_restore_does_not_count)
 
 Test(recovery, a_second_loss_begins_the_replay_anew)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_restored_ps(3);
     cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 3, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    restore(self, 1);
     done(self, &worker, 1, 2, 1);
     lose(self, 0);
     restore(self, 0);
@@ -329,18 +358,11 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
-    cadre_task_t ps[] = {fixture_ps(0), fixture_ps(1)};
+    cadre_task_t other = fixture_ps(0);
     cadre_task_t next = next_ps(1);
-    float value[4] = {1, 2, 3, 4};
-    cadre_operation_t operation;
+    const float value[4] = {1, 2, 3, 4};
     run(self, &worker, 1, 2);
-    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], CADRE_ASSIGN_SET,
-                               value, &operation);
-    fixture_turn(self);
-    for (int i = 0; i < 2; i++) {
-        fixture_reply(self, &ps[i], fixture_sent(self, &ps[i], CADRE_MESSAGE_ASSIGN, 0));
-    }
-    cr_assert_eq(operation.pending, 0);
+    assign(self, CADRE_ASSIGN_SET, value);
     run(self, &worker, 1, 2);
     lose(self, 1);
     fixture_clear(self);
@@ -354,7 +376,7 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
     cr_assert_eq(assign->assign.sequence, 1, "the one it had: a shard that has it ignores it");
     cr_assert_eq(memcmp(cadre_chunk_data(assign->chunks[0]), value + 2, 8), 0);
     cr_assert_str_eq(sent(self), "1:2");
-    fixture_reply(self, &ps[0], fixture_sent(self, &ps[0], CADRE_MESSAGE_ASSIGN, 0));
+    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_ASSIGN, 0));
     fixture_turn(self);
     cr_assert_str_eq(sent(self), "1:2", "one has answered");
     fixture_reply(self, &next, assign);
@@ -387,12 +409,9 @@ Test(recovery, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_ne
 
 Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    run(self, &worker, 1, 2);
-    lose(self, 1);
-    restore(self, 1);
     fixture_failed(self, &worker, 1, 2, CADRE_FAILURE_USER, "not a number");
     fixture_turn(self);
     cr_assert(cadre_recovery_is_settled(&self->core), "it is not tried for ever");
@@ -404,12 +423,8 @@ Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
 
 Test(recovery, cancelling_leaves_what_has_ended_to_run_again)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 1, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    restore(self, 1);
     cadre_closure_queue_cancel(&self->core.queue);
     self->core.queue.cancelling = true;
     fixture_turn(self);
@@ -529,13 +544,11 @@ Test(recovery, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_n
 Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
 {
     fixture_t *self = job(1);
-    cadre_task_t next = next_ps(1);
     self->core.checkpoint.enabled = true;
     cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
     self->core.checkpoint.state = CADRE_CHECKPOINT_COMMITTING;
     lose(self, 1);
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    cadre_task_t next = replace(self, 1);
     cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_RESTORE), 0);
     cadre_store_answer_t answer = {.kind = CADRE_STORE_COMMIT, .text = "/ckpt/ckpt-1"};
     cadre_core_stored(&self->core, &answer, self->now_ms);
@@ -545,16 +558,22 @@ Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
     fixture_destroy(&self);
 }
 
-/* The ps that took the place of a lost one answers its last RESTORE. */
+/* The ps that took the place of a lost one answers the last message of `type`. */
 static void
-answer_restore(fixture_t *self, const cadre_task_t *ps, int status)
+answer_last(fixture_t *self, const cadre_task_t *ps, cadre_message_type_t type, int status)
 {
-    size_t last = fixture_count(self, ps, CADRE_MESSAGE_RESTORE) - 1;
+    size_t last = fixture_count(self, ps, type) - 1;
     cadre_message_t reply = fixture_message(ps, CADRE_MESSAGE_REPLY);
-    reply.request = fixture_sent(self, ps, CADRE_MESSAGE_RESTORE, last)->request;
+    reply.request = fixture_sent(self, ps, type, last)->request;
     reply.reply = (cadre_reply_message_t){.status = (uint64_t)-status, .text = "a flipped bit"};
     fixture_say(self, ps, &reply);
     fixture_turn(self);
+}
+
+static void
+answer_restore(fixture_t *self, const cadre_task_t *ps, int status)
+{
+    answer_last(self, ps, CADRE_MESSAGE_RESTORE, status);
 }
 
 /* Two commits, closures 1 and 2 below the first, 3 between them, 4 since; then ps 1 is lost and
@@ -564,7 +583,6 @@ job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
 {
     fixture_t *self = job(1);
     *worker = fixture_worker(0);
-    *next = next_ps(1);
     run(self, worker, 2, 2);
     cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 0);
     run(self, worker, 1, 2);
@@ -572,8 +590,7 @@ job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
     run(self, worker, 1, 2);
     lose(self, 1);
     fixture_clear(self);
-    fixture_hello(self, next);
-    fixture_turn(self);
+    *next = replace(self, 1);
     const cadre_message_t *restore = fixture_sent(self, next, CADRE_MESSAGE_RESTORE, 0);
     cr_assert_str_eq(restore->restore.path, "/b");
     cr_assert_eq(restore->restore.cut, 4);
@@ -585,8 +602,7 @@ Test(recovery, only_what_the_newest_checkpoint_lacks_runs_again)
     cadre_task_t worker, next;
     fixture_t *self = job_with_two_commits(&worker, &next);
     answer_restore(self, &next, 0);
-    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, 0));
-    fixture_turn(self);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     cr_assert_str_eq(sent(self), "4:2");
     done(self, &worker, 4, 2, 1);
     cr_assert(cadre_recovery_is_settled(&self->core));
@@ -605,9 +621,7 @@ Test(recovery, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_one_befor
     cr_assert_eq(restore->restore.cut, 3);
     cr_assert_eq(restore->restore.generation, 3);
     answer_restore(self, &next, 0);
-    size_t creates = fixture_count(self, &next, CADRE_MESSAGE_CREATE);
-    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, creates - 1));
-    fixture_turn(self);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     fixture_turn(self);
     cr_assert_str_eq(sent(self), "3:2 4:2");
     done(self, &worker, 3, 2, 1);
@@ -633,31 +647,21 @@ Test(recovery, an_assignment_that_a_shard_began_with_is_not_made_again)
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
-    cadre_task_t ps[] = {fixture_ps(0), fixture_ps(1)};
-    cadre_task_t next = next_ps(1);
-    float value[4] = {1, 2, 3, 4};
-    cadre_operation_t operation;
+    cadre_task_t other = fixture_ps(0);
+    const float value[4] = {1, 2, 3, 4};
     cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 1, 0);
-    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], CADRE_ASSIGN_ADD,
-                               value, &operation);
-    fixture_turn(self);
-    for (int i = 0; i < 2; i++) {
-        fixture_reply(self, &ps[i], fixture_sent(self, &ps[i], CADRE_MESSAGE_ASSIGN, 0));
-    }
+    assign(self, CADRE_ASSIGN_ADD, value);
     cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 1, 2);
     run(self, &worker, 1, 2);
     lose(self, 1);
     fixture_clear(self);
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    cadre_task_t next = replace(self, 1);
     answer_restore(self, &next, CADRE_ECORRUPT);
     answer_restore(self, &next, 0);
-    size_t creates = fixture_count(self, &next, CADRE_MESSAGE_CREATE);
-    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, creates - 1));
-    fixture_turn(self);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1, "/a is without it");
-    cr_assert_eq(fixture_count(self, &ps[0], CADRE_MESSAGE_ASSIGN), 0, "this one has it");
+    cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_ASSIGN), 0, "this one has it");
     fixture_destroy(&self);
 }
 
