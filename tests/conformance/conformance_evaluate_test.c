@@ -2,10 +2,12 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +17,12 @@
 
 TestSuite(conformance_evaluate, .timeout = 240);
 
-enum { CLOSURES = 45 /* of one epoch of the digits */ };
+enum {
+    CLOSURES = 45, /* of one epoch of the digits */
+    LOOK_MS = 20,
+    FLICKERED_LOOKS = 3, /* of the evaluation */
+    FLICKERS = 100,      /* during each */
+};
 
 /* A run of the digits and an evaluation of its checkpoints. */
 typedef struct {
@@ -186,8 +193,75 @@ Test(conformance_evaluate, D5_a_follower_sees_newer_ones_until_the_job_is_comple
     pair_close(&pair);
 }
 
-/* A checkpoint that comes and goes: whenever it vanishes between two looks at it, that is no end.
+/* --- one that comes and goes --- */
+
+/* Tells when something in a directory is opened, wherever that is moved to. */
+static int
+watch_open(const char *directory)
+{
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    cr_assert(watch >= 0 && inotify_add_watch(watch, directory, IN_OPEN) >= 0);
+    return watch;
+}
+
+/* How many were opened since the last call. */
+static int
+count_opened(int watch)
+{
+    char events[4096];
+    int count = 0;
+    for (ssize_t size; (size = read(watch, events, sizeof(events))) > 0;) {
+        struct inotify_event event;
+        for (char *at = events; at < events + size; at += sizeof(event) + event.len) {
+            memcpy(&event, at, sizeof(event));
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Waits until so many more were opened; false when the evaluation says a result, or ends, before.
  */
+static bool
+await_opened(const pair_t *self, int watch, int wanted)
+{
+    struct pollfd opened = {.fd = watch, .events = POLLIN};
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
+    for (int count = 0; count < wanted; count += count_opened(watch)) {
+        if (poll(&opened, 1, LOOK_MS) == 0) {
+            cadre_auto(cadre_free) char *output = command_output(&self->evaluation);
+            if (*output || command_has_ended(&self->evaluation)) {
+                return false;
+            }
+            cr_assert(again(deadline), "it looks");
+        }
+    }
+    return true;
+}
+
+static void
+move(const char *from, const char *to)
+{
+    cr_assert_eq(rename(from, to), 0, "%s to %s", from, to);
+}
+
+/* It comes and goes many times while the evaluation looks. */
+static bool
+flicker(const pair_t *self, int looks, const char *there, const char *away)
+{
+    bool silent = true;
+    for (int i = 0; silent && i < FLICKERED_LOOKS; i++) {
+        silent = await_opened(self, looks, 1);
+        for (int k = 0; k < FLICKERS; k++) {
+            move(away, there);
+            move(there, away);
+        }
+    }
+    return silent;
+}
+
+/* Whenever it vanishes between two looks at it, that is no end: after one file of it was opened,
+ * after two, and so on until the evaluation has it whole. */
 Test(conformance_evaluate, D5_a_checkpoint_that_is_deleted_under_it_is_no_error)
 {
     pair_t pair;
@@ -196,22 +270,24 @@ Test(conformance_evaluate, D5_a_checkpoint_that_is_deleted_under_it_is_no_error)
     end_run(&pair);
     cadre_auto(cadre_free) char *there = checkpoint_path(&pair, 1);
     cadre_auto(cadre_free) char *away = away_path(&pair);
-    cr_assert_eq(rename(there, away), 0);
+    int looks = watch_open(pair.run.checkpoints);
+    int reads = watch_open(there);
+    move(there, away);
     start_evaluation(&pair, "3");
-    for (deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
-         !command_has_ended(&pair.evaluation) && again(deadline);) {
-        cadre_auto(cadre_free) char *output = command_output(&pair.evaluation);
-        if (*output) {
-            break;
-        }
-        for (int i = 0; i < 50; i++) { /* more often than the test looks at the output */
-            cr_assert_eq(rename(away, there), 0);
-            cr_assert_eq(rename(there, away), 0);
-        }
+    bool silent = flicker(&pair, looks, there, away);
+    for (int files = 1; silent; files++) {
+        count_opened(reads);
+        move(away, there);
+        silent = await_opened(&pair, reads, files);
+        move(there, away);
+        count_opened(looks);
+        silent = silent && await_opened(&pair, looks, 1); /* it has given that one up */
     }
-    cr_assert_eq(rename(away, there), 0); /* at the latest now it gets it whole */
+    move(away, there); /* at the latest now it gets it whole */
     expect_exit(&pair, 0);
     expect_same(&pair);
+    close(looks);
+    close(reads);
     pair_close(&pair);
 }
 
@@ -264,9 +340,7 @@ Test(conformance_evaluate, D5_a_lost_ps_is_loaded_again)
     cr_assert_eq(rename(there, away), 0);
     start_evaluation(&pair, "3");
     await_idle(&pair);
-    pid_t ps = command_task(&pair.evaluation, "ps", 0);
-    cr_assert(ps > 0);
-    kill(ps, SIGKILL);
+    command_signal_task(&pair.evaluation, "ps", 0, SIGKILL);
     cr_assert_eq(rename(away, there), 0);
     expect_exit(&pair, 0);
     expect_same(&pair);
