@@ -18,6 +18,17 @@ cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
     self->awaited[self->awaited_count++] = cadre_strdup(variable);
 }
 
+/* How much has been done that a checkpoint would hold: a number that only goes up. */
+static uint64_t
+done(const cadre_core_t *core)
+{
+    uint64_t count = core->next_id + core->catalogue.variable_count - (core->creating ? 1 : 0);
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        count += core->assigned[i];
+    }
+    return count;
+}
+
 /* A variable that was resumed and is not there, NULL when there is none. */
 static const char *
 missing(cadre_core_t *core)
@@ -209,6 +220,7 @@ take_snapshots(cadre_core_t *core)
     self->totals = core->totals;
     self->totals.scheduled = core->begun;
     self->assigns = cadre_replay_assigns(&core->replay);
+    self->done = done(core);
     self->unsaved = core->unsaved;
     self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
@@ -334,6 +346,7 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
         free(self->last_path);
         self->last_path = cadre_strdup(answer->text);
         self->last_id = self->id;
+        self->saved = self->done;
         core->settled = self->cut > core->settled ? self->cut : core->settled;
         core->unsaved -= self->unsaved;
         core->risked -= core->risked < self->unsaved ? core->risked : self->unsaved;
@@ -376,7 +389,8 @@ automatic_due_ms(cadre_core_t *core)
     if (!automatic || core->fatal || core->catalogue.variable_count == 0 || is_resuming(core)) {
         return UINT64_MAX;
     }
-    if (self->due_ms == 0) {
+    /* Where nothing was done it would only push out an older one that differs. */
+    if (self->due_ms == 0 || (core->now_ms >= self->due_ms && done(core) == self->saved)) {
         self->due_ms = core->now_ms + self->every_ms;
     }
     return self->due_ms;

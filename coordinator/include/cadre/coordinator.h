@@ -66,7 +66,8 @@ typedef struct {
     int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
     int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000 */
     const char *checkpoint_dir;  /* NULL: no checkpoints */
-    int64_t checkpoint_every_ms; /* automatic checkpoints; 0: none */
+    int64_t checkpoint_every_ms; /* automatic checkpoints, left out where nothing was run or
+                                    assigned since the last one; 0: none */
     int checkpoint_keep;         /* checkpoints kept; 0: 3 */
     const char *resume;    /* "never" (or NULL), "auto" (newest valid one, if any) or the path of a
                               checkpoint */
