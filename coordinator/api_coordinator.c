@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/status_json.h"
+#include "coordinator/waiting.h"
 
 enum { WAITING_LOG_MS = 5000 };
 
@@ -121,8 +122,8 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
                        int64_t *since_ms)
 {
     int64_t now_ms = cadre_clock_now_ms();
-    char text[96];
-    what = cadre_recovery_words(&self->core, what, text, sizeof(text));
+    char text[CADRE_WAITING_TEXT_SIZE];
+    what = cadre_waiting_words(&self->core, what, text);
     if (*since_ms == 0) {
         *since_ms = now_ms;
     } else if (now_ms - *since_ms >= WAITING_LOG_MS) {

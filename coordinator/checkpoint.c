@@ -159,8 +159,9 @@ give_up(cadre_core_t *core, int status, const char *text)
     tell_shards_end(core, false);
     core->totals.checkpoints_failed++;
     cadre_core_log(core, 'W', "checkpoint_failed",
-                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid\"",
-                   self->id, text);
+                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
+                   self->id, text,
+                   core->replay_holds ? "; nothing new begins until one is committed" : "");
     end(core, status, text);
 }
 

@@ -397,13 +397,37 @@ end_pass(cadre_core_t *core)
 
 /* --- time --- */
 
+/* Twice the bound: nothing new is begun. Checkpoints must have failed for long, or take long, and
+ * somebody may have to make room for them. */
+static void
+hold_dispatch(cadre_core_t *core, bool holds)
+{
+    const cadre_checkpoint_t *checkpoint = &core->checkpoint;
+    bool fails = checkpoint->last_status < 0;
+    bool changes = checkpoint->enabled && holds != core->replay_holds;
+    if (changes && holds) {
+        cadre_core_log(core, 'W', "dispatch_held",
+                       "closures=%zu bytes=%zu why=\"%s%.200s\" next=\"nothing new begins until a "
+                       "checkpoint is committed%s\"",
+                       core->replay.kept.count, core->replay.size_bytes,
+                       fails ? "the memory for a replay is full and checkpoints fail: "
+                             : "the memory for a replay is full",
+                       fails ? checkpoint->last_text : "",
+                       fails ? ": make room where they are written, or mend it" : "");
+    } else if (changes) {
+        cadre_core_log(core, 'I', "dispatch_goes_on", "closures=%zu bytes=%zu",
+                       core->replay.kept.count, core->replay.size_bytes);
+    }
+    core->replay_holds = holds;
+}
+
 /* Kept closures reach their bound: a checkpoint makes room, or keeping ends. */
 static void
 watch_bounds(cadre_core_t *core)
 {
     int fullness = core->replay.keeping ? cadre_replay_fullness(&core->replay, core->next_id) : 0;
     cadre_checkpoint_t *checkpoint = &core->checkpoint;
-    core->replay_holds = fullness >= 2;
+    hold_dispatch(core, fullness >= 2);
     if (fullness == 0 || !cadre_recovery_is_calm(core)) {
         return;
     }
@@ -481,29 +505,6 @@ cadre_recovery_is_settled(const cadre_core_t *core)
     const cadre_restore_point_t *newest = &core->points[0];
     return cadre_recovery_is_calm(core) ||
            !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns);
-}
-
-const char *
-cadre_recovery_words(const cadre_core_t *core, const char *otherwise, char *text, size_t size_bytes)
-{
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        const cadre_place_t *place = &core->shards[shard];
-        if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
-            snprintf(text, size_bytes, "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
-                     (core->now_ms - place->lost_ms) / 1000);
-            return text;
-        }
-        if (place->state == CADRE_PLACE_RESTORING) {
-            snprintf(text, size_bytes, "ps %u to be restored", shard);
-            return text;
-        }
-    }
-    if (core->replay.active) {
-        snprintf(text, size_bytes, "%zu closures to run again",
-                 core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
-        return text;
-    }
-    return otherwise;
 }
 
 cadre_shard_target_t

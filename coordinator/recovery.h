@@ -79,10 +79,6 @@ bool cadre_recovery_is_calm(const struct cadre_core *core);
 /* What ended before is on its shards, or will not be: join need not wait for recovery. */
 bool cadre_recovery_is_settled(const struct cadre_core *core);
 
-/* What a call waits for that waits for a shard, into `text`; `otherwise` when none is away. */
-const char *cadre_recovery_words(const struct cadre_core *core, const char *otherwise, char *text,
-                                 size_t size_bytes);
-
 /* Who is to be asked for `shard` by the API, and by the recovery itself. */
 cadre_shard_target_t cadre_recovery_target(const struct cadre_core *core, uint32_t shard);
 cadre_shard_target_t cadre_recovery_repair_target(const struct cadre_core *core, uint32_t shard);
