@@ -240,7 +240,7 @@ CHECKPOINTS = [
      "    cadre_replay_commit(&core->replay, self->cut, self->cut, self->assigns);\n"),
     ("not-aborted", "a checkpoint goes on when a ps is lost",
      "coordinator/joining.c",
-     "        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, \"a ps is lost\");\n", ""),
+     "        cadre_checkpoint_on_lost(self);\n", ""),
     ("manifest-of-now", "a manifest lists variables that were created after the snapshots",
      "coordinator/checkpoint_manifest.c",
      "        cadre_calloc(core->checkpoint.variable_count, sizeof(*manifest->variables));\n"
