@@ -30,6 +30,10 @@ typedef struct {
 int cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what,
                          const char *job);
 
+/* Takes it again where the path no longer leads to what is held: its directory was removed and made
+ * again, or mounted. As cadre_lock_file_open; on failure what was held is held still. */
+int cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job);
+
 /* Lets go of it. Harmless on a zeroed struct. */
 void cadre_lock_file_close(cadre_lock_file_t *self);
 

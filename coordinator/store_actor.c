@@ -54,6 +54,9 @@ open_draft(store_t *self)
     int status =
         cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true, &self->directory);
     if (status == 0) {
+        status = cadre_coordinator_lock_checkpoints(self->coordinator);
+    }
+    if (status == 0) {
         status = newest_id(self, &newest);
     }
     if (status == 0) {

@@ -18,8 +18,9 @@ Test(conformance_save, checkpoints_that_cannot_be_removed_are_counted)
     stage_t stage;
     local_cluster_options_t options = {.ps = 1, .workers = 1};
     options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.checkpoint_keep = 1;
+    options.coordinator.checkpoint_keep = 2;
     stage_open_with(&stage, &options);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     cadre_auto(cadre_free) char *foreign =
         cadre_asprintf("%s/checkpoints/ckpt-00000001/.nfs0001", stage.cluster.scratch.path);
@@ -28,11 +29,49 @@ Test(conformance_save, checkpoints_that_cannot_be_removed_are_counted)
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     EVENTUALLY(cadre_totals(stage.coordinator).retentions_failed == 1);
     cr_expect(local_cluster_logged(&stage.cluster, "retention_failed"));
-    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints, 2, "they are as good as any");
+    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints, 3, "they are as good as any");
     cr_expect_eq(cadre_totals(stage.coordinator).checkpoints_failed, 0);
     cadre_auto(cadre_free) char *text = NULL;
     OK(cadre_status_json(stage.coordinator, &text));
     cr_expect(strstr(text, "\"retention_failed\":1"), "%s", text);
+    stage_close(&stage);
+}
+
+/* --- a directory that is away --- */
+
+/* As if assignments of so many bytes were kept for a replay. */
+static void
+keep_bytes(const stage_t *stage, size_t size_bytes)
+{
+    cadre_gate_lock(stage->coordinator->gate);
+    stage->coordinator->core.replay.size_bytes += size_bytes;
+    cadre_gate_unlock(stage->coordinator->gate);
+}
+
+Test(conformance_save, assignments_wait_while_there_is_no_room_to_keep_them)
+{
+    const size_t much = 2 * (size_t)CADRE_REPLAY_SIZE_MAX;
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    stage_open_with(&stage, &options);
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/checkpoints", stage.cluster.scratch.path);
+    cadre_auto(cadre_free) char *aside = cadre_asprintf("%s-aside", path);
+    cr_assert_eq(rename(path, aside), 0);
+    cr_assert_eq(symlink("/dev/null", path), 0);
+    keep_bytes(&stage, much);
+    EVENTUALLY(local_cluster_logged(&stage.cluster, "dispatch_held"));
+    cadre_tensor_t value;
+    OK(cadre_variable_read(stage.wide, &value, LOCAL_WAIT_MS));
+    cr_expect_eq(cadre_variable_assign(stage.wide, CADRE_SET, &value, 100), CADRE_ETIMEOUT);
+    cr_expect(strstr(cadre_error_text(), "memory for a replay is full"), "%s", cadre_error_text());
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(rename(aside, path), 0);
+    keep_bytes(&stage, -much);
+    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    cadre_tensor_fini(&value);
     stage_close(&stage);
 }
 

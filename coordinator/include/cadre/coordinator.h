@@ -68,7 +68,7 @@ typedef struct {
     const char *checkpoint_dir;  /* NULL: no checkpoints */
     int64_t checkpoint_every_ms; /* automatic checkpoints, left out where nothing was run or
                                     assigned since the last one; 0: none */
-    int checkpoint_keep;         /* checkpoints kept; 0: 3 */
+    int checkpoint_keep;         /* checkpoints kept, at least 2; 0: 3 */
     const char *resume;    /* "never" (or NULL), "auto" (newest valid one, if any) or the path of a
                               checkpoint */
     const char *placement; /* "bytes" (or NULL): balanced by size; "round_robin" */
@@ -97,6 +97,11 @@ CADRE_API void cadre_coordinator_close(cadre_coordinator_t **coordinator_p);
 /* Returns when all ps and at least `workers` workers are there. */
 CADRE_API int cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers,
                                            int64_t timeout_ms);
+
+/* Asks worker `index` to finish what it runs, hand the rest back and leave, as SIGTERM does, and
+ * returns when it has left; its process ends. CADRE_ENOTFOUND when there is none. One that is being
+ * drained stays so when the call gives up waiting. */
+CADRE_API int cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms);
 
 /* The address as bound, such as "tcp://127.0.0.1:40127"; valid as long as the coordinator. */
 CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self);
@@ -168,8 +173,9 @@ typedef enum {
 } cadre_assign_t;
 
 /* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
- * once. A call that gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the
- * assignment is made as soon as its shards are there, and must not be repeated. */
+ * once. Waits where the memory for a replay is full, until a checkpoint has made room. A call that
+ * gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the assignment is made
+ * as soon as its shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
 
