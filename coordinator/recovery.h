@@ -83,4 +83,12 @@ bool cadre_recovery_is_settled(const struct cadre_core *core);
 cadre_shard_target_t cadre_recovery_target(const struct cadre_core *core, uint32_t shard);
 cadre_shard_target_t cadre_recovery_repair_target(const struct cadre_core *core, uint32_t shard);
 
+/* Where `shard` begins, or did when it was restored last. */
+const cadre_restore_point_t *cadre_recovery_point(const struct cadre_core *core, uint32_t shard);
+
+/* --- between the files of the core --- */
+
+/* replaying.c: what a turn does for the pass that is under way, and for the bounds. */
+void cadre_recovery_replay(struct cadre_core *core);
+
 #endif

@@ -157,7 +157,7 @@ RECOVERY = [
      "coordinator/operations.c",
      "        cadre_replay_note_assign(&self->replay, shard, self->next_id, &message);\n", ""),
     ("assign-while-away", "assignments are repeated on a shard that is being restored",
-     "coordinator/recovery.c",
+     "coordinator/replaying.c",
      "           core->shards[replay->assigns[replay->assign_next].shard].state == "
      "CADRE_PLACE_READY;\n",
      "           core->shards[replay->assigns[replay->assign_next].shard].state <= "
