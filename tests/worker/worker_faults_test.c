@@ -277,9 +277,10 @@ Test(worker_faults, SIGTERM_while_it_computes_loses_and_doubles_nothing)
 
 Test(worker_faults, DRAIN_lets_it_finish_and_go)
 {
+    static const char *const steady[] = {"--on-session-end", "wait", NULL};
     fake_cluster_t self;
     char folder[NATIVE_FOLDER_SIZE];
-    fake_start_natives(&self, folder, no_arguments);
+    fake_start_natives(&self, folder, steady); /* it does not come back for all that */
     for (uint64_t id = 1; id <= 100; id++) {
         schedule(&self, id, 1, SLOW);
     }
