@@ -221,6 +221,13 @@ pass_over(cadre_core_t *core, uint32_t shard)
     begin_restore(core, shard);
 }
 
+/* Where nothing is kept, a shard that is whole would only lose what the others have. */
+static bool
+rolls_back(const cadre_core_t *core)
+{
+    return core->options.recovery == CADRE_RECOVERY_ROLLBACK && core->replay.keeping;
+}
+
 /* Everyone else goes back to the cut too. */
 static void
 roll_back_others(cadre_core_t *core, uint32_t except)
@@ -335,7 +342,7 @@ cadre_recovery_tick(cadre_core_t *core)
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
             place->point = 0;
             begin_restore(core, shard); /* not before it is known to which cut */
-            if (core->options.recovery == CADRE_RECOVERY_ROLLBACK && place->lost_once) {
+            if (rolls_back(core) && place->lost_once) {
                 roll_back_others(core, shard);
             }
         }

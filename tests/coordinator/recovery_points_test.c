@@ -120,6 +120,23 @@ Test(recovery_points, rolling_back_restores_every_shard)
     fixture_destroy(&self);
 }
 
+Test(recovery_points, rolling_back_leaves_whole_shards_alone_once_nothing_is_kept)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
+    run(self, &worker, 2, 2);
+    cadre_replay_stop(&self->core.replay);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_RESTORE), 0);
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_assert_eq(self->core.totals.ps_restored, 1);
+    fixture_destroy(&self);
+}
+
 Test(recovery_points, relaxed_runs_nothing_again_and_counts_what_it_costs)
 {
     fixture_t *self = job(1);
