@@ -66,16 +66,18 @@ begin_replay(cadre_core_t *core, uint32_t shard)
         return;
     }
     bool has_work = cadre_replay_has_work(&core->replay, point->cut, point->assigns);
-    cadre_core_log(core, 'I', "ps_restored",
-                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
-                   "ms=%" PRIu64 " next=\"%s\"",
-                   shard, point->cut, core->shards[shard].generation, core->replay.kept.count,
-                   core->replay.assign_count, core->now_ms - core->shards[shard].lost_ms,
-                   has_work ? "they run again, in front of new work" : "nothing is to run again");
     if (has_work) {
         core->shards[shard].replaying = true;
         cadre_replay_begin(&core->replay, point->cut, point->assigns);
     }
+    cadre_core_log(core, 'I', "ps_restored",
+                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
+                   "ms=%" PRIu64 " next=\"%s\"",
+                   shard, point->cut, core->shards[shard].generation,
+                   has_work ? core->replay.pass_count : 0,
+                   has_work ? cadre_replay_pass_assigns(&core->replay) : 0,
+                   core->now_ms - core->shards[shard].lost_ms,
+                   has_work ? "they run again, in front of new work" : "nothing is to run again");
 }
 
 static void

@@ -75,7 +75,8 @@ end_pass(cadre_core_t *core)
         place->replaying = false;
     }
     cadre_core_log(core, 'I', "replay_done", "closures=%zu assignments=%zu ms_since_lost=%" PRIu64,
-                   core->replay.kept.count, core->replay.assign_count, core->now_ms - since_ms);
+                   core->replay.pass_count, cadre_replay_pass_assigns(&core->replay),
+                   core->now_ms - since_ms);
     core->progress = true;
 }
 

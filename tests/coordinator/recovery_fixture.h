@@ -112,6 +112,25 @@ assign(fixture_t *self, cadre_assign_mode_t mode, const float value[4])
     cr_assert_eq(operation.pending, 0);
 }
 
+/* What the last event of this name says; "" when there is none since the last clear. */
+static inline const char *
+said(const fixture_t *self, const char *name)
+{
+    const char *text = "";
+    const cadre_core_event_t *event = NULL;
+    for (size_t i = 0; (event = fixture_event(self, CADRE_CORE_LOG, i)); i++) {
+        text = strcmp(event->name, name) == 0 ? event->text : text;
+    }
+    return text;
+}
+
+/* Whether the last event of this name says `words`. */
+static inline bool
+says(const fixture_t *self, const char *name, const char *words)
+{
+    return strstr(said(self, name), words) != NULL;
+}
+
 /* "3:2 4:2": ids and attempts of the closures sent since the last clear. */
 static inline const char *
 sent(const fixture_t *self)

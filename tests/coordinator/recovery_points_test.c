@@ -33,8 +33,12 @@ Test(recovery_points, only_what_the_newest_checkpoint_lacks_runs_again)
     answer_restore(self, &next, 0);
     answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
     cr_assert_str_eq(sent(self), "4:2");
+    cr_assert(says(self, "ps_restored", "closures=1 assignments=0 "), "%s",
+              said(self, "ps_restored"));
     done(self, &worker, 4, 2, 1);
     cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(says(self, "replay_done", "closures=1 assignments=0 "), "%s",
+              said(self, "replay_done"));
     fixture_destroy(&self);
 }
 
@@ -91,6 +95,25 @@ Test(recovery_points, an_assignment_that_a_shard_began_with_is_not_made_again)
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1, "/a is without it");
     cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_ASSIGN), 0, "this one has it");
+    cr_assert(says(self, "ps_restored", "closures=1 assignments=2 "), "%s",
+              said(self, "ps_restored"));
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, what_the_shard_began_with_is_not_said_to_run_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    const float value[4] = {1, 2, 3, 4};
+    run(self, &worker, 2, 2);
+    assign(self, CADRE_ASSIGN_ADD, value);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_eq(self->core.replay.kept.count, 2, "for when /a cannot be read");
+    cr_assert(says(self, "ps_restored", "closures=0 assignments=0 "), "%s",
+              said(self, "ps_restored"));
     fixture_destroy(&self);
 }
 
