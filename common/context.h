@@ -7,7 +7,7 @@
 #ifndef CADRE_COMMON_CONTEXT_H
 #define CADRE_COMMON_CONTEXT_H
 
-enum { CADRE_CONTEXT_CLOSE_S = 10 };
+enum { CADRE_CONTEXT_CLOSE_S = 3 };
 
 typedef struct cadre_context cadre_context_t;
 

@@ -31,6 +31,28 @@ await_idle(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
     return status;
 }
 
+/* Under the lock: takes one, waiting for its end. */
+static int
+take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64_t *since_ms)
+{
+    const cadre_checkpoint_t *state = &self->core.checkpoint;
+    int status = await_idle(self, deadline_ms, since_ms);
+    if (status == 0) {
+        status = cadre_coordinator_usable(self);
+    }
+    if (status == 0) {
+        status = cadre_checkpoint_begin(&self->core, progress);
+    }
+    uint64_t mine = state->attempts + 1;
+    while (status == 0 && state->attempts < mine) {
+        status = cadre_coordinator_wait(self, deadline_ms, "a checkpoint", since_ms);
+    }
+    if (status == 0 && state->last_status < 0) {
+        status = cadre_fail(state->last_status, "checkpoint: %s", state->last_text);
+    }
+    return status;
+}
+
 int
 cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t timeout_ms,
                       uint64_t *checkpoint)
@@ -41,22 +63,11 @@ cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t t
     if (status < 0) {
         return status;
     }
-    cadre_checkpoint_t *state = &self->core.checkpoint;
     cadre_gate_lock(self->gate);
-    status = await_idle(self, deadline_ms, &since_ms);
-    if (status == 0) {
-        status = cadre_coordinator_usable(self);
-    }
-    if (status == 0) {
-        status = cadre_checkpoint_begin(&self->core, progress);
-    }
-    uint64_t mine = state->attempts + 1;
-    while (status == 0 && state->attempts < mine) {
-        status = cadre_coordinator_wait(self, deadline_ms, "a checkpoint", &since_ms);
-    }
-    if (status == 0 && state->last_status < 0) {
-        status = cadre_fail(state->last_status, "checkpoint: %s", state->last_text);
-    }
+    const cadre_checkpoint_t *state = &self->core.checkpoint;
+    do {
+        status = take(self, progress, deadline_ms, &since_ms);
+    } while (status == CADRE_EUNAVAILABLE && state->ps_lost && !self->core.fatal);
     if (status == 0 && checkpoint) {
         *checkpoint = state->last_id;
     }
@@ -81,9 +92,15 @@ cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uin
     if (!self->resumed_path) {
         return false;
     }
-    *path = self->resumed_path;
-    *cut = self->resumed_cut;
-    *progress = self->resumed_progress;
+    if (path) {
+        *path = self->resumed_path;
+    }
+    if (cut) {
+        *cut = self->resumed_cut;
+    }
+    if (progress) {
+        *progress = self->resumed_progress;
+    }
     return true;
 }
 

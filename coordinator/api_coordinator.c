@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/status_json.h"
+#include "coordinator/waiting.h"
 
 enum { WAITING_LOG_MS = 5000 };
 
@@ -121,8 +122,8 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
                        int64_t *since_ms)
 {
     int64_t now_ms = cadre_clock_now_ms();
-    char text[96];
-    what = cadre_recovery_words(&self->core, what, text, sizeof(text));
+    char text[CADRE_WAITING_TEXT_SIZE];
+    what = cadre_waiting_words(&self->core, what, text);
     if (*since_ms == 0) {
         *since_ms = now_ms;
     } else if (now_ms - *since_ms >= WAITING_LOG_MS) {
@@ -192,6 +193,32 @@ cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers, int64_t tim
     }
     if (status == CADRE_ETIMEOUT) {
         status = cadre_coordinator_fail_absent(self, workers);
+    }
+    cadre_gate_unlock(self->gate);
+    return status;
+}
+
+int
+cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    int64_t since_ms = 0;
+    int status = 0;
+    cadre_gate_lock(self->gate);
+    const cadre_membership_t *membership = &self->core.membership;
+    cadre_member_t *worker =
+        index < membership->worker_capacity ? membership->workers[index] : NULL;
+    if (!worker) {
+        cadre_gate_unlock(self->gate);
+        return cadre_fail(CADRE_ENOTFOUND, "there is no worker %" PRIu32, index);
+    }
+    uint64_t incarnation = worker->task.incarnation;
+    cadre_core_drain(&self->core, worker);
+    while (status == 0 && cadre_membership_find(membership, incarnation)) {
+        status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, "a worker to leave", &since_ms);
+        }
     }
     cadre_gate_unlock(self->gate);
     return status;

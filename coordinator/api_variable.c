@@ -154,6 +154,21 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     return 0;
 }
 
+/* Under the lock. Assignments are kept for a replay, so they wait for room like new closures. */
+static int
+await_room(cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    int status = 0;
+    while (status == 0 && self->core.replay_holds) {
+        status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, "room for a replay", &since_ms);
+        }
+    }
+    return status;
+}
+
 int
 cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_tensor_t *value,
                       int64_t timeout_ms)
@@ -174,11 +189,14 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
     }
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_operation_t operation;
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     cadre_gate_lock(coordinator->gate);
-    cadre_core_assign_variable(&coordinator->core, self, (cadre_assign_mode_t)mode, value->data,
-                               &operation);
-    int status = cadre_coordinator_await(coordinator, &operation,
-                                         cadre_gate_deadline_ms(timeout_ms), self->name);
+    int status = await_room(coordinator, deadline_ms);
+    if (status == 0) {
+        cadre_core_assign_variable(&coordinator->core, self, (cadre_assign_mode_t)mode, value->data,
+                                   &operation);
+        status = cadre_coordinator_await(coordinator, &operation, deadline_ms, self->name);
+    }
     cadre_gate_unlock(coordinator->gate);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
@@ -15,6 +16,17 @@ cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
 {
     self->awaited = cadre_realloc(self->awaited, self->awaited_count + 1, sizeof(*self->awaited));
     self->awaited[self->awaited_count++] = cadre_strdup(variable);
+}
+
+/* How much has been done that a checkpoint would hold: a number that only goes up. */
+static uint64_t
+done(const cadre_core_t *core)
+{
+    uint64_t count = core->next_id + core->catalogue.variable_count - (core->creating ? 1 : 0);
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        count += core->assigned[i];
+    }
+    return count;
 }
 
 /* A variable that was resumed and is not there, NULL when there is none. */
@@ -109,6 +121,7 @@ end(cadre_core_t *core, int status, const char *text)
     cadre_shard_requests_forget(&core->requests, self);
     self->attempts++;
     self->last_status = status;
+    self->ps_lost = false;
     snprintf(self->last_text, sizeof(self->last_text), "%s", text);
     self->due_ms = core->now_ms + self->every_ms;
     self->retry_ms = core->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
@@ -146,8 +159,9 @@ give_up(cadre_core_t *core, int status, const char *text)
     tell_shards_end(core, false);
     core->totals.checkpoints_failed++;
     cadre_core_log(core, 'W', "checkpoint_failed",
-                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid\"",
-                   self->id, text);
+                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
+                   self->id, text,
+                   core->replay_holds ? "; nothing new begins until one is committed" : "");
     end(core, status, text);
 }
 
@@ -158,6 +172,14 @@ cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
     if (state != CADRE_CHECKPOINT_IDLE && state != CADRE_CHECKPOINT_COMMITTING) {
         give_up(core, status, text);
     }
+}
+
+void
+cadre_checkpoint_on_lost(cadre_core_t *core)
+{
+    uint64_t attempts = core->checkpoint.attempts;
+    cadre_checkpoint_abort(core, CADRE_EUNAVAILABLE, "a ps is lost");
+    core->checkpoint.ps_lost = core->checkpoint.ps_lost || core->checkpoint.attempts > attempts;
 }
 
 /* --- snapshot and write --- */
@@ -199,6 +221,7 @@ take_snapshots(cadre_core_t *core)
     self->totals = core->totals;
     self->totals.scheduled = core->begun;
     self->assigns = cadre_replay_assigns(&core->replay);
+    self->done = done(core);
     self->unsaved = core->unsaved;
     self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
@@ -256,6 +279,24 @@ all_shards(const cadre_core_t *core, bool written)
     return true;
 }
 
+/* A variable that was resumed is being created again. A cut now would leave it out, with its values
+ * on some shards already, and the commit would be one without it. */
+static bool
+is_creating_awaited(const cadre_core_t *core)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    if (!core->creating || core->catalogue.variable_count == 0) {
+        return false;
+    }
+    const char *newest = core->catalogue.variables[core->catalogue.variable_count - 1]->name;
+    for (size_t i = 0; i < self->awaited_count; i++) {
+        if (strcmp(self->awaited[i], newest) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The cut: every id below it is begun, and nothing at or above it will be until the snapshots are
  * taken. */
 static void
@@ -306,6 +347,7 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
         free(self->last_path);
         self->last_path = cadre_strdup(answer->text);
         self->last_id = self->id;
+        self->saved = self->done;
         core->settled = self->cut > core->settled ? self->cut : core->settled;
         core->unsaved -= self->unsaved;
         core->risked -= core->risked < self->unsaved ? core->risked : self->unsaved;
@@ -348,7 +390,8 @@ automatic_due_ms(cadre_core_t *core)
     if (!automatic || core->fatal || core->catalogue.variable_count == 0 || is_resuming(core)) {
         return UINT64_MAX;
     }
-    if (self->due_ms == 0) {
+    /* Where nothing was done it would only push out an older one that differs. */
+    if (self->due_ms == 0 || (core->now_ms >= self->due_ms && done(core) == self->saved)) {
         self->due_ms = core->now_ms + self->every_ms;
     }
     return self->due_ms;
@@ -370,7 +413,8 @@ cadre_checkpoint_tick(cadre_core_t *core)
     } else if (now_ms >= self->deadline_ms) {
         cadre_checkpoint_abort(core, CADRE_ETIMEOUT, "it took longer than its limit");
     }
-    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core)) {
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core) &&
+        !is_creating_awaited(core)) {
         cut(core);
     }
     if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {

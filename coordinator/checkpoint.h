@@ -3,9 +3,10 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     IDLE -> OPENING   the store makes a temporary directory
- *          -> DRAINING  nothing with an id at or above the cut is handed out until all below have
- * ended
+ *     IDLE -> OPENING   the store makes a temporary directory; then no shard may be away, nothing
+ *                       run again, and no resumed variable be half created
+ *          -> DRAINING  nothing with an id at or above the cut is handed out until all below
+ *                       have ended
  *          -> SNAPSHOT  every shard takes references; when all have, dispatch goes on
  *          -> WRITING   every shard writes its file
  *          -> COMMITTING the store writes the manifest and renames; then IDLE
@@ -81,6 +82,7 @@ typedef struct {
     bool enabled;
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
+    uint64_t saved;    /* `done` of the newest commit */
     uint64_t retry_ms; /* one that is needed to make room does not begin before */
     cadre_checkpoint_state_t state;
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */
@@ -92,6 +94,7 @@ typedef struct {
     char *draft;                   /* its temporary directory */
     char *progress;                /* of this one: what save was given, or the callback said */
     uint64_t assigns;              /* noted for a replay and covered by the snapshots */
+    uint64_t done;                 /* how much the snapshots hold, see checkpoint.c */
     uint64_t unsaved;              /* closures that they cover, where none are kept */
     uint32_t variable_count;       /* of the catalogue's, that they hold whole */
     cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
@@ -105,6 +108,7 @@ typedef struct {
     uint64_t attempts; /* ended, well or not: a caller waits for its number */
     int last_status;   /* how the last one ended */
     char last_text[CADRE_TEXT_SIZE_MAX + 1];
+    bool ps_lost; /* that is why the last one failed: the next may well succeed */
     uint64_t last_id;
     char *last_path; /* newest committed or resumed; NULL when none */
 } cadre_checkpoint_t;
@@ -130,6 +134,9 @@ void cadre_checkpoint_on_stored(struct cadre_core *core, const cadre_store_answe
 
 /* Gives up the one under way, unless it is being committed. */
 void cadre_checkpoint_abort(struct cadre_core *core, int status, const char *text);
+
+/* A ps is lost, and with it what it wrote: gives up the one under way as CADRE_EUNAVAILABLE. */
+void cadre_checkpoint_on_lost(struct cadre_core *core);
 
 void cadre_checkpoint_fini(cadre_checkpoint_t *self);
 

@@ -54,6 +54,11 @@ void cadre_coordinator_run(void *pipe, void *coordinator);
  * fail (setup.c). */
 int cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_options_t *options);
 
+/* Takes the lock of the checkpoint directory, or again where the directory has been replaced. Two
+ * coordinators that write into one would remove each other's checkpoints, wherever they listen. Who
+ * only reads takes no lock: a checkpoint is there as a whole or not at all. */
+int cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self);
+
 /* The store's thread (store_actor.c): takes cadre_store_order_t, gives answers to the core under
  * the lock. */
 void cadre_store_run(void *pipe, void *coordinator);

@@ -169,6 +169,27 @@ on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
 }
 
 static void
+tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
+{
+    if (member->drain_asked) {
+        cadre_message_t drain = cadre_core_message(self, CADRE_MESSAGE_DRAIN);
+        cadre_outbox_send(&self->outbox, &member->task, &drain);
+    }
+}
+
+void
+cadre_core_drain(cadre_core_t *self, cadre_member_t *worker)
+{
+    char name[32];
+    if (!worker->drain_asked) {
+        cadre_core_log(self, 'I', "task_drained", "task=\"%s\"", cadre_member_name(worker, name));
+    }
+    worker->drain_asked = true;
+    worker->draining = true;
+    tell_to_drain(self, worker);
+}
+
+static void
 on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
              const cadre_heartbeat_message_t *heartbeat)
 {
@@ -180,6 +201,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         member->counters[i] = heartbeat->counters.items[i];
     }
     if (member->task.role == CADRE_ROLE_WORKER) {
+        tell_to_drain(self, member);
         member->ack_due = true; /* so that it knows that it is heard */
         member->ack_request = request;
         cadre_dispatch_compare(self, member, heartbeat->held, false);

@@ -146,6 +146,10 @@ void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, u
 /* Tells every task to stop. */
 void cadre_core_stop(cadre_core_t *self, const char *reason);
 
+/* Tells a worker to finish what it runs, hand the rest back and leave; repeated with each of its
+ * heartbeats. */
+void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
+
 /* --- what the API calls --- */
 
 /* Asks the shards to create every part of `variable`; `operation` ends when all have. */

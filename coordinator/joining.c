@@ -39,7 +39,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why)
     bool is_ps = member->task.role == CADRE_ROLE_PS;
     if (is_ps) {
         self->totals.ps_lost++;
-        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, "a ps is lost");
+        cadre_checkpoint_on_lost(self);
     } else {
         self->totals.workers_lost++;
         cadre_dispatch_lost(self, member, true);

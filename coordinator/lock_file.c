@@ -104,11 +104,29 @@ cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what
     return status;
 }
 
+int
+cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job)
+{
+    if (is_there(self->fd, self->path)) {
+        return 0;
+    }
+    cadre_lock_file_t anew = {0};
+    int status = cadre_lock_file_open(&anew, self->path, what, job);
+    if (status == 0) {
+        close(self->fd);
+        free(self->path);
+        *self = anew;
+    }
+    return status;
+}
+
 void
 cadre_lock_file_close(cadre_lock_file_t *self)
 {
     if (self->path) {
-        unlink(self->path);
+        if (is_there(self->fd, self->path)) {
+            unlink(self->path); /* otherwise it is another coordinator's */
+        }
         close(self->fd);
         cadre_free(&self->path);
     }

@@ -9,6 +9,11 @@
  * coordinator in the same process. A clean close removes the file; one that was locked and is no
  * longer what the path leads to is not taken for the lock. What stands in a file that nobody holds
  * means nothing.
+ *
+ * A coordinator that is killed leaves its file: one line, one file per address and directory. The
+ * next holder of the same path takes it over. Nobody tidies up other paths: whoever locks a dead
+ * file to remove it would for that moment refuse the coordinator that is just opening it, in the
+ * name of a process that is gone. By hand it may be removed while no coordinator uses the path.
  */
 #ifndef CADRE_COORDINATOR_LOCK_FILE_H
 #define CADRE_COORDINATOR_LOCK_FILE_H
@@ -24,6 +29,10 @@ typedef struct {
  * closed before, and closed by the caller. */
 int cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what,
                          const char *job);
+
+/* Takes it again where the path no longer leads to what is held: its directory was removed and made
+ * again, or mounted. As cadre_lock_file_open; on failure what was held is held still. */
+int cadre_lock_file_keep(cadre_lock_file_t *self, const char *what, const char *job);
 
 /* Lets go of it. Harmless on a zeroed struct. */
 void cadre_lock_file_close(cadre_lock_file_t *self);

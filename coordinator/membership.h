@@ -27,6 +27,7 @@ typedef struct cadre_member {
     uint64_t heartbeat;     /* last sequence */
     bool suspect;           /* silent for CADRE_SUSPECT_MS: gets no new work */
     bool draining;          /* finishes what it has */
+    bool drain_asked;       /* by the API: told again until it leaves */
     uint64_t rest_until_ms; /* it gave work back: no new work before */
     char *host;
     uint32_t process;

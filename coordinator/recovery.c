@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
-#include "common/codec.h"
-#include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
 
@@ -45,8 +43,8 @@ mark_stale(cadre_core_t *core)
     }
 }
 
-static const cadre_restore_point_t *
-point_of(const cadre_core_t *core, uint32_t shard)
+const cadre_restore_point_t *
+cadre_recovery_point(const cadre_core_t *core, uint32_t shard)
 {
     return &core->points[core->shards[shard].point];
 }
@@ -54,7 +52,7 @@ point_of(const cadre_core_t *core, uint32_t shard)
 static void
 begin_replay(cadre_core_t *core, uint32_t shard)
 {
-    const cadre_restore_point_t *point = point_of(core, shard);
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
     mark_stale(core);
     if (!core->replay.keeping) {
         core->totals.closures_at_risk += core->unsaved - core->risked;
@@ -68,16 +66,18 @@ begin_replay(cadre_core_t *core, uint32_t shard)
         return;
     }
     bool has_work = cadre_replay_has_work(&core->replay, point->cut, point->assigns);
-    cadre_core_log(core, 'I', "ps_restored",
-                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
-                   "ms=%" PRIu64 " next=\"%s\"",
-                   shard, point->cut, core->shards[shard].generation, core->replay.kept.count,
-                   core->replay.assign_count, core->now_ms - core->shards[shard].lost_ms,
-                   has_work ? "they run again, in front of new work" : "nothing is to run again");
     if (has_work) {
         core->shards[shard].replaying = true;
         cadre_replay_begin(&core->replay, point->cut, point->assigns);
     }
+    cadre_core_log(core, 'I', "ps_restored",
+                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures=%zu assignments=%zu "
+                   "ms=%" PRIu64 " next=\"%s\"",
+                   shard, point->cut, core->shards[shard].generation,
+                   has_work ? core->replay.pass_count : 0,
+                   has_work ? cadre_replay_pass_assigns(&core->replay) : 0,
+                   core->now_ms - core->shards[shard].lost_ms,
+                   has_work ? "they run again, in front of new work" : "nothing is to run again");
 }
 
 static void
@@ -133,7 +133,7 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
             cadre_core_log(core, 'E', "restore_failed",
                            "shard=%" PRIu64 " path=\"%s\" why=\"%.200s\" "
                            "next=\"the job cannot go on\"",
-                           shard, point_of(core, (uint32_t)shard)->path, why);
+                           shard, cadre_recovery_point(core, (uint32_t)shard)->path, why);
         }
         end_job(core, status, text);
         return;
@@ -202,7 +202,7 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     place->pending = 1;
     cadre_shard_requests_clear(&core->repairs, shard);
     cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RESTORE);
-    const cadre_restore_point_t *point = point_of(core, shard);
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
     message.restore = (cadre_restore_message_t){
         .path = point->path, .cut = window_base(core, point), .generation = place->generation};
     cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
@@ -221,6 +221,13 @@ pass_over(cadre_core_t *core, uint32_t shard)
                    core->points[1].path[0] ? core->points[1].path : "initial values");
     place->point = 1;
     begin_restore(core, shard);
+}
+
+/* Where nothing is kept, a shard that is whole would only lose what the others have. */
+static bool
+rolls_back(const cadre_core_t *core)
+{
+    return core->options.recovery == CADRE_RECOVERY_ROLLBACK && core->replay.keeping;
 }
 
 /* Everyone else goes back to the cut too. */
@@ -301,9 +308,6 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
     }
     bool half = place->state == CADRE_PLACE_RESTORING;
     set_state(place, CADRE_PLACE_AWAY);
-    if (half) {
-        place->holder = 0; /* half restored is nobody's */
-    }
     if (!half || place->deadline_ms == 0) { /* else it has been lost since before */
         place->lost_ms = core->now_ms;
         place->deadline_ms =
@@ -327,98 +331,7 @@ cadre_recovery_on_commit(cadre_core_t *core, char *path, uint64_t cut, uint64_t 
     }
 }
 
-/* --- a pass --- */
-
-static void
-on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int status)
-{
-    (void)detail;
-    cadre_core_t *core = context;
-    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
-    if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
-        cadre_core_log(core, 'E', "assignment_not_repeated", "why=\"%.200s\"",
-                       answered ? reply->reply.text : "it answered out of turn");
-    }
-    if (core->replay.assign_pending > 0) {
-        cadre_replay_assigned(&core->replay);
-    }
-}
-
-/* One that begins anew begins the pass anew: what it were asked before would come out of turn. */
-static bool
-next_shard_is_ready(const cadre_core_t *core)
-{
-    const cadre_replay_t *replay = &core->replay;
-    return replay->assign_next < replay->assign_count &&
-           core->shards[replay->assigns[replay->assign_next].shard].state == CADRE_PLACE_READY;
-}
-
-static void
-repeat_assigns(cadre_core_t *core)
-{
-    const cadre_replay_assign_t *assign = NULL;
-    while (next_shard_is_ready(core) && (assign = cadre_replay_next_assign(&core->replay))) {
-        if (cadre_replay_assign_number(&core->replay) <= point_of(core, assign->shard)->assigns) {
-            cadre_replay_assigned(&core->replay); /* it is in what the shard began with */
-            continue;
-        }
-        cadre_message_t message;
-        const cadre_outbox_entry_t *entry = &assign->entry;
-        cadre_chunk_t **chunks = cadre_calloc(entry->chunk_count, sizeof(cadre_chunk_t *));
-        for (size_t i = 0; i < entry->chunk_count; i++) {
-            chunks[i] = cadre_chunk_ref(entry->chunks[i]);
-        }
-        int status = cadre_message_decode(cadre_chunk_data(entry->header),
-                                          cadre_chunk_size_bytes(entry->header), chunks,
-                                          entry->chunk_count, &message);
-        cadre_assert(status == 0);
-        cadre_shard_requests_ask(&core->repairs, assign->shard, &message, on_assigned, core,
-                                 assign->shard);
-        cadre_message_fini(&message);
-        free(chunks);
-    }
-}
-
-static void
-end_pass(cadre_core_t *core)
-{
-    uint64_t since_ms = core->now_ms;
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        cadre_place_t *place = &core->shards[shard];
-        if (place->replaying && place->lost_ms < since_ms) {
-            since_ms = place->lost_ms;
-        }
-        place->replaying = false;
-    }
-    cadre_core_log(core, 'I', "replay_done", "closures=%zu assignments=%zu ms_since_lost=%" PRIu64,
-                   core->replay.kept.count, core->replay.assign_count, core->now_ms - since_ms);
-    core->progress = true;
-}
-
 /* --- time --- */
-
-/* Kept closures reach their bound: a checkpoint makes room, or keeping ends. */
-static void
-watch_bounds(cadre_core_t *core)
-{
-    int fullness = core->replay.keeping ? cadre_replay_fullness(&core->replay, core->next_id) : 0;
-    cadre_checkpoint_t *checkpoint = &core->checkpoint;
-    core->replay_holds = fullness >= 2;
-    if (fullness == 0 || !cadre_recovery_is_calm(core)) {
-        return;
-    }
-    if (!checkpoint->enabled) {
-        core->unsaved = core->replay.kept.count;
-        cadre_replay_stop(&core->replay);
-        cadre_core_log(core, 'W', "replay_given_up",
-                       "closures=%" PRIu64
-                       " next=\"there are no checkpoints: from now on a lost ps "
-                       "costs updates\"",
-                       core->unsaved);
-    } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE && core->now_ms >= checkpoint->retry_ms) {
-        cadre_checkpoint_begin(core, NULL);
-    }
-}
 
 uint64_t
 cadre_recovery_tick(cadre_core_t *core)
@@ -431,7 +344,7 @@ cadre_recovery_tick(cadre_core_t *core)
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
             place->point = 0;
             begin_restore(core, shard); /* not before it is known to which cut */
-            if (core->options.recovery == CADRE_RECOVERY_ROLLBACK && place->lost_once) {
+            if (rolls_back(core) && place->lost_once) {
                 roll_back_others(core, shard);
             }
         }
@@ -454,11 +367,7 @@ cadre_recovery_tick(cadre_core_t *core)
         uint64_t silence_due_ms = watch_silence(core, shard);
         due_ms = silence_due_ms < due_ms ? silence_due_ms : due_ms;
     }
-    repeat_assigns(core);
-    if (cadre_replay_ends(&core->replay)) {
-        end_pass(core);
-    }
-    watch_bounds(core);
+    cadre_recovery_replay(core);
     return due_ms;
 }
 
@@ -481,29 +390,6 @@ cadre_recovery_is_settled(const cadre_core_t *core)
     const cadre_restore_point_t *newest = &core->points[0];
     return cadre_recovery_is_calm(core) ||
            !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns);
-}
-
-const char *
-cadre_recovery_words(const cadre_core_t *core, const char *otherwise, char *text, size_t size_bytes)
-{
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        const cadre_place_t *place = &core->shards[shard];
-        if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
-            snprintf(text, size_bytes, "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
-                     (core->now_ms - place->lost_ms) / 1000);
-            return text;
-        }
-        if (place->state == CADRE_PLACE_RESTORING) {
-            snprintf(text, size_bytes, "ps %u to be restored", shard);
-            return text;
-        }
-    }
-    if (core->replay.active) {
-        snprintf(text, size_bytes, "%zu closures to run again",
-                 core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
-        return text;
-    }
-    return otherwise;
 }
 
 cadre_shard_target_t

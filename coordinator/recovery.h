@@ -14,7 +14,8 @@
  *
  * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins
  * then (coordinator/replay.h) has ended; requests of the API wait for that. `rollback` restores
- * every shard and then does the same. `relaxed` does without, and counts what may be lost.
+ * every shard and then does the same. `relaxed` does without, and counts what may be lost; so do
+ * the others once nothing is kept any more.
  */
 #ifndef CADRE_COORDINATOR_RECOVERY_H
 #define CADRE_COORDINATOR_RECOVERY_H
@@ -79,12 +80,16 @@ bool cadre_recovery_is_calm(const struct cadre_core *core);
 /* What ended before is on its shards, or will not be: join need not wait for recovery. */
 bool cadre_recovery_is_settled(const struct cadre_core *core);
 
-/* What a call waits for that waits for a shard, into `text`; `otherwise` when none is away. */
-const char *cadre_recovery_words(const struct cadre_core *core, const char *otherwise, char *text,
-                                 size_t size_bytes);
-
 /* Who is to be asked for `shard` by the API, and by the recovery itself. */
 cadre_shard_target_t cadre_recovery_target(const struct cadre_core *core, uint32_t shard);
 cadre_shard_target_t cadre_recovery_repair_target(const struct cadre_core *core, uint32_t shard);
+
+/* Where `shard` begins, or did when it was restored last. */
+const cadre_restore_point_t *cadre_recovery_point(const struct cadre_core *core, uint32_t shard);
+
+/* --- between the files of the core --- */
+
+/* replaying.c: what a turn does for the pass that is under way, and for the bounds. */
+void cadre_recovery_replay(struct cadre_core *core);
 
 #endif

@@ -197,6 +197,15 @@ move_to_redo(cadre_replay_t *self, cadre_closure_list_t *from)
     }
 }
 
+/* Where the first assignment of the pass stands among those that are noted. */
+static size_t
+first_assign(const cadre_replay_t *self)
+{
+    return self->assigns_from > self->assign_dropped
+               ? (size_t)(self->assigns_from - self->assign_dropped)
+               : 0;
+}
+
 /* Takes the closures from id `from` on out of the log. */
 static cadre_closure_list_t
 cut_off(cadre_closure_list_t *log, uint64_t from)
@@ -219,9 +228,7 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     self->assigns_from =
         self->active && self->assigns_from < assigns ? self->assigns_from : assigns;
     self->active = true;
-    self->assign_next = self->assigns_from > self->assign_dropped
-                            ? (size_t)(self->assigns_from - self->assign_dropped)
-                            : 0;
+    self->assign_next = first_assign(self);
     cadre_closure_t *closure = NULL;
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
         closure->stale = closure->attempt;
@@ -235,6 +242,14 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     }
     move_to_redo(self, &rest);
     move_to_redo(self, &self->aside);
+    self->pass_count = self->redo.count + self->in_flight;
+}
+
+size_t
+cadre_replay_pass_assigns(const cadre_replay_t *self)
+{
+    size_t first = first_assign(self);
+    return first < self->assign_count ? self->assign_count - first : 0;
 }
 
 uint64_t

@@ -57,6 +57,7 @@ typedef struct {
     bool active;           /* a pass is under way */
     uint64_t from;         /* its first id */
     uint64_t assigns_from; /* how many assignments come before its first */
+    size_t pass_count;     /* closures that it runs again */
     size_t assign_next;    /* of the pass: first that was not repeated */
     size_t assign_pending; /* repeated and not answered; all have position `assign_at` */
     uint64_t assign_at;
@@ -124,6 +125,9 @@ void cadre_replay_drop(cadre_replay_t *self, cadre_closure_t *closure);
 
 /* What was put aside may go again. */
 void cadre_replay_release(cadre_replay_t *self);
+
+/* How many assignments are noted from the first one of the pass on: under way, or the last. */
+size_t cadre_replay_pass_assigns(const cadre_replay_t *self);
 
 /* The number of the next assignment to repeat, counted from 0 over all that were ever noted. */
 uint64_t cadre_replay_assign_number(const cadre_replay_t *self);

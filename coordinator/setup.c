@@ -257,15 +257,15 @@ make_directories(const char *path)
     return status < 0 ? cadre_fail_within(CADRE_EIO, "checkpoint directory") : 0;
 }
 
-/* Two coordinators that write into one directory would remove each other's checkpoints, wherever
- * they listen. Who only reads takes no lock: a checkpoint is there as a whole or not at all. */
-static int
-lock_checkpoints(cadre_coordinator_t *self)
+int
+cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self)
 {
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->checkpoint_dir, LOCK_NAME);
     cadre_auto(cadre_free) char *what =
         cadre_asprintf("the checkpoint directory %s", self->checkpoint_dir);
-    return cadre_lock_file_open(&self->checkpoint_lock, path, what, self->job);
+    cadre_lock_file_t *lock = &self->checkpoint_lock;
+    return lock->path ? cadre_lock_file_keep(lock, what, self->job)
+                      : cadre_lock_file_open(lock, path, what, self->job);
 }
 
 static int
@@ -290,7 +290,7 @@ set_checkpoint_dir(cadre_coordinator_t *self, const cadre_coordinator_options_t 
     }
     self->checkpoint_dir = cadre_strdup(resolved);
     self->checkpoint_keep = options->checkpoint_keep ? options->checkpoint_keep : 3;
-    status = lock_checkpoints(self);
+    status = cadre_coordinator_lock_checkpoints(self);
     cadre_checkpoint_directory_t *directory = NULL;
     if (status == 0) {
         status = cadre_checkpoint_directory_open(self->checkpoint_dir, true, &directory);
@@ -322,6 +322,10 @@ check_options(const cadre_coordinator_options_t *options)
     if (options->lease_ms < 0 || options->ps_timeout_ms < 0 || options->checkpoint_every_ms < 0 ||
         options->checkpoint_keep < 0) {
         return cadre_fail(CADRE_ECONFIG, "options: no time or count may be negative");
+    }
+    if (options->checkpoint_keep == 1) {
+        return cadre_fail(CADRE_ECONFIG, "options: checkpoint_keep is at least 2: when the newest "
+                                         "cannot be read, a lost ps begins with the one before");
     }
     if (options->placement && strcmp(options->placement, "bytes") != 0 &&
         strcmp(options->placement, "round_robin") != 0) {

@@ -65,7 +65,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     const cadre_totals_t *totals = &core->totals;
     json_t *status = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, "
-        "s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:s?}}",
+        "s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:s?}}",
         "schema", "cadre.status/v1", "job", core->options.job, "ps_expected",
         (int)core->options.ps_count, "tasks", tasks, "shards", shards_json(core), "closures",
         "scheduled", (json_int_t)totals->scheduled, "finished", (json_int_t)totals->finished,
@@ -76,7 +76,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         (json_int_t)totals->replayed, "kept", (json_int_t)core->replay.kept.count, "left",
         (json_int_t)(core->replay.redo.count + core->replay.aside.count + core->replay.in_flight),
         "at_risk", (json_int_t)totals->closures_at_risk, "checkpoints", "committed",
-        (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed, "last",
+        (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed,
+        "retention_failed", (json_int_t)totals->retentions_failed, "last",
         core->checkpoint.last_path);
     char *text = json_dumps(status, JSON_COMPACT);
     json_decref(status);

@@ -54,6 +54,9 @@ open_draft(store_t *self)
     int status =
         cadre_checkpoint_directory_open(self->coordinator->checkpoint_dir, true, &self->directory);
     if (status == 0) {
+        status = cadre_coordinator_lock_checkpoints(self->coordinator);
+    }
+    if (status == 0) {
         status = newest_id(self, &newest);
     }
     if (status == 0) {
@@ -84,6 +87,7 @@ commit(store_t *self, cadre_manifest_t *manifest)
                                                (size_t)self->coordinator->checkpoint_keep, NULL);
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
+        self->coordinator->core.totals.retentions_failed++;
         cadre_core_log(&self->coordinator->core, 'E', "retention_failed",
                        "checkpoint=%" PRIu64 " why=\"%s\" next=\"old ones stay as they are\"",
                        self->id, cadre_error_text());

@@ -70,6 +70,7 @@ static const struct argp_option OPTIONS[] = {
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, 0, 0, "Leave when the process that started it ends",
      0},
+    {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help, which argp gives no short form */
     {0}};
 
 static const char DOC[] =
@@ -113,6 +114,9 @@ parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_DIE_WITH_PARENT:
         flags->die_with_parent = true;
+        return 0;
+    case 'h':
+        argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "\"%s\" is one word too many", argument);

@@ -231,6 +231,7 @@ cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t 
         return;
     }
     snprintf(self->leave_reason, sizeof(self->leave_reason), "%s", reason);
+    self->dismissed = true;
     if (self->session_state == CADRE_SESSION_HELLO) {
         cadre_worker_core_abandon(self, reason); /* nobody would take reports */
         return;
@@ -243,6 +244,12 @@ bool
 cadre_worker_core_is_draining(const cadre_worker_core_t *self)
 {
     return self->session_state == CADRE_SESSION_DRAINING;
+}
+
+bool
+cadre_worker_core_is_dismissed(const cadre_worker_core_t *self)
+{
+    return self->dismissed;
 }
 
 void

@@ -89,11 +89,14 @@ void cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms);
 /* Timers: heartbeat, resending. Returns when it wants to be called again at the latest. */
 uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* Finish what runs, hand back what is queued, then leave (SIGTERM). */
+/* Finish what runs, hand back what is queued, then leave (SIGTERM, DRAIN). */
 void cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms);
 
 /* Whether it finishes what runs and takes nothing new. */
 bool cadre_worker_core_is_draining(const cadre_worker_core_t *self);
+
+/* Whether it was told to drain: who has left for that reason does not come back. */
+bool cadre_worker_core_is_dismissed(const cadre_worker_core_t *self);
 
 /* Leaves at once: what runs is cancelled, and the coordinator gives it to others. */
 void cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason);

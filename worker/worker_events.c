@@ -282,7 +282,9 @@ void
 cadre_worker_leave(cadre_worker_actor_t *self, const char *reason)
 {
     self->left = true;
-    cadre_pipe_send(self->main, CADRE_WORKER_HAS_LEFT, cadre_strdup(reason));
+    bool dismissed = cadre_worker_core_is_dismissed(self->core);
+    cadre_pipe_send(self->main, dismissed ? CADRE_WORKER_DISMISSED : CADRE_WORKER_HAS_LEFT,
+                    cadre_strdup(reason));
 }
 
 /* --- what the core wants done --- */

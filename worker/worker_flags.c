@@ -119,6 +119,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_DIE_WITH_PARENT:
         flags->die_with_parent = true;
         return 0;
+    case 'h':
+        argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "\"%s\" is no option", text);
         return 0;
@@ -157,6 +160,7 @@ static const struct argp_option options[] = {
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
      0},
+    {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help, which argp gives no short form */
     {0}};
 
 /* The variable's text, unless there is none or it is empty. */

@@ -34,6 +34,7 @@ typedef struct {
     int signals;
     int status;     /* to exit with */
     bool signalled; /* draining because of a signal */
+    bool dismissed; /* it has left because it was told to drain */
     bool left;
     int64_t left_ms; /* when the session ended */
     bool gone;       /* the network thread has ended */
@@ -138,6 +139,8 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
     cadre_auto(cadre_free) char *text = message->pointer;
     switch (message->kind) {
     case CADRE_WORKER_HAS_LEFT:
+    case CADRE_WORKER_DISMISSED:
+        self->dismissed = message->kind == CADRE_WORKER_DISMISSED;
         cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\"", text);
         self->left = true;
         self->left_ms = cadre_clock_now_ms();
@@ -156,6 +159,13 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
     }
 }
 
+/* Whether it serves the next session. */
+static bool
+comes_again(const process_t *self)
+{
+    return self->flags->wait && !self->signalled && !self->dismissed;
+}
+
 /* A closure that does not end after its session keeps a process that is to exit for a moment only,
  * and one that is to serve again for as long as it takes. */
 static void
@@ -164,7 +174,7 @@ check_stuck(process_t *self)
     if (!self->left || cadre_clock_now_ms() < self->left_ms + STUCK_LOG_MS) {
         return;
     }
-    bool again = self->flags->wait && !self->signalled;
+    bool again = comes_again(self);
     cadre_log(CADRE_LOG_WARN, "closures_go_on", "next=\"%s\"",
               again ? "waits for them" : "exits without them");
     if (!again) {
@@ -229,5 +239,5 @@ cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *de
     }
     wait_for_end(&self);
     stop(&self);
-    return flags->wait && !self.signalled ? -1 : self.status;
+    return comes_again(&self) ? -1 : self.status;
 }

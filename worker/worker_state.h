@@ -55,6 +55,7 @@ struct cadre_worker_core {
     uint64_t heartbeat_sequence;
     uint64_t request_last; /* request ids only go up */
     char leave_reason[CADRE_TEXT_SIZE_MAX + 1];
+    bool dismissed; /* told to drain */
 
     cadre_directory_t directory;
     cadre_value_cache_t cache;

@@ -151,16 +151,6 @@ make_job(const flags_t *flags, cadre_job_t *job)
 
 /* --- what comes from elsewhere --- */
 
-static void
-log_event(void *context, char level, const char *event, const char *pairs)
-{
-    const evaluate_t *self = context;
-    cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
-    snprintf(notice.event, sizeof(notice.event), "%s", event);
-    snprintf(notice.text, sizeof(notice.text), "%s", pairs);
-    cadre_notice_send(self->notices[1], &notice, false);
-}
-
 static void *
 run_evaluator(void *context)
 {
@@ -263,8 +253,8 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     options.ps_count = (int)job->ps;
     options.lease_ms = CADRE_LOCAL_LEASE_MS;
     options.recovery = CADRE_RECOVERY_RELAXED; /* a ps that comes back is loaded again */
-    options.log = log_event;
-    options.log_context = self;
+    options.log = cadre_notice_log;
+    options.log_context = &self->notices[1];
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 

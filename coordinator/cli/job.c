@@ -64,7 +64,7 @@ static const cadre_setting_t settings[] = {
     {"checkpoint.dir", "CADRE_CHECKPOINT_DIR", TEXT, 1, 4095, NULL, NULL, AT(checkpoint_dir)},
     {"checkpoint.every_s", "CADRE_CHECKPOINT_EVERY_S", NUMBER, 0, 86400, NULL, "60",
      AT(checkpoint_every_s)},
-    {"checkpoint.keep", NULL, INTEGER, 1, 10000, NULL, "3", AT(checkpoint_keep)},
+    {"checkpoint.keep", NULL, INTEGER, 2, 10000, NULL, "3", AT(checkpoint_keep)},
     {"checkpoint.resume", "CADRE_RESUME", TEXT, 1, 4095, NULL, "never", AT(resume)},
 };
 

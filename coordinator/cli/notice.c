@@ -39,6 +39,15 @@ cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
 }
 
 void
+cadre_notice_log(void *end, char level, const char *event, const char *pairs)
+{
+    cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
+    snprintf(notice.event, sizeof(notice.event), "%s", event);
+    snprintf(notice.text, sizeof(notice.text), "%s", pairs);
+    cadre_notice_send(*(const int *)end, &notice, false);
+}
+
+void
 cadre_notice_begin_wait(int end, int64_t limit_ms, const char *what)
 {
     cadre_notice_t notice = {.kind = CADRE_NOTICE_WAIT, .limit_ms = limit_ms};

@@ -62,6 +62,11 @@ void cadre_notice_send(int end, const cadre_notice_t *notice, bool wait);
 void cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A coordinator's log callback (cadre_log_callback_t): each event is a LOG notice, dropped when
+ * there is no room. `end` is a const int *, the channel's sending end, which outlives the
+ * coordinator. */
+void cadre_notice_log(void *end, char level, const char *event, const char *pairs);
+
 /* Something that may take `limit_ms` begins, and is over: a long wait is told to people. */
 void cadre_notice_begin_wait(int end, int64_t limit_ms, const char *what);
 void cadre_notice_end_wait(int end);

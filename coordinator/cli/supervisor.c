@@ -52,16 +52,6 @@ typedef struct {
 
 /* --- what comes from other threads --- */
 
-static void
-log_event(void *context, char level, const char *event, const char *pairs)
-{
-    const supervisor_t *self = context;
-    cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
-    snprintf(notice.event, sizeof(notice.event), "%s", event);
-    snprintf(notice.text, sizeof(notice.text), "%s", pairs);
-    cadre_notice_send(self->notices[1], &notice, false);
-}
-
 static void *
 run_trainer(void *context)
 {
@@ -233,8 +223,8 @@ open_coordinator(supervisor_t *self)
     options.checkpoint_keep = (int)job->checkpoint_keep;
     options.resume = job->resume;
     options.placement = job->placement ? "round_robin" : "bytes";
-    options.log = log_event;
-    options.log_context = self;
+    options.log = cadre_notice_log;
+    options.log_context = &self->notices[1];
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 

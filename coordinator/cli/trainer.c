@@ -296,13 +296,9 @@ save(trainer_t *self, const cadre_training_place_t *place)
         return 0;
     }
     cadre_auto(cadre_free) char *progress = place ? cadre_training_place_encode(place) : NULL;
-    uint64_t checkpoint;
-    int status = CADRE_EUNAVAILABLE;
     cadre_notice_begin_wait(self->options->notices, CADRE_TRAINER_SAVE_MS, "the checkpoint");
-    for (int i = 0; status == CADRE_EUNAVAILABLE && i < CADRE_TRAINER_SAVES_MAX; i++) {
-        status = cadre_checkpoint_save(self->options->coordinator, progress, CADRE_TRAINER_SAVE_MS,
-                                       &checkpoint);
-    }
+    int status =
+        cadre_checkpoint_save(self->options->coordinator, progress, CADRE_TRAINER_SAVE_MS, NULL);
     cadre_notice_end_wait(self->options->notices);
     self->outcome->saved = status == 0;
     return status < 0 ? cadre_fail_within(status, "the checkpoint") : 0;

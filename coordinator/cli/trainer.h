@@ -22,7 +22,6 @@ enum {
     CADRE_TRAINER_TICK_MS = 100,          /* between looks at how it goes */
     CADRE_TRAINER_DATA_MS = 600000,       /* for a worker to read a file; then 124 */
     CADRE_TRAINER_SAVE_MS = 300000,       /* for a checkpoint; then 124 */
-    CADRE_TRAINER_SAVES_MAX = 5,          /* of one checkpoint: a ps that is lost takes it along */
     CADRE_TRAINER_COUNTERS_MS = 10000,    /* for a shard's counters; then they are zero */
     CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
 };

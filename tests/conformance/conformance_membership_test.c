@@ -1,6 +1,7 @@
 /* Workers that join, leave, pause and are replaced: ids F18 to F22 and F25 of the conformance list,
  * with real processes. */
 #include <jansson.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,12 @@
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_membership, .timeout = 120);
+
+typedef struct {
+    cadre_coordinator_t *coordinator;
+    uint32_t worker;
+    int status;
+} drain_t;
 
 BOTH_SIZES(conformance_membership, F18_a_worker_is_added_between_closures)
 {
@@ -142,6 +149,42 @@ Test(conformance_membership, a_worker_that_is_told_to_leave_finishes_and_goes)
     stage_expect_applied(&stage, 101);
     cr_expect_eq(hold_begun(&hold), 1, "what it had begun it has finished");
     cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 0);
+    hold_fini(&hold);
+    stage_close(&stage);
+}
+
+/* A call in a thread of its own. */
+static void *
+drain(void *context)
+{
+    drain_t *self = context;
+    self->status = cadre_worker_drain(self->coordinator, self->worker, LOCAL_WAIT_MS);
+    return NULL;
+}
+
+Test(conformance_membership, a_worker_that_the_coordinator_drains_finishes_and_goes)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    hold_t hold = stage_hold(&stage, "hold");
+    int worker = hold_wait(&hold, 1);
+    drain_t call = {.coordinator = stage.coordinator, .worker = (uint32_t)worker};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, drain, &call), 0);
+    EVENTUALLY(local_cluster_logged(&stage.cluster, "task_drained"));
+    stage_schedule(&stage, "add_one", 50); /* the other one does them */
+    EVENTUALLY(cadre_totals(stage.coordinator).finished == 50);
+    cr_expect_eq(cadre_totals(stage.coordinator).workers, 2, "what it runs it finishes");
+    hold_release(&hold);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    OK(call.status);
+    int end = local_cluster_reap(&stage.cluster, LOCAL_WORKER, worker);
+    cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0, "it ended with %x", (unsigned)end);
+    stage_join(&stage);
+    stage_expect(&stage, 51);
+    stage_expect_applied(&stage, 51);
+    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 0);
+    cr_expect_eq(cadre_worker_drain(stage.coordinator, (uint32_t)worker, 0), CADRE_ENOTFOUND);
     hold_fini(&hold);
     stage_close(&stage);
 }

@@ -317,6 +317,7 @@ Test(checkpoint, is_given_up_in_any_state_when_a_ps_is_lost)
         cadre_core_gone(&self->core, &ps, self->now_ms);
         cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
         cr_assert_eq(self->core.checkpoint.last_status, CADRE_EUNAVAILABLE);
+        cr_assert(self->core.checkpoint.ps_lost, "another one may do well");
         cr_assert_eq(self->core.fatal, 0, "its shard can be restored");
         fixture_turn(self);
         cr_assert_eq(last_order(self)->kind, CADRE_STORE_ABORT);

@@ -101,6 +101,25 @@ Test(lock_file, is_never_reached_through_a_link, .init = set_up, .fini = tear_do
     cr_expect(strstr(cadre_error_text(), path), "%s", cadre_error_text());
 }
 
+Test(lock_file, is_taken_again_where_its_directory_was_replaced, .init = set_up, .fini = tear_down)
+{
+    cadre_lock_file_t lock = {0};
+    cadre_lock_file_t other = {0};
+    cr_assert_eq(cadre_lock_file_open(&lock, path, "x", "y"), 0);
+    cr_expect_eq(cadre_lock_file_keep(&lock, "x", "y"), 0);
+    cr_assert_eq(unlink(path), 0);
+    cr_expect_eq(cadre_lock_file_keep(&lock, "x", "y"), 0);
+    cr_expect_eq(cadre_lock_file_open(&other, path, "x", "z"), CADRE_EEXISTS);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(cadre_lock_file_open(&other, path, "x", "z"), 0);
+    cr_expect_eq(cadre_lock_file_keep(&lock, "x", "y"), CADRE_EEXISTS);
+    cr_expect(strstr(cadre_error_text(), "job z"), "%s", cadre_error_text());
+    cadre_lock_file_close(&lock);
+    cr_expect_eq(access(path, F_OK), 0, "it is the other's");
+    cadre_lock_file_close(&other);
+    cr_expect_eq(access(path, F_OK), -1);
+}
+
 /* Many take it, look whether they are alone, and let go: the file comes and goes under them. */
 Test(lock_file, has_one_holder_while_others_come_and_go, .init = set_up, .fini = tear_down)
 {

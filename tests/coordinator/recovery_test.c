@@ -1,106 +1,19 @@
 /* Through the core: what becomes of a shard whose ps is lost, and of what was done since the cut */
 #include "coordinator/recovery.h"
 
-#include "tests/coordinator/core_fixture.h"
+#include "tests/coordinator/recovery_fixture.h"
 
 TestSuite(recovery, .timeout = 20);
-
-/* Two ps with a part of "w" each, and `workers` workers. */
-static fixture_t *
-job(uint32_t workers)
-{
-    fixture_t *self = fixture_new(2);
-    fixture_join_ps(self);
-    for (uint32_t i = 0; i < workers; i++) {
-        cadre_task_t worker = fixture_worker(i);
-        fixture_hello(self, &worker);
-    }
-    fixture_add_variable(self, "w", 4, 2);
-    fixture_turn(self);
-    fixture_clear(self);
-    return self;
-}
-
-static void
-done(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt, uint64_t updates)
-{
-    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_CLOSURE_DONE);
-    message.closure_done =
-        (cadre_closure_done_message_t){.id = id, .attempt = attempt, .updates = updates};
-    fixture_say(self, from, &message);
-    fixture_turn(self);
-}
-
-/* Schedules `count` closures, which a worker runs and reports; each pushed `updates`. */
-static void
-run(fixture_t *self, const cadre_task_t *worker, uint32_t count, uint64_t updates)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t id = self->core.next_id;
-        fixture_schedule(self, i);
-        fixture_turn(self);
-        done(self, worker, id, 1, updates);
-    }
-    cr_assert(cadre_closure_queue_done(&self->core.queue));
-    fixture_clear(self);
-}
-
-static void
-lose(fixture_t *self, uint32_t shard)
-{
-    cadre_task_t ps = fixture_ps(shard);
-    cadre_core_gone(&self->core, &ps, self->now_ms);
-    fixture_turn(self);
-}
-
-static cadre_task_t
-next_ps(uint32_t shard)
-{
-    return (cadre_task_t){CADRE_ROLE_PS, shard, 3000 + shard};
-}
-
-/* Another process takes the place of a lost ps and answers everything that it is asked to begin. */
-static void
-restore(fixture_t *self, uint32_t shard)
-{
-    cadre_task_t ps = next_ps(shard);
-    fixture_hello(self, &ps);
-    fixture_turn(self);
-    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
-    fixture_turn(self);
-    for (size_t i = 0; i < fixture_count(self, &ps, CADRE_MESSAGE_CREATE); i++) {
-        fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_CREATE, i));
-    }
-    fixture_turn(self);
-}
-
-/* "3:2 4:2": ids and attempts of the closures sent since the last clear. */
-static const char *
-sent(const fixture_t *self)
-{
-    static char text[1024];
-    size_t length = 0;
-    const cadre_message_t *message = NULL;
-    text[0] = '\0';
-    for (size_t i = 0; (message = fixture_sent(self, NULL, CADRE_MESSAGE_CLOSURE, i)); i++) {
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lu:%lu", i ? " " : "",
-                                   (unsigned long)message->closure.id,
-                                   (unsigned long)message->closure.attempt);
-    }
-    return text;
-}
 
 /* --- away --- */
 
 Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_of_the_first)
 {
     fixture_t *self = job(1);
-    cadre_task_t next = next_ps(1);
     self->core.options.lease_ms = 1000000;
     lose(self, 1);
     self->now_ms += self->core.options.ps_timeout_ms / 2;
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    cadre_task_t next = replace(self, 1);
     self->now_ms += self->core.options.ps_timeout_ms / 2;
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, 0, "it is there");
@@ -114,12 +27,10 @@ Test(recovery, a_ps_that_is_lost_whenever_it_restores_ends_the_job_at_the_limit_
 Test(recovery, a_ps_that_restores_past_its_deadline_is_waited_for_quietly)
 {
     fixture_t *self = job(1);
-    cadre_task_t next = next_ps(1);
     self->core.options.lease_ms = 1000000;
     lose(self, 1);
     self->now_ms += self->core.options.ps_timeout_ms - 1;
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    replace(self, 1);
     self->now_ms += 2;
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, 0);
@@ -197,21 +108,6 @@ Test(recovery, no_more_is_begun_than_may_wait_for_a_shard)
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 1);
     fixture_destroy(&self);
-}
-
-/* A ps that knows this session says HELLO. */
-static void
-hello_again(fixture_t *self, const cadre_task_t *ps, uint64_t generation)
-{
-    cadre_message_t hello = fixture_message(ps, CADRE_MESSAGE_HELLO);
-    hello.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS,
-                                          .index = ps->index,
-                                          .build = "test",
-                                          .host = "here",
-                                          .address = "tcp://127.0.0.1:5555",
-                                          .session = 77,
-                                          .generation = generation};
-    fixture_say(self, ps, &hello);
 }
 
 Test(recovery, the_same_process_that_comes_back_with_its_state_goes_on_with_it)
@@ -304,12 +200,8 @@ Test(recovery, an_attempt_begun_before_the_restore_does_not_count)
 
 Test(recovery, a_second_loss_begins_the_replay_anew)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_restored_ps(3);
     cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 3, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    restore(self, 1);
     done(self, &worker, 1, 2, 1);
     lose(self, 0);
     restore(self, 0);
@@ -329,18 +221,11 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
 {
     fixture_t *self = job(1);
     cadre_task_t worker = fixture_worker(0);
-    cadre_task_t ps[] = {fixture_ps(0), fixture_ps(1)};
+    cadre_task_t other = fixture_ps(0);
     cadre_task_t next = next_ps(1);
-    float value[4] = {1, 2, 3, 4};
-    cadre_operation_t operation;
+    const float value[4] = {1, 2, 3, 4};
     run(self, &worker, 1, 2);
-    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], CADRE_ASSIGN_SET,
-                               value, &operation);
-    fixture_turn(self);
-    for (int i = 0; i < 2; i++) {
-        fixture_reply(self, &ps[i], fixture_sent(self, &ps[i], CADRE_MESSAGE_ASSIGN, 0));
-    }
-    cr_assert_eq(operation.pending, 0);
+    assign(self, CADRE_ASSIGN_SET, value);
     run(self, &worker, 1, 2);
     lose(self, 1);
     fixture_clear(self);
@@ -354,7 +239,7 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
     cr_assert_eq(assign->assign.sequence, 1, "the one it had: a shard that has it ignores it");
     cr_assert_eq(memcmp(cadre_chunk_data(assign->chunks[0]), value + 2, 8), 0);
     cr_assert_str_eq(sent(self), "1:2");
-    fixture_reply(self, &ps[0], fixture_sent(self, &ps[0], CADRE_MESSAGE_ASSIGN, 0));
+    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_ASSIGN, 0));
     fixture_turn(self);
     cr_assert_str_eq(sent(self), "1:2", "one has answered");
     fixture_reply(self, &next, assign);
@@ -387,12 +272,9 @@ Test(recovery, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_ne
 
 Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    run(self, &worker, 1, 2);
-    lose(self, 1);
-    restore(self, 1);
     fixture_failed(self, &worker, 1, 2, CADRE_FAILURE_USER, "not a number");
     fixture_turn(self);
     cr_assert(cadre_recovery_is_settled(&self->core), "it is not tried for ever");
@@ -404,12 +286,8 @@ Test(recovery, a_closure_that_fails_when_it_runs_again_is_an_error_of_the_job)
 
 Test(recovery, cancelling_leaves_what_has_ended_to_run_again)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_restored_ps(1);
     cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 1, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    restore(self, 1);
     cadre_closure_queue_cancel(&self->core.queue);
     self->core.queue.cancelling = true;
     fixture_turn(self);
@@ -437,70 +315,7 @@ Test(recovery, a_closure_says_which_generations_its_worker_must_know)
     fixture_destroy(&self);
 }
 
-/* --- the other ways --- */
-
-Test(recovery, rolling_back_restores_every_shard)
-{
-    fixture_t *self = job(1);
-    cadre_task_t worker = fixture_worker(0);
-    cadre_task_t other = fixture_ps(0);
-    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
-    run(self, &worker, 2, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    restore(self, 1);
-    cr_assert_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
-    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0));
-    fixture_turn(self);
-    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_CREATE, 0));
-    fixture_turn(self);
-    const cadre_message_t *away = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
-    cr_assert_eq(away->shard.index, 0);
-    cr_assert_str_eq(away->shard.address, "");
-    cr_assert_eq(away->shard.generation, 1, "the new one is announced when it is there");
-    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 3);
-    cr_assert_eq(self->core.totals.ps_restored, 2);
-    fixture_destroy(&self);
-}
-
-Test(recovery, relaxed_runs_nothing_again_and_counts_what_it_costs)
-{
-    fixture_t *self = job(1);
-    cadre_task_t worker = fixture_worker(0);
-    cadre_replay_stop(&self->core.replay);
-    self->core.options.recovery = CADRE_RECOVERY_RELAXED;
-    run(self, &worker, 3, 2);
-    lose(self, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
-    fixture_clear(self);
-    restore(self, 1);
-    cr_assert_str_eq(sent(self), "");
-    cr_assert_eq(self->core.totals.closures_at_risk, 3);
-    cadre_task_t next = next_ps(1);
-    cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.cut, 4);
-    run(self, &worker, 1, 2);
-    cadre_core_gone(&self->core, &next, self->now_ms);
-    fixture_turn(self);
-    restore(self, 1);
-    cr_assert_eq(self->core.totals.closures_at_risk, 4, "each closure once");
-    fixture_destroy(&self);
-}
-
-Test(recovery, without_checkpoints_keeping_ends_at_its_bound)
-{
-    fixture_t *self = job(1);
-    cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 2, 2);
-    self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
-    fixture_turn(self);
-    cr_assert(fixture_logged(self, "replay_given_up"));
-    cr_assert_eq(self->core.replay.kept.count, 0);
-    run(self, &worker, 1, 2);
-    lose(self, 1);
-    restore(self, 1);
-    cr_assert_eq(self->core.totals.closures_at_risk, 3);
-    fixture_destroy(&self);
-}
+/* --- bounds --- */
 
 Test(recovery, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_new_work)
 {
@@ -529,135 +344,17 @@ Test(recovery, with_checkpoints_its_bound_begins_one_and_twice_the_bound_holds_n
 Test(recovery, a_restore_waits_for_a_commit_that_is_under_way)
 {
     fixture_t *self = job(1);
-    cadre_task_t next = next_ps(1);
     self->core.checkpoint.enabled = true;
     cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
     self->core.checkpoint.state = CADRE_CHECKPOINT_COMMITTING;
     lose(self, 1);
-    fixture_hello(self, &next);
-    fixture_turn(self);
+    cadre_task_t next = replace(self, 1);
     cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_RESTORE), 0);
     cadre_store_answer_t answer = {.kind = CADRE_STORE_COMMIT, .text = "/ckpt/ckpt-1"};
     cadre_core_stored(&self->core, &answer, self->now_ms);
     fixture_turn(self);
     cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.path,
                      "/ckpt/ckpt-1");
-    fixture_destroy(&self);
-}
-
-/* The ps that took the place of a lost one answers its last RESTORE. */
-static void
-answer_restore(fixture_t *self, const cadre_task_t *ps, int status)
-{
-    size_t last = fixture_count(self, ps, CADRE_MESSAGE_RESTORE) - 1;
-    cadre_message_t reply = fixture_message(ps, CADRE_MESSAGE_REPLY);
-    reply.request = fixture_sent(self, ps, CADRE_MESSAGE_RESTORE, last)->request;
-    reply.reply = (cadre_reply_message_t){.status = (uint64_t)-status, .text = "a flipped bit"};
-    fixture_say(self, ps, &reply);
-    fixture_turn(self);
-}
-
-/* Two commits, closures 1 and 2 below the first, 3 between them, 4 since; then ps 1 is lost and
- * another process is there. */
-static fixture_t *
-job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
-{
-    fixture_t *self = job(1);
-    *worker = fixture_worker(0);
-    *next = next_ps(1);
-    run(self, worker, 2, 2);
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 0);
-    run(self, worker, 1, 2);
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 4, 0);
-    run(self, worker, 1, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    fixture_hello(self, next);
-    fixture_turn(self);
-    const cadre_message_t *restore = fixture_sent(self, next, CADRE_MESSAGE_RESTORE, 0);
-    cr_assert_str_eq(restore->restore.path, "/b");
-    cr_assert_eq(restore->restore.cut, 4);
-    return self;
-}
-
-Test(recovery, only_what_the_newest_checkpoint_lacks_runs_again)
-{
-    cadre_task_t worker, next;
-    fixture_t *self = job_with_two_commits(&worker, &next);
-    answer_restore(self, &next, 0);
-    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, 0));
-    fixture_turn(self);
-    cr_assert_str_eq(sent(self), "4:2");
-    done(self, &worker, 4, 2, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
-    fixture_destroy(&self);
-}
-
-Test(recovery, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_one_before)
-{
-    cadre_task_t worker, next;
-    fixture_t *self = job_with_two_commits(&worker, &next);
-    answer_restore(self, &next, CADRE_ECORRUPT);
-    cr_assert_eq(self->core.fatal, 0);
-    cr_assert(fixture_logged(self, "checkpoint_passed_over"));
-    const cadre_message_t *restore = fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1);
-    cr_assert_str_eq(restore->restore.path, "/a");
-    cr_assert_eq(restore->restore.cut, 3);
-    cr_assert_eq(restore->restore.generation, 3);
-    answer_restore(self, &next, 0);
-    size_t creates = fixture_count(self, &next, CADRE_MESSAGE_CREATE);
-    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, creates - 1));
-    fixture_turn(self);
-    fixture_turn(self);
-    cr_assert_str_eq(sent(self), "3:2 4:2");
-    done(self, &worker, 3, 2, 1);
-    done(self, &worker, 4, 2, 1);
-    cr_assert(cadre_recovery_is_settled(&self->core));
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/c"), 5, 0);
-    cr_assert_eq(self->core.replay.kept.count, 1, "what came after /b is kept for it");
-    fixture_destroy(&self);
-}
-
-Test(recovery, when_the_one_before_cannot_be_read_either_the_job_ends)
-{
-    cadre_task_t worker, next;
-    fixture_t *self = job_with_two_commits(&worker, &next);
-    answer_restore(self, &next, CADRE_ECORRUPT);
-    answer_restore(self, &next, CADRE_EIO);
-    cr_assert_eq(self->core.fatal, CADRE_EIO);
-    cr_assert(strstr(self->core.fatal_text, "a flipped bit"));
-    fixture_destroy(&self);
-}
-
-Test(recovery, an_assignment_that_a_shard_began_with_is_not_made_again)
-{
-    fixture_t *self = job(1);
-    cadre_task_t worker = fixture_worker(0);
-    cadre_task_t ps[] = {fixture_ps(0), fixture_ps(1)};
-    cadre_task_t next = next_ps(1);
-    float value[4] = {1, 2, 3, 4};
-    cadre_operation_t operation;
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 1, 0);
-    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[0], CADRE_ASSIGN_ADD,
-                               value, &operation);
-    fixture_turn(self);
-    for (int i = 0; i < 2; i++) {
-        fixture_reply(self, &ps[i], fixture_sent(self, &ps[i], CADRE_MESSAGE_ASSIGN, 0));
-    }
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 1, 2);
-    run(self, &worker, 1, 2);
-    lose(self, 1);
-    fixture_clear(self);
-    fixture_hello(self, &next);
-    fixture_turn(self);
-    answer_restore(self, &next, CADRE_ECORRUPT);
-    answer_restore(self, &next, 0);
-    size_t creates = fixture_count(self, &next, CADRE_MESSAGE_CREATE);
-    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, creates - 1));
-    fixture_turn(self);
-    fixture_turn(self);
-    cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1, "/a is without it");
-    cr_assert_eq(fixture_count(self, &ps[0], CADRE_MESSAGE_ASSIGN), 0, "this one has it");
     fixture_destroy(&self);
 }
 

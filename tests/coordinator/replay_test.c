@@ -95,3 +95,24 @@ Test(replay, what_the_commit_before_covers_goes_and_the_rest_is_in_order)
     cr_assert(cadre_replay_ends(&self));
     cadre_replay_fini(&self);
 }
+
+Test(replay, a_pass_counts_what_it_runs_again_and_not_what_is_kept_for_an_older_cut)
+{
+    cadre_replay_t self;
+    cadre_replay_init(&self, true);
+    for (uint64_t id = 1; id <= 5; id++) {
+        keep(&self, id);
+    }
+    note(&self, 0, 2);
+    note(&self, 0, 6);
+    cadre_replay_begin(&self, 4, 1);
+    cr_assert_eq(self.pass_count, 2);
+    cr_assert_eq(cadre_replay_pass_assigns(&self), 1);
+    cr_assert_eq(take(&self), 4);
+    cadre_closure_t *held = cadre_replay_take(&self, 0, is_present, NULL);
+    cadre_replay_begin(&self, 3, 0); /* another shard begins further back */
+    cr_assert_eq(self.pass_count, 3, "the one in flight runs again too");
+    cr_assert_eq(cadre_replay_pass_assigns(&self), 2);
+    cadre_replay_done(&self, held);
+    cadre_replay_fini(&self);
+}

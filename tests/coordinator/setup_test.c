@@ -64,6 +64,15 @@ Test(setup, draws_another_epoch_at_every_start)
     }
 }
 
+Test(setup, refuses_to_keep_one_checkpoint_only)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    options.checkpoint_keep = 1;
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "at least 2"), "%s", cadre_error_text());
+}
+
 Test(setup, refuses_what_is_no_recovery)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();

@@ -149,11 +149,15 @@ RECOVERY = [
      "coordinator/replay.c",
      "    uint64_t limit = cadre_replay_limit(self);\n",
      "    uint64_t limit = UINT64_MAX;\n"),
+    ("assign-limit-kept", "a pass that begins anew keeps the limit of the one before",
+     "coordinator/replay.c",
+     "    return self->assign_pending > 0 && self->assign_at < limit ? self->assign_at : limit;\n",
+     "    return self->assign_pending > 0 ? self->assign_at : limit;\n"),
     ("assign-not-repeated", "assignments since the cut are not repeated",
      "coordinator/operations.c",
      "        cadre_replay_note_assign(&self->replay, shard, self->next_id, &message);\n", ""),
     ("assign-while-away", "assignments are repeated on a shard that is being restored",
-     "coordinator/recovery.c",
+     "coordinator/replaying.c",
      "           core->shards[replay->assigns[replay->assign_next].shard].state == "
      "CADRE_PLACE_READY;\n",
      "           core->shards[replay->assigns[replay->assign_next].shard].state <= "
@@ -184,6 +188,14 @@ RECOVERY = [
      "    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};\n",
      "    path[0] = '\\0';\n"
      "    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};\n"),
+    ("passed-over-for-itself", "a damaged checkpoint is passed over for the newest, which it is",
+     "coordinator/recovery.c",
+     "    return &core->points[core->shards[shard].point];\n",
+     "    (void)shard;\n    return &core->points[0];\n"),
+    ("passed-over-newest-cut", "what a shard that began with the checkpoint before lacks is not run",
+     "coordinator/recovery.c",
+     "    const cadre_restore_point_t *point = point_of(core, shard);\n    mark_stale(core);\n",
+     "    const cadre_restore_point_t *point = &core->points[0];\n    mark_stale(core);\n"),
     ("intact-unchecked", "a ps that is back counts as whole whatever it says it holds",
      "coordinator/recovery.c",
      "    bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&\n"
@@ -228,7 +240,7 @@ CHECKPOINTS = [
      "    cadre_replay_commit(&core->replay, self->cut, self->cut, self->assigns);\n"),
     ("not-aborted", "a checkpoint goes on when a ps is lost",
      "coordinator/joining.c",
-     "        cadre_checkpoint_abort(self, CADRE_EUNAVAILABLE, \"a ps is lost\");\n", ""),
+     "        cadre_checkpoint_on_lost(self);\n", ""),
     ("manifest-of-now", "a manifest lists variables that were created after the snapshots",
      "coordinator/checkpoint_manifest.c",
      "        cadre_calloc(core->checkpoint.variable_count, sizeof(*manifest->variables));\n"

@@ -43,6 +43,7 @@ enum { SIM_TRAP_RESTORE = 100 };
 
 typedef struct sim_cluster {
     uint64_t seed;
+    bool quiet;
     bool verbose;
     cadre_random_t random;
     sim_network_t network;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/memory.h"
+#include "tests/sim/sim_run.h"
 
 enum {
     RESTART_AGAIN_MS = 1000,
@@ -206,7 +207,6 @@ sim_faults_init(sim_cluster_t *self)
     static const uint32_t drops[] = {0, 0, 50, 300, 1000};
     static const uint32_t others[] = {0, 100, 1000};
     static const uint64_t every_ms[] = {200, 500, 1000, 3000};
-    bool is_quiet = sim_faults_draw(self, 0, 49) == 0;
     self->network.weather =
         (sim_weather_t){.drop = drops[sim_faults_draw(self, 0, 4)],
                         .twice = others[sim_faults_draw(self, 0, 2)],
@@ -215,9 +215,9 @@ sim_faults_init(sim_cluster_t *self)
                         .delay_ms_max = sim_faults_draw(self, 0, 1) ? 2 : 30,
                         .late_ms_max = sim_faults_draw(self, 0, 1) ? 50 : 3000,
                         .ghost_ms_max = sim_faults_draw(self, 0, 1) ? 3000 : 20000};
-    self->fault_every_ms = is_quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];
+    self->fault_every_ms = self->quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];
     self->faults_end_ms = sim_faults_draw(self, 10000, 90000);
-    self->faults_min = is_quiet ? 0 : sim_faults_draw(self, 5, 20);
+    self->faults_min = self->quiet ? 0 : sim_faults_draw(self, SIM_FAULTS_MIN, 20);
     self->seen = sim_faults_draw(self, 0, 2) ? 8000 : 0;
     self->same_addresses = sim_faults_draw(self, 0, 1);
     self->loses_ps = LOSES_PS && sim_faults_draw(self, 0, 9) > 0;

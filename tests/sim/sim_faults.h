@@ -10,7 +10,7 @@
 
 #include "tests/sim/sim_cluster.h"
 
-/* Draws how bad this seed's world is. */
+/* Draws how bad this seed's world is; in a quiet one messages suffer, and nothing else. */
 void sim_faults_init(sim_cluster_t *self);
 
 /* SIM_FAULT: one fault, and the next one is set up; or, by `value`, a task that starts again. */

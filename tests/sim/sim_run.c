@@ -295,10 +295,11 @@ summarize(const sim_cluster_t *self)
 }
 
 sim_summary_t
-sim_run(uint64_t seed, bool verbose)
+sim_run(uint64_t seed, bool quiet, bool verbose)
 {
     sim_cluster_t *self = cadre_calloc(1, sizeof(*self));
     self->seed = seed;
+    self->quiet = quiet;
     self->verbose = verbose;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
@@ -310,7 +311,7 @@ sim_run(uint64_t seed, bool verbose)
     make_coordinator(self);
     make_places(self);
     make_script(self);
-    self->quit_faults = draw(self, 0, 9) ? 0 : draw(self, 5, 15);
+    self->quit_faults = draw(self, 0, 9) || quiet ? 0 : draw(self, SIM_FAULTS_MIN, 15);
     if (run(self)) {
         final_checks(self);
     }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
+
 /* What a run was. */
 typedef struct {
     uint64_t trace; /* two runs of one seed have the same */
@@ -26,7 +28,8 @@ typedef struct {
     uint64_t errors;
 } sim_summary_t;
 
-/* Runs the job of `seed` to its end; a broken invariant ends the process. */
-sim_summary_t sim_run(uint64_t seed, bool verbose);
+/* Runs the job of `seed` to its end, a quiet one without faults; a broken invariant ends the
+ * process. */
+sim_summary_t sim_run(uint64_t seed, bool quiet, bool verbose);
 
 #endif

@@ -172,6 +172,14 @@ command_task(const command_t *self, const char *role, int index)
     return pid;
 }
 
+pid_t
+command_signal_task(const command_t *self, const char *role, int index, int number)
+{
+    pid_t pid = command_task(self, role, index);
+    require(pid > 0 && kill(pid, number) == 0, "a task that runs");
+    return pid;
+}
+
 /* The highest number of a checkpoint; 0 when there is none. */
 static long
 newest_checkpoint(const char *path)

@@ -55,10 +55,24 @@ digits_start(digits_t *self)
 }
 
 void
+digits_start_to_checkpoint(digits_t *self, const char *every_s)
+{
+    digits_add(self, "--checkpoint-every", every_s);
+    digits_start(self);
+    command_wait_checkpoint(&self->command);
+}
+
+void
 digits_expect_exit(const command_t *command, int code, int wanted)
 {
     cadre_auto(cadre_free) char *words = command_words(command);
     expect(code == wanted, cadre_asprintf("exit %d, not %d: %s", code, wanted, words));
+}
+
+void
+digits_expect_end(digits_t *self, int wanted)
+{
+    digits_expect_exit(&self->command, command_end(&self->command), wanted);
 }
 
 void
@@ -74,7 +88,7 @@ digits_expect_finished(digits_t *self)
 {
     static const char *const paths[] = {"closures.scheduled", "closures.finished",
                                         "updates.0.applied", "updates.1.applied"};
-    digits_expect_exit(&self->command, command_end(&self->command), 0);
+    digits_expect_end(self, 0);
     json_t *result = command_result(&self->command);
     require(result != NULL, "a result");
     for (size_t i = 0; i < CADRE_COUNT_OF(paths); i++) {
@@ -101,6 +115,30 @@ digits_expect_checkpoints_intact(digits_t *self)
 {
     const char *arguments[] = {"checkpoint", "verify", self->command.checkpoints, NULL};
     digits_expect_exit(&self->command, command_run(&self->command, arguments), 0);
+}
+
+void
+digits_expect_resumable(digits_t *self)
+{
+    digits_expect_checkpoints_intact(self);
+    digits_expect_resumed(self);
+}
+
+void
+digits_expect_said(const digits_t *self, const char *words)
+{
+    cadre_auto(cadre_free) char *errors = command_errors(&self->command);
+    expect(strstr(errors, words), cadre_asprintf("\"%s\" is missing: %s", words, errors));
+}
+
+void
+digits_expect_next(const digits_t *self)
+{
+    cadre_auto(cadre_free) char *errors = command_errors(&self->command);
+    const char *next = strstr(errors, "/cadre run ");
+    bool right = next && strstr(next, "--resume auto") && strstr(next, self->command.checkpoints) &&
+                 strchr(next, '\n') == next + strlen(next) - 1;
+    expect(right, cadre_asprintf("the command to type next is not the last line: %s", errors));
 }
 
 int

@@ -36,6 +36,12 @@ void digits_add(digits_t *self, const char *flag, const char *value);
 
 void digits_start(digits_t *self);
 
+/* Starts it with a checkpoint every so many seconds ("0.1") and waits for the first one. */
+void digits_start_to_checkpoint(digits_t *self, const char *every_s);
+
+/* Waits for the end, which must be exit code `wanted`: otherwise its output is shown. */
+void digits_expect_end(digits_t *self, int wanted);
+
 /* The command has ended with `wanted`: otherwise its output is shown. */
 void digits_expect_exit(const command_t *command, int code, int wanted);
 
@@ -45,6 +51,15 @@ json_t *digits_expect_finished(digits_t *self);
 
 /* Takes the run up again where its newest checkpoint is: the same totals as without a stop. */
 void digits_expect_resumed(digits_t *self);
+
+/* The run before has left only checkpoints that verify, and can be taken up again. */
+void digits_expect_resumable(digits_t *self);
+
+/* stderr has these words in it. */
+void digits_expect_said(const digits_t *self, const char *words);
+
+/* The last line of stderr is the command that takes the run up again. */
+void digits_expect_next(const digits_t *self);
 
 /* `cadre checkpoint verify` finds nothing. */
 void digits_expect_checkpoints_intact(digits_t *self);

@@ -84,15 +84,12 @@ Test(run_failures, a_worker_that_dies_too_often_ends_the_run)
     digits_open(&digits, 100000);
     digits_add(&digits, "--max-restarts", "1");
     digits_add(&digits, "--workers", "1");
-    digits_add(&digits, "--checkpoint-every", "0.2");
-    digits_start(&digits);
-    command_wait_checkpoint(&digits.command);
+    digits_start_to_checkpoint(&digits, "0.2");
     int kills = digits_kill(&digits.command, workers, 1, KILLS_MAX, 100);
     cr_expect_geq(kills, 1);
-    digits_expect_exit(&digits.command, command_end(&digits.command), 69);
-    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
-    cr_expect(strstr(errors, "worker 0"), "%s", errors);
-    cr_expect(strstr(errors, "SIGKILL"), "%s", errors);
+    digits_expect_end(&digits, 69);
+    digits_expect_said(&digits, "worker 0");
+    digits_expect_said(&digits, "SIGKILL");
     digits_expect_checkpoints_intact(&digits);
     digits_close(&digits);
 }
@@ -103,13 +100,10 @@ Test(run_failures, everything_is_killed_and_resumed_with_the_same_totals)
 {
     digits_t digits;
     digits_open(&digits, 120);
-    digits_add(&digits, "--checkpoint-every", "0.1");
-    digits_start(&digits);
-    command_wait_checkpoint(&digits.command);
+    digits_start_to_checkpoint(&digits, "0.1");
     command_signal(&digits.command, SIGKILL); /* its tasks die with it */
     cr_expect_eq(command_end(&digits.command), -SIGKILL, "it was in the middle");
-    digits_expect_checkpoints_intact(&digits);
-    digits_expect_resumed(&digits);
+    digits_expect_resumable(&digits);
     digits_close(&digits);
 }
 
@@ -118,21 +112,12 @@ Test(run_failures, a_ps_that_may_not_be_started_again_ends_the_run_which_says_ho
     digits_t digits;
     digits_open(&digits, 120);
     digits_add(&digits, "--max-restarts", "0");
-    digits_add(&digits, "--checkpoint-every", "0.1");
-    digits_start(&digits);
-    command_wait_checkpoint(&digits.command);
-    pid_t ps = command_task(&digits.command, "ps", 1);
-    cr_assert_gt(ps, 0);
-    kill(ps, SIGKILL);
-    digits_expect_exit(&digits.command, command_end(&digits.command), 69);
-    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
-    const char *next = strstr(errors, "/cadre run ");
-    cr_expect(strstr(errors, "ps 1"), "%s", errors);
-    cr_assert(next, "%s", errors);
-    cr_expect(strstr(next, "--resume auto"), "%s", next);
-    cr_expect(strstr(next, digits.command.checkpoints), "%s", next);
-    digits_expect_checkpoints_intact(&digits);
-    digits_expect_resumed(&digits);
+    digits_start_to_checkpoint(&digits, "0.1");
+    command_signal_task(&digits.command, "ps", 1, SIGKILL);
+    digits_expect_end(&digits, 69);
+    digits_expect_said(&digits, "ps 1");
+    digits_expect_next(&digits);
+    digits_expect_resumable(&digits);
     digits_close(&digits);
 }
 
@@ -150,12 +135,11 @@ stop_and_resume(int number, int code)
         cr_assert(again(deadline));
     } while (!strstr(errors, "epoch=2/"));
     command_signal(&digits.command, number);
-    digits_expect_exit(&digits.command, command_end(&digits.command), code);
+    digits_expect_end(&digits, code);
     json_t *result = command_result(&digits.command);
     cr_expect(json_string_value(json_object_get(result, "checkpoint")), "it took a checkpoint");
     json_decref(result);
-    digits_expect_checkpoints_intact(&digits);
-    digits_expect_resumed(&digits);
+    digits_expect_resumable(&digits);
     digits_close(&digits);
 }
 
@@ -173,9 +157,7 @@ Test(run_failures, a_resume_may_use_another_number_of_ps_and_workers)
 {
     digits_t digits;
     digits_open(&digits, 60);
-    digits_add(&digits, "--checkpoint-every", "0.1");
-    digits_start(&digits);
-    command_wait_checkpoint(&digits.command);
+    digits_start_to_checkpoint(&digits, "0.1");
     command_signal(&digits.command, SIGINT);
     int code = command_end(&digits.command);
     cr_assert(code == 130 || code == 0, "exit %d", code);
@@ -183,7 +165,7 @@ Test(run_failures, a_resume_may_use_another_number_of_ps_and_workers)
     digits_add(&digits, "--workers", "1");
     digits_add(&digits, "--resume", "auto");
     digits_start(&digits);
-    digits_expect_exit(&digits.command, command_end(&digits.command), 0);
+    digits_expect_end(&digits, 0);
     json_t *result = command_result(&digits.command);
     cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
     cr_expect_eq(json_number_at(result, "closures.finished"), digits.epochs * DIGITS_CLOSURES);
@@ -200,11 +182,9 @@ Test(run_failures, a_resume_is_told_whose_checkpoint_it_is_and_that_nothing_is_l
     json_decref(digits_expect_finished(&digits));
     setenv("CADRE_JOB", "other", 1);
     digits_expect_resumed(&digits);
-    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
-    cr_expect(strstr(errors, "warning: resumed_other_job"), "%s", errors);
-    cr_expect(strstr(errors, "job=digits"), "%s", errors);
-    cr_expect(strstr(errors, "has ended: all 30 epochs are done, it is only evaluated"), "%s",
-              errors);
+    digits_expect_said(&digits, "warning: resumed_other_job");
+    digits_expect_said(&digits, "job=digits");
+    digits_expect_said(&digits, "has ended: all 30 epochs are done, it is only evaluated");
     digits_close(&digits);
 }
 

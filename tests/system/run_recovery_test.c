@@ -19,13 +19,6 @@ enum {
 static const char *const every_ps[] = {"ps/0", "ps/1"};
 static const char *const every_task[] = {"ps/0", "worker/0", "ps/1", "worker/1"};
 
-static void
-expect_said(const command_t *command, const char *words)
-{
-    cadre_auto(cadre_free) char *errors = command_errors(command);
-    cr_expect(strstr(errors, words), "\"%s\" is missing: %s", words, errors);
-}
-
 /* A run whose ps are killed, with this recovery; its result. */
 static json_t *
 run_with_killed_ps(digits_t *digits, const char *recovery)
@@ -37,7 +30,7 @@ run_with_killed_ps(digits_t *digits, const char *recovery)
     cr_expect_geq(kills, 2);
     json_t *result = NULL;
     if (strcmp(recovery, "relaxed") == 0) {
-        digits_expect_exit(&digits->command, command_end(&digits->command), 0);
+        digits_expect_end(digits, 0);
         result = command_result(&digits->command);
     } else {
         result = digits_expect_finished(digits);
@@ -52,9 +45,9 @@ Test(run_recovery, a_killed_ps_is_started_again_and_nothing_is_lost)
     digits_open(&digits, 200);
     digits_add(&digits, "--checkpoint-every", "0.7");
     json_decref(run_with_killed_ps(&digits, "replay"));
-    expect_said(&digits.command, "was killed by SIGKILL, often because memory ran out: its shard "
-                                 "waits for it; it starts again");
-    expect_said(&digits.command, "ps_restored shard=");
+    digits_expect_said(&digits, "was killed by SIGKILL, often because memory ran out: its shard "
+                                "waits for it; it starts again");
+    digits_expect_said(&digits, "ps_restored shard=");
     digits_expect_checkpoints_intact(&digits);
     digits_close(&digits);
 }
@@ -89,9 +82,8 @@ Test(run_recovery, without_checkpoints_a_killed_ps_begins_with_its_initial_value
     digits_add(&digits, "--checkpoint-dir", "none");
     json_t *result = run_with_killed_ps(&digits, "replay");
     cr_expect(json_is_null(json_object_get(result, "checkpoint")));
-    expect_said(&digits.command,
-                "no checkpoints are taken: a lost ps is recovered from its initial "
-                "values until 1000000 closures or 256 MiB of them have run");
+    digits_expect_said(&digits, "no checkpoints are taken: a lost ps is recovered from its initial "
+                                "values until 1000000 closures or 256 MiB of them have run");
     json_decref(result);
     digits_close(&digits);
 }
@@ -175,25 +167,17 @@ Test(run_recovery, F7_a_ps_that_stays_away_ends_the_run_which_says_how_to_go_on)
 {
     digits_t digits;
     digits_open(&digits, 150);
-    digits_add(&digits, "--checkpoint-every", "0.1");
     digits_add(&digits, "--ps-timeout", "0.5");
-    digits_start(&digits);
-    command_wait_checkpoint(&digits.command);
-    pid_t ps = command_task(&digits.command, "ps", 1);
-    cr_assert_gt(ps, 0);
-    kill(ps, SIGSTOP); /* it lives, and nobody may take its place */
-    digits_expect_exit(&digits.command, command_end(&digits.command), 69);
-    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
+    digits_start_to_checkpoint(&digits, "0.1");
+    /* It lives, and nobody may take its place. */
+    pid_t ps = command_signal_task(&digits.command, "ps", 1, SIGSTOP);
+    digits_expect_end(&digits, 69);
     cadre_auto(cadre_free) char *runs =
         cadre_asprintf("ps 1 (pid %d) runs, but the job does not hear of it", (int)ps);
-    const char *next = strstr(errors, "/cadre run ");
-    cr_expect(strstr(errors, "\"event\":\"snapshot_written\""), "its log: %s", errors);
-    cr_expect(strstr(errors, runs), "%s: %s", runs, errors);
-    cr_expect(strstr(errors, "checkpoint: "), "%s", errors);
-    cr_assert(next, "%s", errors);
-    cr_expect(strstr(next, "--resume auto"), "%s", next);
-    cr_expect_eq(strchr(next, '\n'), next + strlen(next) - 1, "it is the last line: %s", next);
-    digits_expect_checkpoints_intact(&digits);
-    digits_expect_resumed(&digits);
+    digits_expect_said(&digits, "\"event\":\"snapshot_written\""); /* its log */
+    digits_expect_said(&digits, runs);
+    digits_expect_said(&digits, "checkpoint: ");
+    digits_expect_next(&digits);
+    digits_expect_resumable(&digits);
     digits_close(&digits);
 }

@@ -8,6 +8,62 @@
 
 enum { NEW_PS = 555 }; /* incarnation of the process that takes a lost one's place */
 
+/* --- what is asked --- */
+
+/* Pulls, or pushes, w; the request ids of both shards. */
+static inline void
+ask_pull(fixture_t *self, cadre_run_t *run, uint64_t ids[2])
+{
+    pull(self, run);
+    requests(self, CADRE_MESSAGE_PULL, ids);
+}
+
+static inline void
+ask_push(fixture_t *self, cadre_run_t *run, uint64_t ids[2])
+{
+    push(self, run);
+    requests(self, CADRE_MESSAGE_PUSH, ids);
+}
+
+/* Runs closure 1 to its first pull, or push. */
+static inline cadre_run_t *
+begin_pull(fixture_t *self, uint64_t ids[2])
+{
+    cadre_run_t *run = begin(self);
+    ask_pull(self, run, ids);
+    return run;
+}
+
+static inline cadre_run_t *
+begin_push(fixture_t *self, uint64_t ids[2])
+{
+    cadre_run_t *run = begin(self);
+    ask_push(self, run, ids);
+    return run;
+}
+
+/* The coordinator is asked for news of shard 1, before anything else. */
+static inline void
+expect_want(fixture_t *self, const char *why)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_WANT, -1, &message), "%s", why);
+    cr_expect(message.want.kind == CADRE_WANT_SHARD && message.want.id == 1);
+    cadre_message_fini(&message);
+}
+
+/* --- how it ends --- */
+
+/* The operation of the run has ended with `status`; the caller ends the event's values. */
+static inline cadre_worker_event_t
+expect_ended(fixture_t *self, cadre_worker_event_kind_t kind, int status)
+{
+    cadre_worker_event_t event;
+    cr_assert(take_event(self, kind, &event), "the slot waits for ever");
+    cr_assert_eq(event.status, status, "%s", event.text);
+    return event;
+}
+
 /* Ends the run as a slot does whose operation has failed. */
 static inline void
 finish_failed(fixture_t *self, cadre_run_t *run)
@@ -42,33 +98,33 @@ expect_done(fixture_t *self, uint64_t id, uint64_t attempt)
     cadre_message_fini(&message);
 }
 
-/* Pulls w and has both shards answer. */
+/* Pulls w, has both shards answer with their versions, and takes the values. */
 static inline void
-pull_well(fixture_t *self, cadre_run_t *run)
+pull_versions(fixture_t *self, cadre_run_t *run, uint64_t first, uint64_t second)
 {
     const float values[] = {5, 6};
     uint64_t ids[2];
-    pull(self, run);
-    requests(self, CADRE_MESSAGE_PULL, ids);
-    answer_pull(self, 0, ids[0], 8, values);
-    answer_pull(self, 1, ids[1], 8, values);
-    cadre_worker_event_t event;
-    cr_assert(take_event(self, CADRE_WORKER_VALUES, &event));
-    cr_assert_eq(event.status, 0, "%s", event.text);
+    ask_pull(self, run, ids);
+    answer_pull(self, 0, ids[0], first, values);
+    answer_pull(self, 1, ids[1], second, values);
+    cadre_worker_event_t event = expect_ended(self, CADRE_WORKER_VALUES, 0);
     cadre_values_fini(&event.values, event.value_count);
+}
+
+static inline void
+pull_well(fixture_t *self, cadre_run_t *run)
+{
+    pull_versions(self, run, 8, 8);
 }
 
 static inline void
 push_well(fixture_t *self, cadre_run_t *run)
 {
     uint64_t ids[2];
-    push(self, run);
-    requests(self, CADRE_MESSAGE_PUSH, ids);
+    ask_push(self, run, ids);
     answer_push(self, 0, ids[0], 0);
     answer_push(self, 1, ids[1], 0);
-    cadre_worker_event_t event;
-    cr_assert(take_event(self, CADRE_WORKER_PUSHED, &event));
-    cr_assert_eq(event.status, 0, "%s", event.text);
+    expect_ended(self, CADRE_WORKER_PUSHED, 0);
 }
 
 #endif

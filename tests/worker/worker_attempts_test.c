@@ -2,6 +2,7 @@
  */
 #include <malloc.h>
 
+#include "tests/sanitizer.h"
 #include "tests/worker/recovery_fixture.h"
 
 TestSuite(worker_attempts, .timeout = 20);
@@ -66,9 +67,7 @@ Test(worker_attempts, a_restore_while_it_waits_is_one_that_the_later_attempt_beg
     cr_assert_not_null(run);
     drop_everything(&self);
     push(&self, run);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
-    cr_expect_eq(event.status, CADRE_EUNAVAILABLE);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EUNAVAILABLE);
     finish_failed(&self, run);
     expect_failed(&self, 1, 2, CADRE_FAILURE_SHARD);
     fixture_fini(&self);
@@ -238,7 +237,7 @@ Test(worker_attempts, holds_nothing_of_closures_and_shards_that_are_gone)
     fixture_join(&self, 1, 0);
     uint64_t generation = 1;
     size_t before = 0;
-    uint64_t last = getenv("ASAN_OPTIONS") ? 10000 : 100000; /* a sanitizer is slow */
+    uint64_t last = SANITIZER ? 10000 : 100000;
     for (uint64_t id = 1; id <= last; id++) {
         lose_one(&self, id, &generation);
         before = id == 2000 ? mallinfo2().uordblks : before;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/graph/program.h"
+#include "tests/sanitizer.h"
 #include "tests/worker/native_cluster.h"
 
 TestSuite(worker_process, .timeout = 60);
@@ -166,7 +167,7 @@ Test(worker_process, holds_no_more_memory_after_many_closures)
     long after_kb = resident_kb(self.process);
     cr_log_info("%.0f closures/s, %ld kB before, %ld kB after", 40000 / seconds, before_kb,
                 after_kb);
-    if (!getenv("ASAN_OPTIONS")) { /* a sanitizer keeps freed memory for a while */
+    if (!SANITIZER) {
         cr_expect_leq(after_kb, before_kb + 2048);
     }
     cr_expect_eq(fake_stop(&self), 0);

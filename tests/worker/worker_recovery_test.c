@@ -8,9 +8,7 @@ static void
 expect_refusal(fixture_t *self, cadre_worker_event_kind_t kind, const cadre_run_t *run,
                const char *text)
 {
-    cadre_worker_event_t event;
-    cr_assert(take_event(self, kind, &event), "the slot waits for ever");
-    cr_expect_eq(event.status, CADRE_EUNAVAILABLE);
+    cadre_worker_event_t event = expect_ended(self, kind, CADRE_EUNAVAILABLE);
     cr_expect_str_eq(event.text, text);
     cr_expect_eq(run->failure, CADRE_FAILURE_SHARD);
     cr_expect_eq(run->failed_shard, 1);
@@ -26,10 +24,8 @@ expect_refusal(fixture_t *self, cadre_worker_event_kind_t kind, const cadre_run_
 Test(worker_recovery, fails_what_a_shard_that_goes_away_has_not_answered)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
     uint64_t ids[2];
-    push(&self, run);
-    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    cadre_run_t *run = begin_push(&self, ids);
     answer_push(&self, 0, ids[0], 0);
     fixture_shard_away(&self, 1, 1);
     expect_refusal(&self, CADRE_WORKER_PUSHED, run, "ps 1 is away");
@@ -112,10 +108,7 @@ Test(worker_recovery, asks_for_news_of_a_shard_that_is_away)
     for (int i = 0; i < 3; i++) {
         drop_everything(&self);
         fixture_pass(&self, 1000);
-        cadre_message_t message;
-        cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message), "the answer may be lost");
-        cr_expect(message.want.kind == CADRE_WANT_SHARD && message.want.id == 1);
-        cadre_message_fini(&message);
+        expect_want(&self, "the answer may be lost");
         cr_expect_not(sent(&self, CADRE_MESSAGE_WANT), "shard 0 is there");
     }
     fixture_shard(&self, 1, FIXTURE_PS + 1, 1);
@@ -127,36 +120,26 @@ Test(worker_recovery, asks_for_news_of_a_shard_that_is_away)
 Test(worker_recovery, asks_for_news_of_a_shard_that_does_not_answer)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
-    pull(&self, run);
     uint64_t ids[2];
-    requests(&self, CADRE_MESSAGE_PULL, ids);
+    begin_pull(&self, ids);
     const float values[] = {5, 6};
     answer_pull(&self, 0, ids[0], 8, values);
     fixture_pass(&self, 999);
     cr_expect_not(sent(&self, CADRE_MESSAGE_WANT));
     fixture_pass(&self, 1);
-    cadre_message_t message;
-    cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message));
-    cr_expect(message.want.kind == CADRE_WANT_SHARD && message.want.id == 1);
-    cadre_message_fini(&message);
+    expect_want(&self, "it has not answered for a second");
     fixture_fini(&self);
 }
 
 Test(worker_recovery, asks_for_news_of_a_shard_that_fences_it)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
     uint64_t ids[2];
-    push(&self, run);
-    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    begin_push(&self, ids);
     answer_push(&self, 0, ids[0], 0);
     answer_push(&self, 1, ids[1], CADRE_EFENCED);
     fixture_pass(&self, 1);
-    cadre_message_t message;
-    cr_assert(take_message(&self, CADRE_MESSAGE_WANT, -1, &message));
-    cr_expect_eq(message.want.id, 1);
-    cadre_message_fini(&message);
+    expect_want(&self, "it knows another generation");
     fixture_shard(&self, 1, FIXTURE_PS + 1, 1); /* whatever the answer */
     fixture_pass(&self, 1000);
     cr_expect_not(sent(&self, CADRE_MESSAGE_WANT));
@@ -170,8 +153,7 @@ Test(worker_recovery, wants_another_connection_to_a_shard_that_says_nothing)
     fixture_pass(&self, 2 * CADRE_MUTE_MS); /* nothing was asked */
     cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED));
     uint64_t ids[2];
-    pull(&self, run);
-    requests(&self, CADRE_MESSAGE_PULL, ids);
+    ask_pull(&self, run, ids);
     fixture_pass(&self, CADRE_MUTE_MS - 1);
     const float values[] = {5, 6};
     answer_pull(&self, 0, ids[0], 8, values);
@@ -186,8 +168,7 @@ Test(worker_recovery, wants_another_connection_to_a_shard_that_says_nothing)
         cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED), "give it time");
     }
     answer_pull(&self, 1, ids[1], 8, values);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
+    cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, 0);
     cadre_values_fini(&event.values, event.value_count);
     fixture_fini(&self);
 }
@@ -195,10 +176,8 @@ Test(worker_recovery, wants_another_connection_to_a_shard_that_says_nothing)
 Test(worker_recovery, a_busy_shard_is_not_mute)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
     uint64_t ids[2];
-    pull(&self, run);
-    requests(&self, CADRE_MESSAGE_PULL, ids);
+    begin_pull(&self, ids);
     for (int i = 0; i < 5; i++) {
         fixture_pass(&self, CADRE_MUTE_MS - 1);
         answer_pull(&self, 0, 12345, 8, NULL); /* something it owed somebody */

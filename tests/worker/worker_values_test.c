@@ -1,22 +1,18 @@
-#include "tests/worker/core_fixture.h"
+#include "tests/worker/recovery_fixture.h"
 
 TestSuite(worker_values, .timeout = 20);
 
 Test(worker_values, joins_a_pulled_variable_in_order)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
-    pull(&self, run);
     uint64_t ids[2];
-    requests(&self, CADRE_MESSAGE_PULL, ids);
+    begin_pull(&self, ids);
     const float first[] = {1, 2};
     const float second[] = {3, 4};
     answer_pull(&self, 1, ids[1], 9, second);
     cr_expect_not(happened(&self, CADRE_WORKER_VALUES), "shard 0 has not answered");
     answer_pull(&self, 0, ids[0], 8, first);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
-    cr_assert_eq(event.status, 0);
+    cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, 0);
     cr_assert_eq(event.value_count, 1);
     cr_assert_eq(event.values[0].chunk_count, 2);
     cr_expect_eq(event.values[0].size_bytes, 4 * sizeof(float));
@@ -31,12 +27,7 @@ Test(worker_values, says_what_it_holds_and_takes_unchanged_for_an_answer)
     fixture_t self;
     cadre_run_t *run = begin(&self);
     const float values[] = {5, 6};
-    uint64_t ids[2];
-    pull(&self, run);
-    requests(&self, CADRE_MESSAGE_PULL, ids);
-    answer_pull(&self, 0, ids[0], 8, values);
-    answer_pull(&self, 1, ids[1], 8, values);
-    drop_everything(&self);
+    pull_well(&self, run);
     pull(&self, run);
     cadre_message_t message;
     cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 0, &message));
@@ -46,9 +37,8 @@ Test(worker_values, says_what_it_holds_and_takes_unchanged_for_an_answer)
     cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 1, &message));
     answer_pull(&self, 1, message.request, 9, values);
     cadre_message_fini(&message);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
-    cr_assert_eq(event.status, 0, "%s", event.text);
+    cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, 0);
+    cr_assert_eq(event.value_count, 1);
     cr_expect_arr_eq(cadre_chunk_data(event.values[0].chunks[0]), values, sizeof(values));
     cadre_values_fini(&event.values, event.value_count);
     fixture_fini(&self);
@@ -57,17 +47,12 @@ Test(worker_values, says_what_it_holds_and_takes_unchanged_for_an_answer)
 Test(worker_values, fails_a_pull_whose_answer_does_not_fit)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
     uint64_t ids[2];
-    pull(&self, run);
-    requests(&self, CADRE_MESSAGE_PULL, ids);
+    begin_pull(&self, ids);
     answer_pull(&self, 0, ids[0], 8, NULL); /* "unchanged", but nothing is held */
     const float values[] = {5, 6};
     answer_pull(&self, 1, ids[1], 8, values);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_VALUES, &event));
-    cr_expect_eq(event.status, CADRE_EMALFORMED);
-    cr_expect_null(event.values);
+    cr_expect_null(expect_ended(&self, CADRE_WORKER_VALUES, CADRE_EMALFORMED).values);
     fixture_fini(&self);
 }
 
@@ -75,13 +60,8 @@ Test(worker_values, cuts_an_update_by_shard_and_says_what_it_was_computed_from)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
-    const float values[] = {5, 6};
     uint64_t ids[2];
-    pull(&self, run);
-    requests(&self, CADRE_MESSAGE_PULL, ids);
-    answer_pull(&self, 0, ids[0], 8, values);
-    answer_pull(&self, 1, ids[1], 11, values);
-    drop_everything(&self);
+    pull_versions(&self, run, 8, 11);
     push(&self, run);
     cadre_message_t message;
     cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
@@ -114,10 +94,8 @@ Test(worker_values, cuts_an_update_by_shard_and_says_what_it_was_computed_from)
 Test(worker_values, pushes_again_under_the_same_id_and_takes_duplicate_for_success)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
     uint64_t ids[2];
-    push(&self, run);
-    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    cadre_run_t *run = begin_push(&self, ids);
     fixture_pass(&self, FIXTURE_RESEND_MS - 1);
     cadre_message_t message;
     cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
@@ -131,9 +109,7 @@ Test(worker_values, pushes_again_under_the_same_id_and_takes_duplicate_for_succe
     answer_push(&self, 0, ids[0], 0); /* the answer to the first one, late */
     cr_expect_not(happened(&self, CADRE_WORKER_PUSHED));
     answer_push(&self, 1, ids[1], 0);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
-    cr_expect_eq(event.status, 0);
+    expect_ended(&self, CADRE_WORKER_PUSHED, 0);
     fixture_pass(&self, 10 * FIXTURE_RESEND_MS);
     cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
     finish(&self, run, 0);
@@ -150,16 +126,11 @@ Test(worker_values, a_refused_push_fails_the_closure_and_a_fenced_one_is_run_aga
     const cadre_failure_t failures[] = {CADRE_FAILURE_USER, CADRE_FAILURE_SHARD};
     for (size_t i = 0; i < 2; i++) {
         fixture_t self;
-        cadre_run_t *run = begin(&self);
         uint64_t ids[2];
-        push(&self, run);
-        requests(&self, CADRE_MESSAGE_PUSH, ids);
+        cadre_run_t *run = begin_push(&self, ids);
         answer_push(&self, 0, ids[0], 0);
         answer_push(&self, 1, ids[1], statuses[i]);
-        cadre_worker_event_t event;
-        cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
-        cr_expect_eq(event.status, statuses[i]);
-        cr_expect_str_eq(event.text, "ps 1: text");
+        cr_expect_str_eq(expect_ended(&self, CADRE_WORKER_PUSHED, statuses[i]).text, "ps 1: text");
         cr_expect_eq(run->failure, failures[i]);
         fixture_fini(&self);
     }
@@ -171,9 +142,7 @@ Test(worker_values, a_cancelled_closure_pushes_nothing)
     cadre_run_t *run = begin(&self);
     fixture_cancel(&self, 1);
     push(&self, run);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
-    cr_expect_eq(event.status, CADRE_ECANCELLED);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ECANCELLED);
     cadre_message_t message;
     cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
     fixture_fini(&self);
@@ -183,31 +152,20 @@ Test(worker_values, refuses_more_steps_than_were_reserved)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
-    uint64_t ids[2];
+    push_well(&self, run);
     push(&self, run);
-    requests(&self, CADRE_MESSAGE_PUSH, ids);
-    answer_push(&self, 0, ids[0], 0);
-    answer_push(&self, 1, ids[1], 0);
-    drop_everything(&self);
-    push(&self, run);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
-    cr_expect_eq(event.status, CADRE_EFULL, "its id would be another closure's");
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EFULL); /* its id would be another closure's */
     fixture_fini(&self);
 }
 
 Test(worker_values, fails_what_was_asked_of_a_shard_that_is_replaced)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
     uint64_t ids[2];
-    push(&self, run);
-    requests(&self, CADRE_MESSAGE_PUSH, ids);
+    cadre_run_t *run = begin_push(&self, ids);
     answer_push(&self, 0, ids[0], 0);
-    fixture_shard(&self, 1, 555, 2);
-    cadre_worker_event_t event;
-    cr_assert(take_event(&self, CADRE_WORKER_PUSHED, &event));
-    cr_expect_eq(event.status, CADRE_EUNAVAILABLE);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EUNAVAILABLE);
     cr_expect_eq(run->failure, CADRE_FAILURE_SHARD);
     answer_push(&self, 1, ids[1], 0); /* of the shard before: nobody waits for it */
     cr_expect_not(happened(&self, CADRE_WORKER_PUSHED));
@@ -218,12 +176,7 @@ Test(worker_values, keeps_nothing_of_a_shard_that_was_restored)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
-    const float values[] = {5, 6};
-    uint64_t ids[2];
-    pull(&self, run);
-    requests(&self, CADRE_MESSAGE_PULL, ids);
-    answer_pull(&self, 0, ids[0], 8, values);
-    answer_pull(&self, 1, ids[1], 8, values);
+    pull_well(&self, run);
     fixture_shard(&self, 0, FIXTURE_PS, 2);
     finish(&self, run, 0);
     fixture_closure(&self, 2, 1);

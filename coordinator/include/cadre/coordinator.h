@@ -66,8 +66,9 @@ typedef struct {
     int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
     int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000 */
     const char *checkpoint_dir;  /* NULL: no checkpoints */
-    int64_t checkpoint_every_ms; /* automatic checkpoints; 0: none */
-    int checkpoint_keep;         /* checkpoints kept; 0: 3 */
+    int64_t checkpoint_every_ms; /* automatic checkpoints, left out where nothing was run or
+                                    assigned since the last one; 0: none */
+    int checkpoint_keep;         /* checkpoints kept, at least 2; 0: 3 */
     const char *resume;    /* "never" (or NULL), "auto" (newest valid one, if any) or the path of a
                               checkpoint */
     const char *placement; /* "bytes" (or NULL): balanced by size; "round_robin" */
@@ -96,6 +97,11 @@ CADRE_API void cadre_coordinator_close(cadre_coordinator_t **coordinator_p);
 /* Returns when all ps and at least `workers` workers are there. */
 CADRE_API int cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers,
                                            int64_t timeout_ms);
+
+/* Asks worker `index` to finish what it runs, hand the rest back and leave, as SIGTERM does, and
+ * returns when it has left; its process ends. CADRE_ENOTFOUND when there is none. One that is being
+ * drained stays so when the call gives up waiting. */
+CADRE_API int cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms);
 
 /* The address as bound, such as "tcp://127.0.0.1:40127"; valid as long as the coordinator. */
 CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self);
@@ -167,8 +173,9 @@ typedef enum {
 } cadre_assign_t;
 
 /* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
- * once. A call that gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the
- * assignment is made as soon as its shards are there, and must not be repeated. */
+ * once. Waits where the memory for a replay is full, until a checkpoint has made room. A call that
+ * gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the assignment is made
+ * as soon as its shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
 
@@ -300,7 +307,8 @@ CADRE_API void cadre_future_drop(cadre_future_t **self_p);
 
 /* Takes a checkpoint at a cut between closures and returns when it is committed. `progress` is a
  * JSON object of the caller's (epoch, position), or NULL; it comes back from
- * cadre_checkpoint_progress after a resume. */
+ * cadre_checkpoint_resumed. A ps that is lost meanwhile takes the checkpoint along: as long as
+ * there is time another one is taken when it is back, with the same `progress`. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
@@ -312,7 +320,8 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
 
 /* What was resumed: the checkpoint's path, its cut and the caller's progress record (NULL when
- * none); false when nothing was. The strings live as long as the coordinator. */
+ * none); false when nothing was. Each output may be NULL. The strings live as long as
+ * the coordinator. */
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
                                         uint64_t *cut, const char **progress);
 
@@ -344,7 +353,8 @@ typedef struct {
                                   replay: what they pushed to it is lost */
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
-    int workers; /* there now */
+    uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
+    int workers;                /* there now */
     int ps;
     uint64_t queued;
     uint64_t in_flight;

@@ -1,0 +1,44 @@
+#include "coordinator/waiting.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "coordinator/coordinator_core.h"
+
+/* Nothing new is begun until a checkpoint is committed. While they fail, that is what somebody has
+ * to see to. */
+static const char *
+room_words(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
+{
+    const cadre_checkpoint_t *checkpoint = &core->checkpoint;
+    bool fails = checkpoint->last_status < 0;
+    snprintf(text, CADRE_WAITING_TEXT_SIZE,
+             "a checkpoint, because the memory for a replay is full%s%s",
+             fails ? " and checkpoints fail: " : "", fails ? checkpoint->last_text : "");
+    return text;
+}
+
+const char *
+cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
+                    char text[CADRE_WAITING_TEXT_SIZE])
+{
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        const cadre_place_t *place = &core->shards[shard];
+        if (place->state == CADRE_PLACE_AWAY && place->lost_once) {
+            snprintf(text, CADRE_WAITING_TEXT_SIZE,
+                     "ps %u to come back (it is lost for %" PRIu64 " s)", shard,
+                     (core->now_ms - place->lost_ms) / 1000);
+            return text;
+        }
+        if (place->state == CADRE_PLACE_RESTORING) {
+            snprintf(text, CADRE_WAITING_TEXT_SIZE, "ps %u to be restored", shard);
+            return text;
+        }
+    }
+    if (core->replay.active) {
+        snprintf(text, CADRE_WAITING_TEXT_SIZE, "%zu closures to run again",
+                 core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
+        return text;
+    }
+    return core->replay_holds && core->checkpoint.enabled ? room_words(core, text) : otherwise;
+}

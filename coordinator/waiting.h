@@ -1,0 +1,23 @@
+/*
+ * waiting - what a call of the API waits for, in words.
+ *
+ * Owner:   none: it only looks at the core. Thread: under the coordinator's lock.
+ */
+#ifndef CADRE_COORDINATOR_WAITING_H
+#define CADRE_COORDINATOR_WAITING_H
+
+#include <stddef.h>
+
+#include "common/limits.h"
+
+enum { CADRE_WAITING_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 128 };
+
+struct cadre_core;
+
+/* What everything waits for now: a shard that is away, closures that run again, a checkpoint that
+ * has to make room. Written to `text` where need be; `otherwise`, what the call itself waits for,
+ * when there is none of these. */
+const char *cadre_waiting_words(const struct cadre_core *core, const char *otherwise,
+                                char text[CADRE_WAITING_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,258 @@
+/* Through the core: when a checkpoint begins and cuts, and when it is left out. */
+#include "coordinator/checkpoint.h"
+
+#include "tests/coordinator/core_fixture.h"
+
+TestSuite(checkpoint_when, .timeout = 20);
+
+/* A job with checkpoints on, two variables on one ps, and a worker. */
+static fixture_t *
+job(void)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    fixture_add_variable(self, "w", 5, 1);
+    fixture_add_variable(self, "b", 1, 1);
+    self->core.checkpoint.enabled = true;
+    fixture_turn(self);
+    fixture_clear(self);
+    return self;
+}
+
+static cadre_checkpoint_state_t
+state_of(const fixture_t *self)
+{
+    return self->core.checkpoint.state;
+}
+
+static void
+stored(fixture_t *self, cadre_store_order_kind_t kind, int status, const char *text)
+{
+    cadre_store_answer_t answer = {.kind = kind, .checkpoint = 9, .status = status, .text = text};
+    cadre_core_stored(&self->core, &answer, self->now_ms);
+    fixture_turn(self);
+}
+
+/* --- variables of the checkpoint that was resumed --- */
+
+Test(checkpoint_when, a_resumed_variable_is_whole_before_the_cut)
+{
+    fixture_t *self = job();
+    cadre_checkpoint_await(&self->core.checkpoint, "later");
+    cadre_checkpoint_await(&self->core.checkpoint, "w");
+    cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
+    later->created = false;
+    self->core.creating = true;
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING, "it may be on some shards only");
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SNAPSHOT), 0);
+    later->created = true;
+    self->core.creating = false;
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
+    cr_assert_eq(self->core.checkpoint.variable_count, 3);
+    cr_assert_not(fixture_logged(self, "variables_left_out"));
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, a_resumed_variable_that_cannot_be_created_holds_up_no_cut)
+{
+    fixture_t *self = job();
+    cadre_checkpoint_await(&self->core.checkpoint, "later");
+    cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
+    later->created = false;
+    self->core.creating = true;
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
+    cadre_catalogue_drop_variable(&self->core.catalogue, later);
+    self->core.creating = false;
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
+    cr_assert_eq(self->core.checkpoint.variable_count, 2);
+    fixture_destroy(&self);
+}
+
+/* --- what has been saved already --- */
+
+enum { EVERY_MS = 5000 };
+
+static void
+keep_alive(fixture_t *self)
+{
+    self->core.options.lease_ms = UINT64_MAX / 2;
+}
+
+/* The checkpoint under way asks for its snapshots. */
+static void
+ask_snapshots(fixture_t *self)
+{
+    stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
+}
+
+/* It has them, and is committed. */
+static void
+end_well(fixture_t *self)
+{
+    cadre_task_t ps = fixture_ps(0);
+    uint64_t counters[CADRE_PS_COUNTER_COUNT] = {0};
+    cadre_message_t taken = fixture_message(&ps, CADRE_MESSAGE_SNAPSHOT_TAKEN);
+    taken.request = fixture_sent(self, &ps, CADRE_MESSAGE_SNAPSHOT, 0)->request;
+    taken.snapshot_taken = (cadre_snapshot_taken_message_t){.checkpoint = 9, .text = ""};
+    fixture_say(self, &ps, &taken);
+    fixture_turn(self);
+    cadre_message_t written = fixture_message(&ps, CADRE_MESSAGE_SNAPSHOT_WRITTEN);
+    written.snapshot_written =
+        (cadre_snapshot_written_message_t){.checkpoint = 9,
+                                           .text = "",
+                                           .file = "shard-0.mdb",
+                                           .size_bytes = 4096,
+                                           .hash = 7,
+                                           .counters = {counters, CADRE_PS_COUNTER_COUNT}};
+    fixture_say(self, &ps, &written);
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_COMMITTING);
+    stored(self, CADRE_STORE_COMMIT, 0, "/ckpt/ckpt-9");
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    fixture_clear(self);
+}
+
+static void
+commit(fixture_t *self)
+{
+    ask_snapshots(self);
+    end_well(self);
+}
+
+/* Whether an automatic one begins when its time has come. */
+static bool
+begins(fixture_t *self)
+{
+    self->now_ms += EVERY_MS;
+    fixture_turn(self);
+    return state_of(self) == CADRE_CHECKPOINT_OPENING;
+}
+
+static void
+run_closure(fixture_t *self, uint32_t number)
+{
+    cadre_task_t worker = fixture_worker(0);
+    uint64_t id = self->core.next_id;
+    fixture_heartbeat(self, &worker, self->now_ms, (cadre_u64s_t){NULL, 0});
+    fixture_schedule(self, number);
+    fixture_turn(self);
+    fixture_done(self, &worker, id, 1);
+    fixture_turn(self);
+}
+
+/* A job of which an automatic checkpoint holds everything. */
+static fixture_t *
+saved_job(void)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    self->core.checkpoint.every_ms = EVERY_MS;
+    fixture_turn(self);
+    run_closure(self, 1);
+    cr_assert(begins(self));
+    commit(self);
+    return self;
+}
+
+Test(checkpoint_when, an_automatic_one_is_left_out_where_nothing_was_done_since_the_last)
+{
+    fixture_t *self = saved_job();
+    for (int i = 0; i < 5; i++) {
+        cr_assert_not(begins(self), "%d", i);
+        cr_assert_leq(self->due_ms, self->now_ms + EVERY_MS);
+    }
+    cr_assert_eq(self->core.totals.checkpoints, 1);
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, an_automatic_one_comes_an_interval_after_the_rest_at_most)
+{
+    fixture_t *self = saved_job();
+    cr_assert_not(begins(self));
+    run_closure(self, 2);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE, "not with the first closure at once");
+    cr_assert(begins(self));
+    commit(self);
+    cr_assert_not(begins(self));
+    fixture_destroy(&self);
+}
+
+static void
+assign(fixture_t *self)
+{
+    static const float value = 3;
+    cadre_task_t ps = fixture_ps(0);
+    cadre_operation_t operation;
+    cadre_core_assign_variable(&self->core, self->core.catalogue.variables[1], CADRE_ASSIGN_SET,
+                               &value, &operation);
+    fixture_turn(self);
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
+    cr_assert_eq(operation.pending, 0);
+}
+
+Test(checkpoint_when, an_assignment_and_a_new_variable_are_something_to_save)
+{
+    fixture_t *self = saved_job();
+    assign(self);
+    cr_assert(begins(self));
+    commit(self);
+    cr_assert_not(begins(self));
+    cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
+    later->created = false;
+    self->core.creating = true;
+    cr_assert_not(begins(self), "it is not there yet");
+    later->created = true;
+    self->core.creating = false;
+    cr_assert(begins(self));
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, what_comes_after_the_snapshots_is_not_saved_with_them)
+{
+    fixture_t *self = saved_job();
+    run_closure(self, 2);
+    cr_assert(begins(self));
+    ask_snapshots(self);
+    fixture_add_variable(self, "later", 3, 1);
+    end_well(self);
+    cr_assert(begins(self));
+    commit(self);
+    cr_assert_not(begins(self));
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, one_that_fails_has_saved_nothing)
+{
+    fixture_t *self = saved_job();
+    run_closure(self, 2);
+    cr_assert(begins(self));
+    ask_snapshots(self);
+    cadre_checkpoint_abort(&self->core, CADRE_EIO, "the disk is full");
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    fixture_clear(self);
+    cr_assert(begins(self));
+    commit(self);
+    cr_assert_not(begins(self));
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, one_that_is_asked_for_comes_whether_anything_was_done_or_not)
+{
+    fixture_t *self = saved_job();
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    commit(self);
+    cr_assert_eq(self->core.totals.checkpoints, 2);
+    fixture_destroy(&self);
+}

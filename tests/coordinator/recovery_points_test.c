@@ -1,0 +1,200 @@
+/* Through the core: where shards begin that are restored, and what is lost or made up for then */
+#include "coordinator/recovery.h"
+
+#include "tests/coordinator/recovery_fixture.h"
+
+TestSuite(recovery_points, .timeout = 20);
+
+/* Two commits, closures 1 and 2 below the first, 3 between them, 4 since; then ps 1 is lost and
+ * another process is there. */
+static fixture_t *
+job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
+{
+    fixture_t *self = job(1);
+    *worker = fixture_worker(0);
+    run(self, worker, 2, 2);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 0);
+    run(self, worker, 1, 2);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 4, 0);
+    run(self, worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    *next = replace(self, 1);
+    const cadre_message_t *restore = fixture_sent(self, next, CADRE_MESSAGE_RESTORE, 0);
+    cr_assert_str_eq(restore->restore.path, "/b");
+    cr_assert_eq(restore->restore.cut, 4);
+    return self;
+}
+
+Test(recovery_points, only_what_the_newest_checkpoint_lacks_runs_again)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits(&worker, &next);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    cr_assert_str_eq(sent(self), "4:2");
+    cr_assert(says(self, "ps_restored", "closures=1 assignments=0 "), "%s",
+              said(self, "ps_restored"));
+    done(self, &worker, 4, 2, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert(says(self, "replay_done", "closures=1 assignments=0 "), "%s",
+              said(self, "replay_done"));
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_one_before)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits(&worker, &next);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert(fixture_logged(self, "checkpoint_passed_over"));
+    const cadre_message_t *restore = fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1);
+    cr_assert_str_eq(restore->restore.path, "/a");
+    cr_assert_eq(restore->restore.cut, 3);
+    cr_assert_eq(restore->restore.generation, 3);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:2 4:2");
+    done(self, &worker, 3, 2, 1);
+    done(self, &worker, 4, 2, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/c"), 5, 0);
+    cr_assert_eq(self->core.replay.kept.count, 1, "what came after /b is kept for it");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, when_the_one_before_cannot_be_read_either_the_job_ends)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits(&worker, &next);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, CADRE_EIO);
+    cr_assert_eq(self->core.fatal, CADRE_EIO);
+    cr_assert(strstr(self->core.fatal_text, "a flipped bit"));
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, an_assignment_that_a_shard_began_with_is_not_made_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    const float value[4] = {1, 2, 3, 4};
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 1, 0);
+    assign(self, CADRE_ASSIGN_ADD, value);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 1, 2);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    cadre_task_t next = replace(self, 1);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1, "/a is without it");
+    cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_ASSIGN), 0, "this one has it");
+    cr_assert(says(self, "ps_restored", "closures=1 assignments=2 "), "%s",
+              said(self, "ps_restored"));
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, what_the_shard_began_with_is_not_said_to_run_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    const float value[4] = {1, 2, 3, 4};
+    run(self, &worker, 2, 2);
+    assign(self, CADRE_ASSIGN_ADD, value);
+    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_eq(self->core.replay.kept.count, 2, "for when /a cannot be read");
+    cr_assert(says(self, "ps_restored", "closures=0 assignments=0 "), "%s",
+              said(self, "ps_restored"));
+    fixture_destroy(&self);
+}
+
+/* --- the other ways --- */
+
+Test(recovery_points, rolling_back_restores_every_shard)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
+    run(self, &worker, 2, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
+    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0));
+    fixture_turn(self);
+    fixture_reply(self, &other, fixture_sent(self, &other, CADRE_MESSAGE_CREATE, 0));
+    fixture_turn(self);
+    const cadre_message_t *away = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
+    cr_assert_eq(away->shard.index, 0);
+    cr_assert_str_eq(away->shard.address, "");
+    cr_assert_eq(away->shard.generation, 1, "the new one is announced when it is there");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 3);
+    cr_assert_eq(self->core.totals.ps_restored, 2);
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, rolling_back_leaves_whole_shards_alone_once_nothing_is_kept)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
+    run(self, &worker, 2, 2);
+    cadre_replay_stop(&self->core.replay);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_RESTORE), 0);
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    cr_assert_eq(self->core.totals.ps_restored, 1);
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, relaxed_runs_nothing_again_and_counts_what_it_costs)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_replay_stop(&self->core.replay);
+    self->core.options.recovery = CADRE_RECOVERY_RELAXED;
+    run(self, &worker, 3, 2);
+    lose(self, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert_str_eq(sent(self), "");
+    cr_assert_eq(self->core.totals.closures_at_risk, 3);
+    cadre_task_t next = next_ps(1);
+    cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.cut, 4);
+    run(self, &worker, 1, 2);
+    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_turn(self);
+    restore(self, 1);
+    cr_assert_eq(self->core.totals.closures_at_risk, 4, "each closure once");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, without_checkpoints_keeping_ends_at_its_bound)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, 2, 2);
+    self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    cr_assert(fixture_logged(self, "replay_given_up"));
+    cr_assert_eq(self->core.replay.kept.count, 0);
+    run(self, &worker, 1, 2);
+    lose(self, 1);
+    restore(self, 1);
+    cr_assert_eq(self->core.totals.closures_at_risk, 3);
+    fixture_destroy(&self);
+}

@@ -1,0 +1,53 @@
+/* The daemons, called directly, say how to call them. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/memory.h"
+#include "tests/system/process.h"
+#include "tests/system/scratch.h"
+
+TestSuite(help, .timeout = 60);
+
+enum { WAIT_MS = 30000 };
+
+/* What the program writes to stdout, freed by the caller; it succeeds and writes nothing else. */
+static char *
+ask(const scratch_t *scratch, const char *program, const char *flag)
+{
+    cadre_auto(cadre_free) char *path = program_path(program);
+    cadre_auto(cadre_free) char *name = cadre_asprintf("%s%s", program, flag);
+    cadre_auto(cadre_free) char *output = scratch_path(scratch, name);
+    cadre_auto(cadre_free) char *errors = scratch_path(scratch, "errors");
+    const char *arguments[] = {path, flag, NULL};
+    pid_t pid =
+        process_start(&(process_t){.arguments = arguments, .output = output, .errors = errors});
+    int wait_status = 0;
+    cr_assert(process_wait(pid, WAIT_MS, &wait_status));
+    cadre_auto(cadre_free) char *complaint = file_text(errors);
+    cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0, "%s", complaint);
+    cr_assert_str_empty(complaint);
+    return file_text(output);
+}
+
+static void
+expect_short_form(const char *program)
+{
+    scratch_t scratch;
+    scratch_open(&scratch);
+    cadre_auto(cadre_free) char *wanted = ask(&scratch, program, "--help");
+    cadre_auto(cadre_free) char *given = ask(&scratch, program, "-h");
+    cr_expect(strstr(wanted, "--coordinator-timeout"), "%s", wanted);
+    cr_expect_str_eq(given, wanted);
+    scratch_close(&scratch);
+}
+
+Test(help, cadre_ps_knows_the_short_form)
+{
+    expect_short_form("cadre-ps");
+}
+
+Test(help, cadre_worker_knows_the_short_form)
+{
+    expect_short_form("cadre-worker");
+}
