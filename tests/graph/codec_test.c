@@ -92,6 +92,29 @@ Test(program_codec, has_the_same_bytes_on_every_machine)
     cr_assert_eq(cadre_program_hash(p), UINT64_C(0x816c3de16244f32d));
 }
 
+Test(program_codec, has_the_same_bytes_for_norms_and_windows)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("p");
+    cadre_node_t x = cadre_var(p, "x", (int64_t[]){1, 2, 2, 1}, 4);
+    cadre_node_t columns = cadre_im2col(p, x, (int[]){2, 1}, 3, 1);
+    cadre_minimize(p, cadre_sum_all(p, cadre_rownorm(p, columns, 1.5F)));
+    cr_assert_eq(cadre_program_finish(p), 0);
+    size_t size_bytes = 0;
+    const uint8_t *bytes = cadre_program_bytes(p, &size_bytes);
+    const uint8_t im2col[] = {96, 1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+                              0,  0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+    const uint8_t rownorm[] = {67, 1, 1, 0, 0, 0, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0};
+    const uint8_t rownorm_grad[] = {68, 2, 6, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0};
+    const uint8_t col2im[] = {97,  1,   7, 0, 0, 0, 2, 0, 0, 0,   0,   0, 0, 0, 1, 0, 0, 0, 0,
+                              0,   0,   0, 3, 0, 0, 0, 0, 0, 0,   0,   1, 0, 0, 0, 0, 0, 0, 0,
+                              4,   255, 1, 0, 0, 0, 0, 0, 0, 0,   255, 2, 0, 0, 0, 0, 0, 0, 0,
+                              255, 2,   0, 0, 0, 0, 0, 0, 0, 255, 1,   0, 0, 0, 0, 0, 0, 0};
+    cr_expect_not_null(memmem(bytes, size_bytes, im2col, sizeof(im2col)));
+    cr_expect_not_null(memmem(bytes, size_bytes, rownorm, sizeof(rownorm)));
+    cr_expect_not_null(memmem(bytes, size_bytes, rownorm_grad, sizeof(rownorm_grad)));
+    cr_expect_not_null(memmem(bytes, size_bytes, col2im, sizeof(col2im)));
+}
+
 Test(program_codec, refuses_every_cut_and_what_follows_the_end)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = model();
