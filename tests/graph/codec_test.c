@@ -1,8 +1,12 @@
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/graph/program.h"
 #include "common/memory.h"
+#include "tests/graph/random_program.h"
 
 TestSuite(program_codec, .timeout = 30);
 
@@ -43,9 +47,10 @@ copy_of(const cadre_program_t *p, size_t *size_bytes)
     return copy;
 }
 
-Test(program_codec, gives_back_what_it_was_given)
+/* Decodes what `p` was encoded to, and compares all of both. */
+static void
+check_round_trip(const cadre_program_t *p)
 {
-    cadre_auto(cadre_program_destroy) cadre_program_t *p = model();
     cadre_auto(cadre_program_destroy) cadre_program_t *q = NULL;
     size_t size_bytes = 0;
     const uint8_t *bytes = cadre_program_bytes(p, &size_bytes);
@@ -61,14 +66,99 @@ Test(program_codec, gives_back_what_it_was_given)
         const cadre_program_node_t *right = cadre_program_node(q, i);
         cr_assert(left->op == right->op && left->dtype == right->dtype);
         cr_assert(cadre_extents_equal(&left->shape, &right->shape));
+        cr_assert_eq(left->input_count, right->input_count);
         cr_assert_eq(memcmp(left->inputs, right->inputs, sizeof(left->inputs)), 0);
         cr_assert_eq(memcmp(left->attributes, right->attributes, sizeof(left->attributes)), 0);
     }
+    cr_assert_eq(cadre_program_push_count(q), cadre_program_push_count(p));
     for (int i = 0; i < cadre_program_push_count(p); i++) {
         cr_assert_eq(cadre_program_push(q, i)->node, cadre_program_push(p, i)->node);
     }
-    cr_assert_str_eq(cadre_program_result(q, 1)->name, "probabilities");
-    cr_assert_str_eq(cadre_program_variable(q, 1)->name, "b");
+    cr_assert_eq(cadre_program_result_count(q), cadre_program_result_count(p));
+    for (int i = 0; i < cadre_program_result_count(p); i++) {
+        cr_assert_str_eq(cadre_program_result(q, i)->name, cadre_program_result(p, i)->name);
+        cr_assert_eq(cadre_program_result(q, i)->node, cadre_program_result(p, i)->node);
+    }
+    for (int i = 0; i < cadre_program_variable_count(p); i++) {
+        cr_assert_str_eq(cadre_program_variable(q, i)->name, cadre_program_variable(p, i)->name);
+    }
+    for (int i = 0; i < cadre_program_constant_count(p); i++) {
+        const cadre_tensor_t *left = cadre_program_constant(p, i);
+        const cadre_tensor_t *right = cadre_program_constant(q, i);
+        cr_assert_eq(memcmp(left->data, right->data, cadre_tensor_size_bytes(left)), 0);
+    }
+}
+
+Test(program_codec, gives_back_what_it_was_given)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = model();
+    check_round_trip(p);
+}
+
+static void
+see_operations(const cadre_program_t *p, bool seen[UINT8_MAX + 1])
+{
+    for (int i = 0; i < cadre_program_node_count(p); i++) {
+        seen[cadre_program_node(p, i)->op] = true;
+    }
+}
+
+static void
+expect_each_operation(const bool seen[UINT8_MAX + 1])
+{
+#define EXPECT(name, number, text, inputs_min, inputs_max, attributes, shape)                      \
+    cr_assert(seen[number], "no %s", text);
+    CADRE_OP_LIST(EXPECT)
+#undef EXPECT
+}
+
+Test(program_codec, gives_back_random_programs_of_all_operations)
+{
+    bool seen[UINT8_MAX + 1] = {false};
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        int size = 7 + (int)(seed % (RANDOM_POOL_MAX - 6));
+        cadre_auto(cadre_program_destroy) cadre_program_t *p = random_program(seed, size);
+        cr_assert_eq(cadre_program_finish(p), 0, "seed %d: %s", (int)seed, cadre_error_text());
+        check_round_trip(p);
+        see_operations(p, seen);
+    }
+    expect_each_operation(seen);
+}
+
+/* The file's program, or NULL for what is none. */
+static cadre_program_t *
+program_in_file(const char *path)
+{
+    uint8_t bytes[1 << 14];
+    cadre_program_t *p = NULL;
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file, "%s", path);
+    size_t size_bytes = fread(bytes, 1, sizeof(bytes), file);
+    (void)fclose(file);
+    return cadre_program_decode(bytes, size_bytes, &p) == 0 ? p : NULL;
+}
+
+Test(program_codec, has_each_operation_in_the_corpus_of_its_fuzzer)
+{
+    const char *source = getenv("CADRE_SOURCE_DIR");
+    char path[512];
+    snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/program_decode", source ? source : ".");
+    DIR *folder = opendir(path);
+    cr_assert_not_null(folder, "%s", path);
+    bool seen[UINT8_MAX + 1] = {false};
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/program_decode/%s",
+                 source ? source : ".", entry->d_name);
+        cadre_auto(cadre_program_destroy) cadre_program_t *p = program_in_file(path);
+        if (p) {
+            see_operations(p, seen);
+        }
+    }
+    (void)closedir(folder);
+    expect_each_operation(seen);
 }
 
 Test(program_codec, has_the_same_bytes_on_every_machine)

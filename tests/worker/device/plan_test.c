@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/graph/program_data.h"
+#include "tests/graph/random_program.h"
 #include "tests/worker/device/run_program.h"
 
 TestSuite(plan, .timeout = 60);
@@ -160,107 +160,15 @@ Test(plan, refuses_sizes_beyond_any_memory)
 
 /* ---- random programs ---- */
 
-enum { POOL = 48, SIDE = 6 };
-
-/* The rows as images of 2 x 3, of each window its mean. */
-static cadre_node_t
-smoothed(cadre_program_t *p, cadre_node_t x, const cadre_extents_t *shape)
-{
-    cadre_extents_t image = {.rank = 4,
-                             .extents = {shape->extents[0], cadre_extent_number(2),
-                                         cadre_extent_number(3), cadre_extent_number(1)}};
-    cadre_node_t rows = cadre_program_emit_reshape(p, x, &image);
-    cadre_node_t columns = cadre_im2col(p, rows, (int[]){3, 3}, 1, 1);
-    return cadre_program_emit_reshape(p, cadre_mean(p, columns, -1), shape);
-}
-
-/* All nodes are [B,6] or [6,6]; every operation gives one of these again. */
-static cadre_node_t
-random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool, int count)
-{
-    cadre_node_t x = pool[cadre_random_below(random, (uint64_t)count)];
-    cadre_node_t y = pool[cadre_random_below(random, (uint64_t)count)];
-    cadre_node_t z = pool[cadre_random_below(random, (uint64_t)count)];
-    cadre_extents_t shape = cadre_program_at(p, x)->shape;
-    bool same = cadre_extents_equal(&shape, &cadre_program_at(p, y)->shape);
-    cadre_node_t other = same ? y : x;
-    switch (cadre_random_below(random, 17)) {
-    case 0:
-        return cadre_tanh(p, x);
-    case 1:
-        return cadre_add(p, x, other);
-    case 2:
-        return cadre_mul(p, other, x);
-    case 3: /* the same memory, broadcast against itself */
-        return cadre_sub(p, x, cadre_slice(p, x, 1, 1, 1));
-    case 4:
-        return cadre_mul(
-            p, x,
-            cadre_program_emit_reshape(
-                p, cadre_mean(p, other, 1),
-                &(cadre_extents_t){.rank = 2,
-                                   .extents = {shape.extents[0], cadre_extent_number(1)}}));
-    case 5:
-        return cadre_softmax(p, x);
-    case 6:
-        return cadre_where(p, cadre_gt(p, x, other), other, cadre_neg(p, x));
-    case 7:
-        return cadre_add(p, x, cadre_sum(p, other, 0));
-    case 8:
-        return cadre_program_emit_reshape(p, cadre_square(p, x), &shape);
-    case 9: {
-        cadre_node_t halves[2] = {cadre_slice(p, x, 1, 3, 3), cadre_slice(p, other, 1, 0, 3)};
-        return cadre_concat(p, halves, 2, 1);
-    }
-    case 10:
-        return cadre_dropout(p, x, 0.3F, 1);
-    case 11:
-        return cadre_log_softmax(p, cadre_detach(p, x));
-    case 12:
-        return cadre_rownorm(p, cadre_add(p, x, other), 1e-3F);
-    case 13:
-        return smoothed(p, x, &shape);
-    default: {
-        cadre_extents_t square = cadre_program_at(p, z)->shape;
-        bool usable = square.extents[0].symbol < 0;
-        return usable ? cadre_matmul(p, x, z) : cadre_sigmoid(p, x);
-    }
-    }
-}
-
 static cadre_program_t *
-random_program(uint64_t seed)
+finished_program(uint64_t seed)
 {
-    cadre_random_t random;
-    cadre_random_init(&random, seed, 1);
-    cadre_program_t *p = cadre_program_new("random");
-    cadre_node_t pool[POOL];
-    int count = 0;
-    pool[count++] = batch_arg(p, "x", CADRE_F32, SIDE);
-    pool[count++] = cadre_var(p, "v", (int64_t[]){SIDE, SIDE}, 2);
-    pool[count++] = cadre_var(p, "w", (int64_t[]){SIDE, SIDE}, 2);
-    while (count < POOL) {
-        pool[count] = random_node(p, &random, pool, count);
-        count++;
-    }
-    cadre_node_t loss = {0};
-    for (int i = 0; i < 4; i++) {
-        cadre_node_t y = pool[count - 1 - i];
-        char name[16];
-        snprintf(name, sizeof(name), "y%d", i);
-        cadre_result(p, name, y);
-        cadre_node_t mean = cadre_mean_all(p, y);
-        loss = loss.id ? cadre_add(p, loss, mean) : mean;
-    }
-    /* Depends on both variables, whatever was drawn. */
-    loss = cadre_add(p, loss, cadre_mean_all(p, cadre_mul(p, pool[1], pool[2])));
-    cadre_result(p, "loss", loss);
-    cadre_minimize(p, loss);
+    cadre_program_t *p = random_program(seed, RANDOM_POOL_MAX);
     cr_assert_eq(cadre_program_finish(p), 0, "seed %d: %s", (int)seed, cadre_error_text());
     return p;
 }
 
-enum { RESULTS = 5, WEIGHTS = SIDE * SIDE };
+enum { SEEDS = 60, RESULTS = RANDOM_RESULTS, SIDE = RANDOM_SIDE, WEIGHTS = SIDE * SIDE };
 
 typedef struct {
     cadre_tensor_t results[RESULTS];
@@ -309,8 +217,8 @@ Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
     runner_t reference = runner_open(&separate);
     runner_t runner = runner_open(&shared);
     int taken_over = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
-        cadre_program_t *p = random_program(seed);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        cadre_program_t *p = finished_program(seed);
         int here = 0;
         planned_size(p, 5, true, &here);
         taken_over += here;
@@ -324,4 +232,22 @@ Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
     cr_assert_gt(taken_over, 200);
     runner_close(&reference);
     runner_close(&runner);
+}
+
+Test(plan, of_random_programs_has_each_operation)
+{
+    bool seen[UINT8_MAX + 1] = {false};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        cadre_auto(cadre_program_destroy) cadre_program_t *p = finished_program(seed);
+        cadre_plan_t *plan = NULL;
+        cr_assert_eq(cadre_plan_new(p, (int64_t[CADRE_SYMBOLS_MAX]){5}, true, &plan), 0);
+        for (int32_t i = 0; i < plan->value_count; i++) {
+            seen[cadre_program_node(p, i)->op] |= plan->values[i].live;
+        }
+        cadre_plan_destroy(&plan);
+    }
+#define EXPECT(name, number, text, inputs_min, inputs_max, attributes, shape)                      \
+    cr_assert(seen[number], "no %s in any plan", text);
+    CADRE_OP_LIST(EXPECT)
+#undef EXPECT
 }

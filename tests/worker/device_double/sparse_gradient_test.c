@@ -81,7 +81,10 @@ build_bag(cadre_program_t *p)
     return bag_of_test(p, matrix(p, "x", TABLE, 3), weights);
 }
 
-/* As above: both forms of bag_grad in the loss, each differentiated for each of its inputs. */
+static bool linear_of_test;
+
+/* As above: both forms of bag_grad in the loss, each differentiated for each of its inputs; where
+ * the inner loss is linear in the bags, only for the table or the weights. */
 static cadre_node_t
 build_bag_penalty(cadre_program_t *p)
 {
@@ -92,9 +95,9 @@ build_bag_penalty(cadre_program_t *p)
     }
     cadre_node_t bags = bag_of_test(p, inputs[0], inputs[1]);
     cadre_node_t slopes[2] = {none, none};
-    cadre_node_t loss = cadre_sum_all(p, cadre_mul(p, bags, cadre_square(p, bags)));
-    cadre_gradient(p, loss, inputs, count, slopes);
-    loss = cadre_sum_all(p, cadre_square(p, slopes[0]));
+    cadre_node_t inner = linear_of_test ? bags : cadre_mul(p, bags, cadre_square(p, bags));
+    cadre_gradient(p, to_number(p, inner), inputs, count, slopes);
+    cadre_node_t loss = cadre_sum_all(p, cadre_square(p, slopes[0]));
     return count == 1 ? loss : cadre_add(p, loss, cadre_sum_all(p, cadre_square(p, slopes[1])));
 }
 
@@ -108,6 +111,9 @@ Test(sparse_gradient, of_take_scatter_and_bags_and_of_their_gradients)
         check_gradient("bag", build_bag);
         check_gradient("bag penalty", build_bag_penalty);
     }
+    form_of_test = 2;
+    linear_of_test = true;
+    check_gradient("linear bag penalty", build_bag_penalty);
 }
 
 /* ---- layers ---- */
