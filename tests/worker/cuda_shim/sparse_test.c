@@ -70,7 +70,12 @@ check_rows(const rows_t *one, double allowed)
 Test(sparse, takes_rows_and_sums_them_where_they_came_from)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(rows_cases); i++) {
-        check_rows(&rows_cases[i], tolerance);
+        int64_t entries = 1;
+        for (int axis = 0; axis < rows_cases[i].index_rank; axis++) {
+            entries *= rows_cases[i].index[axis];
+        }
+        /* Within one chunk all is added in the order of the index. */
+        check_rows(&rows_cases[i], entries <= 32 ? 0 : tolerance);
     }
 }
 
