@@ -5,32 +5,12 @@
  * large strides goes through a tile in shared memory, so that reads and writes are both whole
  * lines.
  */
+#include "worker/device/cuda/functions.cuh"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/philox.cuh"
 #include "worker/device/cuda/walk.cuh"
 
 /* ---- gather ---- */
-
-struct move_t {
-    typedef uint32_t word_t;
-    typedef uint32_t out_t;
-    static const int inputs = 1;
-    __device__ __forceinline__ uint32_t apply(const uint32_t *x) const
-    {
-        return x[0];
-    }
-};
-
-struct share_t {
-    typedef float word_t;
-    typedef float out_t;
-    static const int inputs = 1;
-    float copies;
-    __device__ __forceinline__ float apply(const float *x) const
-    {
-        return x[0] / copies;
-    }
-};
 
 enum {
     TILE = 32,
@@ -135,7 +115,7 @@ cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream)
     }
     transpose_t transpose;
     if (operands->out->count == 0 || !find_transpose(operands, &transpose)) {
-        return launch_walk(move_t(), memory);
+        return launch_walk(copy_word_t(), memory);
     }
     uint64_t near_tiles = static_cast<uint64_t>((transpose.near_size + TILE - 1) / TILE);
     uint64_t inner_tiles = static_cast<uint64_t>((transpose.inner_size + TILE - 1) / TILE);

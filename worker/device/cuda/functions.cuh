@@ -1,0 +1,139 @@
+/*
+ * functions - the functions of elements as types, for kernels that take one as a parameter.
+ *
+ * Each has `word_t`, what it reads, `out_t`, what it gives, `inputs`, how many, and
+ * `apply(const word_t *)`.
+ */
+#ifndef CADRE_WORKER_DEVICE_CUDA_FUNCTIONS_CUH
+#define CADRE_WORKER_DEVICE_CUDA_FUNCTIONS_CUH
+
+#include "common/graph/op.h"
+#include "worker/device/cuda/launch.cuh"
+
+/* ---- map1 ---- */
+
+#define CADRE_CUDA_MAP1_LIST(X)                                                                    \
+    X(NEG, neg)                                                                                    \
+    X(EXP, exp)                                                                                    \
+    X(LOG, log)                                                                                    \
+    X(SQRT, sqrt)                                                                                  \
+    X(RSQRT, rsqrt)                                                                                \
+    X(RECIP, recip)                                                                                \
+    X(SQUARE, square)                                                                              \
+    X(ABS, abs)                                                                                    \
+    X(SIGN, sign)                                                                                  \
+    X(STEP, step)                                                                                  \
+    X(RELU, relu)                                                                                  \
+    X(SIGMOID, sigmoid)                                                                            \
+    X(TANH, tanh)                                                                                  \
+    X(GELU, gelu)                                                                                  \
+    X(DGELU, dgelu)                                                                                \
+    X(SOFTPLUS, softplus)
+
+#define FUNCTION(number, name)                                                                     \
+    struct map1_##name##_t {                                                                       \
+        typedef float word_t;                                                                      \
+        typedef float out_t;                                                                       \
+        static const int inputs = 1;                                                               \
+        __device__ __forceinline__ float apply(const float *x) const                               \
+        {                                                                                          \
+            return cadre_element_##name(x[0]);                                                     \
+        }                                                                                          \
+    };
+CADRE_CUDA_MAP1_LIST(FUNCTION)
+#undef FUNCTION
+
+/* ---- map2 and where ---- */
+
+CADRE_ELEMENT float
+gt_i32(int32_t left, int32_t right)
+{
+    return left > right ? 1 : 0;
+}
+
+CADRE_ELEMENT float
+eq_i32(int32_t left, int32_t right)
+{
+    return left == right ? 1 : 0;
+}
+
+#define FUNCTION(name, type, element)                                                              \
+    struct name##_t {                                                                              \
+        typedef type word_t;                                                                       \
+        typedef float out_t;                                                                       \
+        static const int inputs = 2;                                                               \
+        __device__ __forceinline__ float apply(const type *x) const                                \
+        {                                                                                          \
+            return element(x[0], x[1]);                                                            \
+        }                                                                                          \
+    };
+FUNCTION(map2_add, float, cadre_element_add)
+FUNCTION(map2_sub, float, cadre_element_sub)
+FUNCTION(map2_mul, float, cadre_element_mul)
+FUNCTION(map2_div, float, cadre_element_div)
+FUNCTION(map2_max, float, cadre_element_max)
+FUNCTION(map2_min, float, cadre_element_min)
+FUNCTION(map2_gt, float, cadre_element_gt)
+FUNCTION(map2_eq, float, cadre_element_eq)
+FUNCTION(map2_gt_i32, int32_t, gt_i32)
+FUNCTION(map2_eq_i32, int32_t, eq_i32)
+#undef FUNCTION
+
+struct where_t {
+    typedef float word_t;
+    typedef float out_t;
+    static const int inputs = 3;
+    __device__ __forceinline__ float apply(const float *x) const
+    {
+        return cadre_element_where(x[0], x[1], x[2]);
+    }
+};
+
+/* ---- cast ---- */
+
+struct copy_word_t {
+    typedef uint32_t word_t;
+    typedef uint32_t out_t;
+    static const int inputs = 1;
+    __device__ __forceinline__ uint32_t apply(const uint32_t *x) const
+    {
+        return x[0];
+    }
+};
+
+struct cast_to_f32_t {
+    typedef int32_t word_t;
+    typedef float out_t;
+    static const int inputs = 1;
+    __device__ __forceinline__ float apply(const int32_t *x) const
+    {
+        return static_cast<float>(x[0]);
+    }
+};
+
+/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
+struct cast_to_i32_t {
+    typedef float word_t;
+    typedef int32_t out_t;
+    static const int inputs = 1;
+    __device__ __forceinline__ int32_t apply(const float *x) const
+    {
+        if (!(x[0] > -2147483648.0F)) {
+            return x[0] != x[0] ? 0 : INT32_MIN;
+        }
+        return x[0] >= 2147483648.0F ? INT32_MAX : static_cast<int32_t>(x[0]);
+    }
+};
+
+struct share_t {
+    typedef float word_t;
+    typedef float out_t;
+    static const int inputs = 1;
+    float copies;
+    __device__ __forceinline__ float apply(const float *x) const
+    {
+        return x[0] / copies;
+    }
+};
+
+#endif
