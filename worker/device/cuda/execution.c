@@ -139,6 +139,10 @@ prepare_steps(cadre_execution_t *self)
             }
             continue;
         }
+        if (!cadre_cuda_step_exists(step->op)) {
+            return cadre_fail(CADRE_EINVALID, "%s: this device has no kernel for it",
+                              cadre_op_text(step->op, step->attributes[0]));
+        }
         cadre_cuda_operands_t operands = {0};
         find_operands(self, NULL, at, &operands);
         size_t size_bytes = cadre_cuda_scratch_size_bytes(&operands);
@@ -278,6 +282,9 @@ cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *
         status = cadre_cuda_fail(error, "cudaStreamEndCapture");
     }
     if (status < 0) {
+        if (graph) {
+            cudaGraphDestroy(graph);
+        }
         return status;
     }
     error = cudaGraphInstantiate(&self->graph, graph, 0);

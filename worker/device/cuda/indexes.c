@@ -14,18 +14,18 @@ argument_data(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre
     return root->place.kind == CADRE_PLACE_ARGUMENT ? run->arguments[root->place.index].data : NULL;
 }
 
-/* All numbers of the input lie in least .. end - 1. */
+/* All positions of the step, its input 1, lie in least .. end - 1. */
 static int
 check_range(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step,
-            int input, int64_t least, int64_t end)
+            int64_t least, int64_t end)
 {
-    const int32_t *data = argument_data(plan, run, step, input);
-    int64_t count = plan->values[step->inputs[input]].count;
+    const int32_t *data = argument_data(plan, run, step, 1);
+    int64_t count = plan->values[step->inputs[1]].count;
     for (int64_t i = 0; data && i < count; i++) {
         if (data[i] < least || data[i] >= end) {
             return cadre_fail(
                 CADRE_EDATA, "%s: index %" PRId32 " at %" PRId64 " is not in %" PRId64 "..%" PRId64,
-                cadre_op_text(step->op, step->attributes[0]), data[i], i, least, end - 1);
+                cadre_op_text(step->op, 0), data[i], i, least, end - 1);
         }
     }
     return 0;
@@ -50,15 +50,48 @@ check_labels(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_
     return 0;
 }
 
+/* Bags follow each other without a gap from the first entry on; `rows` is the table's. */
+static int
+check_bags(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step,
+           int64_t rows)
+{
+    const int32_t *offsets = argument_data(plan, run, step, 2);
+    int64_t bags = plan->values[step->inputs[2]].count;
+    int64_t entries = plan->values[step->inputs[1]].count;
+    int64_t low = 0;
+    for (int64_t i = 0; offsets && i < bags; i++) {
+        int64_t high = i == 0 ? 0 : entries;
+        if (offsets[i] < low || offsets[i] > high) {
+            return cadre_fail(CADRE_EDATA,
+                              "%s: offset %" PRId32 " of bag %" PRId64 " is not in %" PRId64
+                              "..%" PRId64,
+                              cadre_op_text(step->op, 0), offsets[i], i, low, high);
+        }
+        low = offsets[i];
+    }
+    return check_range(plan, run, step, -1, rows);
+}
+
 static int
 check_step(const cadre_plan_t *plan, const cadre_slot_run_t *run, const cadre_plan_step_t *step)
 {
+    const cadre_plan_value_t *out = &plan->values[step->output];
     switch ((int)step->op) {
     case CADRE_OP_XENT:
     case CADRE_OP_XENT_GRAD:
         return check_labels(plan, run, step);
-    default:
-        (void)check_range;
+    case CADRE_OP_TAKE:
+        return check_range(plan, run, step, 0, plan->values[step->inputs[0]].shape[0]);
+    case CADRE_OP_SCATTER:
+        return check_range(plan, run, step, 0, out->shape[0]);
+    case CADRE_OP_BAG:
+        return check_bags(plan, run, step, plan->values[step->inputs[0]].shape[0]);
+    case CADRE_OP_BAG_GRAD:
+        return check_bags(plan, run, step,
+                          step->attributes[CADRE_BAG_GRAD_OF_WEIGHTS]
+                              ? plan->values[step->inputs[3]].shape[0]
+                              : out->shape[0]);
+    default: /* the others take no positions */
         return 0;
     }
 }

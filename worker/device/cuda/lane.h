@@ -3,8 +3,10 @@
  * computing, and cuBLAS with its workspace.
  *
  * Owner:   the module's device.
- * Thread:  any slot's. What is enqueued together is enqueued under `mutex`, so that the steps of
- * two slots do not mix; nothing waits for the device while it holds the mutex.
+ * Thread:  any slot's. What a run enqueues behind its values is enqueued under `mutex`, so that
+ * runs leave the device in the order in which they are computed: a gradient would otherwise wait on
+ * copy_out behind those of a run that is computed later. Nothing waits for the device while it
+ * holds the mutex.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_LANE_H
 #define CADRE_WORKER_DEVICE_CUDA_LANE_H

@@ -24,6 +24,14 @@ find(cadre_op_t op)
         return cadre_cuda_concat;
     case CADRE_OP_PAD:
         return cadre_cuda_pad;
+    case CADRE_OP_TAKE:
+        return cadre_cuda_take;
+    case CADRE_OP_SCATTER:
+        return cadre_cuda_scatter;
+    case CADRE_OP_BAG:
+        return cadre_cuda_bag;
+    case CADRE_OP_BAG_GRAD:
+        return cadre_cuda_bag_grad;
     case CADRE_OP_SOFTMAX:
         return cadre_cuda_softmax;
     case CADRE_OP_XENT:
@@ -42,10 +50,6 @@ find(cadre_op_t op)
         return cadre_cuda_cast;
     case CADRE_OP_RAND:
         return cadre_cuda_rand;
-    case CADRE_OP_TAKE: /* these four have no kernel */
-    case CADRE_OP_SCATTER:
-    case CADRE_OP_BAG:
-    case CADRE_OP_BAG_GRAD:
     case CADRE_OP_MATMUL: /* cublasLt's */
     case CADRE_OP_ARG:    /* leaves and aliases are no steps */
     case CADRE_OP_VAR:
@@ -55,6 +59,12 @@ find(cadre_op_t op)
         break;
     }
     return NULL;
+}
+
+bool
+cadre_cuda_step_exists(cadre_op_t op)
+{
+    return find(op) != NULL;
 }
 
 int

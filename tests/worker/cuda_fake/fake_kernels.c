@@ -1,0 +1,65 @@
+/* kernels.h by the operations of the CPU device, run when the stream gets there. */
+#include "worker/device/cuda/kernels.h"
+
+#include <string.h>
+
+#include "common/status.h"
+#include "tests/worker/cuda_fake/fake_cuda.h"
+#include "worker/device/cpu.h"
+
+static void
+run_step(const void *argument)
+{
+    const cadre_cuda_operands_t *from = argument;
+    cadre_operands_t operands;
+    operands.step = from->step;
+    operands.out = from->out;
+    operands.out_data = from->out_data;
+    memcpy(operands.inputs, from->inputs, sizeof(operands.inputs));
+    memcpy(operands.data, from->data, sizeof(operands.data));
+    operands.seed = *from->seed;
+    if (cadre_cpu_step(&operands) < 0) {
+        *from->fault = 1;
+    }
+    if (from->scratch) {
+        memset(from->scratch, 0x55, cadre_cuda_scratch_size_bytes(from));
+    }
+}
+
+/* Every op takes some, whose content is destroyed: it must overlap nothing. */
+size_t
+cadre_cuda_scratch_size_bytes(const cadre_cuda_operands_t *operands)
+{
+    return 64 + (size_t)operands->out->count % 1000;
+}
+
+#define FAKE_KERNEL(name)                                                                          \
+    int name(const cadre_cuda_operands_t *operands, void *stream)                                  \
+    {                                                                                              \
+        if (fake_error(#name)) {                                                                   \
+            return CADRE_EDEVICE;                                                                  \
+        }                                                                                          \
+        fake_enqueue(stream, run_step, operands, sizeof(*operands));                               \
+        return 0;                                                                                  \
+    }
+
+FAKE_KERNEL(cadre_cuda_map1)
+FAKE_KERNEL(cadre_cuda_map2)
+FAKE_KERNEL(cadre_cuda_where)
+FAKE_KERNEL(cadre_cuda_cast)
+FAKE_KERNEL(cadre_cuda_reduce)
+FAKE_KERNEL(cadre_cuda_gather)
+FAKE_KERNEL(cadre_cuda_concat)
+FAKE_KERNEL(cadre_cuda_pad)
+FAKE_KERNEL(cadre_cuda_rand)
+FAKE_KERNEL(cadre_cuda_softmax)
+FAKE_KERNEL(cadre_cuda_xent)
+FAKE_KERNEL(cadre_cuda_xent_grad)
+FAKE_KERNEL(cadre_cuda_rownorm)
+FAKE_KERNEL(cadre_cuda_rownorm_grad)
+FAKE_KERNEL(cadre_cuda_take)
+FAKE_KERNEL(cadre_cuda_scatter)
+FAKE_KERNEL(cadre_cuda_bag)
+FAKE_KERNEL(cadre_cuda_bag_grad)
+FAKE_KERNEL(cadre_cuda_im2col)
+FAKE_KERNEL(cadre_cuda_col2im)
