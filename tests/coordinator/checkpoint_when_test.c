@@ -129,6 +129,33 @@ commit(fixture_t *self)
     end_well(self);
 }
 
+/* What is done between the snapshots and the commit is none of it. */
+Test(checkpoint_when, a_restore_point_counts_what_the_snapshots_hold)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    const float value[5] = {1, 2, 3, 4, 5};
+    cadre_operation_t operation;
+    const cadre_variable_t *variable = self->core.catalogue.variables[0];
+    self->core.unsaved = 3;
+    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
+    fixture_turn(self);
+    cadre_task_t ps = fixture_ps(0);
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    ask_snapshots(self);
+    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
+    self->core.unsaved = 5;
+    end_well(self);
+    cr_assert_str_eq(self->core.points[0].path, "/ckpt/ckpt-9");
+    cr_assert_eq(self->core.points[0].unsaved, 3);
+    cr_assert_eq(self->core.points[0].assigned[0], 1);
+    cr_assert_eq(self->core.unsaved, 5);
+    cadre_core_forget(&self->core, &operation);
+    fixture_destroy(&self);
+}
+
 /* Whether an automatic one begins when its time has come. */
 static bool
 begins(fixture_t *self)

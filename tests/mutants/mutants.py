@@ -185,9 +185,8 @@ RECOVERY = [
      "        if (ps && place->state == CADRE_PLACE_AWAY && (!committing || shard < 1000)) {\n"),
     ("restore-initial", "a lost shard is restored to its initial values in spite of a checkpoint",
      "coordinator/recovery.c",
-     "    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};\n",
-     "    path[0] = '\\0';\n"
-     "    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};\n"),
+     "    core->points[1] = core->points[0];\n",
+     "    core->points[1] = core->points[0];\n    point->path[0] = '\\0';\n"),
     ("passed-over-for-itself", "a damaged checkpoint is passed over for the newest, which it is",
      "coordinator/recovery.c",
      "    return &core->points[core->shards[shard].point];\n",
