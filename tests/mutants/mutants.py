@@ -195,6 +195,10 @@ RECOVERY = [
      "coordinator/recovery.c",
      "    const cadre_restore_point_t *point = point_of(core, shard);\n    mark_stale(core);\n",
      "    const cadre_restore_point_t *point = &core->points[0];\n    mark_stale(core);\n"),
+    ("pass-from-the-last", "a pass begins where the shard that came last does, not the lowest",
+     "coordinator/replay.c",
+     "    self->from = self->active && self->from < cut ? self->from : cut;\n",
+     "    self->from = cut;\n"),
     ("intact-unchecked", "a ps that is back counts as whole whatever it says it holds",
      "coordinator/recovery.c",
      "    bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&\n"
