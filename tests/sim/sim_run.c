@@ -46,6 +46,7 @@ make_coordinator(sim_cluster_t *self)
                                             .random = &self->random,
                                             .disk = &self->disk,
                                             .store_fails = is_bad ? 1000 : 0,
+                                            .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
     self->coordinator.options =
         (cadre_core_options_t){.job = "sim",
