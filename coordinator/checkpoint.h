@@ -83,7 +83,7 @@ typedef struct {
     bool enabled;
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
-    uint64_t saved;    /* `done` of the newest commit */
+    uint64_t saved;    /* `done` of the newest commit; 0 once that could not be read */
     uint64_t retry_ms; /* one that is needed to make room does not begin before */
     cadre_checkpoint_state_t state;
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */

@@ -253,6 +253,7 @@ pass_over(cadre_core_t *core, uint32_t shard)
                    shard, core->points[0].path,
                    core->points[1].path[0] ? core->points[1].path : "initial values",
                    core->replay.keeping ? "runs again" : "is lost on it");
+    core->checkpoint.saved = 0; /* another is due, also where nothing is done any more */
     place->point = 1;
     begin_restore(core, shard);
 }
