@@ -243,6 +243,49 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     ask_creates(core, shard);
 }
 
+/* Where nothing is kept, a shard that is whole would only lose what the others have. */
+static bool
+rolls_back(const cadre_core_t *core)
+{
+    return core->options.recovery == CADRE_RECOVERY_ROLLBACK && core->replay.keeping;
+}
+
+/* What a shard that was lost is to begin with. Those of a rollback begin with the same: once one of
+ * them had to begin with the checkpoint before, all do until the next commit. */
+static int
+first_point(const cadre_core_t *core)
+{
+    int point = 0;
+    for (uint32_t shard = 0; rolls_back(core) && shard < core->options.ps_count; shard++) {
+        point = core->shards[shard].point > point ? core->shards[shard].point : point;
+    }
+    return point;
+}
+
+/* Everyone else goes back to where `shard` begins. One that is away may come back as it was, with
+ * more than that: it is to be restored too. */
+static void
+roll_back_others(cadre_core_t *core, uint32_t shard)
+{
+    int point = core->shards[shard].point;
+    for (uint32_t other = 0; other < core->options.ps_count; other++) {
+        cadre_place_t *place = &core->shards[other];
+        bool begins_there = place->state == CADRE_PLACE_RESTORING && place->point == point;
+        if (other == shard || begins_there) {
+            continue;
+        }
+        if (place->state == CADRE_PLACE_AWAY) {
+            place->holder = 0;
+            continue;
+        }
+        place->lost_ms = place->state == CADRE_PLACE_READY ? core->now_ms : place->lost_ms;
+        place->lost_once = true;
+        place->point = point;
+        begin_restore(core, other);
+        cadre_core_announce_shard(core, other); /* away until it is done */
+    }
+}
+
 /* The newest checkpoint cannot be read by this shard: it begins with the one before. */
 static void
 pass_over(cadre_core_t *core, uint32_t shard)
@@ -256,28 +299,8 @@ pass_over(cadre_core_t *core, uint32_t shard)
     core->checkpoint.saved = 0; /* another is due, also where nothing is done any more */
     place->point = 1;
     begin_restore(core, shard);
-}
-
-/* Where nothing is kept, a shard that is whole would only lose what the others have. */
-static bool
-rolls_back(const cadre_core_t *core)
-{
-    return core->options.recovery == CADRE_RECOVERY_ROLLBACK && core->replay.keeping;
-}
-
-/* Everyone else goes back to the cut too. */
-static void
-roll_back_others(cadre_core_t *core, uint32_t except)
-{
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        cadre_place_t *place = &core->shards[shard];
-        if (shard != except && place->state == CADRE_PLACE_READY) {
-            place->lost_ms = core->now_ms;
-            place->lost_once = true;
-            place->point = 0;
-            begin_restore(core, shard);
-            cadre_core_announce_shard(core, shard); /* away until it is done */
-        }
+    if (rolls_back(core)) {
+        roll_back_others(core, shard);
     }
 }
 
@@ -377,7 +400,7 @@ cadre_recovery_tick(cadre_core_t *core)
         const cadre_member_t *ps = core->membership.ps[shard];
         bool committing = core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING;
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
-            place->point = 0;
+            place->point = first_point(core);
             begin_restore(core, shard); /* not before it is known to which cut */
             if (rolls_back(core) && place->lost_once) {
                 roll_back_others(core, shard);

@@ -14,8 +14,8 @@
  *
  * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins
  * then (coordinator/replay.h) has ended; requests of the API wait for that. `rollback` restores
- * every shard and then does the same. `relaxed` does without, and counts what may be lost; so do
- * the others once nothing is kept any more.
+ * every shard, all to one cut, and then does the same. `relaxed` does without, and counts what may
+ * be lost; so do the others once nothing is kept any more.
  */
 #ifndef CADRE_COORDINATOR_RECOVERY_H
 #define CADRE_COORDINATOR_RECOVERY_H

@@ -165,6 +165,52 @@ Test(recovery_points, rolling_back_restores_every_shard)
     fixture_destroy(&self);
 }
 
+Test(recovery_points, rolling_back_takes_every_shard_to_the_cut_that_all_can_begin_with)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits_of(CADRE_RECOVERY_ROLLBACK, &worker, &next);
+    cadre_task_t other = fixture_ps(0);
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/b");
+    answer_restore(self, &other, 0);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1)->restore.path, "/a");
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 1)->restore.path, "/a");
+    answer_restore(self, &other, 0);
+    answer_last(self, &other, CADRE_MESSAGE_CREATE, 0);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:2 4:2");
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    fixture_clear(self);
+    cadre_core_gone(&self->core, &other, self->now_ms);
+    fixture_turn(self);
+    other = replace(self, 0);
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a",
+                     "not the one that cannot be read by all");
+    cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, a_shard_that_was_away_during_a_rollback_goes_back_too)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
+    run(self, &worker, 2, 2);
+    lose(self, 0);
+    lose(self, 1);
+    restore(self, 1);
+    fixture_clear(self);
+    hello_again(self, &other, 1);
+    fixture_turn(self);
+    cr_assert_not(fixture_logged(self, "ps_back"), "it holds what was done since the cut");
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "");
+    cr_assert_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
+    fixture_destroy(&self);
+}
+
 Test(recovery_points, rolling_back_leaves_whole_shards_alone_once_nothing_is_kept)
 {
     fixture_t *self = job(1);
