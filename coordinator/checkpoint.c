@@ -225,6 +225,7 @@ take_snapshots(cadre_core_t *core)
     self->unsaved = core->unsaved;
     self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        self->shards[i].assigned = core->assigned[i];
         cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
                                                       .cut = self->cut,
@@ -324,6 +325,21 @@ commit(cadre_core_t *core)
     order(core, CADRE_STORE_COMMIT, manifest);
 }
 
+static void
+give_restore_point(cadre_core_t *core, const char *path)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_restore_point_t point = {.path = cadre_strdup(path),
+                                   .cut = self->cut,
+                                   .assigns = self->assigns,
+                                   .unsaved = self->unsaved};
+    point.assigned = cadre_calloc(core->options.ps_count, sizeof(*point.assigned));
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        point.assigned[i] = self->shards[i].assigned;
+    }
+    cadre_recovery_on_commit(core, &point);
+}
+
 void
 cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answer)
 {
@@ -349,9 +365,7 @@ cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answe
         self->last_id = self->id;
         self->saved = self->done;
         core->settled = self->cut > core->settled ? self->cut : core->settled;
-        core->unsaved -= self->unsaved;
-        core->risked -= core->risked < self->unsaved ? core->risked : self->unsaved;
-        cadre_recovery_on_commit(core, cadre_strdup(answer->text), self->cut, self->assigns);
+        give_restore_point(core, answer->text);
         core->totals.checkpoints++;
         await_nothing(self);
         cadre_core_log(core, 'I', "checkpoint",

@@ -45,6 +45,7 @@ enum {
 typedef struct {
     bool taken;
     bool written;
+    uint64_t assigned; /* the last assignment that its snapshot holds */
     char file[CADRE_NAME_SIZE_MAX + 1];
     uint64_t size_bytes;
     uint64_t hash;
@@ -82,7 +83,7 @@ typedef struct {
     bool enabled;
     uint64_t every_ms; /* 0: only when asked */
     uint64_t due_ms;
-    uint64_t saved;    /* `done` of the newest commit */
+    uint64_t saved;    /* `done` of the newest commit; 0 once that could not be read */
     uint64_t retry_ms; /* one that is needed to make room does not begin before */
     cadre_checkpoint_state_t state;
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */
@@ -95,7 +96,7 @@ typedef struct {
     char *progress;                /* of this one: what save was given, or the callback said */
     uint64_t assigns;              /* noted for a replay and covered by the snapshots */
     uint64_t done;                 /* how much the snapshots hold, see checkpoint.c */
-    uint64_t unsaved;              /* closures that they cover, where none are kept */
+    uint64_t unsaved;              /* what the core's was when they were asked for */
     uint32_t variable_count;       /* of the catalogue's, that they hold whole */
     cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
     cadre_written_shard_t *shards; /* [ps_count] */

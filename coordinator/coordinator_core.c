@@ -76,8 +76,8 @@ cadre_core_fini(cadre_core_t *self)
     free(self->events);
     free(self->shards);
     free(self->assigned);
-    free(self->points[0].path);
-    free(self->points[1].path);
+    cadre_restore_point_fini(&self->points[0]);
+    cadre_restore_point_fini(&self->points[1]);
 }
 
 void

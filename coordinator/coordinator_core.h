@@ -84,8 +84,7 @@ struct cadre_core {
     cadre_u64_map_t closures; /* by id: begun and not ended */
     cadre_replay_t replay;
     bool replay_holds; /* nothing new is begun until a checkpoint makes room */
-    uint64_t unsaved;  /* closures with updates that ended since the cut, where none are kept */
-    uint64_t risked;   /* of them, among totals.closures_at_risk already */
+    uint64_t unsaved;  /* closures with updates that ended and are not kept: only goes up */
     cadre_shard_requests_t requests; /* of the API and checkpoints */
     cadre_shard_requests_t repairs;  /* of the recovery */
     cadre_checkpoint_t checkpoint;

@@ -31,6 +31,14 @@ end_job(cadre_core_t *core, int status, const char *text)
     }
 }
 
+void
+cadre_restore_point_fini(cadre_restore_point_t *self)
+{
+    free(self->path);
+    free(self->assigned);
+    *self = (cadre_restore_point_t){.path = NULL};
+}
+
 /* --- ready --- */
 
 /* Every attempt that is under way may have touched a shard as it was before. */
@@ -49,20 +57,46 @@ cadre_recovery_point(const cadre_core_t *core, uint32_t shard)
     return &core->points[core->shards[shard].point];
 }
 
+/* Closures since a point that is `at` are at risk. Each counts once in the totals, for however many
+ * shards and points that may be: what came since the newest came since the other one too. */
+static void
+take_risk(cadre_core_t *core, int at)
+{
+    cadre_restore_point_t *newest = &core->points[0];
+    cadre_restore_point_t *before = &core->points[1];
+    const cadre_restore_point_t *point = &core->points[at];
+    uint64_t count = core->unsaved - point->unsaved - point->risked;
+    core->totals.closures_at_risk += count;
+    before->risked += count;
+    newest->risked = core->unsaved - newest->unsaved;
+}
+
+/* Nothing runs again for a shard that was restored. */
+static void
+tell_loss(cadre_core_t *core, uint32_t shard)
+{
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
+    uint64_t closures = core->unsaved - point->unsaved;
+    uint64_t assigns = core->assigned[shard] - (point->assigned ? point->assigned[shard] : 0);
+    const char *next = closures > 0 && assigns > 0
+                           ? "what they pushed to it and what was assigned since the cut is lost"
+                       : closures > 0 ? "what they pushed to it since the cut is lost"
+                       : assigns > 0  ? "what was assigned to it since the cut is lost"
+                                      : "nothing is lost";
+    take_risk(core, core->shards[shard].point);
+    cadre_core_log(core, closures + assigns > 0 ? 'W' : 'I', "ps_restored",
+                   "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
+                   " assignments_at_risk=%" PRIu64 " next=\"%s\"",
+                   shard, point->cut, core->shards[shard].generation, closures, assigns, next);
+}
+
 static void
 begin_replay(cadre_core_t *core, uint32_t shard)
 {
     const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
     mark_stale(core);
     if (!core->replay.keeping) {
-        core->totals.closures_at_risk += core->unsaved - core->risked;
-        core->risked = core->unsaved;
-        cadre_core_log(core, core->unsaved > 0 ? 'W' : 'I', "ps_restored",
-                       "shard=%u cut=%" PRIu64 " generation=%" PRIu64 " closures_at_risk=%" PRIu64
-                       " next=\"%s\"",
-                       shard, point->cut, core->shards[shard].generation, core->unsaved,
-                       core->unsaved > 0 ? "what they pushed to it since the cut is lost"
-                                         : "nothing is lost");
+        tell_loss(core, shard);
         return;
     }
     bool has_work = cadre_replay_has_work(&core->replay, point->cut, point->assigns);
@@ -209,20 +243,6 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     ask_creates(core, shard);
 }
 
-/* The newest checkpoint cannot be read by this shard: it begins with the one before. */
-static void
-pass_over(cadre_core_t *core, uint32_t shard)
-{
-    cadre_place_t *place = &core->shards[shard];
-    cadre_core_log(core, 'E', "checkpoint_passed_over",
-                   "shard=%u path=\"%s\" next=\"it begins with %s, and what was done since runs "
-                   "again\"",
-                   shard, core->points[0].path,
-                   core->points[1].path[0] ? core->points[1].path : "initial values");
-    place->point = 1;
-    begin_restore(core, shard);
-}
-
 /* Where nothing is kept, a shard that is whole would only lose what the others have. */
 static bool
 rolls_back(const cadre_core_t *core)
@@ -230,19 +250,57 @@ rolls_back(const cadre_core_t *core)
     return core->options.recovery == CADRE_RECOVERY_ROLLBACK && core->replay.keeping;
 }
 
-/* Everyone else goes back to the cut too. */
-static void
-roll_back_others(cadre_core_t *core, uint32_t except)
+/* What a shard that was lost is to begin with. Those of a rollback begin with the same: once one of
+ * them had to begin with the checkpoint before, all do until the next commit. */
+static int
+first_point(const cadre_core_t *core)
 {
-    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
-        cadre_place_t *place = &core->shards[shard];
-        if (shard != except && place->state == CADRE_PLACE_READY) {
-            place->lost_ms = core->now_ms;
-            place->lost_once = true;
-            place->point = 0;
-            begin_restore(core, shard);
-            cadre_core_announce_shard(core, shard); /* away until it is done */
+    int point = 0;
+    for (uint32_t shard = 0; rolls_back(core) && shard < core->options.ps_count; shard++) {
+        point = core->shards[shard].point > point ? core->shards[shard].point : point;
+    }
+    return point;
+}
+
+/* Everyone else goes back to where `shard` begins. One that is away may come back as it was, with
+ * more than that: it is to be restored too. */
+static void
+roll_back_others(cadre_core_t *core, uint32_t shard)
+{
+    int point = core->shards[shard].point;
+    for (uint32_t other = 0; other < core->options.ps_count; other++) {
+        cadre_place_t *place = &core->shards[other];
+        bool begins_there = place->state == CADRE_PLACE_RESTORING && place->point == point;
+        if (other == shard || begins_there) {
+            continue;
         }
+        if (place->state == CADRE_PLACE_AWAY) {
+            place->holder = 0;
+            continue;
+        }
+        place->lost_ms = place->state == CADRE_PLACE_READY ? core->now_ms : place->lost_ms;
+        place->lost_once = true;
+        place->point = point;
+        begin_restore(core, other);
+        cadre_core_announce_shard(core, other); /* away until it is done */
+    }
+}
+
+/* The newest checkpoint cannot be read by this shard: it begins with the one before. */
+static void
+pass_over(cadre_core_t *core, uint32_t shard)
+{
+    cadre_place_t *place = &core->shards[shard];
+    cadre_core_log(core, 'E', "checkpoint_passed_over",
+                   "shard=%u path=\"%s\" next=\"it begins with %s, and what was done since %s\"",
+                   shard, core->points[0].path,
+                   core->points[1].path[0] ? core->points[1].path : "initial values",
+                   core->replay.keeping ? "runs again" : "is lost on it");
+    core->checkpoint.saved = 0; /* another is due, also where nothing is done any more */
+    place->point = 1;
+    begin_restore(core, shard);
+    if (rolls_back(core)) {
+        roll_back_others(core, shard);
     }
 }
 
@@ -320,12 +378,12 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
 /* --- a commit --- */
 
 void
-cadre_recovery_on_commit(cadre_core_t *core, char *path, uint64_t cut, uint64_t assigns)
+cadre_recovery_on_commit(cadre_core_t *core, const cadre_restore_point_t *point)
 {
-    free(core->points[1].path);
+    cadre_restore_point_fini(&core->points[1]);
     core->points[1] = core->points[0];
-    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};
-    cadre_replay_commit(&core->replay, cut, core->points[1].cut, core->points[1].assigns);
+    core->points[0] = *point; /* none since is at risk: no shard was restored since the snapshots */
+    cadre_replay_commit(&core->replay, point->cut, core->points[1].cut, core->points[1].assigns);
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         core->shards[shard].point = 0;
     }
@@ -342,7 +400,7 @@ cadre_recovery_tick(cadre_core_t *core)
         const cadre_member_t *ps = core->membership.ps[shard];
         bool committing = core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING;
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
-            place->point = 0;
+            place->point = first_point(core);
             begin_restore(core, shard); /* not before it is known to which cut */
             if (rolls_back(core) && place->lost_once) {
                 roll_back_others(core, shard);

@@ -14,8 +14,8 @@
  *
  * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins
  * then (coordinator/replay.h) has ended; requests of the API wait for that. `rollback` restores
- * every shard and then does the same. `relaxed` does without, and counts what may be lost; so do
- * the others once nothing is kept any more.
+ * every shard, all to one cut, and then does the same. `relaxed` does without, and counts what may
+ * be lost; so do the others once nothing is kept any more.
  */
 #ifndef CADRE_COORDINATOR_RECOVERY_H
 #define CADRE_COORDINATOR_RECOVERY_H
@@ -28,12 +28,18 @@
 
 struct cadre_core;
 
-/* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it. */
+/* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it.
+ * What came since is kept for a replay, or may be lost: that is counted from here. */
 typedef struct {
     char *path; /* of the checkpoint; "" for initial values */
     uint64_t cut;
-    uint64_t assigns;
+    uint64_t assigns;   /* noted for a replay */
+    uint64_t *assigned; /* [ps_count]: each shard's last assignment in it; NULL: none is */
+    uint64_t unsaved;   /* what the core's was */
+    uint64_t risked;    /* closures since, not kept, that are in totals.closures_at_risk already */
 } cadre_restore_point_t;
+
+void cadre_restore_point_fini(cadre_restore_point_t *self);
 
 typedef enum {
     CADRE_PLACE_AWAY,
@@ -66,8 +72,8 @@ void cadre_recovery_on_ps(struct cadre_core *core, cadre_member_t *ps,
 /* A ps has gone; it is a member still. */
 void cadre_recovery_on_lost(struct cadre_core *core, const cadre_member_t *ps, const char *why);
 
-/* A checkpoint is committed: shards begin there from now on. Takes `path`. */
-void cadre_recovery_on_commit(struct cadre_core *core, char *path, uint64_t cut, uint64_t assigns);
+/* A checkpoint is committed: shards begin there from now on. Takes what `point` holds. */
+void cadre_recovery_on_commit(struct cadre_core *core, const cadre_restore_point_t *point);
 
 /* Moves on; called every turn. Returns when it must be called again at the latest. */
 uint64_t cadre_recovery_tick(struct cadre_core *core);

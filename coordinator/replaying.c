@@ -117,13 +117,14 @@ watch_bounds(cadre_core_t *core)
         return;
     }
     if (!checkpoint->enabled) {
-        core->unsaved = core->replay.kept.count;
+        size_t closures = core->replay.kept.count;
+        size_t assigns = core->replay.assign_count;
+        core->unsaved += closures;
         cadre_replay_stop(&core->replay);
         cadre_core_log(core, 'W', "replay_given_up",
-                       "closures=%" PRIu64
-                       " next=\"there are no checkpoints: from now on a lost ps "
-                       "costs updates\"",
-                       core->unsaved);
+                       "closures=%zu assignments=%zu next=\"there are no checkpoints: from now on "
+                       "a lost ps costs updates and assignments\"",
+                       closures, assigns);
     } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE && core->now_ms >= checkpoint->retry_ms) {
         cadre_checkpoint_begin(core, NULL);
     }

@@ -129,6 +129,33 @@ commit(fixture_t *self)
     end_well(self);
 }
 
+/* What is done between the snapshots and the commit is none of it. */
+Test(checkpoint_when, a_restore_point_counts_what_the_snapshots_hold)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    const float value[5] = {1, 2, 3, 4, 5};
+    cadre_operation_t operation;
+    const cadre_variable_t *variable = self->core.catalogue.variables[0];
+    self->core.unsaved = 3;
+    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
+    fixture_turn(self);
+    cadre_task_t ps = fixture_ps(0);
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    ask_snapshots(self);
+    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, value, &operation);
+    self->core.unsaved = 5;
+    end_well(self);
+    cr_assert_str_eq(self->core.points[0].path, "/ckpt/ckpt-9");
+    cr_assert_eq(self->core.points[0].unsaved, 3);
+    cr_assert_eq(self->core.points[0].assigned[0], 1);
+    cr_assert_eq(self->core.unsaved, 5);
+    cadre_core_forget(&self->core, &operation);
+    fixture_destroy(&self);
+}
+
 /* Whether an automatic one begins when its time has come. */
 static bool
 begins(fixture_t *self)
@@ -254,5 +281,46 @@ Test(checkpoint_when, one_that_is_asked_for_comes_whether_anything_was_done_or_n
     fixture_turn(self);
     commit(self);
     cr_assert_eq(self->core.totals.checkpoints, 2);
+    fixture_destroy(&self);
+}
+
+/* The ps is replaced by a process that answers every RESTORE and CREATE since the last clear; its
+ * first RESTORE fails. */
+static void
+pass_over(fixture_t *self)
+{
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t next = {CADRE_ROLE_PS, 0, 3000};
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_turn(self);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    cadre_message_t refusal = fixture_message(&next, CADRE_MESSAGE_REPLY);
+    refusal.request = fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->request;
+    refusal.reply =
+        (cadre_reply_message_t){.status = (uint64_t)-CADRE_ECORRUPT, .text = "a flipped bit"};
+    fixture_say(self, &next, &refusal);
+    fixture_turn(self);
+    cr_assert(fixture_logged(self, "checkpoint_passed_over"));
+    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1));
+    fixture_turn(self);
+    for (size_t i = 0; i < fixture_count(self, &next, CADRE_MESSAGE_CREATE); i++) {
+        fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_CREATE, i));
+    }
+    fixture_turn(self);
+    cr_assert(cadre_recovery_is_calm(&self->core));
+}
+
+Test(checkpoint_when, one_that_could_not_be_read_is_followed_by_another_though_nothing_was_done)
+{
+    fixture_t *self = job();
+    self->core.options.lease_ms = 1000000;
+    self->core.checkpoint.every_ms = EVERY_MS;
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    commit(self);
+    cr_assert_not(begins(self));
+    pass_over(self);
+    cr_assert(begins(self));
     fixture_destroy(&self);
 }

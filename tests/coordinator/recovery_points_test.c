@@ -5,25 +5,47 @@
 
 TestSuite(recovery_points, .timeout = 20);
 
+static void
+commit(fixture_t *self, const char *path, uint64_t cut, uint64_t assigns)
+{
+    cadre_restore_point_t point = {.path = cadre_strdup(path),
+                                   .cut = cut,
+                                   .assigns = assigns,
+                                   .unsaved = self->core.unsaved,
+                                   .assigned = cadre_calloc(2, sizeof(*point.assigned))};
+    memcpy(point.assigned, self->core.assigned, 2 * sizeof(*point.assigned));
+    cadre_recovery_on_commit(&self->core, &point);
+}
+
 /* Two commits, closures 1 and 2 below the first, 3 between them, 4 since; then ps 1 is lost and
  * another process is there. */
 static fixture_t *
-job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
+job_with_two_commits_of(cadre_recovery_t recovery, cadre_task_t *worker, cadre_task_t *next)
 {
     fixture_t *self = job(1);
     *worker = fixture_worker(0);
+    self->core.options.recovery = recovery;
+    if (recovery == CADRE_RECOVERY_RELAXED) {
+        cadre_replay_stop(&self->core.replay);
+    }
     run(self, worker, 2, 2);
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 0);
+    commit(self, "/a", 3, 0);
     run(self, worker, 1, 2);
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 4, 0);
+    commit(self, "/b", 4, 0);
     run(self, worker, 1, 2);
     lose(self, 1);
     fixture_clear(self);
     *next = replace(self, 1);
     const cadre_message_t *restore = fixture_sent(self, next, CADRE_MESSAGE_RESTORE, 0);
     cr_assert_str_eq(restore->restore.path, "/b");
-    cr_assert_eq(restore->restore.cut, 4);
+    cr_assert_eq(restore->restore.cut, recovery == CADRE_RECOVERY_RELAXED ? 5 : 4);
     return self;
+}
+
+static fixture_t *
+job_with_two_commits(cadre_task_t *worker, cadre_task_t *next)
+{
+    return job_with_two_commits_of(CADRE_RECOVERY_REPLAY, worker, next);
 }
 
 Test(recovery_points, only_what_the_newest_checkpoint_lacks_runs_again)
@@ -60,7 +82,7 @@ Test(recovery_points, a_checkpoint_that_cannot_be_read_is_passed_over_for_the_on
     done(self, &worker, 3, 2, 1);
     done(self, &worker, 4, 2, 1);
     cr_assert(cadre_recovery_is_settled(&self->core));
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/c"), 5, 0);
+    commit(self, "/c", 5, 0);
     cr_assert_eq(self->core.replay.kept.count, 1, "what came after /b is kept for it");
     fixture_destroy(&self);
 }
@@ -82,9 +104,9 @@ Test(recovery_points, an_assignment_that_a_shard_began_with_is_not_made_again)
     cadre_task_t worker = fixture_worker(0);
     cadre_task_t other = fixture_ps(0);
     const float value[4] = {1, 2, 3, 4};
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 1, 0);
+    commit(self, "/a", 1, 0);
     assign(self, CADRE_ASSIGN_ADD, value);
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/b"), 1, 2);
+    commit(self, "/b", 1, 2);
     run(self, &worker, 1, 2);
     lose(self, 1);
     fixture_clear(self);
@@ -107,7 +129,7 @@ Test(recovery_points, what_the_shard_began_with_is_not_said_to_run_again)
     const float value[4] = {1, 2, 3, 4};
     run(self, &worker, 2, 2);
     assign(self, CADRE_ASSIGN_ADD, value);
-    cadre_recovery_on_commit(&self->core, cadre_strdup("/a"), 3, 2);
+    commit(self, "/a", 3, 2);
     lose(self, 1);
     fixture_clear(self);
     restore(self, 1);
@@ -140,6 +162,52 @@ Test(recovery_points, rolling_back_restores_every_shard)
     cr_assert_eq(away->shard.generation, 1, "the new one is announced when it is there");
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 3);
     cr_assert_eq(self->core.totals.ps_restored, 2);
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, rolling_back_takes_every_shard_to_the_cut_that_all_can_begin_with)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits_of(CADRE_RECOVERY_ROLLBACK, &worker, &next);
+    cadre_task_t other = fixture_ps(0);
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/b");
+    answer_restore(self, &other, 0);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1)->restore.path, "/a");
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 1)->restore.path, "/a");
+    answer_restore(self, &other, 0);
+    answer_last(self, &other, CADRE_MESSAGE_CREATE, 0);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "3:2 4:2");
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    fixture_clear(self);
+    cadre_core_gone(&self->core, &other, self->now_ms);
+    fixture_turn(self);
+    other = replace(self, 0);
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a",
+                     "not the one that cannot be read by all");
+    cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, a_shard_that_was_away_during_a_rollback_goes_back_too)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t other = fixture_ps(0);
+    self->core.options.recovery = CADRE_RECOVERY_ROLLBACK;
+    run(self, &worker, 2, 2);
+    lose(self, 0);
+    lose(self, 1);
+    restore(self, 1);
+    fixture_clear(self);
+    hello_again(self, &other, 1);
+    fixture_turn(self);
+    cr_assert_not(fixture_logged(self, "ps_back"), "it holds what was done since the cut");
+    cr_assert_str_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.path, "");
+    cr_assert_eq(fixture_sent(self, &other, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
     fixture_destroy(&self);
 }
 
@@ -180,6 +248,86 @@ Test(recovery_points, relaxed_runs_nothing_again_and_counts_what_it_costs)
     fixture_turn(self);
     restore(self, 1);
     cr_assert_eq(self->core.totals.closures_at_risk, 4, "each closure once");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, relaxed_says_what_the_checkpoint_before_costs_and_counts_it_once)
+{
+    cadre_task_t worker, next;
+    fixture_t *self = job_with_two_commits_of(CADRE_RECOVERY_RELAXED, &worker, &next);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    cr_assert(says(self, "checkpoint_passed_over", "what was done since is lost on it"), "%s",
+              said(self, "checkpoint_passed_over"));
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    cr_assert(
+        says(self, "ps_restored", "closures_at_risk=2 assignments_at_risk=0 next=\"what they "),
+        "%s", said(self, "ps_restored"));
+    cr_assert_eq(self->core.totals.closures_at_risk, 2);
+    run(self, &worker, 1, 2);
+    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_turn(self);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert(says(self, "ps_restored", "cut=4 "), "that may be read again");
+    cr_assert(says(self, "ps_restored", "closures_at_risk=2 "), "%s", said(self, "ps_restored"));
+    cr_assert_eq(self->core.totals.closures_at_risk, 3);
+    commit(self, "/c", 6, 0);
+    run(self, &worker, 1, 2);
+    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_turn(self);
+    fixture_clear(self);
+    next = replace(self, 1);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    cr_assert(says(self, "ps_restored", "closures_at_risk=3 "), "%s", said(self, "ps_restored"));
+    cr_assert_eq(self->core.totals.closures_at_risk, 4, "two since /b were counted before");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, relaxed_says_which_assignments_it_costs)
+{
+    fixture_t *self = job(1);
+    const float value[4] = {1, 2, 3, 4};
+    cadre_replay_stop(&self->core.replay);
+    self->core.options.recovery = CADRE_RECOVERY_RELAXED;
+    assign(self, CADRE_ASSIGN_SET, value);
+    fixture_clear(self);
+    commit(self, "/a", 1, 0);
+    assign(self, CADRE_ASSIGN_ADD, value);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert(says(self, "ps_restored",
+                   "closures_at_risk=0 assignments_at_risk=1 "
+                   "next=\"what was assigned to it since the cut is lost\""),
+              "%s", said(self, "ps_restored"));
+    commit(self, "/b", 1, 0);
+    cadre_task_t next = next_ps(1);
+    cadre_core_gone(&self->core, &next, self->now_ms);
+    fixture_turn(self);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert(says(self, "ps_restored", "assignments_at_risk=0 next=\"nothing is lost\""), "%s",
+              said(self, "ps_restored"));
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, assignments_that_are_kept_no_more_are_said_to_be_lost)
+{
+    fixture_t *self = job(1);
+    const float value[4] = {1, 2, 3, 4};
+    assign(self, CADRE_ASSIGN_SET, value);
+    self->core.replay.size_bytes += CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    cr_assert(says(self, "replay_given_up", "closures=0 assignments=2 "), "%s",
+              said(self, "replay_given_up"));
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    cr_assert(says(self, "ps_restored", "assignments_at_risk=1 next=\"what was assigned"), "%s",
+              said(self, "ps_restored"));
     fixture_destroy(&self);
 }
 

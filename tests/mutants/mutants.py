@@ -185,9 +185,8 @@ RECOVERY = [
      "        if (ps && place->state == CADRE_PLACE_AWAY && (!committing || shard < 1000)) {\n"),
     ("restore-initial", "a lost shard is restored to its initial values in spite of a checkpoint",
      "coordinator/recovery.c",
-     "    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};\n",
-     "    path[0] = '\\0';\n"
-     "    core->points[0] = (cadre_restore_point_t){.path = path, .cut = cut, .assigns = assigns};\n"),
+     "    core->points[1] = core->points[0];\n",
+     "    core->points[1] = core->points[0];\n    point->path[0] = '\\0';\n"),
     ("passed-over-for-itself", "a damaged checkpoint is passed over for the newest, which it is",
      "coordinator/recovery.c",
      "    return &core->points[core->shards[shard].point];\n",
@@ -196,6 +195,10 @@ RECOVERY = [
      "coordinator/recovery.c",
      "    const cadre_restore_point_t *point = point_of(core, shard);\n    mark_stale(core);\n",
      "    const cadre_restore_point_t *point = &core->points[0];\n    mark_stale(core);\n"),
+    ("risk-untold", "what is lost without a replay is not counted",
+     "coordinator/recovery.c",
+     "    core->totals.closures_at_risk += count;\n",
+     ""),
     ("intact-unchecked", "a ps that is back counts as whole whatever it says it holds",
      "coordinator/recovery.c",
      "    bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&\n"

@@ -103,6 +103,7 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_
         sim_check_fail(self, "too many lives for this simulation");
     }
     self->lives[self->life_count++] = (sim_life_t){.epoch = epoch, .cut = cut, .scheduled = kept};
+    sim_check_life(self)->missing = sim_check_missing(self, files);
     self->variable_count = 0;
     self->first_error = 0;
     self->first_text[0] = '\0';

@@ -75,6 +75,7 @@ typedef struct {
     uint64_t epoch;
     uint64_t cut;            /* its first id */
     uint64_t scheduled;      /* what its totals must say at the end */
+    uint64_t missing;        /* finished calls that it began without, somewhere */
     cadre_u64_map_t updates; /* update id -> call */
 } sim_life_t;
 
@@ -146,6 +147,13 @@ void sim_check_read(sim_check_t *self, const void *bytes);
  * coordinator believes to be in these states (NULL: away), hold every update of the finished calls
  * and every assignment, each once and in an order that the user can have seen. */
 void sim_check_join(sim_check_t *self, sim_state_t *const *states);
+
+/* The finished calls of which one of `states` lacks an update. */
+uint64_t sim_check_missing(const sim_check_t *self, sim_state_t *const *states);
+
+/* All shards are ready, without a replay: what they lack is no more than was told to be at risk,
+ * and older than their restore. */
+void sim_check_risk(sim_check_t *self, sim_state_t *const *states, uint64_t at_risk);
 
 /* The queue raised `status` with `text`, 0 for none. */
 void sim_check_raised(sim_check_t *self, int status, const char *text);

@@ -157,6 +157,65 @@ sim_check_join(sim_check_t *self, sim_state_t *const *states)
     }
 }
 
+/* --- without a replay --- */
+
+uint64_t
+sim_check_missing(const sim_check_t *self, sim_state_t *const *states)
+{
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < self->call_count; i++) {
+        const sim_call_t *call = self->calls[i];
+        bool lacks = false;
+        for (uint32_t shard = 0; !lacks && is_finished(call) && shard < self->shard_count;
+             shard++) {
+            lacks = lacking_step(self, states[shard], shard, call) < SIM_STEPS_MAX;
+        }
+        missing += lacks;
+    }
+    return missing;
+}
+
+/* What came after the restore of a shard is on it. */
+static void
+check_since(const sim_check_t *self, const sim_state_t *state)
+{
+    for (uint32_t i = 0; i < self->call_count; i++) {
+        const sim_call_t *call = self->calls[i];
+        if (is_finished(call) && call->begun_event > state->begun_event &&
+            lacking_step(self, state, state->shard, call) < SIM_STEPS_MAX) {
+            sim_check_fail(self,
+                           "I2: shard %u lacks closure %" PRIu64 ", which was begun after it was "
+                           "restored",
+                           state->shard, call->id);
+        }
+    }
+    for (uint32_t i = 0; i < self->assignment_count; i++) {
+        const sim_assignment_t *assignment = &self->assignments[i];
+        uint32_t parts = self->variables[assignment->variable].part_count;
+        if (is_assigned(assignment, UINT64_MAX) && assignment->asked_event > state->begun_event &&
+            lacking_part(self, state, state->shard, i) < parts) {
+            sim_check_fail(self, "I2: shard %u lacks assignment %u, which came after its restore",
+                           state->shard, i);
+        }
+    }
+}
+
+void
+sim_check_risk(sim_check_t *self, sim_state_t *const *states, uint64_t at_risk)
+{
+    uint64_t missing = sim_check_missing(self, states);
+    uint64_t before = sim_check_life(self)->missing;
+    if (missing > before + at_risk) {
+        sim_check_fail(self,
+                       "I2: shards lack updates of %" PRIu64 " finished closures; %" PRIu64
+                       " were at risk, %" PRIu64 " lacked before",
+                       missing, at_risk, before);
+    }
+    for (uint32_t shard = 0; shard < self->shard_count; shard++) {
+        check_since(self, states[shard]);
+    }
+}
+
 /* --- checkpoints --- */
 
 /* What makes of a snapshot at `cut` one that must not be committed. */

@@ -24,6 +24,7 @@ sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_
     state->epoch = begin->epoch;
     state->generation = begin->generation;
     state->cut = begin->cut;
+    state->begun_event = *self->events;
     state->sequence = 0;
     state->checkpoint = 0;
     self->states = cadre_realloc(self->states, self->state_count + 1, sizeof(sim_state_t *));

@@ -245,6 +245,10 @@ sim_cluster_check_joined(sim_cluster_t *self)
         states[i] = state_of(self, i);
     }
     sim_check_join(&self->check, states);
+    const cadre_core_t *core = &self->coordinator.core;
+    if (self->check.relaxed && cadre_recovery_is_calm(core)) {
+        sim_check_risk(&self->check, states, core->totals.closures_at_risk);
+    }
     for (uint32_t i = 0; i < self->shard_count; i++) {
         sim_shard_t *shard = believed(self, i);
         if (shard && shard->core) {

@@ -10,7 +10,7 @@
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 
-enum { STORE_MS_MAX = 60, ANSWER_MS_MAX = 20 };
+enum { ANSWER_MS_MAX = 20 };
 
 static void
 on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
@@ -48,6 +48,9 @@ resume(sim_coordinator_t *self, const sim_checkpoint_t *checkpoint)
     }
     sim_check_totals(self->check, cut, &totals);
     cadre_core_resume(&self->core, checkpoint->path, cut, &totals);
+    for (size_t i = 0; i < checkpoint->manifest->variable_count; i++) {
+        cadre_checkpoint_await(&self->core.checkpoint, checkpoint->manifest->variables[i].name);
+    }
     free(progress);
 }
 
@@ -133,7 +136,7 @@ on_order(sim_coordinator_t *self, const cadre_store_order_t *order)
         drop_manifest(self);
         self->manifest = order->manifest;
     }
-    later(self, SIM_STORED, STORE_MS_MAX, order->kind);
+    later(self, SIM_STORED, self->store_ms_max, order->kind);
 }
 
 /* The id of the next draft, as the real store chooses it. */

@@ -174,6 +174,15 @@ check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
     }
 }
 
+/* All of it, or the file of one shard: those that are lost then may begin at different cuts. */
+static void
+damage(const sim_disk_t *self, sim_checkpoint_t *checkpoint)
+{
+    uint64_t shard = sim_between(self->random, 0, self->check->shard_count - 1);
+    checkpoint->unreadable = sim_between(self->random, 0, 2) == 0;
+    checkpoint->damaged = checkpoint->unreadable ? UINT32_MAX : 1U << shard;
+}
+
 int
 sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, const char **path)
 {
@@ -183,8 +192,10 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
     }
     check_manifest(self, draft, *manifest_p);
     const sim_checkpoint_t *before = sim_disk_newest(self, false);
-    draft->damaged = before && !before->damaged && self->damage_every > 0 &&
-                     self->made % self->damage_every == 0;
+    if (before && !before->damaged && self->damage_every > 0 &&
+        self->made % self->damage_every == 0) {
+        damage(self, draft);
+    }
     draft->manifest = *manifest_p;
     *manifest_p = NULL;
     snprintf(draft->path, sizeof(draft->path), "ckpt-%" PRIu64, id);
@@ -211,8 +222,9 @@ find_open(const sim_loader_t *self, bool manifest_only, const sim_checkpoint_t *
     if (!*out || !(*out)->manifest || ((*out)->removed && !manifest_only)) {
         return cadre_fail(CADRE_ENOTFOUND, "there is no checkpoint \"%s\"", self->path);
     }
-    return (*out)->damaged ? cadre_fail(CADRE_ECORRUPT, "checkpoint \"%s\" is damaged", self->path)
-                           : fail_sometimes(self);
+    return (*out)->unreadable
+               ? cadre_fail(CADRE_ECORRUPT, "checkpoint \"%s\" is damaged", self->path)
+               : fail_sometimes(self);
 }
 
 static int
@@ -308,6 +320,9 @@ loader_read(void *context, const cadre_checkpoint_range_t *range, void *out, uin
             }
             int64_t here = copy_part(part, slot, range, out);
             uint64_t its = is_value ? part->references.version : part->references.steps;
+            if (here > 0 && checkpoint->damaged >> i & 1) {
+                return cadre_fail(CADRE_ECORRUPT, "the file of shard %u is damaged", i);
+            }
             found = true;
             copied += here;
             *version = here > 0 && its > *version ? its : *version;

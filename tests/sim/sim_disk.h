@@ -27,13 +27,15 @@ typedef struct {
     uint64_t id;
     char path[32];
     cadre_manifest_t *manifest; /* NULL: a draft */
-    bool damaged;               /* none of its files can be read; the one before it is sound */
+    uint32_t damaged;           /* bits of the shards whose file is; the one before is sound */
+    bool unreadable;            /* not one of its files can be read, nor its manifest */
     bool removed;               /* only who had opened it knows its manifest still */
     sim_file_t files[SIM_SHARDS_MAX];
 } sim_checkpoint_t;
 
 typedef struct {
     sim_check_t *check;
+    cadre_random_t *random;
     uint32_t keep;                  /* checkpoints */
     uint32_t damage_every;          /* commits; 0: never */
     sim_checkpoint_t **checkpoints; /* drafts and removed ones included, oldest first */
@@ -58,7 +60,7 @@ sim_checkpoint_t *sim_disk_draft(sim_disk_t *self, uint64_t id);
 /* Removes every draft. */
 void sim_disk_clean(sim_disk_t *self);
 
-/* The newest checkpoint, or the newest that can be read; or NULL. */
+/* The newest checkpoint, or the newest without any damage; or NULL. */
 sim_checkpoint_t *sim_disk_newest(const sim_disk_t *self, bool sound);
 
 /* The draft or checkpoint at a path, or NULL. */

@@ -35,7 +35,8 @@ make_coordinator(sim_cluster_t *self)
                                                   CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_RELAXED};
     bool is_bad = draw(self, 0, 2) == 0;
     self->lease_ms = draw(self, 0, 1) ? 10000 : 3000;
-    self->disk = (sim_disk_t){.check = &self->check, .keep = (uint32_t)draw(self, 1, 3)};
+    self->disk = (sim_disk_t){
+        .check = &self->check, .random = &self->random, .keep = (uint32_t)draw(self, 1, 3)};
     self->disk.damage_every = self->disk.keep > 1 ? (uint32_t)draw(self, 0, 3) : 0;
     self->shard_plan = (sim_shard_plan_t){.write_fails = is_bad ? 1000 : 0,
                                           .write_ms_max = draw(self, 0, 3) ? 400 : 5000,
@@ -45,6 +46,7 @@ make_coordinator(sim_cluster_t *self)
                                             .random = &self->random,
                                             .disk = &self->disk,
                                             .store_fails = is_bad ? 1000 : 0,
+                                            .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
     self->coordinator.options =
         (cadre_core_options_t){.job = "sim",

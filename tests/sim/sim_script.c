@@ -185,6 +185,7 @@ create(sim_script_t *self)
         self->asked = true;
         self->new_variable = add_variable(self, &definition);
         sim_check_add_variable(self->check, self->new_variable, &definition);
+        core->creating = true;
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
     if (self->pending.pending > 0) {
@@ -194,6 +195,7 @@ create(sim_script_t *self)
         sim_check_fail(self->check, "create: %s", self->pending.text);
     }
     self->new_variable->created = true;
+    core->creating = false;
     self->check->variable_count++;
     cadre_core_announce_variable(core, self->new_variable);
     self->new_variable = NULL;

@@ -41,7 +41,8 @@ typedef struct {
     uint32_t shard;
     uint64_t epoch;
     uint64_t generation;
-    uint64_t cut; /* nothing below it may be applied any more */
+    uint64_t cut;         /* nothing below it may be applied any more */
+    uint64_t begun_event; /* of the RESTORE that it began with */
     uint64_t applied;
     uint64_t duplicate;
     uint64_t refused;
