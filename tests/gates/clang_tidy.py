@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """clang_tidy.py BUILD_FOLDER [FILE ...] - runs clang-tidy 14 over what the build compiles.
 
-Without files it takes every source of the libraries and programs (tests are compiled with the same
-warnings, but their macros give clang-tidy nothing but noise). Prints findings, exits 1 on any.
+Without files it takes every C source of the libraries and programs (tests are compiled with the same
+warnings, but their macros give clang-tidy nothing but noise; CUDA sources with flags that clang does
+not know). Prints findings, exits 1 on any.
 
 A file that had no finding is not looked at again until what the compiler sees of it changes: the
 build folder keeps the hash of its preprocessed text.
@@ -26,7 +27,7 @@ def read_commands(build):
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         entries = {os.path.relpath(entry["file"], source.ROOT): entry for entry in json.load(file)}
     return {path: entry for path, entry in entries.items()
-            if path.split("/")[0] in source.LIBRARY_FOLDERS}
+            if path.split("/")[0] in source.LIBRARY_FOLDERS and path.endswith(".c")}
 
 
 def fingerprint(entry):

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 #include "worker/device/cuda/indexes.h"
 
@@ -218,6 +219,7 @@ static int
 put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *data,
     size_t size_bytes)
 {
+    cadre_assert(self->slab_in || size_bytes == 0);
     for (size_t done = 0; done < size_bytes;) {
         size_t left = size_bytes - done;
         size_t count = left < PIECE_SIZE ? left : PIECE_SIZE;

@@ -215,7 +215,7 @@ record_ready(const cadre_execution_t *self, const cadre_execution_memory_t *memo
 static int
 run_step(const cadre_execution_t *self, const char *block, int at, cudaStream_t stream)
 {
-    cadre_cuda_operands_t operands;
+    cadre_cuda_operands_t operands = {0};
     find_operands(self, block, at, &operands);
     return self->matmuls[at] ? cadre_cuda_matmul_run(self->matmuls[at], operands.data[0],
                                                      operands.data[1], operands.out_data, stream)
