@@ -191,9 +191,18 @@ RECOVERY = [
      "coordinator/recovery.c",
      "    return &core->points[core->shards[shard].point];\n",
      "    (void)shard;\n    return &core->points[0];\n"),
+    ("risk-of-the-newest", "what the newest checkpoint holds is not at risk where the one before is used",
+     "coordinator/recovery.c",
+     "    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);\n"
+     "    uint64_t closures = core->unsaved - point->unsaved;\n",
+     "    const cadre_restore_point_t *point = &core->points[0];\n"
+     "    uint64_t closures = core->unsaved - point->unsaved;\n",
+     "    take_risk(core, core->shards[shard].point);\n",
+     "    take_risk(core, 0);\n"),
     ("passed-over-newest-cut", "what a shard that began with the checkpoint before lacks is not run",
      "coordinator/recovery.c",
-     "    const cadre_restore_point_t *point = point_of(core, shard);\n    mark_stale(core);\n",
+     "    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);\n"
+     "    mark_stale(core);\n",
      "    const cadre_restore_point_t *point = &core->points[0];\n    mark_stale(core);\n"),
     ("risk-untold", "what is lost without a replay is not counted",
      "coordinator/recovery.c",
