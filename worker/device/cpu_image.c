@@ -10,6 +10,9 @@
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
 
+/* Rows of windows up to this long are copied element by element: calls would cost more. */
+enum { SHORT = 16 };
+
 typedef struct {
     int64_t height; /* of the image */
     int64_t width;
@@ -68,18 +71,30 @@ span_at(const layout_t *layout, int64_t row, int64_t column, int64_t kernel_row)
                     .count = (end - first) * layout->channels};
 }
 
+/* One row of a window: what lies in the padding is 0. */
+static void
+fill_row(cadre_real_t *restrict to, const cadre_real_t *restrict image, span_t span, int64_t size)
+{
+    if (size > SHORT) {
+        int64_t after = size - span.window - span.count;
+        memset(to, 0, (size_t)span.window * sizeof(*to));
+        memcpy(to + span.window, image + span.image, (size_t)span.count * sizeof(*to));
+        memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));
+        return;
+    }
+    for (int64_t i = 0; i < size; i++) {
+        bool inside = i >= span.window && i < span.window + span.count;
+        to[i] = inside ? image[span.image + i - span.window] : 0;
+    }
+}
+
 static void
 fill_window(const layout_t *layout, const cadre_real_t *image, int64_t row, int64_t column,
             cadre_real_t *window)
 {
     int64_t size = layout->kernel_width * layout->channels;
     for (int64_t k = 0; k < layout->kernel_height; k++) {
-        span_t span = span_at(layout, row, column, k);
-        cadre_real_t *to = window + k * size;
-        int64_t after = size - span.window - span.count;
-        memset(to, 0, (size_t)span.window * sizeof(*to));
-        memcpy(to + span.window, image + span.image, (size_t)span.count * sizeof(*to));
-        memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));
+        fill_row(window + k * size, image, span_at(layout, row, column, k), size);
     }
 }
 
