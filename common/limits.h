@@ -30,10 +30,12 @@ enum {
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,                    /* closures in progress on one worker */
-    CADRE_HELD_MAX = 4096,    /* closures held by one worker: running, waiting, unacknowledged */
-    CADRE_BATCHES_MAX = 8,    /* dataset batches of one closure */
-    CADRE_ARGUMENTS_MAX = 64, /* arguments of one closure */
-    CADRE_STEPS_MAX = 65536,  /* updates of one closure to one shard; schedule refuses more */
+    CADRE_HELD_MAX = 4096,      /* closures held by one worker: running, waiting, unacknowledged */
+    CADRE_BATCHES_MAX = 8,      /* dataset batches of one closure */
+    CADRE_ARGUMENTS_MAX = 64,   /* arguments of one closure */
+    CADRE_RESOURCES_MAX = 4096, /* of a job; creating one more is refused */
+    CADRE_RESOURCES_PER_CLOSURE_MAX = 16, /* schedule refuses more */
+    CADRE_STEPS_MAX = 65536, /* updates of one closure to one shard; schedule refuses more */
 
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */

@@ -68,23 +68,47 @@ copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
     return status;
 }
 
+static int
+copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
+{
+    closure->resources = cadre_calloc(call->resource_count, sizeof(*closure->resources));
+    for (size_t i = 0; i < call->resource_count; i++) {
+        const cadre_resource_t *resource = call->resources[i];
+        if (!resource || resource->coordinator != self) {
+            return cadre_fail(CADRE_EINVALID, "resource %zu is none of this coordinator", i);
+        }
+        closure->resources[closure->resource_count++] = resource->id;
+        if (resource->id > closure->resource_last) {
+            closure->resource_last = resource->id;
+        }
+    }
+    return 0;
+}
+
+static int
+check_counts(const cadre_call_t *call)
+{
+    if (call->batch_count > CADRE_BATCHES_MAX || call->tensor_count > CADRE_ARGUMENTS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu batches and %zu tensors: %d and %d are the most",
+                          call->batch_count, call->tensor_count, CADRE_BATCHES_MAX,
+                          CADRE_ARGUMENTS_MAX);
+    }
+    if (call->resource_count > CADRE_RESOURCES_PER_CLOSURE_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu resources: %d are the most", call->resource_count,
+                          CADRE_RESOURCES_PER_CLOSURE_MAX);
+    }
+    return call->steps > CADRE_STEPS_MAX ? cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most",
+                                                      call->steps, CADRE_STEPS_MAX)
+                                         : 0;
+}
+
 /* A closure of `function` with everything of `call` copied. */
 static int
 make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
              const cadre_call_t *call, cadre_closure_t **out)
 {
     cadre_closure_t *closure = cadre_closure_new(function->id);
-    int status = 0;
-    if (call &&
-        (call->batch_count > CADRE_BATCHES_MAX || call->tensor_count > CADRE_ARGUMENTS_MAX)) {
-        status = cadre_fail(CADRE_ETOOLARGE, "%zu batches and %zu tensors: %d and %d are the most",
-                            call->batch_count, call->tensor_count, CADRE_BATCHES_MAX,
-                            CADRE_ARGUMENTS_MAX);
-    }
-    if (call && status == 0 && call->steps > CADRE_STEPS_MAX) {
-        status =
-            cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most", call->steps, CADRE_STEPS_MAX);
-    }
+    int status = call ? check_counts(call) : 0;
     if (call && status == 0) {
         closure->steps = call->steps ? call->steps : 1;
         if (call->batch_count > 0) {
@@ -92,6 +116,9 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
         }
         if (status == 0 && call->tensor_count > 0) {
             status = copy_tensors(closure, call);
+        }
+        if (status == 0 && call->resource_count > 0) {
+            status = copy_resources(self, closure, call);
         }
     }
     if (status < 0) {
@@ -142,23 +169,70 @@ put(cadre_coordinator_t *self, cadre_closure_t *closure, int64_t deadline_ms)
     }
 }
 
+static int
+check_function(cadre_coordinator_t *self, const cadre_function_t *function)
+{
+    cadre_gate_lock(self->gate);
+    bool known = is_function(self, function);
+    cadre_gate_unlock(self->gate);
+    return known
+               ? 0
+               : cadre_fail(CADRE_EINVALID, "this is no function registered with this coordinator");
+}
+
+/* Under the lock: those that exist. */
+static uint32_t
+variables_now(const cadre_coordinator_t *self)
+{
+    return self->core.catalogue.variable_count - (self->core.creating ? 1 : 0);
+}
+
+int
+cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_function_t *function,
+                      const cadre_call_t *call, cadre_resource_t **out)
+{
+    cadre_closure_t *closure = NULL;
+    cadre_resource_t *resource = NULL;
+    int status = check_function(self, function);
+    if (status == 0 && call && (call->batch_count || call->resource_count || call->steps)) {
+        status =
+            cadre_fail(CADRE_EINVALID, "resource %s: its call has tensors only", name ? name : "");
+    }
+    status = status < 0 ? status : make_closure(self, function, call, &closure);
+    if (status < 0) {
+        return status;
+    }
+    cadre_gate_lock(self->gate);
+    closure->variables = variables_now(self);
+    status = cadre_catalogue_add_resource(&self->core.catalogue, name, &closure, &resource);
+    if (status == 0) {
+        resource->coordinator = self;
+        cadre_core_announce_resource(&self->core, resource);
+        *out = resource;
+    }
+    cadre_gate_unlock_and_wake(self->gate);
+    cadre_closure_destroy(&closure);
+    return status;
+}
+
+const char *
+cadre_resource_name(const cadre_resource_t *self)
+{
+    return self->name;
+}
+
 int
 cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
 {
     cadre_closure_t *closure = NULL;
-    cadre_gate_lock(self->gate);
-    bool known = is_function(self, function);
-    cadre_gate_unlock(self->gate);
-    if (!known) {
-        return cadre_fail(CADRE_EINVALID, "this is no function registered with this coordinator");
-    }
-    int status = make_closure(self, function, call, &closure);
+    int status = check_function(self, function);
+    status = status < 0 ? status : make_closure(self, function, call, &closure);
     if (status < 0) {
         return status;
     }
     cadre_gate_lock(self->gate);
-    closure->variables = self->core.catalogue.variable_count - (self->core.creating ? 1 : 0);
+    closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
     status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
     if (status == 0) {

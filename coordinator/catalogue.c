@@ -41,6 +41,12 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
         free(self->datasets[i]->description);
         free(self->datasets[i]);
     }
+    for (uint32_t i = 0; i < self->resource_count; i++) {
+        free(self->resources[i]->name);
+        cadre_closure_destroy(&self->resources[i]->call);
+        free(self->resources[i]);
+    }
+    free(self->resources);
     free(self->variables);
     free(self->functions);
     free(self->datasets);
@@ -273,6 +279,35 @@ cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const cha
     self->datasets = cadre_realloc(self->datasets, self->dataset_count, sizeof(*self->datasets));
     self->datasets[self->dataset_count - 1] = dataset;
     *out = dataset;
+    return 0;
+}
+
+int
+cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_closure_t **call_p,
+                             cadre_resource_t **out)
+{
+    int status = cadre_name_check("resource", name);
+    if (status < 0) {
+        return status;
+    }
+    if (self->resource_count == CADRE_RESOURCES_MAX) {
+        return cadre_fail(CADRE_EFULL, "resource %s: %d are the most", name, CADRE_RESOURCES_MAX);
+    }
+    for (uint32_t i = 0; i < self->resource_count; i++) {
+        if (strcmp(self->resources[i]->name, name) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "a resource called %s exists already", name);
+        }
+    }
+    cadre_resource_t *resource = cadre_calloc(1, sizeof(*resource));
+    resource->id = ++self->resource_count;
+    resource->name = cadre_strdup(name);
+    resource->seed = XXH3_64bits_withSeed(name, strlen(name), ~self->seed);
+    resource->call = *call_p;
+    *call_p = NULL;
+    self->resources =
+        cadre_realloc(self->resources, self->resource_count, sizeof(*self->resources));
+    self->resources[self->resource_count - 1] = resource;
+    *out = resource;
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "common/initializer_spec.h"
 #include "common/message.h"
 #include "common/optimizer_spec.h"
+#include "coordinator/closure.h"
 #include "coordinator/partitioner.h"
 
 struct cadre_variable {
@@ -60,6 +61,14 @@ struct cadre_dataset {
     bool drop_last;
 };
 
+struct cadre_resource {
+    cadre_coordinator_t *coordinator;
+    uint32_t id;
+    char *name;
+    uint64_t seed;
+    cadre_closure_t *call; /* function, variables, arguments: never in a queue */
+};
+
 typedef struct {
     cadre_placement_t placement;
     uint64_t seed; /* of the job */
@@ -69,6 +78,8 @@ typedef struct {
     uint32_t function_count;
     cadre_dataset_t **datasets;
     uint32_t dataset_count;
+    cadre_resource_t **resources;
+    uint32_t resource_count;
 } cadre_catalogue_t;
 
 void cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_robin,
@@ -99,6 +110,11 @@ int cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t
 
 int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
                                 cadre_dataset_t **dataset);
+
+/* Adds a resource that `call` builds, which is taken on success. CADRE_EINVALID for a bad name,
+ * CADRE_EEXISTS, CADRE_EFULL. */
+int cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name,
+                                 cadre_closure_t **call_p, cadre_resource_t **resource);
 
 /* The CREATE of one part; lists are borrowed from the variable. `shape` is room for them. */
 cadre_message_t cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,

@@ -24,6 +24,7 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     }
     *self_p = NULL;
     free(self->batches);
+    free(self->resources);
     free(self->victims);
     for (size_t i = 0; i < self->name_count; i++) {
         free(self->names[i]);
@@ -47,7 +48,8 @@ cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process
 size_t
 cadre_closure_size_bytes(const cadre_closure_t *self)
 {
-    size_t size_bytes = sizeof(*self) + self->batch_items * sizeof(self->batches[0]);
+    size_t size_bytes = sizeof(*self) + self->batch_items * sizeof(self->batches[0]) +
+                        self->resource_count * sizeof(self->resources[0]);
     for (size_t i = 0; i < self->name_count; i++) {
         size_bytes += sizeof(self->names[0]) + strlen(self->names[i]) + 1;
     }

@@ -47,6 +47,9 @@ typedef struct cadre_closure {
     char **names;
     size_t name_count;
     cadre_tensor_list_t tensors;
+    uint64_t *resources; /* ids of those that it uses */
+    size_t resource_count;
+    uint32_t resource_last; /* the highest of them; 0: none */
 
     void *worker;       /* IN_FLIGHT: the member that has it */
     uint64_t worker_id; /* its incarnation */

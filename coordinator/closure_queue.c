@@ -84,17 +84,30 @@ first_common(const cadre_closure_queue_t *self, uint64_t below)
 }
 
 cadre_closure_t *
-cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
+cadre_closure_queue_next(const cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
 {
     cadre_closure_t *closure = self->tagged.first;
     while (closure && (closure->tag != worker || !may_go(closure, below))) {
         closure = closure->next;
     }
-    closure = closure ? closure : first_common(self, below);
+    return closure ? closure : first_common(self, below);
+}
+
+void
+cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_QUEUED);
+    cadre_closure_list_remove(list_of(self, closure), closure);
+    closure->state = CADRE_CLOSURE_IN_FLIGHT;
+    (*in_flight_of(self, closure))++;
+}
+
+cadre_closure_t *
+cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
+{
+    cadre_closure_t *closure = cadre_closure_queue_next(self, worker, below);
     if (closure) {
-        cadre_closure_list_remove(list_of(self, closure), closure);
-        closure->state = CADRE_CLOSURE_IN_FLIGHT;
-        (*in_flight_of(self, closure))++;
+        cadre_closure_queue_begin(self, closure);
     }
     return closure;
 }

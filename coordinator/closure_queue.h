@@ -65,9 +65,16 @@ int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closur
 /* For cadre_closure_queue_take: closures come out whether they have an id or not. */
 enum { CADRE_QUEUE_NEW_TOO = 0 };
 
-/* The next closure for the worker with index `worker`, now in flight; NULL when there is none. Only
- * closures come out that were begun before and have an id below `below`, or with
+/* The closure that the worker with index `worker` is to get next, still queued; NULL when there is
+ * none. Only closures come out that were begun before and have an id below `below`, or with
  * CADRE_QUEUE_NEW_TOO any. */
+cadre_closure_t *cadre_closure_queue_next(const cadre_closure_queue_t *self, uint32_t worker,
+                                          uint64_t below);
+
+/* Puts a queued closure in flight. */
+void cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure);
+
+/* Both: the next one, in flight; NULL. */
 cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker,
                                           uint64_t below);
 

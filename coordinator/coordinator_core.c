@@ -168,6 +168,17 @@ on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
     self->progress = true;
 }
 
+/* What a worker has built, and what it has not heard of. */
+static void
+on_resources(cadre_core_t *self, cadre_member_t *member, const cadre_heartbeat_message_t *heartbeat)
+{
+    member->resources_built = heartbeat->resources_built;
+    if (heartbeat->resources_known < self->catalogue.resource_count &&
+        self->now_ms >= member->resources_ms + self->options.resend_ms) {
+        cadre_core_send_resources(self, member, heartbeat->resources_known);
+    }
+}
+
 static void
 tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
 {
@@ -204,6 +215,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         tell_to_drain(self, member);
         member->ack_due = true; /* so that it knows that it is heard */
         member->ack_request = request;
+        on_resources(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     }
 }
@@ -253,6 +265,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_VARIABLE:
     case CADRE_MESSAGE_FUNCTION:
     case CADRE_MESSAGE_DATASET:
+    case CADRE_MESSAGE_RESOURCE:
     case CADRE_MESSAGE_CLOSURE:
     case CADRE_MESSAGE_CANCEL:
     case CADRE_MESSAGE_ACK:

@@ -161,6 +161,8 @@ void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *va
 void cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *function);
 void cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset);
 
+void cadre_core_announce_resource(cadre_core_t *self, const cadre_resource_t *resource);
+
 /* Reads into operation->target, which has room for the variable. */
 void cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
                               cadre_operation_t *operation);
@@ -220,7 +222,10 @@ void cadre_dispatch_cancel(cadre_core_t *self);
 void cadre_dispatch_acknowledge(cadre_core_t *self);
 
 /* Every definition, to one worker. */
-void cadre_core_brief(cadre_core_t *self, const cadre_member_t *member);
+void cadre_core_brief(cadre_core_t *self, cadre_member_t *member);
+
+/* The resources beyond the first `known`, to one worker. */
+void cadre_core_send_resources(cadre_core_t *self, cadre_member_t *member, uint64_t known);
 void cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
                         const cadre_want_message_t *want);
 

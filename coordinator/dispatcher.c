@@ -28,7 +28,9 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .batches = {closure->batches, closure->batch_items},
         .names = {(const char *const *)closure->names, closure->name_count},
         .tensors = cadre_tensor_list_items(&closure->tensors),
-        .generations = self->announced};
+        .generations = self->announced,
+        .workers = self->membership.worker_places,
+        .resources = {closure->resources, closure->resource_count}};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
     closure->sent_ms = self->now_ms;
     cadre_outbox_send(&self->outbox, &member->task, &message);
@@ -108,16 +110,26 @@ is_present(const void *context, uint32_t tag)
     return tag < membership->worker_capacity && membership->workers[tag];
 }
 
-/* The next closure for a worker: first what is to run again. */
+/* The next closure for a worker, taken: first what is to run again. One whose resources the worker
+ * has not built yet stays for another, or for later; what stands behind it waits too. */
 static cadre_closure_t *
-next_closure(cadre_core_t *self, uint32_t worker)
+next_closure(cadre_core_t *self, const cadre_member_t *member)
 {
     cadre_closure_t *closure = NULL;
     if (self->replay.active) {
-        closure = cadre_replay_take(&self->replay, worker, is_present, &self->membership);
+        closure = cadre_replay_next(&self->replay, member->index, is_present, &self->membership);
     }
+    bool kept = closure != NULL;
     if (!closure && !self->queue.cancelling) {
-        closure = cadre_closure_queue_take(&self->queue, worker, queue_limit(self));
+        closure = cadre_closure_queue_next(&self->queue, member->index, queue_limit(self));
+    }
+    if (!closure || closure->resource_last > member->resources_built) {
+        return NULL;
+    }
+    if (kept) {
+        cadre_replay_take_out(&self->replay, closure);
+    } else {
+        cadre_closure_queue_begin(&self->queue, closure);
     }
     return closure;
 }
@@ -137,7 +149,7 @@ cadre_dispatch(cadre_core_t *self)
         cadre_member_t *member = membership->workers[self->turn++];
         cadre_closure_t *closure = NULL;
         if (can_take(self, member)) {
-            closure = next_closure(self, member->index);
+            closure = next_closure(self, member);
         }
         if (closure) {
             begin(self, member, closure);

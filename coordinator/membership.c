@@ -166,6 +166,9 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
     self->workers[index] = member;
     insist(self, &self->worker_last[index], &member->task);
     self->worker_count++;
+    if (index >= self->worker_places) {
+        self->worker_places = (uint32_t)index + 1;
+    }
     member->index = (uint32_t)index;
     return 0;
 }

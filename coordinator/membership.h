@@ -47,6 +47,8 @@ typedef struct cadre_member {
     bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
     uint64_t ack_request; /* the number of that */
     size_t ack_capacity;
+    uint64_t resources_built; /* it has those with ids from 1 to this, or cannot build them */
+    uint64_t resources_ms;    /* when it was last told of them */
 } cadre_member_t;
 
 enum { CADRE_REPLACED_MAX = 1024 }; /* incarnations remembered as replaced, the newest ones */
@@ -58,6 +60,7 @@ typedef struct {
     cadre_member_t **workers; /* by index, NULL where none is */
     uint32_t worker_capacity;
     uint32_t worker_count;
+    uint32_t worker_places; /* the highest index that a worker has had plus 1 */
     uint32_t ps_joined;
     uint64_t *ps_last;     /* [ps_count]: the incarnation that last insisted on the place */
     uint64_t *worker_last; /* [worker_capacity]: the same; 0 for none */

@@ -263,7 +263,7 @@ cadre_replay_limit(const cadre_replay_t *self)
 }
 
 cadre_closure_t *
-cadre_replay_take(cadre_replay_t *self, uint32_t worker,
+cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
     uint64_t limit = cadre_replay_limit(self);
@@ -271,14 +271,30 @@ cadre_replay_take(cadre_replay_t *self, uint32_t worker,
     while (closure && closure->id < limit) {
         if (closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
             !present(context, closure->tag)) {
-            cadre_closure_list_remove(&self->redo, closure);
-            closure->state = CADRE_CLOSURE_IN_FLIGHT;
-            self->in_flight++;
             return closure;
         }
         closure = closure->next;
     }
     return NULL;
+}
+
+void
+cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_list_remove(&self->redo, closure);
+    closure->state = CADRE_CLOSURE_IN_FLIGHT;
+    self->in_flight++;
+}
+
+cadre_closure_t *
+cadre_replay_take(cadre_replay_t *self, uint32_t worker,
+                  bool (*present)(const void *context, uint32_t tag), const void *context)
+{
+    cadre_closure_t *closure = cadre_replay_next(self, worker, present, context);
+    if (closure) {
+        cadre_replay_take_out(self, closure);
+    }
+    return closure;
 }
 
 static void

@@ -111,8 +111,16 @@ void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 /* Only closures with an id below this may be handed out, kept or not. */
 uint64_t cadre_replay_limit(const cadre_replay_t *self);
 
-/* The next kept closure for worker `worker`, in flight from now on; NULL when there is none for
- * now. `present` tells of a tag whether that worker is there: where it is not, anyone may. */
+/* The next kept closure for worker `worker`; NULL when there is none for now. `present` tells of a
+ * tag whether that worker is there: where it is not, anyone may. */
+cadre_closure_t *cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
+                                   bool (*present)(const void *context, uint32_t tag),
+                                   const void *context);
+
+/* Puts it in flight. */
+void cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure);
+
+/* Both: the next one, in flight; NULL. */
 cadre_closure_t *cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);

@@ -47,6 +47,7 @@
     X(dataset,           DATASET,           19, SMALL, COORDINATOR)                \
     X(dataset_ready,     DATASET_READY,     20, SMALL, WORKER)                     \
     X(want,              WANT,              21, SMALL, WORKER)                     \
+    X(resource,          RESOURCE,          22, LARGE, COORDINATOR)                \
     /* closures, control plane */                                                  \
     X(closure,           CLOSURE,           32, LARGE, COORDINATOR)                \
     X(cancel,            CANCEL,            33, LARGE, COORDINATOR)                \
@@ -100,11 +101,15 @@
 /* The coordinator does not know the sender: say HELLO again. */
 #define CADRE_UNKNOWN_PEER_FIELDS(F)
 
-/* counters: CADRE_WORKER_COUNTERS or CADRE_PS_COUNTERS by position. */
+/* counters: CADRE_WORKER_COUNTERS or CADRE_PS_COUNTERS by position. resources_known,
+ * resources_built: the worker knows every RESOURCE with an id from 1 to this, and has built it or
+ * failed to. */
 #define CADRE_HEARTBEAT_FIELDS(F)                                                  \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)                                           \
-    F(U64S, counters,    64)
+    F(U64S, counters,    64)                                                       \
+    F(U64,  resources_known, CADRE_RESOURCES_MAX)                                  \
+    F(U64,  resources_built, CADRE_RESOURCES_MAX)
 
 /* Finish what runs, take nothing new, say GOODBYE. */
 #define CADRE_DRAIN_FIELDS(F)
@@ -170,11 +175,27 @@
     F(U64,  kind,        3)                                                        \
     F(U64,  id,          UINT32_MAX)
 
+/* Run a function once here, before any closure that names the resource, and keep what it puts and
+ * its results for those. A run that the function is not to blame for not ending well is repeated.
+ * Names and tensors as in CLOSURE, and seed, variables, generations, workers. */
+#define CADRE_RESOURCE_FIELDS(F)                                                   \
+    F(U64,  id,          CADRE_RESOURCES_MAX)                                      \
+    F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
+    F(U64,  function,    UINT32_MAX)                                               \
+    F(U64,  seed,        UINT64_MAX)                                               \
+    F(U64,  variables,   UINT32_MAX)                                               \
+    F(STRS, names,       CADRE_ARGUMENTS_MAX)                                      \
+    F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)               \
+    F(U64,  generations, UINT64_MAX)                                               \
+    F(U64,  workers,     CADRE_TASKS_MAX)
+
 /* Run a function. batches: (dataset, order seed, first position, count) each, an order seed of 0
  * meaning file order. tensors: (dtype, rank, dims...) each; their bytes in the payload, every
  * tensor beginning a new chunk; names: theirs. seed: of the program's random numbers, the same
  * for every attempt. generations: the sum, over all shards, of the generation that SHARD told last
- * with an address: a worker whose own sum is smaller has missed one and waits. */
+ * with an address: a worker whose own sum is smaller has missed one and waits. workers: places of
+ * workers in the job, the highest index that one has had plus 1. resources: ids of those that the
+ * function uses. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -186,7 +207,9 @@
     F(U64S, batches,     4 * CADRE_BATCHES_MAX)                                    \
     F(STRS, names,       CADRE_ARGUMENTS_MAX)                                      \
     F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)               \
-    F(U64,  generations, UINT64_MAX)
+    F(U64,  generations, UINT64_MAX)                                               \
+    F(U64,  workers,     CADRE_TASKS_MAX)                                          \
+    F(U64S, resources,   CADRE_RESOURCES_PER_CLOSURE_MAX)
 
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)

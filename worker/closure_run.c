@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/assert.h"
 #include "common/chunk_layout.h"
@@ -36,6 +37,7 @@ cadre_run_destroy(cadre_run_t **self_p)
         free(versions);
     }
     cadre_u64_map_fini(&self->pulled);
+    free((void *)self->holdings);
     cadre_outbox_entry_fini(&self->report);
     cadre_message_fini(&self->newer);
     cadre_message_fini(&self->message);
@@ -46,6 +48,27 @@ uint64_t
 cadre_run_id(const cadre_run_t *self)
 {
     return self->message.closure.id;
+}
+
+const cadre_holding_t *
+cadre_run_holding(const cadre_run_t *self, const char *resource)
+{
+    for (size_t i = 0; self->holdings && i < self->message.closure.resources.count; i++) {
+        if (strcmp(self->holdings[i]->name, resource) == 0) {
+            return self->holdings[i];
+        }
+    }
+    return NULL;
+}
+
+const cadre_tensor_t *
+cadre_run_resource_value(const cadre_run_t *self, const char *argument)
+{
+    const cadre_tensor_t *found = NULL;
+    for (size_t i = 0; self->holdings && i < self->message.closure.resources.count && !found; i++) {
+        found = cadre_holding_value(self->holdings[i], argument);
+    }
+    return found;
 }
 
 void

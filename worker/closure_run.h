@@ -70,6 +70,10 @@ typedef struct cadre_run {
     cadre_message_t message;                /* slot: the CLOSURE */
     const cadre_function_entry_t *function; /* slot */
     atomic_bool cancelled;                  /* slot */
+    const cadre_resource_entry_t *builds;   /* slot: the resource, when this is no closure but its
+                                               build; else NULL */
+    const cadre_holding_t *
+        *holdings; /* slot: [closure.resources], of the resources that it names */
     cadre_run_state_t state;
     bool loading;  /* its batch is being read */
     uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
@@ -99,11 +103,19 @@ typedef struct cadre_run {
     uint64_t report_ms;
 } cadre_run_t;
 
+/* Ids of runs that build resources, who are no closures: above those of closures. */
+#define CADRE_BUILD_IDS (UINT64_C(1) << 62)
+
 /* Takes the message (zeroed afterwards). */
 cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
 void cadre_run_destroy(cadre_run_t **self_p);
 
 uint64_t cadre_run_id(const cadre_run_t *self);
+
+/* Of the resources that the closure names: what the one called `resource` holds; the result that is
+ * called `argument`. NULL when there is none. For slots. */
+const cadre_holding_t *cadre_run_holding(const cadre_run_t *self, const char *resource);
+const cadre_tensor_t *cadre_run_resource_value(const cadre_run_t *self, const char *argument);
 
 /* Keeps a later attempt, in the place of one that is kept already; takes the message. */
 void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message);

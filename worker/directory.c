@@ -31,6 +31,14 @@ free_dataset(cadre_dataset_entry_t *entry)
     free(entry);
 }
 
+static void
+free_resource(cadre_resource_entry_t *entry)
+{
+    cadre_message_fini(&entry->message);
+    cadre_holding_destroy(&entry->holding);
+    free(entry);
+}
+
 void
 cadre_directory_init(cadre_directory_t *self, uint32_t shard_count)
 {
@@ -56,6 +64,10 @@ cadre_directory_fini(cadre_directory_t *self)
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->datasets, &cursor));) {
         free_dataset(entry);
     }
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->resources, &cursor));) {
+        free_resource(entry);
+    }
+    cadre_u64_map_fini(&self->resources);
     cadre_u64_map_fini(&self->variables);
     cadre_u64_map_fini(&self->functions);
     cadre_u64_map_fini(&self->datasets);
@@ -251,6 +263,42 @@ cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *mess
     return 0;
 }
 
+int
+cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
+{
+    const cadre_resource_message_t *resource = &message->resource;
+    if (resource->id == 0) {
+        return cadre_fail(CADRE_EMALFORMED, "RESOURCE %s: id 0", resource->name);
+    }
+    if (cadre_directory_resource(self, resource->id)) {
+        return 0;
+    }
+    cadre_resource_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->message = *message;
+    *message = (cadre_message_t){0};
+    cadre_u64_map_put(&self->resources, entry->message.resource.id, entry);
+    while (cadre_directory_resource(self, self->resources_known + 1)) {
+        self->resources_known++;
+    }
+    return 0;
+}
+
+static bool
+is_built(const cadre_resource_entry_t *entry)
+{
+    return entry && (entry->state == CADRE_RESOURCE_BUILT || entry->state == CADRE_RESOURCE_FAILED);
+}
+
+void
+cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                              cadre_resource_state_t state)
+{
+    entry->state = state;
+    while (is_built(cadre_directory_resource(self, self->resources_built + 1))) {
+        self->resources_built++;
+    }
+}
+
 const cadre_variable_entry_t *
 cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
 {
@@ -280,4 +328,10 @@ cadre_dataset_entry_t *
 cadre_directory_dataset(const cadre_directory_t *self, uint32_t id)
 {
     return cadre_u64_map_get(&self->datasets, id);
+}
+
+cadre_resource_entry_t *
+cadre_directory_resource(const cadre_directory_t *self, uint64_t id)
+{
+    return cadre_u64_map_get(&self->resources, id);
 }

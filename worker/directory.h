@@ -1,5 +1,6 @@
 /*
- * directory - what the coordinator has told this worker: shards, variables, functions, datasets.
+ * directory - what the coordinator has told this worker: shards, variables, functions, datasets,
+ * resources.
  *
  * Owner:   the worker core; cleared when another coordinator takes over.
  * Thread:  the network actor. Functions are handed to slots by pointer: an entry is immutable once
@@ -15,6 +16,7 @@
 #include "common/message.h"
 #include "common/task.h"
 #include "common/u64_map.h"
+#include "worker/holding.h"
 
 /* Task and address are of who serves the shard, or did last. */
 typedef struct {
@@ -57,6 +59,21 @@ typedef struct {
     char text[CADRE_TEXT_SIZE_MAX + 1];  /* ready.text */
 } cadre_dataset_entry_t;
 
+typedef enum {
+    CADRE_RESOURCE_UNBUILT, /* its function is to run, again or for the first time */
+    CADRE_RESOURCE_BUILDING,
+    CADRE_RESOURCE_BUILT,
+    CADRE_RESOURCE_FAILED, /* for good: by its function's fault */
+} cadre_resource_state_t;
+
+typedef struct {
+    cadre_message_t message; /* the RESOURCE */
+    cadre_resource_state_t state;
+    uint64_t due_ms;                    /* UNBUILT: not before */
+    cadre_holding_t *holding;           /* BUILT; closures on slots read it */
+    char text[CADRE_TEXT_SIZE_MAX + 1]; /* FAILED: why */
+} cadre_resource_entry_t;
+
 typedef struct {
     uint32_t shard_count;
     cadre_shard_entry_t *shards; /* [shard_count] */
@@ -65,9 +82,13 @@ typedef struct {
     uint32_t variables_complete; /* every id from 1 to this is complete */
     cadre_u64_map_t functions;
     cadre_u64_map_t datasets;
+    cadre_u64_map_t resources;
+    uint32_t resources_known; /* every id from 1 to this is there */
+    uint32_t resources_built; /* and is BUILT or FAILED */
 } cadre_directory_t;
 
-/* Starts a directory of `shard_count` shards over; harmless on a zeroed one. */
+/* Starts a directory of `shard_count` shards over; harmless on a zeroed one. What resources hold is
+ * destroyed here, unless it was taken out. */
 void cadre_directory_init(cadre_directory_t *self, uint32_t shard_count);
 void cadre_directory_fini(cadre_directory_t *self);
 
@@ -83,6 +104,13 @@ int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t 
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
                                 bool *is_new);
 
+/* Takes the message when it is new; else it stays the caller's. */
+int cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message);
+
+/* A resource has got this state; counts those that are built anew. */
+void cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                                   cadre_resource_state_t state);
+
 /* The sum of the shards' generations; they only grow, so it tells whether a SHARD was missed. */
 uint64_t cadre_directory_generations(const cadre_directory_t *self);
 
@@ -92,5 +120,6 @@ const cadre_variable_entry_t *cadre_directory_variable_by_name(const cadre_direc
                                                                const char *name);
 const cadre_function_entry_t *cadre_directory_function(const cadre_directory_t *self, uint32_t id);
 cadre_dataset_entry_t *cadre_directory_dataset(const cadre_directory_t *self, uint32_t id);
+cadre_resource_entry_t *cadre_directory_resource(const cadre_directory_t *self, uint64_t id);
 
 #endif

@@ -17,9 +17,18 @@ typedef struct {
     cadre_tensor_t tensor; /* a view of the buffer */
 } pulled_t;
 
+struct cadre_slot_state {
+    struct cadre_slot_state *next;
+    const cadre_native_entry_t *entry;
+    void *state;
+    cadre_destructor_t destructor;
+};
+
 struct cadre_invocation {
     cadre_slot_link_t *link;
     cadre_slot_t *slot;
+    cadre_slot_states_t *states;
+    const cadre_native_entry_t *entry;
     cadre_work_t *work;
     cadre_tensor_t *tensors; /* of the closure, by its names */
     size_t tensor_count;
@@ -50,16 +59,7 @@ note(cadre_invocation_t *self, int status)
 const cadre_tensor_t *
 cadre_invocation_argument(cadre_invocation_t *self, const char *name)
 {
-    if (!name) {
-        return NULL;
-    }
-    const cadre_tensor_t *found =
-        self->work->load ? cadre_load_tensor(self->work->load, name) : NULL;
-    const cadre_strs_t *names = &self->work->run->message.closure.names;
-    for (size_t i = 0; i < self->tensor_count && !found; i++) {
-        found = strcmp(names->items[i], name) == 0 ? &self->tensors[i] : NULL;
-    }
-    return found;
+    return name ? cadre_work_argument(self->work, self->tensors, name) : NULL;
 }
 
 static pulled_t *
@@ -127,10 +127,88 @@ cadre_invocation_worker_index(const cadre_invocation_t *self)
     return self->work->worker_index;
 }
 
+uint32_t
+cadre_invocation_worker_count(const cadre_invocation_t *self)
+{
+    uint32_t index = self->work->worker_index;
+    uint32_t count = (uint32_t)self->work->run->message.closure.workers;
+    return count > index ? count : index + 1;
+}
+
 void *
 cadre_invocation_stream(cadre_invocation_t *self)
 {
     return cadre_slot_stream(self->slot);
+}
+
+/* --- what stays --- */
+
+int
+cadre_invocation_resource_put(cadre_invocation_t *self, void *pointer,
+                              cadre_destructor_t destructor)
+{
+    cadre_work_t *work = self->work;
+    if (!work->run->builds) {
+        return note(self, cadre_fail(CADRE_ESTATE, "a closure puts no resource: only a function "
+                                                   "that builds one does"));
+    }
+    if (!work->holding) {
+        work->holding = cadre_holding_new(work->run->builds->message.resource.name);
+    }
+    cadre_holding_put(work->holding, pointer, destructor);
+    return 0;
+}
+
+void *
+cadre_invocation_resource(cadre_invocation_t *self, const char *name)
+{
+    const cadre_holding_t *holding = name ? cadre_run_holding(self->work->run, name) : NULL;
+    return holding ? holding->pointer : NULL;
+}
+
+static struct cadre_slot_state *
+find_slot_state(const cadre_invocation_t *self)
+{
+    struct cadre_slot_state *state = self->states->first;
+    while (state && state->entry != self->entry) {
+        state = state->next;
+    }
+    return state;
+}
+
+void *
+cadre_invocation_slot_state(const cadre_invocation_t *self)
+{
+    const struct cadre_slot_state *state = find_slot_state(self);
+    return state ? state->state : NULL;
+}
+
+void
+cadre_invocation_set_slot_state(cadre_invocation_t *self, void *pointer,
+                                cadre_destructor_t destructor)
+{
+    struct cadre_slot_state *state = find_slot_state(self);
+    if (!state) {
+        state = cadre_calloc(1, sizeof(*state));
+        state->entry = self->entry;
+        state->next = self->states->first;
+        self->states->first = state;
+    }
+    state->state = pointer;
+    state->destructor = destructor;
+}
+
+void
+cadre_slot_states_fini(cadre_slot_states_t *self)
+{
+    while (self->first) {
+        struct cadre_slot_state *state = self->first;
+        self->first = state->next;
+        if (state->destructor && state->state) {
+            state->destructor(state->state);
+        }
+        free(state);
+    }
 }
 
 /* --- giving --- */
@@ -303,7 +381,8 @@ conclude(cadre_invocation_t *self, int status)
 }
 
 void
-cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, cadre_slot_t *slot)
+cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, cadre_slot_t *slot,
+                     cadre_slot_states_t *states)
 {
     cadre_work_t *work = link->work;
     const char *name = work->run->function->name;
@@ -322,6 +401,8 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
     self.noted = 0;
     self.link = link;
     self.slot = slot;
+    self.states = states;
+    self.entry = entry;
     self.work = work;
     int status = cadre_work_tensors(work, &self.tensors, &self.tensor_count);
     if (status < 0) {

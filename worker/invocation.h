@@ -11,10 +11,18 @@
 #include "worker/native.h"
 #include "worker/slot_link.h"
 
+/* What native functions keep on one slot. Zeroed: nothing. */
+typedef struct {
+    struct cadre_slot_state *first;
+} cadre_slot_states_t;
+
+/* Ends it all, on the slot's thread. */
+void cadre_slot_states_fini(cadre_slot_states_t *self);
+
 /* Runs the link's work, whose function is native, and puts the outcome into it. CADRE_ENOTFOUND,
  * with what there is, when this worker has no function of that name. `slot` is where it may
- * compute. */
+ * compute, `states` what was kept there. */
 void cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry,
-                          cadre_slot_t *slot);
+                          cadre_slot_t *slot, cadre_slot_states_t *states);
 
 #endif

@@ -12,10 +12,18 @@
 #include "common/memory.h"
 #include "common/status.h"
 
+/* To be called at exit. */
+typedef struct {
+    cadre_destructor_t destructor;
+    void *state;
+} native_exit_t;
+
 struct cadre_registry {
     cadre_native_entry_t *entries;
     size_t count;
     size_t capacity;
+    native_exit_t *exits;
+    size_t exit_count;
     void *objects[CADRE_NATIVE_FILES_MAX];
     size_t object_count;
 };
@@ -44,6 +52,11 @@ cadre_registry_destroy(cadre_registry_t **self_p)
         return;
     }
     *self_p = NULL;
+    while (self->exit_count > 0) {
+        const native_exit_t *last = &self->exits[--self->exit_count];
+        last->destructor(last->state);
+    }
+    free(self->exits);
     for (size_t i = 0; i < self->count; i++) {
         free(self->entries[i].name);
     }
@@ -101,6 +114,20 @@ cadre_registry_add(cadre_registry_t *self, const char *name, cadre_native_t func
         self->entries = cadre_realloc(self->entries, self->capacity, sizeof(*self->entries));
     }
     self->entries[self->count++] = (cadre_native_entry_t){cadre_strdup(name), function, state};
+    return 0;
+}
+
+int
+cadre_registry_at_exit(cadre_registry_t *self, cadre_destructor_t destructor, void *state)
+{
+    if (!self || !destructor) {
+        return cadre_fail(CADRE_EINVALID, "nothing to be called at exit");
+    }
+    if (self->exit_count == CADRE_NATIVE_EXITS_MAX) {
+        return cadre_fail(CADRE_EFULL, "more than %d to be called at exit", CADRE_NATIVE_EXITS_MAX);
+    }
+    self->exits = cadre_realloc(self->exits, self->exit_count + 1, sizeof(*self->exits));
+    self->exits[self->exit_count++] = (native_exit_t){destructor, state};
     return 0;
 }
 

@@ -15,6 +15,7 @@
 enum {
     CADRE_NATIVE_FUNCTIONS_MAX = 1024, /* cadre_registry_add: CADRE_EFULL */
     CADRE_NATIVE_FILES_MAX = 64,       /* cadre_registry_load: CADRE_EFULL */
+    CADRE_NATIVE_EXITS_MAX = 1024,     /* cadre_registry_at_exit: CADRE_EFULL */
 };
 
 typedef struct {
@@ -25,7 +26,8 @@ typedef struct {
 
 cadre_registry_t *cadre_registry_new(void);
 
-/* Closes the shared objects: no function of theirs may run any more. */
+/* Calls what is to be called at exit, the last first, then closes the shared objects: no function
+ * of theirs may run any more. */
 void cadre_registry_destroy(cadre_registry_t **self_p);
 
 /* Loads the shared object `path` (a relative one is taken from the current folder) and calls its

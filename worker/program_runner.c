@@ -172,13 +172,9 @@ cadre_program_runner_destroy(cadre_program_runner_t **self_p)
 static int
 bind(const cadre_work_t *work, const prepared_t *prepared, const cadre_tensor_t *tensors)
 {
-    const cadre_strs_t *names = &work->run->message.closure.names;
     for (int i = 0; i < cadre_program_argument_count(prepared->program); i++) {
         const char *name = cadre_program_argument(prepared->program, i)->name;
-        const cadre_tensor_t *found = work->load ? cadre_load_tensor(work->load, name) : NULL;
-        for (size_t k = 0; k < names->count && !found; k++) {
-            found = strcmp(names->items[k], name) == 0 ? &tensors[k] : NULL;
-        }
+        const cadre_tensor_t *found = cadre_work_argument(work, tensors, name);
         if (!found) {
             return cadre_fail(CADRE_EINVALID, "program %s: argument %s is missing",
                               cadre_program_name(prepared->program), name);

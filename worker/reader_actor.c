@@ -124,6 +124,7 @@ obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message
 {
     cadre_open_request_t *request = message->pointer;
     cadre_load_t *load = message->pointer;
+    cadre_holding_t *holding = message->pointer;
     switch (message->kind) {
     case CADRE_READER_OPEN:
         open_dataset(self, request);
@@ -139,6 +140,9 @@ obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message
         return true;
     case CADRE_READER_RESET:
         close_sources(self);
+        return true;
+    case CADRE_READER_RELEASE:
+        cadre_holding_destroy(&holding);
         return true;
     default:
         return false;

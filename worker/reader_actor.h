@@ -12,6 +12,7 @@
 
 #include "common/context.h"
 #include "common/message.h"
+#include "worker/holding.h"
 #include "worker/load.h"
 
 typedef struct cadre_reader_actor cadre_reader_actor_t;
@@ -32,6 +33,7 @@ enum {
     CADRE_READER_OPEN = 1, /* to and from: cadre_open_request_t */
     CADRE_READER_LOAD,     /* to and from: cadre_load_t */
     CADRE_READER_RESET,    /* to: close all datasets */
+    CADRE_READER_RELEASE,  /* to: a cadre_holding_t to destroy */
 };
 
 /* Relative paths belong to `folder` (copied; NULL: the current one). CADRE_EIO. */

@@ -16,6 +16,7 @@ struct cadre_slot_actor {
     cadre_slot_t *slot;
     cadre_slot_link_t link;
     cadre_program_runner_t *runner;
+    cadre_slot_states_t states;
 };
 
 static void
@@ -32,7 +33,10 @@ run_work(cadre_slot_actor_t *self, cadre_work_t *work)
     } else if (work->run->function->kind == CADRE_FUNCTION_PROGRAM) {
         cadre_program_runner_run(self->runner);
     } else {
-        cadre_invocation_run(&self->link, self->registry, self->slot);
+        cadre_invocation_run(&self->link, self->registry, self->slot, &self->states);
+    }
+    if (work->run->builds) {
+        cadre_work_end_build(work);
     }
 }
 
@@ -50,6 +54,7 @@ run(void *pipe, void *argument)
         }
     }
     cadre_program_runner_destroy(&self->runner);
+    cadre_slot_states_fini(&self->states);
     cadre_slot_link_fini(&self->link);
     cadre_slot_close(&self->slot);
 }

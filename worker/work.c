@@ -1,6 +1,7 @@
 #include "worker/work.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "common/status.h"
@@ -25,6 +26,7 @@ cadre_work_destroy(cadre_work_t **self_p)
         free(self->names[i]);
     }
     free(self->names);
+    cadre_holding_destroy(&self->holding);
     cadre_tensor_list_fini(&self->results);
     free(self->text);
     free(self);
@@ -59,6 +61,47 @@ cadre_work_tensors(const cadre_work_t *self, cadre_tensor_t **tensors, size_t *c
         *count = 0;
     }
     return status;
+}
+
+const cadre_tensor_t *
+cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, const char *name)
+{
+    const cadre_tensor_t *found = self->load ? cadre_load_tensor(self->load, name) : NULL;
+    const cadre_strs_t *names = &self->run->message.closure.names;
+    for (size_t i = 0; i < names->count && !found; i++) {
+        found = strcmp(names->items[i], name) == 0 ? &tensors[i] : NULL;
+    }
+    return found ? found : cadre_run_resource_value(self->run, name);
+}
+
+static int
+hold_results(cadre_work_t *self)
+{
+    cadre_holding_t *holding = self->holding;
+    const cadre_message_t message = {.chunks = self->results.chunks,
+                                     .chunk_count = self->results.chunk_count};
+    int status =
+        cadre_tensor_list_decode(cadre_tensor_list_items(&self->results), &message,
+                                 CADRE_RESULT_SIZE_MAX, &holding->tensors, &holding->count);
+    if (status == 0) {
+        holding->names = self->names;
+        self->names = NULL;
+    }
+    return status;
+}
+
+void
+cadre_work_end_build(cadre_work_t *self)
+{
+    if (!self->holding) {
+        self->holding = cadre_holding_new(self->run->builds->message.resource.name);
+    }
+    if (self->status == 0 && self->names && hold_results(self) < 0) {
+        cadre_work_end(self, CADRE_EMALFORMED, CADRE_FAILURE_USER, cadre_error_text());
+    }
+    if (self->status < 0) {
+        cadre_holding_destroy(&self->holding);
+    }
 }
 
 bool

@@ -31,6 +31,7 @@ typedef struct cadre_work {
     uint64_t examples;
     char **names; /* of the results, NULL at the end; or NULL */
     cadre_tensor_list_t results;
+    cadre_holding_t *holding; /* of a build: what it has put, and at the end its results */
 } cadre_work_t;
 
 cadre_work_t *cadre_work_new(cadre_run_t *run);
@@ -42,6 +43,15 @@ void cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, con
 /* The closure's own tensors, one for each of its names; the caller ends them with
  * cadre_tensors_fini. CADRE_EMALFORMED. */
 int cadre_work_tensors(const cadre_work_t *self, cadre_tensor_t **tensors, size_t *count);
+
+/* Argument `name`: of the batches, of the closure's own tensors, or of the resources that it names;
+ * NULL when there is none. */
+const cadre_tensor_t *cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors,
+                                          const char *name);
+
+/* The end of a build on its slot: its results become part of what is held; all of that is destroyed
+ * when it has failed. */
+void cadre_work_end_build(cadre_work_t *self);
 
 /* Whether anybody wants results. */
 bool cadre_work_wants_results(const cadre_work_t *self);

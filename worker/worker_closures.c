@@ -7,16 +7,24 @@
 #include "common/status.h"
 #include "worker/worker_state.h"
 
-cadre_u64s_t
-cadre_worker_held(const cadre_worker_core_t *self)
+static cadre_u64s_t
+list_runs(const cadre_worker_core_t *self, bool builds_too)
 {
     uint64_t *ids = cadre_calloc(self->runs.count, sizeof(*ids));
     size_t count = 0;
     const cadre_run_t *run = NULL;
     for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
-        ids[count++] = cadre_run_id(run);
+        if (!run->builds || builds_too) {
+            ids[count++] = cadre_run_id(run);
+        }
     }
     return (cadre_u64s_t){ids, count};
+}
+
+cadre_u64s_t
+cadre_worker_held(const cadre_worker_core_t *self)
+{
+    return list_runs(self, false);
 }
 
 /* --- from arrival to a slot --- */
@@ -56,6 +64,11 @@ enqueue(cadre_worker_core_t *self, cadre_run_t *run)
 {
     cadre_run_set_state(run, CADRE_RUN_QUEUED);
     self->waiting--;
+    if (run->builds && self->queue_first) { /* closures here and elsewhere wait for it */
+        run->next = self->queue_first;
+        self->queue_first = run;
+        return;
+    }
     *self->queue_last_p = run;
     self->queue_last_p = &run->next;
 }
@@ -77,15 +90,19 @@ examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
         !shards_known(self)) {
         return;
     }
-    const char *dataset = "";
+    char text[CADRE_TEXT_SIZE_MAX];
+    const char *why = text;
+    const char *dataset = NULL;
     int status = datasets_status(self, run, &dataset);
+    snprintf(text, sizeof(text), "dataset %s could not be opened here", dataset ? dataset : "");
+    if (status == 0) {
+        status = cadre_worker_take_resources(self, run, &why);
+    }
     if (status == CADRE_EAGAIN) {
         return;
     }
     if (status < 0) {
-        char text[CADRE_TEXT_SIZE_MAX];
-        snprintf(text, sizeof(text), "dataset %s could not be opened here", dataset);
-        cadre_worker_give_up(self, run, CADRE_FAILURE_USER, status, text, now_ms);
+        cadre_worker_give_up(self, run, CADRE_FAILURE_USER, status, why, now_ms);
     } else if (closure->batches.count > 0) {
         run->loading = true;
         cadre_worker_emit(self, &(cadre_worker_event_t){
@@ -124,7 +141,7 @@ void
 cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->waiting > 0) {
-        cadre_u64s_t held = cadre_worker_held(self);
+        cadre_u64s_t held = list_runs(self, true);
         for (size_t i = 0; i < held.count; i++) {
             cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
             if (run->state == CADRE_RUN_WAITING) {
@@ -172,6 +189,19 @@ later_attempt(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *mess
     }
 }
 
+void
+cadre_worker_begin_build(cadre_worker_core_t *self, cadre_message_t *message,
+                         const cadre_resource_entry_t *entry, uint64_t now_ms)
+{
+    cadre_run_t *run = cadre_run_new(message, now_ms);
+    run->restores = self->directory.restores;
+    run->builds = entry;
+    cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
+    self->waiting++;
+    examine(self, run, now_ms);
+    fill_slots(self);
+}
+
 static void
 begin(cadre_worker_core_t *self, cadre_message_t *message, uint64_t restores, bool cancelled,
       uint64_t now_ms)
@@ -217,7 +247,7 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
 {
     const cadre_closure_message_t *closure = &message->closure;
     cadre_run_t *run = cadre_u64_map_get(&self->runs, closure->id);
-    if (closure->batches.count % 4 != 0) {
+    if (closure->batches.count % 4 != 0 || closure->id >= CADRE_BUILD_IDS) {
         cadre_worker_core_malformed(self);
         return;
     }
@@ -380,6 +410,11 @@ cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_
                      int status, const char *text, uint64_t now_ms)
 {
     detach(self, run);
+    if (run->builds) {
+        cadre_worker_unbuild(self, run, now_ms);
+        forget(self, run);
+        return;
+    }
     cadre_worker_report_failure(self, run, failure, status, text, now_ms);
 }
 
@@ -389,6 +424,9 @@ cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_message_t *
 {
     for (size_t i = 0; i < cancel->ids.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, cancel->ids.items[i]);
+        if (run && run->builds) {
+            continue; /* that is no closure */
+        }
         if (run && held_by_slot(run)) {
             atomic_store(&run->cancelled, true);
             run->newer_cancelled = cadre_run_has_newer(run);
@@ -402,7 +440,7 @@ cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_message_t *
 void
 cadre_worker_hand_back(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    cadre_u64s_t held = cadre_worker_held(self);
+    cadre_u64s_t held = list_runs(self, true);
     for (size_t i = 0; i < held.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
         if (run->state == CADRE_RUN_WAITING || run->state == CADRE_RUN_QUEUED) {
@@ -416,7 +454,7 @@ cadre_worker_hand_back(cadre_worker_core_t *self, uint64_t now_ms)
 void
 cadre_worker_drop_runs(cadre_worker_core_t *self)
 {
-    cadre_u64s_t held = cadre_worker_held(self);
+    cadre_u64s_t held = list_runs(self, true);
     for (size_t i = 0; i < held.count; i++) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, held.items[i]);
         if (held_by_slot(run)) {
@@ -428,12 +466,28 @@ cadre_worker_drop_runs(cadre_worker_core_t *self)
         if (run->state != CADRE_RUN_REPORTING) {
             detach(self, run);
         }
+        if (run->builds) {
+            cadre_worker_unbuild(self, run, 0);
+        }
         forget(self, run);
     }
     free((void *)held.items);
 }
 
 /* --- the end of a run --- */
+
+static void
+end_build(cadre_worker_core_t *self, cadre_run_t *run, const cadre_run_outcome_t *outcome,
+          uint64_t now_ms)
+{
+    cadre_run_outcome_t rest = *outcome;
+    if (!self->superseded && self->session_state != CADRE_SESSION_LEFT) {
+        cadre_worker_built(self, run, &rest, now_ms);
+    }
+    cadre_worker_release(self, rest.holding);
+    forget(self, run);
+    cadre_worker_advance(self, now_ms); /* its closures */
+}
 
 void
 cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
@@ -442,7 +496,9 @@ cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
     cadre_assert(run->state == CADRE_RUN_COMPUTING);
     self->slot_in_use[run->slot] = false;
     self->running--;
-    if (self->superseded || self->session_state == CADRE_SESSION_LEFT) {
+    if (run->builds) {
+        end_build(self, run, outcome, now_ms);
+    } else if (self->superseded || self->session_state == CADRE_SESSION_LEFT) {
         forget(self, run);
     } else if (cadre_run_has_newer(run) && (outcome->status < 0 || is_stale(self, run))) {
         begin_newer(self, run, now_ms);

@@ -56,6 +56,7 @@ cadre_worker_core_destroy(cadre_worker_core_t **self_p)
     for (size_t i = 0; i < self->event_count; i++) {
         cadre_worker_event_t *event = &self->events[self->event_first + i];
         cadre_values_fini(&event->values, event->value_count);
+        cadre_holding_destroy(&event->holding);
     }
     free(self->events);
     free(self->slot_in_use);
@@ -141,7 +142,9 @@ say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
     message.heartbeat =
         (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
                                     .held = held,
-                                    .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT}};
+                                    .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT},
+                                    .resources_known = self->directory.resources_known,
+                                    .resources_built = self->directory.resources_built};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);
@@ -169,6 +172,7 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 {
     cadre_value_cache_fini(&self->cache);
     close_links(self);
+    cadre_worker_release_all(self);
     cadre_directory_init(&self->directory, (uint32_t)welcome->welcome.shards);
     self->links = cadre_calloc(self->directory.shard_count, sizeof(*self->links));
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
@@ -302,6 +306,9 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
         status = cadre_directory_set_variable(&self->directory, &message->variable);
     } else if (message->type == CADRE_MESSAGE_FUNCTION) {
         status = cadre_directory_set_function(&self->directory, message);
+    } else if (message->type == CADRE_MESSAGE_RESOURCE) {
+        status = cadre_directory_set_resource(&self->directory, message);
+        cadre_worker_build(self, now_ms);
     } else {
         index = (uint32_t)message->dataset.id;
         status = cadre_directory_set_dataset(&self->directory, message, &news);
@@ -343,6 +350,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_VARIABLE:
     case CADRE_MESSAGE_FUNCTION:
     case CADRE_MESSAGE_DATASET:
+    case CADRE_MESSAGE_RESOURCE:
         on_definition(self, message, now_ms);
         break;
     case CADRE_MESSAGE_CLOSURE:
@@ -480,6 +488,7 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
     cadre_worker_resend_reports(self, now_ms);
     uint64_t due_ms = tick_links(self, now_ms);
     cadre_worker_want(self, now_ms);
+    due_ms = earlier(due_ms, cadre_worker_build(self, now_ms));
     if (!self->disowned) {
         due_ms = earlier(due_ms, cadre_contact_lost_ms(&self->contact, self->lease_ms));
     }

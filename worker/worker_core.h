@@ -44,13 +44,14 @@ typedef enum {
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
     CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */
-    CADRE_WORKER_VALUES, /* `run`: the pull has ended: `status`, or values that the shell owns */
-    CADRE_WORKER_PUSHED, /* `run`: the push has ended: `status` */
-    CADRE_WORKER_FORGET, /* `closure`: its batches are no longer needed */
-    CADRE_WORKER_RESET,  /* another session began: drop datasets and caches */
-    CADRE_WORKER_MUTE,   /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
-                            on another socket (common/socket.h says why) */
-    CADRE_WORKER_LEFT,   /* the session is over; `text` says why */
+    CADRE_WORKER_VALUES,  /* `run`: the pull has ended: `status`, or values that the shell owns */
+    CADRE_WORKER_PUSHED,  /* `run`: the push has ended: `status` */
+    CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
+    CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
+    CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
+    CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
+                             on another socket (common/socket.h says why) */
+    CADRE_WORKER_LEFT,    /* the session is over; `text` says why */
 } cadre_worker_event_kind_t;
 
 typedef struct {
@@ -62,6 +63,7 @@ typedef struct {
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cadre_value_t *values;
     size_t value_count;
+    cadre_holding_t *holding;
 } cadre_worker_event_t;
 
 cadre_worker_core_t *cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms);
@@ -132,9 +134,11 @@ typedef struct {
     const cadre_tensor_list_t *results; /* or NULL */
     uint64_t compute_us;
     uint64_t examples;
+    cadre_holding_t *holding; /* of a build, or NULL: the core's from now on */
 } cadre_run_outcome_t;
 
-/* The slot is done with a run that is COMPUTING and must not touch it again. */
+/* The slot is done with a run that is COMPUTING and must not touch it again. A run that builds a
+ * resource (`builds`) begins and ends like a closure. */
 void cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
                               const cadre_run_outcome_t *outcome, uint64_t now_ms);
 

@@ -130,7 +130,9 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
                                    .names = (const char *const *)work->names,
                                    .results = work->names ? &work->results : NULL,
                                    .compute_us = work->compute_us,
-                                   .examples = work->examples};
+                                   .examples = work->examples,
+                                   .holding = work->holding};
+    work->holding = NULL;
     self->works_out--;
     if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE &&
         !self->device_lost) {
@@ -311,6 +313,11 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
         break;
     case CADRE_WORKER_FORGET:
         forget_load(self, cadre_u64_map_take(&self->loads, event->closure));
+        break;
+    case CADRE_WORKER_RELEASE:
+        if (cadre_pipe_send(self->options.reader, CADRE_READER_RELEASE, event->holding) < 0) {
+            cadre_holding_destroy(&event->holding);
+        }
         break;
     case CADRE_WORKER_RESET:
         reset(self);

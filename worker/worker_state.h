@@ -1,7 +1,7 @@
 /*
- * worker_state - the inside of worker_core, shared by its four files: worker_core.c (session,
- * timers, messages), worker_closures.c (closures from arrival to their end), worker_reports.c (what
- * the coordinator is told of them) and worker_values.c (pull and push).
+ * worker_state - the inside of worker_core, shared by its files: worker_core.c (session, timers,
+ * messages), worker_closures.c (closures from arrival to their end), worker_reports.c (what the
+ * coordinator is told of them), worker_values.c (pull and push) and worker_builds.c (resources).
  */
 #ifndef CADRE_WORKER_WORKER_STATE_H
 #define CADRE_WORKER_WORKER_STATE_H
@@ -108,6 +108,30 @@ cadre_u64s_t cadre_worker_held(const cadre_worker_core_t *self);
 
 /* Drops every run that no slot holds; cancels the others and what they wait for. */
 void cadre_worker_drop_runs(cadre_worker_core_t *self);
+
+/* Begins the run that builds a resource; takes the message. */
+void cadre_worker_begin_build(cadre_worker_core_t *self, cadre_message_t *message,
+                              const cadre_resource_entry_t *entry, uint64_t now_ms);
+
+/* --- worker_builds.c --- */
+
+/* Begins the builds that are due; when the next one is. */
+uint64_t cadre_worker_build(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* A build has ended; what it holds is taken out of `outcome`. */
+void cadre_worker_built(cadre_worker_core_t *self, const cadre_run_t *run,
+                        cadre_run_outcome_t *outcome, uint64_t now_ms);
+
+/* A build is given up before its end: it is to be tried again. */
+void cadre_worker_unbuild(cadre_worker_core_t *self, const cadre_run_t *run, uint64_t now_ms);
+
+/* Gives the run what the resources that it names hold. CADRE_EAGAIN while one is not built,
+ * CADRE_EINVALID when one has failed, with why. */
+int cadre_worker_take_resources(cadre_worker_core_t *self, cadre_run_t *run, const char **text);
+
+/* Has the shell destroy what was held; NULL is fine. The directory's, all of them: no slot runs. */
+void cadre_worker_release(cadre_worker_core_t *self, cadre_holding_t *holding);
+void cadre_worker_release_all(cadre_worker_core_t *self);
 
 /* --- worker_reports.c --- */
 

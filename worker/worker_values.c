@@ -357,7 +357,8 @@ cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
         cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
     } else if (run->step >= run->message.closure.steps) {
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EFULL,
-                       "more steps than the closure was scheduled with");
+                       run->builds ? "a function that builds a resource pushes nothing"
+                                   : "more steps than the closure was scheduled with");
     } else if ((status = cadre_run_begin_push(run, gradients, count)) < 0) {
         run->status = 0;
         cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());

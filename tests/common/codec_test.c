@@ -317,6 +317,7 @@ static const struct {
     {CADRE_MESSAGE_VARIABLE, "c"},
     {CADRE_MESSAGE_FUNCTION, "c"},
     {CADRE_MESSAGE_DATASET, "c"},
+    {CADRE_MESSAGE_RESOURCE, "c"},
     {CADRE_MESSAGE_DATASET_READY, "w"},
     {CADRE_MESSAGE_WANT, "w"},
     {CADRE_MESSAGE_CLOSURE, "c"},

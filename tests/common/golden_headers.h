@@ -21,9 +21,9 @@
     G(UNKNOWN_PEER,                                                                                \
       "960103cd03e8cf0123456789abcdefce00011170c400")                                              \
     G(HEARTBEAT,                                                                                   \
-      "990104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
+      "9b0104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
       "000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffff"           \
-      "ffffff")                                                                                    \
+      "ffffffcd1000cd1000")                                                                        \
     G(DRAIN,                                                                                       \
       "960105cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000")              \
     G(STOP,                                                                                        \
@@ -54,11 +54,15 @@
       "20c2bd206f66206974cf000000012a05f203ce7fffffff06cccecdea67")                                \
     G(WANT,                                                                                        \
       "980115cd03e8cf0123456789abcdefce00011170c40001ccc9")                                        \
+    G(RESOURCE,                                                                                    \
+      "9f0116cd03e8cf0123456789abcdefce00011170c408010000000000000001a46e616d65cdea62cf"           \
+      "000000012a05f203ceffffffff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000"           \
+      "000000010000ffffffffffffffffcdea67cd1000")                                                  \
     G(CLOSURE,                                                                                     \
-      "dc00110120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
+      "dc00130120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
       "01ccc9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffff"           \
       "ff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffff"           \
-      "ffff0b")                                                                                    \
+      "ffff0bccd3c41807000000000000000000000000010000ffffffffffffffff")                            \
     G(CANCEL,                                                                                      \
       "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \

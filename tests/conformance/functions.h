@@ -20,6 +20,15 @@
  * - read: pulls "wide" and gives it as "wide"
  * - push_nan, push_shape, push_name: push what is not finite, of another shape, to no variable
  * - die: kills its worker
+ * - build_place: builds a resource that is its worker's index and the count of workers
+ * - tell_place: gives those, of the resource "place", as "built_index" and "built_count" (i64), and
+ *   its own as "index" and "count"
+ * - build: builds a resource whose result "value" is f32 ones like "wide"; with argument "started"
+ *   it writes a line as hold does, with "release" it waits for that file
+ * - push_built: pushes the result "value" of the resource "ones" to "wide"
+ * - remember: counts its calls on each slot; when the worker exits each slot writes "slot COUNT" to
+ *   the file named by "path", and the worker "worker"
+ * - add_batches: pushes the sum of column 0 of "x", "x1" and "x2" to every element of "wide"
  */
 #ifndef CADRE_TESTS_CONFORMANCE_FUNCTIONS_H
 #define CADRE_TESTS_CONFORMANCE_FUNCTIONS_H

@@ -148,12 +148,18 @@ stage_expect_visits(cadre_variable_t *visits, int rows, int times)
     cadre_tensor_fini(&counts);
 }
 
+hold_t
+stage_hold_files(stage_t *self, const char *name)
+{
+    const char *folder = self->cluster.scratch.path;
+    return (hold_t){.started = cadre_asprintf("%s/%s.started", folder, name),
+                    .release = cadre_asprintf("%s/%s.release", folder, name)};
+}
+
 static hold_t
 call_hold(stage_t *self, const char *function, const char *name)
 {
-    const char *folder = self->cluster.scratch.path;
-    hold_t hold = {.started = cadre_asprintf("%s/%s.started", folder, name),
-                   .release = cadre_asprintf("%s/%s.release", folder, name)};
+    hold_t hold = stage_hold_files(self, name);
     cadre_tensor_t started = stage_text(hold.started);
     cadre_tensor_t release = stage_text(hold.release);
     cadre_tensor_t text = stage_text(name);

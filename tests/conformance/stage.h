@@ -128,6 +128,9 @@ typedef struct {
     cadre_future_t *future;
 } hold_t;
 
+/* The files alone, for another function that uses them; no future. */
+hold_t stage_hold_files(stage_t *self, const char *name);
+
 /* Schedules one. */
 hold_t stage_hold(stage_t *self, const char *name);
 

@@ -36,6 +36,8 @@ use(const cadre_message_t *message, const uint8_t *header, size_t size)
     cadre_assert(strlen(cadre_message_text(message, text, sizeof(text))) < sizeof(text));
     if (message->type == CADRE_MESSAGE_CLOSURE) {
         decode_tensors(message->closure.tensors, message);
+    } else if (message->type == CADRE_MESSAGE_RESOURCE) {
+        decode_tensors(message->resource.tensors, message);
     } else if (message->type == CADRE_MESSAGE_CLOSURE_DONE) {
         decode_tensors(message->closure_done.tensors, message);
     }

@@ -33,6 +33,11 @@ draw_record(cadre_random_t *random, const sim_plan_t *plan, const sim_check_t *c
     call->wants_results = sim_chance(random, 3000);
     call->strength = (uint32_t)sim_between(random, 1, SIM_STRENGTHS);
     call->reads_batch = plan->dataset && sim_chance(random, 2000);
+    call->resources =
+        plan->resources && sim_chance(random, 3000) ? some(random, SIM_RESOURCE_BROKEN - 1) : 0;
+    if (plan->resources && sim_chance(random, plan->fails)) {
+        call->resources |= 1U << (SIM_RESOURCE_BROKEN - 1);
+    }
     call->tag = plan->tagged_workers && sim_chance(random, plan->tags)
                     ? (uint32_t)sim_between(random, 0, plan->tagged_workers - 1)
                     : CADRE_TAG_NONE;
@@ -86,5 +91,13 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         closure->batch_items = 4;
     }
     closure->tag = call->tag;
+    call->resources &= (1U << core->catalogue.resource_count) - 1; /* of those that there are */
+    closure->resources = cadre_calloc(SIM_RESOURCES_MAX, sizeof(*closure->resources));
+    for (uint32_t i = 1; i <= SIM_RESOURCES_MAX; i++) {
+        if (call->resources >> (i - 1) & 1) {
+            closure->resources[closure->resource_count++] = i;
+            closure->resource_last = i;
+        }
+    }
     return closure;
 }

@@ -364,12 +364,15 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
              const cadre_closure_end_t *end)
 {
     bool good = false;
+    bool is_broken = call->resources >> (SIM_RESOURCE_BROKEN - 1) & 1;
     if (end->status == 0) {
-        good = call->fail_step == SIM_NEVER && call->attempts > 0;
+        good = !is_broken && call->fail_step == SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_ECANCELLED) {
         good = self->may_cancel;
     } else if (end->status == CADRE_EFUNCTION) {
         good = call->fail_step != SIM_NEVER && call->attempts > 0;
+    } else if (end->status == CADRE_EINVALID) {
+        good = is_broken && call->attempts == 0;
     } else if (end->status == CADRE_EPOISON) {
         good = closure->lost >= CADRE_ATTEMPTS_MAX;
     }

@@ -35,6 +35,8 @@
 enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_NEVER = UINT32_MAX,
+    SIM_RESOURCES_MAX = 4,
+    SIM_RESOURCE_BROKEN = 4, /* the id of one that is never built */
 };
 
 /* One scheduled closure. */
@@ -53,7 +55,8 @@ typedef struct {
     uint32_t attempts; /* that began computing */
     bool wants_results;
     bool reads_batch;
-    uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    uint32_t resources; /* that it uses: bit id - 1 */
+    uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool scheduled;
     bool ended;
     uint64_t ended_event;

@@ -105,6 +105,7 @@ make_script(sim_cluster_t *self)
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     plan->dataset = draw(self, 0, 2) == 0;
+    plan->resources = draw(self, 0, 1) == 0;
     self->script.cluster = self;
     self->script.coordinator = &self->coordinator;
     self->script.check = &self->check;

@@ -176,6 +176,25 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
     return variable;
 }
 
+/* One more resource, as long as there is room; the broken one comes last. */
+static void
+add_resource(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    char name[16];
+    snprintf(name, sizeof(name), "r%u", core->catalogue.resource_count + 1);
+    if (!self->plan.resources || core->catalogue.resource_count == SIM_RESOURCES_MAX) {
+        return;
+    }
+    cadre_closure_t *call = cadre_closure_new((uint32_t)draw(self, 1, SIM_FUNCTIONS));
+    cadre_resource_t *resource = NULL;
+    call->variables = self->check->variable_count;
+    if (cadre_catalogue_add_resource(&core->catalogue, name, &call, &resource) < 0) {
+        sim_check_fail(self->check, "resource: %s", cadre_error_text());
+    }
+    cadre_core_announce_resource(core, resource);
+}
+
 static bool
 create(sim_script_t *self)
 {
@@ -198,6 +217,7 @@ create(sim_script_t *self)
     core->creating = false;
     self->check->variable_count++;
     cadre_core_announce_variable(core, self->new_variable);
+    add_resource(self);
     self->new_variable = NULL;
     return true;
 }

@@ -47,6 +47,7 @@ typedef struct {
     bool checkpoints;
     uint64_t every_ms; /* between automatic ones; 0: none */
     bool dataset;
+    bool resources;
     bool jumps; /* ids are skipped, so that windows fill up */
     bool big;   /* one variable of several chunks */
 } sim_plan_t;

@@ -15,6 +15,8 @@ enum {
     OPEN_MS_MAX = 300,
     LOAD_MS_MAX = 40,
     DATASET_ROWS = 1000,
+    BUILD_MS_MAX = 3000,
+    BUILD_LOST = 1000, /* chance that a build fails through no fault of its function, in 10,000 */
 };
 
 void
@@ -108,6 +110,56 @@ begin_step(sim_worker_t *self, sim_slot_t *slot)
     }
 }
 
+/* --- resources --- */
+
+/* What a resource is here: a number that tells worker and resource. */
+static void *
+token(const sim_worker_t *self, uint64_t resource)
+{
+    return (void *)(uintptr_t)((uint64_t)self->node << 16 | resource);
+}
+
+static void
+begin_build(sim_worker_t *self, sim_slot_t *slot)
+{
+    const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
+    if (slot->run->message.closure.variables > 0 && slot->step == 0) {
+        slot->step = 1;
+        size_t count = entries(self, 1, variables);
+        cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
+        return;
+    }
+    sim_network_at(self->network, sim_between(self->random, 0, BUILD_MS_MAX), SIM_COMPUTED,
+                   self->node, (uint64_t)(slot - self->slots));
+}
+
+static void
+end_build(sim_worker_t *self, sim_slot_t *slot)
+{
+    const cadre_resource_message_t *resource = &slot->run->builds->message.resource;
+    if (sim_chance(self->random, BUILD_LOST)) {
+        fail(self, slot, CADRE_EDEVICE, CADRE_FAILURE_DEVICE, "a device of the simulation");
+    } else if (resource->id == SIM_RESOURCE_BROKEN) {
+        fail(self, slot, CADRE_EFUNCTION, CADRE_FAILURE_USER, "as the script says");
+    } else {
+        cadre_holding_t *holding = cadre_holding_new(resource->name);
+        cadre_holding_put(holding, token(self, resource->id), NULL);
+        finish(self, slot, &(cadre_run_outcome_t){.text = "", .holding = holding});
+    }
+}
+
+static void
+check_holdings(sim_worker_t *self, const cadre_run_t *run)
+{
+    const cadre_u64s_t *ids = &run->message.closure.resources;
+    for (size_t i = 0; i < ids->count; i++) {
+        if (!run->holdings || run->holdings[i]->pointer != token(self, ids->items[i])) {
+            sim_check_fail(self->check, "worker %u starts a closure without resource %" PRIu64,
+                           self->node, ids->items[i]);
+        }
+    }
+}
+
 static void
 on_start(sim_worker_t *self, const cadre_worker_event_t *event)
 {
@@ -117,6 +169,11 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     }
     sim_slot_t *slot = &self->slots[event->index];
     slot->run = event->run;
+    if (event->run->builds) {
+        begin_build(self, slot);
+        return;
+    }
+    check_holdings(self, event->run);
     slot->call =
         sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
     begin_step(self, slot);
@@ -127,6 +184,10 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
 {
     if (atomic_load(&slot->run->cancelled)) {
         fail(self, slot, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "cancelled");
+        return;
+    }
+    if (slot->run->builds) {
+        end_build(self, slot);
         return;
     }
     if (slot->step == slot->call->fail_step) {
@@ -176,6 +237,10 @@ on_values(sim_worker_t *self, cadre_worker_event_t *event)
         check_value(self, event->run, &event->values[i]);
     }
     cadre_values_fini(&event->values, event->value_count);
+    if (slot->run->builds) {
+        begin_build(self, slot);
+        return;
+    }
     compute(self, slot);
 }
 
@@ -223,6 +288,9 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
         break;
     case CADRE_WORKER_LEFT:
         self->left = true;
+        break;
+    case CADRE_WORKER_RELEASE:
+        cadre_holding_destroy(&event->holding);
         break;
     case CADRE_WORKER_SHARD_MOVED: /* messages are addressed to the incarnation */
     case CADRE_WORKER_FORGET:

@@ -7,7 +7,7 @@
  *
  * A slot does what the closure's record says (sim_check.h): in every step it pulls, computes, and
  * pushes a gradient that adds one update to each variable; or fails; and at the end hands out its
- * call's number as the result.
+ * call's number as the result. It checks that what a closure's resources hold was built here.
  */
 #ifndef CADRE_TESTS_SIM_SIM_WORKER_H
 #define CADRE_TESTS_SIM_SIM_WORKER_H
@@ -20,7 +20,7 @@ enum { SIM_SLOTS_MAX = 6 };
 
 typedef struct {
     cadre_run_t *run; /* NULL: free */
-    sim_call_t *call;
+    sim_call_t *call; /* NULL: it builds a resource */
     uint32_t step;
 } sim_slot_t;
 

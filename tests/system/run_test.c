@@ -124,19 +124,31 @@ Test(run, count_prints_exactly_ten_thousand)
     command_close(&command);
 }
 
-Test(run, mlp_learns_the_digits)
+/* Runs the example program `name` on the digits: the accuracy that it prints. */
+static double
+accuracy_of(const char *name)
 {
     command_t command;
     command_open(&command);
     cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
-    cadre_auto(cadre_free) char *program = program_path("examples/mlp");
+    cadre_auto(cadre_free) char *program = program_path(name);
     const char *arguments[] = {"run", "--ps", "2", "--workers", "2", "--", program, data, NULL};
     expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
     double accuracy = 0;
     cr_assert_eq(sscanf(output, "accuracy %lf", &accuracy), 1, "%s", output);
-    cr_expect_gt(accuracy, 0.94);
     command_close(&command);
+    return accuracy;
+}
+
+Test(run, mlp_learns_the_digits)
+{
+    cr_expect_gt(accuracy_of("examples/mlp"), 0.94);
+}
+
+Test(run, fm_learns_which_digits_are_odd)
+{
+    cr_expect_gt(accuracy_of("examples/fm"), 0.9);
 }
 
 Test(run, a_program_gives_its_exit_code)

@@ -52,6 +52,33 @@ Test(native, finds_what_was_added_and_the_built_in_noop)
     cadre_registry_destroy(&registry);
 }
 
+static char exits[8];
+
+static void
+note_exit(void *state)
+{
+    strncat(exits, state, sizeof(exits) - strlen(exits) - 1);
+}
+
+Test(native, calls_at_exit_what_was_asked_for_the_last_first)
+{
+    cadre_registry_t *registry = cadre_registry_new();
+    char names[] = {'a', 0, 'b', 0, 'c', 0};
+    cr_expect_eq(cadre_registry_at_exit(registry, NULL, names), CADRE_EINVALID);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(cadre_registry_at_exit(registry, note_exit, names + 2 * i), 0);
+    }
+    cr_expect_str_eq(exits, "");
+    cadre_registry_destroy(&registry);
+    cr_expect_str_eq(exits, "cba");
+    registry = cadre_registry_new();
+    for (int i = 0; i < CADRE_NATIVE_EXITS_MAX; i++) {
+        cr_assert_eq(cadre_registry_at_exit(registry, note_exit, names), 0);
+    }
+    cr_expect_eq(cadre_registry_at_exit(registry, note_exit, names), CADRE_EFULL);
+    cadre_registry_destroy(&registry);
+}
+
 Test(native, refuses_bad_and_doubled_names)
 {
     cadre_registry_t *registry = cadre_registry_new();

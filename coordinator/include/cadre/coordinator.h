@@ -34,6 +34,7 @@ typedef struct cadre_variable
     cadre_variable_t; /* owned by its coordinator, valid until that is closed */
 typedef struct cadre_function cadre_function_t; /* the same */
 typedef struct cadre_dataset cadre_dataset_t;   /* the same */
+typedef struct cadre_resource cadre_resource_t; /* the same */
 typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_drop */
 
 /* ---- Opening and closing
@@ -259,13 +260,16 @@ typedef struct {
     const cadre_argument_t *tensors;
     size_t tensor_count;
     uint32_t steps; /* updates it pushes to one shard at most; 0 means 1 */
+    const cadre_resource_t *const *resources; /* that it uses, at most 16 */
+    size_t resource_count;
 } cadre_call_t;
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
  * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
  * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
- * usable again afterwards. CADRE_EINVALID for what is no registered function of this coordinator.
- */
+ * usable again afterwards. CADRE_EINVALID for what is no registered function, dataset or resource
+ * of this coordinator, CADRE_ETOOLARGE beyond 8 batches, 64 tensors, 64 MiB of them or 16
+ * resources. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
 
@@ -280,6 +284,35 @@ CADRE_API int cadre_done(cadre_coordinator_t *self, bool *done);
 /* Cancels everything queued and in flight; their futures say CADRE_ECANCELLED. Returns when none
  * runs any more. */
 CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
+
+/* ---- Resources
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Makes something that every worker has for itself: `function` runs once on each worker, those that
+ * come later and those that take the place of another included, before any closure that names the
+ * resource in its call. What it puts (cadre_invocation_resource_put of <cadre/worker.h>) is what
+ * native functions find under the resource's name there; its results stay on the worker too, and
+ * are the arguments "NAME.RESULT" of closures that name the resource, of programs as well. It pulls
+ * variables and pushes nothing; its random numbers are the same on every worker.
+ *
+ * `call` (may be NULL) has tensors only. The call does not wait: closures that name the resource
+ * wait for a worker that has it, others do not. Where the function fails, those closures fail with
+ * CADRE_EINVALID and a text that names resource, worker and function; a resource that nobody uses
+ * is not heard of. Cancelling closures leaves resources as they are; they end with the session, and
+ * a coordinator that resumes makes them again.
+ *
+ * CADRE_EINVALID for a bad name, for what is no function of this coordinator and for batches,
+ * resources or steps in the call; CADRE_EEXISTS for a name in use, CADRE_EFULL beyond 4,096,
+ * CADRE_ETOOLARGE as cadre_schedule. */
+CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
+                                    const cadre_function_t *function, const cadre_call_t *call,
+                                    cadre_resource_t **resource);
+
+CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
+
+/* ---- Futures
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* Waits for the closure's end: 0, or how it failed - the same status and text every time. */
 CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);

@@ -162,9 +162,14 @@ run_step(machine_t *self, const cadre_plan_step_t *step)
 }
 
 static int
-copy_results(const machine_t *self)
+copy_outputs(const machine_t *self)
 {
     const cadre_plan_t *plan = self->plan;
+    for (int i = 0; i < cadre_program_push_count(self->run->program); i++) {
+        int32_t node = cadre_program_push(self->run->program, i)->node;
+        memcpy(self->run->gradients[i], self->values[plan->values[node].root].data,
+               plan->values[node].size_bytes);
+    }
     for (int i = 0; i < plan->result_count; i++) {
         const cadre_plan_value_t *value = &plan->values[plan->results[i]];
         int status =
@@ -182,7 +187,12 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
 {
     int64_t symbol_values[CADRE_SYMBOLS_MAX] = {0};
     machine_t self = {.run = run, .mode = mode, .seed = run->seed};
-    int status = cadre_plan_new(run->program, symbol_values, mode->in_place, &self.plan);
+    int status = cadre_program_bind(run->program, run->arguments, run->argument_count, CADRE_F32,
+                                    symbol_values);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_plan_new(run->program, symbol_values, mode->in_place, &self.plan);
     if (status < 0) {
         return status;
     }
@@ -195,7 +205,7 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
     if (fault) {
         (void)fprintf(stderr, "shim: %s\n", fault);
     }
-    status = status < 0 ? status : copy_results(&self);
+    status = status < 0 ? status : copy_outputs(&self);
     free_values(&self);
     cadre_plan_destroy(&self.plan);
     return status;

@@ -20,7 +20,7 @@ typedef struct {
     bool shifted; /* arguments, gradients and results lie 4 bytes past a multiple of 16 */
 } kernel_mode_t;
 
-/* As cadre_slot_run, for programs without symbols and gradients. CADRE_EDATA when a kernel raised
+/* As cadre_slot_run. CADRE_EDATA when a kernel raised
  * the fault, CADRE_EDEVICE when a launch was refused or the shim found one; its text is printed. */
 int kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode);
 

@@ -28,15 +28,27 @@ typedef struct cadre_invocation cadre_invocation_t; /* one attempt; valid during
 
 typedef int (*cadre_native_t)(cadre_invocation_t *invocation, void *state);
 
+/* Ends what a pointer points to. It is called on a thread of the worker's, when no function runs
+ * that could use it. */
+typedef void (*cadre_destructor_t)(void *pointer);
+
 /* Makes `function` callable under `name`; `state` is passed to each call and shared by the slots.
  * CADRE_EEXISTS for a name in use, CADRE_EINVALID for a bad name. */
 CADRE_API int cadre_registry_add(cadre_registry_t *registry, const char *name,
                                  cadre_native_t function, void *state);
 
+/* Has `destructor` called with `state` when the worker exits and no function will run any more;
+ * what was asked for last is called first. A worker that is killed, or left with a function that
+ * does not end, calls nothing. CADRE_EINVALID without a destructor, CADRE_EFULL beyond 1,024. */
+CADRE_API int cadre_registry_at_exit(cadre_registry_t *registry, cadre_destructor_t destructor,
+                                     void *state);
+
 /* The entry point of the shared object. */
 CADRE_API int cadre_native_register(cadre_registry_t *registry);
 
-/* Argument `name` of the call, or NULL; it belongs to the invocation. */
+/* Argument `name` of the call, or NULL; it belongs to the invocation. The results of a resource
+ * that the closure names are the arguments "RESOURCE.RESULT"; those of the call itself come first.
+ */
 CADRE_API const cadre_tensor_t *cadre_invocation_argument(cadre_invocation_t *self,
                                                           const char *name);
 
@@ -74,7 +86,38 @@ CADRE_API void *cadre_invocation_stream(cadre_invocation_t *self);
 
 CADRE_API uint64_t cadre_invocation_closure_id(const cadre_invocation_t *self);
 CADRE_API uint64_t cadre_invocation_seed(const cadre_invocation_t *self);
+
+/* Which of the job's workers this is, from 0. One that takes the place of another has its index. */
 CADRE_API uint32_t cadre_invocation_worker_index(const cadre_invocation_t *self);
+
+/* How many places of workers the job has: the highest index that a worker has had plus 1, when the
+ * closure was handed out. It only grows; who is away is counted too. */
+CADRE_API uint32_t cadre_invocation_worker_count(const cadre_invocation_t *self);
+
+/* ---- What stays on a worker
+ * ------------------------------------------------------------------------------- */
+
+/* For a function that builds a resource (cadre_resource_create): keeps `pointer` as what the
+ * resource is on this worker, until the session ends; then `destructor` (NULL: none) is called with
+ * it. A second call takes the place of the first, whose pointer is ended. When the build fails in
+ * the end, it is ended too. CADRE_ESTATE in any other call; the pointer stays the caller's then. */
+CADRE_API int cadre_invocation_resource_put(cadre_invocation_t *self, void *pointer,
+                                            cadre_destructor_t destructor);
+
+/* What the resource called `name` is on this worker: the pointer that was put, NULL when none was,
+ * or when the closure does not name it in its call. Functions on other slots may be using it at the
+ * same time. */
+CADRE_API void *cadre_invocation_resource(cadre_invocation_t *self, const char *name);
+
+/* A pointer for each pair of a slot and a function's name, NULL at first: what such a function
+ * keeps between two calls on the same thread, which nobody else uses. It lives as long as the
+ * process, also from one session to the next. */
+CADRE_API void *cadre_invocation_slot_state(const cadre_invocation_t *self);
+
+/* Sets it; `destructor` (NULL: none) is called with it on the slot's thread when the worker exits.
+ * The pointer before is the caller's to end. */
+CADRE_API void cadre_invocation_set_slot_state(cadre_invocation_t *self, void *state,
+                                               cadre_destructor_t destructor);
 
 #ifdef __cplusplus
 }

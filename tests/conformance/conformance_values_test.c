@@ -1,0 +1,326 @@
+/* What stays on workers: resources, values of each worker, several datasets in one call; C1, C7,
+ * C10, E6, E7, E9 and F5 of the conformance list. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_values, .timeout = 120);
+
+static cadre_resource_t *
+create(stage_t *stage, const char *name, const char *function, const cadre_call_t *call)
+{
+    cadre_resource_t *resource = NULL;
+    OK(cadre_resource_create(stage->coordinator, name, stage_function(stage, function), call,
+                             &resource));
+    return resource;
+}
+
+/* A resource that "build" makes, whose files are those of a hold. */
+static cadre_resource_t *
+create_held(stage_t *stage, const char *name, hold_t *hold)
+{
+    *hold = stage_hold_files(stage, name);
+    cadre_tensor_t started = stage_text(hold->started);
+    cadre_tensor_t release = stage_text(hold->release);
+    cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}};
+    return create(stage, name, "build", &(cadre_call_t){.tensors = arguments, .tensor_count = 2});
+}
+
+/* Schedules a call of `function` that uses `resource`. */
+static cadre_future_t *
+use(stage_t *stage, const char *function, const cadre_resource_t *resource)
+{
+    cadre_future_t *future = NULL;
+    cadre_call_t call = {.resources = &resource, .resource_count = 1};
+    OK(cadre_schedule(stage->coordinator, stage_function(stage, function), &call, LOCAL_WAIT_MS,
+                      &future));
+    return future;
+}
+
+static void
+use_often(stage_t *stage, const char *function, const cadre_resource_t *resource, int count)
+{
+    for (int i = 0; i < count; i++) {
+        cadre_future_t *future = use(stage, function, resource);
+        cadre_future_drop(&future);
+    }
+}
+
+static int64_t
+fetch_number(cadre_future_t *future, const char *name)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {.data = NULL};
+    OK(cadre_fetch(future, name, &value, LOCAL_WAIT_MS));
+    cr_assert(value.dtype == CADRE_I64 && cadre_tensor_count(&value) == 1);
+    return *(const int64_t *)value.data;
+}
+
+BOTH_CAPACITIES(conformance_values, C1_a_function_learns_its_workers_index_and_their_count)
+{
+    enum { WORKERS = 3 };
+    stage_t stage;
+    stage_open_capacity(&stage, 1, WORKERS, capacity);
+    cadre_resource_t *place = create(&stage, "place", "build_place", NULL);
+    cr_expect_str_eq(cadre_resource_name(place), "place");
+    int seen = 0;
+    for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); seen != (1 << WORKERS) - 1;) {
+        cr_assert(again(deadline), "in time on each worker, seen: %d", seen);
+        cadre_future_t *future = use(&stage, "tell_place", place);
+        int64_t index = fetch_number(future, "index");
+        cr_assert(index >= 0 && index < WORKERS);
+        cr_expect_eq(fetch_number(future, "built_index"), index, "where it was built");
+        cr_expect_eq(fetch_number(future, "count"), WORKERS);
+        cr_expect_eq(fetch_number(future, "built_count"), WORKERS);
+        seen |= 1 << index;
+        cadre_future_drop(&future);
+    }
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_values, C7_values_live_on_their_workers)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 2, 5, capacity);
+    cadre_resource_t *ones = create(&stage, "ones", "build", NULL);
+    use_often(&stage, "push_built", ones, 10);
+    stage_join(&stage);
+    stage_expect(&stage, 10);
+    stage_expect_applied(&stage, 10);
+    stage_close(&stage);
+}
+
+/* What a program's closure gets as an argument was a result of the resource's function. */
+BOTH_CAPACITIES(conformance_values, C7_values_of_workers_are_arguments_of_programs)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 2, 2, capacity);
+    cadre_resource_t *ones = create(&stage, "ones", "build", NULL);
+    cadre_program_t *program = cadre_program_new("add_ones");
+    cadre_dim_t rows = cadre_dim(WIDE_ROWS);
+    cadre_node_t wide = cadre_var(program, "wide", (int64_t[]){WIDE_ROWS}, 1);
+    cadre_push(program, wide, cadre_arg(program, "ones.value", CADRE_F32, &rows, 1));
+    OK(cadre_program_finish(program));
+    cadre_function_t *function = NULL;
+    OK(cadre_function_register(stage.coordinator, &program, &function));
+    const cadre_resource_t *resources[] = {ones};
+    cadre_call_t call = {.resources = resources, .resource_count = 1};
+    for (int i = 0; i < 10; i++) {
+        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    }
+    stage_join(&stage);
+    stage_expect(&stage, 10);
+    OK(cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "ones.value");
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_values, C10_several_datasets_feed_one_call)
+{
+    enum { FEW = 5, MANY = 20 };
+    stage_t stage;
+    stage_open_capacity(&stage, 1, 2, capacity);
+    cadre_auto(cadre_free) char *few_path = stage_write_rows(&stage, FEW);
+    cadre_auto(cadre_free) char *many_path = stage_write_rows(&stage, MANY);
+    cadre_dataset_t *few = stage_open_rows(&stage, few_path, "few");
+    cadre_dataset_t *many = stage_open_rows(&stage, many_path, "many");
+    const cadre_function_t *function = stage_function(&stage, "add_batches");
+    cadre_batch_t batches[3];
+    OK(cadre_dataset_begin(few, 0, 0, 1, false, false));
+    OK(cadre_dataset_begin(many, 0, 0, 4, true, false));
+    while (cadre_dataset_next(few, &batches[0])) {
+        cr_assert(cadre_dataset_next(many, &batches[1]));
+        batches[2] = batches[0]; /* the same twice */
+        cadre_call_t call = {.batches = batches, .batch_count = CADRE_COUNT_OF(batches)};
+        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    }
+    stage_join(&stage);
+    stage_expect(&stage, 2 * FEW * (FEW - 1) / 2 + MANY * (MANY - 1) / 2);
+    stage_close(&stage);
+}
+
+static cadre_resource_t *
+create_broken(stage_t *stage)
+{
+    cadre_tensor_t text = stage_text("no such thing");
+    cadre_argument_t arguments[] = {{"text", &text}};
+    return create(stage, "broken", "fail",
+                  &(cadre_call_t){.tensors = arguments, .tensor_count = 1});
+}
+
+BOTH_CAPACITIES(conformance_values, E6_a_resource_that_is_not_built_fails_who_uses_it)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 1, 2, capacity);
+    cadre_resource_t *broken = create_broken(&stage);
+    cadre_future_t *future = use(&stage, "add_one", broken);
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "resource broken");
+    cr_expect(strstr(cadre_error_text(), "no such thing"), "why: %s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "function fail"), "%s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "on worker "), "%s", cadre_error_text());
+    cadre_tensor_t value = {.data = NULL};
+    for (int i = 0; i < 2; i++) {
+        FAILS(cadre_fetch(future, NULL, &value, LOCAL_WAIT_MS), CADRE_EINVALID, "resource broken");
+    }
+    cadre_future_drop(&future);
+    stage_schedule(&stage, "add_one", 4); /* the queue is clean again */
+    stage_join(&stage);
+    use_often(&stage, "add_one", broken, 1);
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "resource broken");
+    stage_expect(&stage, 4);
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_values, E7_a_broken_resource_that_nobody_uses_is_not_heard_of)
+{
+    stage_t stage;
+    stage_open_capacity(&stage, 1, 2, capacity);
+    create_broken(&stage);
+    cadre_resource_t *pushes = create(&stage, "pushes", "add_one", NULL);
+    cadre_resource_t *ones = create(&stage, "ones", "build", NULL);
+    use_often(&stage, "push_built", ones, 6);
+    stage_join(&stage);
+    stage_expect(&stage, 6);
+    stage_expect_applied(&stage, 6);
+    use_often(&stage, "add_one", pushes, 1);
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "pushes nothing");
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_values, E9_resources_survive_a_cancellation)
+{
+    enum { WORKERS = 2 };
+    stage_t stage;
+    hold_t build;
+    stage_open_capacity(&stage, 1, WORKERS, capacity);
+    cadre_resource_t *ones = create_held(&stage, "ones", &build);
+    hold_wait(&build, WORKERS);
+    OK(cadre_cancel(stage.coordinator, LOCAL_WAIT_MS)); /* while they are built */
+    hold_release(&build);
+    use_often(&stage, "push_built", ones, 8);
+    stage_join(&stage);
+    cadre_future_t *future = use(&stage, "fail", ones); /* it has no text: fails, and cancels */
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "no argument text");
+    cadre_future_drop(&future);
+    hold_t hold = stage_hold(&stage, "cancelled");
+    hold_wait(&hold, 1);
+    OK(cadre_cancel(stage.coordinator, LOCAL_WAIT_MS));
+    use_often(&stage, "push_built", ones, 8);
+    stage_join(&stage);
+    stage_expect(&stage, 16);
+    cr_expect_eq(hold_begun(&build), WORKERS, "built once on each worker");
+    hold_fini(&hold);
+    hold_fini(&build);
+    stage_close(&stage);
+}
+
+/* The worker of the newest build dies, again and again; the builds that came to an end count. */
+BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
+{
+    enum { CLOSURES = 20, DEATHS = 12 }; /* more than a closure may take down with it */
+    stage_t stage;
+    hold_t build;
+    stage_open(&stage, size, size);
+    cadre_resource_t *ones = create_held(&stage, "ones", &build);
+    int begun = size;
+    hold_wait(&build, begun);
+    use_often(&stage, "push_built", ones, CLOSURES);
+    for (int i = 0; i < DEATHS; i++) {
+        local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+        hold_wait(&build, ++begun);
+    }
+    cr_expect_eq(cadre_totals(stage.coordinator).finished, 0, "nothing runs without it");
+    hold_release(&build);
+    stage_join(&stage);
+    stage_expect(&stage, CLOSURES);
+    unlink(build.release);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+    hold_wait(&build, ++begun);
+    use_often(&stage, "push_built", ones, CLOSURES);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
+    hold_wait(&build, ++begun);
+    hold_release(&build);
+    stage_join(&stage);
+    stage_expect(&stage, 2 * CLOSURES);
+    stage_expect_applied(&stage, 2 * CLOSURES);
+    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, DEATHS + 2);
+    hold_fini(&build);
+    stage_close(&stage);
+}
+
+/* Who builds is waited for by those only that use what is built. */
+Test(conformance_values, closures_without_the_resource_run_while_it_is_built)
+{
+    stage_t stage;
+    hold_t build;
+    stage_open_with(&stage, &(local_cluster_options_t){.ps = 1, .workers = 1, .slots = 2});
+    cadre_resource_t *ones = create_held(&stage, "ones", &build);
+    hold_wait(&build, 1);
+    stage_schedule(&stage, "add_one", 5);
+    stage_join(&stage);
+    use_often(&stage, "push_built", ones, 5);
+    hold_release(&build);
+    stage_join(&stage);
+    stage_expect(&stage, 10);
+    hold_fini(&build);
+    stage_close(&stage);
+}
+
+Test(conformance_values, what_is_no_resource_is_refused_at_the_call)
+{
+    stage_t stage;
+    stage_t other;
+    stage_open(&stage, 1, 1);
+    stage_open(&other, 1, 1);
+    const cadre_function_t *function = stage_function(&stage, "build");
+    const cadre_resource_t *foreign = create(&other, "ones", "build", NULL);
+    cadre_resource_t *resource = NULL;
+    FAILS(cadre_resource_create(stage.coordinator, "a b", function, NULL, &resource),
+          CADRE_EINVALID, "resource");
+    FAILS(cadre_resource_create(stage.coordinator, "ones", NULL, NULL, &resource), CADRE_EINVALID,
+          "no function");
+    cadre_call_t call = {.steps = 2};
+    FAILS(cadre_resource_create(stage.coordinator, "ones", function, &call, &resource),
+          CADRE_EINVALID, "tensors only");
+    OK(cadre_resource_create(stage.coordinator, "ones", function, NULL, &resource));
+    FAILS(cadre_resource_create(stage.coordinator, "ones", function, NULL, &resource),
+          CADRE_EEXISTS, "ones");
+    const cadre_resource_t *many[17];
+    for (size_t i = 0; i < CADRE_COUNT_OF(many); i++) {
+        many[i] = resource;
+    }
+    call = (cadre_call_t){.resources = many, .resource_count = CADRE_COUNT_OF(many)};
+    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ETOOLARGE, "16");
+    call = (cadre_call_t){.resources = &foreign, .resource_count = 1};
+    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+          "resource 0");
+    cr_expect_eq(cadre_totals(stage.coordinator).scheduled, 0);
+    stage_close(&other);
+    stage_close(&stage);
+}
+
+/* What a native function keeps on a slot is there at its next call, and ends with the worker. */
+Test(conformance_values, native_functions_keep_state_on_slots_until_the_worker_exits)
+{
+    enum { CALLS = 5 };
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1, .slots = 1};
+    stage_open_with(&stage, &options);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/exits", stage.cluster.scratch.path);
+    cadre_tensor_t text = stage_text(path);
+    for (int i = 0; i < CALLS; i++) {
+        cadre_future_t *future = stage_call(&stage, "remember", "path", &text);
+        cadre_future_drop(&future);
+    }
+    stage_join(&stage);
+    cr_expect_neq(access(path, F_OK), 0, "nothing has ended yet");
+    local_cluster_end_job(&stage.cluster);
+    cadre_auto(cadre_free) char *lines = file_text(path);
+    cr_expect_str_eq(lines, "slot 5\nworker\n");
+    local_cluster_begin_job(&stage.cluster, &options);
+    local_cluster_close(&stage.cluster);
+}
