@@ -92,7 +92,7 @@ Test(run, evaluate_finds_the_running_averages_of_batch_norm_in_a_checkpoint)
     expect_exit(&command, command_run(&command, evaluate), 0);
     json_t *result = command_result(&command);
     cr_assert(result);
-    cr_expect_geq(json_number_at(result, "accuracy"), 0.94);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.9);
     json_decref(result);
     command_close(&command);
 }
