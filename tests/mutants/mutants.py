@@ -265,8 +265,8 @@ CHECKPOINTS = [
      "    const cadre_totals_t *totals = &core->totals;\n"),
     ("resumed-too-soon", "an automatic checkpoint comes before the variables are made again",
      "coordinator/checkpoint.c",
-     "    if (core->next_id == core->resumed_cut) {\n",
-     "    if (core->next_id == 0) {\n"),
+     "core->catalogue.variable_count == 0 || is_resuming(core)) {\n",
+     "(is_resuming(core) && core->catalogue.variable_count == 0)) {\n"),
 ]
 
 MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS

@@ -387,7 +387,8 @@ next_operation(sim_script_t *self)
     };
     if (self->check->variable_count < self->plan.variables ||
         self->check->variable_count < self->variables) {
-        return SIM_CREATE;
+        bool dawdles = self->check->variable_count < self->check->known_count && !draw(self, 0, 3);
+        return dawdles ? SIM_PAUSE : SIM_CREATE; /* a resumed program may take its time */
     }
     if (sim_check_next_lost(self->check)) {
         return SIM_SCHEDULE;
