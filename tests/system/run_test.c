@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "tests/sanitizer.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
@@ -258,6 +259,9 @@ Test(run, mnist_reaches_its_accuracy)
 
 Test(run, mnist_reaches_more_with_convolutions)
 {
+    if (SANITIZER) {
+        cr_skip_test("with a sanitizer it takes a minute, on a busy machine several");
+    }
     run_on_data("examples/mnist_cnn.json", "mnist", 0.97);
 }
 
