@@ -400,16 +400,11 @@ cadre_plan_fuse_settle(cadre_plan_t *plan)
     for (int at = 0; at < plan->step_count; at++) {
         const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(plan, at);
         if (fusion && fusion->mask >= 0) {
-            plan->masks[fusion->mask].last = at;
+            cadre_plan_mask_t *mask = &plan->masks[fusion->mask];
+            mask->first = fusion->relu ? fusion->first : mask->first;
+            mask->last = at;
         }
     }
-}
-
-const cadre_plan_fusion_t *
-cadre_plan_fusion_of(const cadre_plan_t *plan, int step)
-{
-    int fusion = plan->steps[step].fusion;
-    return fusion == 0 ? NULL : &plan->fusions[fusion - 1];
 }
 
 bool

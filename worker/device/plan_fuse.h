@@ -21,9 +21,6 @@ void cadre_plan_fuse(cadre_plan_t *plan);
 /* Notes where each group begins, once no more steps are removed. */
 void cadre_plan_fuse_settle(cadre_plan_t *plan);
 
-/* The group of the step, NULL when it is in none. */
-const cadre_plan_fusion_t *cadre_plan_fusion_of(const cadre_plan_t *plan, int step);
-
 /* Whether a step of the group writes that root. */
 bool cadre_plan_fusion_makes(const cadre_plan_t *plan, const cadre_plan_fusion_t *fusion,
                              int32_t root);

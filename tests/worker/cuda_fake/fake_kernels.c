@@ -1,6 +1,7 @@
 /* kernels.h by the operations of the CPU device, run when the stream gets there. */
 #include "worker/device/cuda/kernels.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/status.h"
@@ -63,3 +64,32 @@ FAKE_KERNEL(cadre_cuda_bag)
 FAKE_KERNEL(cadre_cuda_bag_grad)
 FAKE_KERNEL(cadre_cuda_im2col)
 FAKE_KERNEL(cadre_cuda_col2im)
+
+typedef struct {
+    const float *x;
+    int64_t count;
+    float limit;
+    int32_t *flag;
+} limit_t;
+
+static void
+check_limit(const void *argument)
+{
+    const limit_t *limit = argument;
+    for (int64_t i = 0; i < limit->count; i++) {
+        if (!(fabsf(limit->x[i]) <= limit->limit)) {
+            *limit->flag = 1;
+        }
+    }
+}
+
+int
+cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream)
+{
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    limit_t argument = {.x = x, .count = count, .limit = limit, .flag = flag};
+    fake_enqueue(stream, check_limit, &argument, sizeof(argument));
+    return 0;
+}
