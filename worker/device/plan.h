@@ -105,9 +105,9 @@ typedef struct {
     int count;
     int product; /* the MATMUL among them */
     int64_t rows;
-    int64_t columns;    /* of its output, which may be seen in another shape from then on */
-    int32_t output;     /* the value in which the product ends */
-    int32_t bias;       /* the value [columns] that is added to each row, or -1 */
+    int64_t columns; /* of its output, which may be seen in another shape from then on */
+    int32_t output;  /* the value in which the product ends */
+    int32_t bias;    /* the value [columns] that is added to each row, or -1 */
     bool relu;
     int mask;           /* where relu was above 0, or -1: of a relu what it leaves for others,
                            otherwise what the product is multiplied by */

@@ -240,8 +240,7 @@ mask_of(finder_t *self, int relu)
     if (fusion->mask < 0) {
         fusion->mask = plan->mask_count++;
         int64_t row = (fusion->columns + MASK_UNIT - 1) / MASK_UNIT * MASK_UNIT;
-        plan->masks =
-            cadre_realloc(plan->masks, (size_t)plan->mask_count, sizeof(*plan->masks));
+        plan->masks = cadre_realloc(plan->masks, (size_t)plan->mask_count, sizeof(*plan->masks));
         plan->masks[fusion->mask] = (cadre_plan_mask_t){
             .row_bits = row, .size_bytes = (size_t)fusion->rows * (size_t)row / 8};
     }
@@ -286,8 +285,9 @@ static bool
 match_weight_side(const finder_t *self, int at, int side, group_t *group)
 {
     const cadre_plan_step_t *step = &self->plan->steps[at];
-    bool flipped = step->attributes[side == 0 ? CADRE_MATMUL_TRANSPOSE_LEFT
-                                              : CADRE_MATMUL_TRANSPOSE_RIGHT] != 0;
+    bool flipped =
+        step->attributes[side == 0 ? CADRE_MATMUL_TRANSPOSE_LEFT : CADRE_MATMUL_TRANSPOSE_RIGHT] !=
+        0;
     if (flipped != (side == 0)) {
         return false;
     }

@@ -1,6 +1,7 @@
 /*
  * plan_fuse - finds steps of a plan that a device may run as one matrix product with an epilogue:
- * a bias that is added, relu, and for gradients the mask of a relu and the sum of a bias's gradient.
+ * a bias that is added, relu, and for gradients the mask of a relu and the sum of a bias's
+ * gradient.
  *
  * The steps stay in the plan, side by side, with a place for each of their values, so that they can
  * run one by one as well: where a device's library offers no such product, and where its epilogue

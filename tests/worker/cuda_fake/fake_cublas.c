@@ -390,6 +390,43 @@ multiply(const void *argument)
     }
 }
 
+static bool
+overlap(const void *left, size_t left_size, const void *right, size_t right_size)
+{
+    const char *one = left;
+    const char *other = right;
+    return one && other && one < other + right_size && other < one + left_size;
+}
+
+static size_t
+matrix_size(const layout_t *layout)
+{
+    return sizeof(float) * (size_t)layout->columns * (size_t)layout->leading;
+}
+
+/* An epilogue writes no memory that the product reads, in whatever order it does so. */
+static void
+check_memory(const call_t *call)
+{
+    size_t d = matrix_size(&call->layout_d);
+    size_t a = matrix_size(&call->layout_a);
+    size_t b = matrix_size(&call->layout_b);
+    cadre_assert(!overlap(call->d, d, call->a, a) && !overlap(call->d, d, call->b, b));
+    if (call->product.epilogue == CUBLASLT_EPILOGUE_DEFAULT) {
+        return;
+    }
+    bool second = call->product.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    size_t bias = sizeof(float) * (second ? call->layout_d.columns : call->layout_d.rows);
+    size_t mask = (size_t)call->layout_d.columns * (size_t)call->product.mask_leading / 8;
+    const float *sum = call->product.bias;
+    cadre_assert(!overlap(sum, bias, call->d, d) && !overlap(sum, bias, call->a, a) &&
+                 !overlap(sum, bias, call->b, b));
+    cadre_assert(!overlap(call->product.mask, mask, call->d, d) &&
+                 !overlap(call->product.mask, mask, call->a, a) &&
+                 !overlap(call->product.mask, mask, call->b, b) &&
+                 !overlap(call->product.mask, mask, sum, bias));
+}
+
 cublasStatus_t
 cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,
                const void *a, cublasLtMatrixLayout_t layout_a, const void *b,
@@ -414,6 +451,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void
                    .a = a,
                    .b = b,
                    .d = d};
+    check_memory(&call);
     fake_enqueue(stream, multiply, &call, sizeof(call));
     return CUBLAS_STATUS_SUCCESS;
 }

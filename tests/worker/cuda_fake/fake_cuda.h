@@ -57,6 +57,9 @@ typedef struct {
 
 fake_cublas_counts_t fake_cublas_counts(void);
 
+/* Numbers that were found to be beyond a limit, ever. */
+int64_t fake_limits_passed(void);
+
 /* ---- between the files of this folder ---- */
 
 /* A function that a stream runs; `argument` was malloc'ed and is freed. */

@@ -1,6 +1,7 @@
 /*
  * execution - a plan made ready for the lane: its layout, its constants on the device, an algorithm
- * for each matrix product and for what of the plan runs as part of one, and after its first run the CUDA graph that replays it.
+ * for each matrix product and for what of the plan runs as part of one, and after its first run the
+ * CUDA graph that replays it.
  *
  * The graph holds everything between the copies: one launch instead of one per step. It is recorded
  * after the first run, which has loaded every kernel, and again when the slot's memory has moved.

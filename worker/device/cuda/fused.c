@@ -84,8 +84,8 @@ try_form(cadre_cuda_fused_t *self, const cadre_lane_t *lane, const cadre_plan_t 
 {
     cadre_cuda_epilogue_t epilogue = {
         .kind = form->kind, .mask_row_bits = form->mask ? plan->masks[fusion->mask].row_bits : 0};
-    int status = cadre_cuda_matmul_new(lane, plan, &plan->steps[fusion->product], &epilogue,
-                                       &self->matmul);
+    int status =
+        cadre_cuda_matmul_new(lane, plan, &plan->steps[fusion->product], &epilogue, &self->matmul);
     if (status == 0) {
         self->output = form->output;
         self->bias = form->bias;

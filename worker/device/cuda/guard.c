@@ -31,8 +31,7 @@ look_at(finder_t *self, int fusion, int32_t root)
 {
     bool variable = self->plan->values[root].place.kind == CADRE_PLACE_VARIABLE;
     self->bounds[root] = variable ? VARIABLE_LIMIT : OTHER_LIMIT;
-    self->guards =
-        cadre_realloc(self->guards, (size_t)self->count + 1, sizeof(*self->guards));
+    self->guards = cadre_realloc(self->guards, (size_t)self->count + 1, sizeof(*self->guards));
     self->guards[self->count++] = (cadre_cuda_guard_t){
         .fusion = fusion, .value = root, .limit = ldexpf(1, self->bounds[root])};
 }
@@ -76,8 +75,7 @@ int
 cadre_cuda_guards_new(const cadre_plan_t *plan, const cadre_cuda_fused_t *fused,
                       cadre_cuda_guard_t **guards)
 {
-    finder_t self = {.plan = plan,
-                     .bounds = cadre_calloc((size_t)plan->value_count, sizeof(int))};
+    finder_t self = {.plan = plan, .bounds = cadre_calloc((size_t)plan->value_count, sizeof(int))};
     for (int i = 0; i < plan->value_count; i++) {
         self.bounds[i] = UNKNOWN;
     }

@@ -104,8 +104,8 @@ describe_epilogue(cadre_cuda_matmul_t *self, const cadre_cuda_epilogue_t *epilog
     const void *aligned = (const void *)(uintptr_t)CADRE_ARENA_ALIGNMENT;
     self->has_epilogue = true;
     self->has_mask = epilogue->mask_row_bits > 0;
-    int status = set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue->kind,
-                     sizeof(epilogue->kind));
+    int status =
+        set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue->kind, sizeof(epilogue->kind));
     status = status < 0 ? status : set_pointers(self, aligned, aligned);
     if (status == 0 && self->has_mask) {
         status = set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &epilogue->mask_row_bits,
