@@ -5,6 +5,10 @@
 int
 cadre_cpu_step(const cadre_operands_t *operands)
 {
+    if (operands->step->op == CADRE_STEP_CHAIN) {
+        cadre_cpu_chain(operands);
+        return 0;
+    }
     switch (operands->step->op) {
     case CADRE_OP_MATMUL:
         cadre_cpu_matmul(operands);

@@ -192,7 +192,8 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
     if (status < 0) {
         return status;
     }
-    status = cadre_plan_new(run->program, symbol_values, mode->in_place, &self.plan);
+    status = cadre_plan_new(run->program, symbol_values, mode->in_place ? CADRE_PLAN_REUSE : 0,
+                            &self.plan);
     if (status < 0) {
         return status;
     }
