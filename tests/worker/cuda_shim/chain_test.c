@@ -104,9 +104,8 @@ run_link(const cadre_chain_link_t *link, float *const *values, float *out, int64
 {
     shape_t shape = {1, {count}};
     cadre_plan_value_t value = value_of(&shape);
-    cadre_plan_step_t step = {.op = link->op,
-                              .attributes = {link->function},
-                              .input_count = source_count(link->op)};
+    cadre_plan_step_t step = {
+        .op = link->op, .attributes = {link->function}, .input_count = source_count(link->op)};
     cadre_strided_init(&step.walk, shape.shape, 1);
     cadre_operands_t cpu = {.step = &step, .out = &value, .out_data = out};
     for (int i = 0; i < step.input_count; i++) {
@@ -136,9 +135,8 @@ run_links(const case_t *it, float *const *inputs, bool on_cpu)
     float *values[VALUES_MAX] = {0};
     int last = it->input_count + it->chain.link_count - 1;
     for (int i = 0; i <= last; i++) {
-        values[i] = i < it->input_count
-                        ? broadcast(inputs[i], &it->inputs[i], &it->inputs[0])
-                        : cadre_calloc((size_t)count + 1, sizeof(float));
+        values[i] = i < it->input_count ? broadcast(inputs[i], &it->inputs[i], &it->inputs[0])
+                                        : cadre_calloc((size_t)count + 1, sizeof(float));
     }
     for (int i = 0; i < it->chain.link_count && count > 0; i++) {
         run_link(&it->chain.links[i], values, values[it->input_count + i], count, on_cpu);
@@ -228,9 +226,18 @@ check(const case_t *it, double tolerance)
 
 /* ---- chosen chains ---- */
 
-#define MAP1(name, x)        {.op = CADRE_OP_MAP1, .function = CADRE_MAP1_##name, .sources = {x}}
-#define MAP2(name, x, y)     {.op = CADRE_OP_MAP2, .function = CADRE_MAP2_##name, .sources = {x, y}}
-#define CHOOSE(x, y, z)      {.op = CADRE_OP_WHERE, .sources = {x, y, z}}
+#define MAP1(name, x)                                                                              \
+    {                                                                                              \
+        .op = CADRE_OP_MAP1, .function = CADRE_MAP1_##name, .sources = { x }                       \
+    }
+#define MAP2(name, x, y)                                                                           \
+    {                                                                                              \
+        .op = CADRE_OP_MAP2, .function = CADRE_MAP2_##name, .sources = { x, y }                    \
+    }
+#define CHOOSE(x, y, z)                                                                            \
+    {                                                                                              \
+        .op = CADRE_OP_WHERE, .sources = { x, y, z }                                               \
+    }
 
 /* Bias and relu; sigmoid cross entropy; a choice; the step of an optimizer. */
 static const struct {
@@ -280,9 +287,8 @@ Test(chain, each_function_first_and_last)
 {
     shape_t shape = {1, {97}};
     for (int64_t function = 1; cadre_map1_valid(function); function++) {
-        case_t it = {.chain = {2, {MAP1(ABS, 0), MAP1(NEG, 1)}},
-                     .input_count = 1,
-                     .inputs = {shape}};
+        case_t it = {
+            .chain = {2, {MAP1(ABS, 0), MAP1(NEG, 1)}}, .input_count = 1, .inputs = {shape}};
         for (int place = 0; place < 2; place++) {
             case_t changed = it;
             changed.chain.links[place].function = function;
@@ -304,14 +310,13 @@ Test(chain, each_function_first_and_last)
 /* All inputs and most results are needed to the end: more than the few registers. */
 Test(chain, many_values_at_a_time)
 {
-    case_t it = {.chain = {12,
-                           {MAP1(NEG, 0), MAP1(ABS, 1), MAP1(SQUARE, 2), MAP1(TANH, 3),
-                            MAP1(RELU, 4), MAP1(SIGMOID, 5), CHOOSE(0, 6, 7), CHOOSE(1, 8, 9),
-                            CHOOSE(2, 10, 11), MAP2(ADD, 12, 3), CHOOSE(15, 13, 14),
-                            MAP2(SUB, 16, 5)}},
-                 .input_count = 6,
-                 .inputs = {{2, {29, 8}}, {1, {8}}, {2, {29, 1}}, {2, {29, 8}}, {0, {0}},
-                            {2, {29, 8}}}};
+    case_t it = {
+        .chain = {12,
+                  {MAP1(NEG, 0), MAP1(ABS, 1), MAP1(SQUARE, 2), MAP1(TANH, 3), MAP1(RELU, 4),
+                   MAP1(SIGMOID, 5), CHOOSE(0, 6, 7), CHOOSE(1, 8, 9), CHOOSE(2, 10, 11),
+                   MAP2(ADD, 12, 3), CHOOSE(15, 13, 14), MAP2(SUB, 16, 5)}},
+        .input_count = 6,
+        .inputs = {{2, {29, 8}}, {1, {8}}, {2, {29, 1}}, {2, {29, 8}}, {0, {0}}, {2, {29, 8}}}};
     check(&it, 1e-6);
     it.inputs[0] = it.inputs[3] = it.inputs[5] = (shape_t){2, {29, 7}};
     it.inputs[1] = (shape_t){1, {7}};

@@ -17,11 +17,14 @@
 
 enum {
     VALUES_MAX = CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX,
-    REGISTERS_FEW = 8, /* what most chains need; few, so that many threads fit on a multiprocessor */
-    CODE_MAP1 = 0,     /* a link's code is its function beyond one of these */
+    REGISTERS_FEW =
+        8,         /* what most chains need; few, so that many threads fit on a multiprocessor */
+    CODE_MAP1 = 0, /* a link's code is its function beyond one of these */
     CODE_MAP2 = 32,
     CODE_WHERE = 64,
 };
+
+static_assert(REGISTERS_FEW >= int{CADRE_CHAIN_INPUTS_MAX}, "each input begins in a register");
 
 struct chain_link_t {
     uint8_t code;
@@ -132,7 +135,8 @@ apply_link(const chain_link_t &link, const numbers_t<width> (&file)[registers])
 
 /* ---- the kernel ---- */
 
-/* `count` elements from `data` on, of which further ones are `stride` apart: 1, or 0 for the same. */
+/* `count` elements from `data` on, of which further ones are `stride` apart: 1, or 0 for the same.
+ */
 template <int width>
 static __device__ __forceinline__ numbers_t<width>
 load(const float *data, int64_t stride, int count)

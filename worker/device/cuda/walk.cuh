@@ -24,8 +24,8 @@ template <int inputs, typename divider_t> struct walk_t {
     void *out;
 };
 
-/* Where the first `input_count` inputs stand for a unit of `width` output elements, from their first
- * elements on. */
+/* Where the first `input_count` inputs stand for a unit of `width` output elements, from their
+ * first elements on. */
 template <int width, int inputs, typename divider_t>
 static __device__ __forceinline__ void
 walk_find(const walk_t<inputs, divider_t> &walk, uint64_t unit, int input_count,
