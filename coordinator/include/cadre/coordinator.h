@@ -252,6 +252,13 @@ typedef struct {
     const cadre_tensor_t *tensor;
 } cadre_argument_t;
 
+/* An argument that is a result of another closure, which may not have ended. */
+typedef struct {
+    const char *name; /* of the argument */
+    const cadre_future_t *future;
+    const char *result; /* its name; NULL: the only one, or the first */
+} cadre_future_argument_t;
+
 /* What a closure is called with; everything is copied. The columns of a batch are the arguments "x"
  * and "y"; with several batches those of the second are "x1", "y1" and so on. */
 typedef struct {
@@ -262,13 +269,25 @@ typedef struct {
     uint32_t steps; /* updates it pushes to one shard at most; 0 means 1 */
     const cadre_resource_t *const *resources; /* that it uses, at most 16 */
     size_t resource_count;
+    const cadre_future_argument_t *futures; /* whose results are arguments */
+    size_t future_count;
 } cadre_call_t;
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
  * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
  * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
- * usable again afterwards. CADRE_EINVALID for what is no registered function, dataset or resource
- * of this coordinator, CADRE_ETOOLARGE beyond 8 batches, 64 tensors, 64 MiB of them or 16
+ * usable again afterwards.
+ *
+ * A call that names futures waits in the queue until their closures have ended, and gets their
+ * results, also those of futures that were dropped meanwhile and also when it runs again. When one
+ * of these closures fails it fails with the same error; when they give no such result it fails with
+ * CADRE_ENOTFOUND, and with CADRE_ETOOLARGE when its arguments are more than 64 MiB. What is known
+ * to fail is refused here, with that error. While the results that waiting closures have coming are
+ * more than 1 GiB, calls that name futures wait as for a full queue; at twice as much those whose
+ * results have no room fail with CADRE_EFULL.
+ *
+ * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
+ * coordinator, CADRE_ETOOLARGE beyond 8 batches, 64 tensors and futures, 64 MiB of tensors or 16
  * resources. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
