@@ -35,6 +35,7 @@
 enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_NEVER = UINT32_MAX,
+    SIM_SOURCES_MAX = 3,
     SIM_RESOURCES_MAX = 4,
     SIM_RESOURCE_BROKEN = 4, /* the id of one that is never built */
 };
@@ -55,8 +56,12 @@ typedef struct {
     uint32_t attempts; /* that began computing */
     bool wants_results;
     bool reads_batch;
-    uint32_t resources; /* that it uses: bit id - 1 */
-    uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    uint32_t resources;                /* that it uses: bit id - 1 */
+    uint32_t sources[SIM_SOURCES_MAX]; /* calls whose results are its arguments */
+    uint32_t source_count;
+    int64_t stamp; /* of its own results, once it has ended */
+    bool is_big;   /* they are */
+    uint32_t tag;  /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool scheduled;
     bool ended;
     uint64_t ended_event;
@@ -114,6 +119,8 @@ typedef struct {
     uint64_t ended_ms; /* when the last call ended */
     uint64_t restores;
     uint64_t replayed; /* updates that were applied again after a restore */
+    uint64_t taken;    /* results that were arguments, for every attempt */
+    bool few_values;   /* there is little room for results: closures may fail for it */
 
     bool may_cancel; /* the user cancelled, or a call failed: calls may end cancelled */
     int first_error; /* since the last one was raised */

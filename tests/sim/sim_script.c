@@ -100,6 +100,12 @@ cancel(sim_script_t *self)
 
 /* --- scheduling --- */
 
+static sim_call_t *
+call_of(const sim_script_t *self)
+{
+    return self->check->calls[strtoul(self->closure->names[0], NULL, 10)];
+}
+
 static bool
 schedule(sim_script_t *self)
 {
@@ -114,14 +120,19 @@ schedule(sim_script_t *self)
         }
         if (!self->closure) {
             self->closure = sim_call_new(&self->random, &self->plan, self->check, core);
+            if (self->plan.futures) {
+                sim_futures_link(&self->futures, &self->random, call_of(self), self->closure);
+            }
             self->burst--;
         }
+        sim_call_t *call = call_of(self);
+        sim_futures_check(call, self->closure);
         if (cadre_closure_queue_put(&core->queue, self->closure) < 0) {
             return false;
         }
         core->totals.scheduled++;
         sim_check_life(self->check)->scheduled++;
-        self->check->calls[strtoul(self->closure->names[0], NULL, 10)]->scheduled = true;
+        call->scheduled = true;
         self->closure = NULL;
     }
     return true;
@@ -447,6 +458,8 @@ set_up(sim_script_t *self)
     self->operation = SIM_WAIT_READY;
     core->checkpoint.enabled = self->plan.checkpoints;
     core->checkpoint.every_ms = self->plan.every_ms;
+    core->queue.values_size_max =
+        self->plan.values_max ? self->plan.values_max : core->queue.values_size_max;
     cadre_function_t *function = NULL;
     bool is_new = false;
     for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
@@ -473,6 +486,7 @@ void
 sim_script_fini(sim_script_t *self)
 {
     cadre_closure_destroy(&self->closure);
+    sim_futures_fini(&self->futures);
     cadre_free(&self->buffer);
     self->variables = self->check->variable_count > self->variables ? self->check->variable_count
                                                                     : self->variables;

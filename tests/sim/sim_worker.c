@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/split.h"
 #include "common/status.h"
+#include "tests/sim/sim_values.h"
 #include "worker/worker_state.h"
 
 enum {
@@ -58,12 +59,10 @@ fail(sim_worker_t *self, sim_slot_t *slot, int status, cadre_failure_t failure, 
 static void
 succeed(sim_worker_t *self, sim_slot_t *slot)
 {
-    int64_t number = slot->call->index;
-    cadre_tensor_t tensor = {.dtype = CADRE_I64, .data = &number};
     const char *names[] = {"call", NULL};
     cadre_tensor_list_t list = {0};
-    int status = cadre_tensor_list_encode(&tensor, 1, CADRE_RESULT_SIZE_MAX, &list);
-    cadre_assert(status == 0);
+    int64_t stamp = (int64_t)((uint64_t)self->node << SIM_STAMP_BITS | self->given++ << 10);
+    sim_value_make(slot->call, stamp, &list);
     finish(
         self, slot,
         &(cadre_run_outcome_t){.names = names, .results = &list, .compute_us = 1, .examples = 1});
@@ -161,6 +160,19 @@ check_holdings(sim_worker_t *self, const cadre_run_t *run)
 }
 
 static void
+check_values(sim_worker_t *self, const sim_call_t *call, const cadre_message_t *message)
+{
+    cadre_tensor_t *tensors = NULL;
+    size_t count = 0;
+    if (cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, &tensors, &count) <
+        0) {
+        sim_check_fail(self->check, "arguments of call %u: %s", call->index, cadre_error_text());
+    }
+    sim_check_values(self->check, call, tensors, count);
+    cadre_tensors_fini(&tensors, count);
+}
+
+static void
 on_start(sim_worker_t *self, const cadre_worker_event_t *event)
 {
     if (event->index >= self->slot_count || self->slots[event->index].run) {
@@ -176,6 +188,7 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     check_holdings(self, event->run);
     slot->call =
         sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
+    check_values(self, slot->call, &event->run->message);
     begin_step(self, slot);
 }
 
