@@ -1,8 +1,8 @@
 /*
  * bf16 - f32 to bf16 and back: the upper half of an f32, so its range with 8 bits of precision.
  *
- * The one place on the host that rounds; worker/device/cuda/convert.cu rounds the same, bit for bit.
- * Compiled with -O3; on x86-64 built plain and with AVX2, and the CPU chooses.
+ * The one place on the host that rounds; worker/device/cuda/convert.cu rounds the same, bit for
+ * bit. Compiled with -O3; on x86-64 built plain and with AVX2, and the CPU chooses.
  *
  * Thread:  any.
  */

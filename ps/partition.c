@@ -131,8 +131,8 @@ cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *s
     cadre_partition_t *self = cadre_calloc(1, sizeof(*self));
     self->spec = *spec;
     self->spec.wire = wire;
-    self->wire_layout = cadre_chunk_layout_narrow(&layout, cadre_dtype_size(spec->dtype),
-                                                  cadre_dtype_size(wire));
+    self->wire_layout =
+        cadre_chunk_layout_narrow(&layout, cadre_dtype_size(spec->dtype), cadre_dtype_size(wire));
     self->optimizer = optimizer;
     self->layout = layout;
     self->pool = pool;

@@ -13,8 +13,8 @@
  * true. Steps count optimizer updates only: the t of Adam's bias correction.
  *
  * Where the wire dtype is another than the variable's (common/wire_dtype.h), gradients are widened
- * before the optimizer sees them, and pulls of workers get a copy of the values that is narrowed when
- * the first of them asks for a version, and kept until the next version.
+ * before the optimizer sees them, and pulls of workers get a copy of the values that is narrowed
+ * when the first of them asks for a version, and kept until the next version.
  *
  * Owner:   one shard.
  * Thread:  the shard's actor only; the chunks it hands out may be read and released on any thread.
@@ -83,8 +83,9 @@ void cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks)
 /* The same in the wire dtype. A number beyond what bf16 holds is infinite there. */
 void cadre_partition_pull_wire(cadre_partition_t *self, cadre_chunk_t **chunks);
 
-/* Checks bytes that are to be assigned: CADRE_ESHAPE when the number or a size of the chunks differs
- * from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be unaligned. */
+/* Checks bytes that are to be assigned: CADRE_ESHAPE when the number or a size of the chunks
+ * differs from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be
+ * unaligned. */
 int cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
                           size_t count);
 
@@ -92,9 +93,9 @@ int cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *c
 int cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
                                    size_t count);
 
-/* Applies one gradient, chunk by chunk as in the wire layout, and adds one to version and steps. The
- * caller has checked `chunks` with cadre_partition_check_gradient (all partitions of an update before
- * applying the first). */
+/* Applies one gradient, chunk by chunk as in the wire layout, and adds one to version and steps.
+ * The caller has checked `chunks` with cadre_partition_check_gradient (all partitions of an update
+ * before applying the first). */
 void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks);
 
 /* Sets the values, or adds to or subtracts from them, and adds one to the version; slots stay. The

@@ -36,8 +36,8 @@ typedef struct {
     cadre_dtype_t wire; /* of its values and gradients in messages */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
-    int64_t rows;          /* shape[0]; 1 for a scalar */
-    size_t row_size_bytes; /* of everything below axis 0 */
+    int64_t rows;               /* shape[0]; 1 for a scalar */
+    size_t row_size_bytes;      /* of everything below axis 0 */
     size_t wire_row_size_bytes; /* the same in messages */
     uint32_t partitions;
     uint32_t told;    /* partitions whose shard is known; complete when equal to partitions */

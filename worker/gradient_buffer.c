@@ -21,9 +21,10 @@ wire_size_bytes(const cadre_variable_entry_t *variable)
 int
 cadre_gradient_fail(const cadre_variable_entry_t *variable)
 {
-    return cadre_fail(CADRE_ENOTFINITE,
-                      "the gradient of %s is infinite or NaN as %s, which is what it has on the wire",
-                      variable->name, cadre_dtype_text(variable->wire));
+    return cadre_fail(
+        CADRE_ENOTFINITE,
+        "the gradient of %s is infinite or NaN as %s, which is what it has on the wire",
+        variable->name, cadre_dtype_text(variable->wire));
 }
 
 static int

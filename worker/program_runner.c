@@ -20,7 +20,7 @@ typedef struct {
     const cadre_variable_entry_t **variables; /* [variable_count], like the next two */
     cadre_value_buffer_t *buffers;
     const void **values;
-    cadre_tensor_t *arguments; /* [argument_count], borrowed from the closure */
+    cadre_tensor_t *arguments;          /* [argument_count], borrowed from the closure */
     cadre_dtype_t *variable_dtypes;     /* of `values` */
     cadre_gradient_buffer_t *gradients; /* [push_count], like the next three */
     cadre_dtype_t *gradient_dtypes;     /* of `gradient_data` */
@@ -298,8 +298,8 @@ push(cadre_program_runner_t *self, const prepared_t *prepared)
     }
     cadre_gradient_t *gradients = cadre_calloc(count, sizeof(*gradients));
     for (size_t i = 0; i < count; i++) {
-        gradients[i] = (cadre_gradient_t){pushed_variable(prepared, (int)i),
-                                          prepared->gradients[i].chunk};
+        gradients[i] =
+            (cadre_gradient_t){pushed_variable(prepared, (int)i), prepared->gradients[i].chunk};
     }
     status = cadre_slot_link_push(self->link, gradients, count);
     free(gradients);

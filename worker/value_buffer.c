@@ -57,8 +57,9 @@ widen(cadre_value_buffer_t *self, cadre_value_t *value)
 const void *
 cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value)
 {
-    return value->variable->wire == value->variable->dtype ? cadre_value_buffer_put_wire(self, value)
-                                                           : widen(self, value);
+    return value->variable->wire == value->variable->dtype
+               ? cadre_value_buffer_put_wire(self, value)
+               : widen(self, value);
 }
 
 void

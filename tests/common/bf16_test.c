@@ -86,8 +86,8 @@ Test(bf16, every_one_of_them_goes_to_f32_and_back)
 
 Test(bf16, tells_what_is_not_finite_wherever_it_stands)
 {
-    static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff,
-                                   0x7f7fffff, 0x7f7f8000, 0xff7f8000};
+    static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
+                                   0xffffffff, 0x7f7fffff, 0x7f7f8000, 0xff7f8000};
     static const uint32_t good[] = {0x7f7f7fff, 0xff7f7fff, 0, 0x80000000, 1, 0x007fffff};
     float numbers[67] = {0};
     uint16_t words[67];
@@ -98,7 +98,8 @@ Test(bf16, tells_what_is_not_finite_wherever_it_stands)
                           (unsigned)bad[i], place);
             cr_assert_not(cadre_bf16_finite(words, CADRE_COUNT_OF(words)));
             bool nan = (bad[i] & 0x7fffffff) > 0x7f800000;
-            cr_assert_eq((words[place] & 0x7fff) > 0x7f80, nan, "NaN stays, and nothing becomes it");
+            cr_assert_eq((words[place] & 0x7fff) > 0x7f80, nan,
+                         "NaN stays, and nothing becomes it");
         }
         for (size_t i = 0; i < CADRE_COUNT_OF(good); i++) {
             numbers[place] = float_of(good[i]);
@@ -125,6 +126,7 @@ Test(bf16, takes_any_count_and_any_address)
         cr_assert(cadre_bf16_finite(bytes + 1, count));
         cadre_bf16_widen(bytes + 1, wide, count);
         cr_assert_arr_eq(wide, numbers, count * sizeof(float));
-        cr_assert(count == 70 || (wide[count] == -1 && bytes[1 + 2 * count] == 0x55), "and no more");
+        cr_assert(count == 70 || (wide[count] == -1 && bytes[1 + 2 * count] == 0x55),
+                  "and no more");
     }
 }

@@ -241,12 +241,8 @@ enum { LONG = 10007 };
 static cadre_partition_t *
 open_partition(const char *optimizer, cadre_dtype_t wire, cadre_chunk_pool_t *pool)
 {
-    cadre_partition_spec_t spec = {.variable = 1,
-                                   .dtype = CADRE_F32,
-                                   .wire = wire,
-                                   .rank = 1,
-                                   .shape = {LONG},
-                                   .rows = LONG};
+    cadre_partition_spec_t spec = {
+        .variable = 1, .dtype = CADRE_F32, .wire = wire, .rank = 1, .shape = {LONG}, .rows = LONG};
     cadre_partition_t *partition = NULL;
     cr_assert_eq(cadre_initializer_spec_parse(&spec.initializer, "normal"), 0);
     cr_assert_eq(cadre_optimizer_spec_parse(&spec.optimizer, optimizer), 0);

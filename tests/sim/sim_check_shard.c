@@ -272,10 +272,10 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
                                    .part = (uint32_t)asked[1],
                                    .chunks = answer->chunks + chunk,
                                    .chunk_count = got[1]};
-        bool right = got[1] == 0 ||
-                     (to_coordinator ? sim_check_chunks(self, variable, sent.part, sent.chunks,
-                                                        got[1]) == value->n
-                                     : sim_pulled_is(&sent, value->n));
+        bool right =
+            got[1] == 0 || (to_coordinator ? sim_check_chunks(self, variable, sent.part,
+                                                              sent.chunks, got[1]) == value->n
+                                           : sim_pulled_is(&sent, value->n));
         if (!right) {
             sim_check_fail(self, "I4: shard %u sends another value than version %" PRIu64,
                            state->shard, got[0]);

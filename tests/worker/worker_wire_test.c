@@ -147,7 +147,8 @@ Test(worker_wire, cuts_where_f32_would_be_cut)
         cr_assert_eq(cadre_chunk_layout_init(&wide, part == 0 ? 3 : 2, sizeof(float) * ROW), 0);
         cr_assert_eq(narrow.count, wide.count);
         for (size_t k = 0; k < wide.count; k++) {
-            cr_assert_eq(2 * cadre_chunk_layout_size(&narrow, k), cadre_chunk_layout_size(&wide, k));
+            cr_assert_eq(2 * cadre_chunk_layout_size(&narrow, k),
+                         cadre_chunk_layout_size(&wide, k));
         }
     }
     fixture_fini(&self);

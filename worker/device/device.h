@@ -79,17 +79,17 @@ typedef struct {
     const cadre_program_t *program;
     const cadre_tensor_t *arguments; /* in the program's order */
     int argument_count;
-    const void *const *variables; /* values of each variable, contiguous, program's order */
+    const void *const *variables;         /* values of each variable, contiguous, program's order */
     const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
                                              NULL: all f32 */
-    uint64_t seed;                /* of the closure: the same in each of its attempts */
-    void *const *gradients;       /* per push: room for the variable's values, contiguous; the last
-                                     op writes there itself. May overlap nothing else. */
+    uint64_t seed;                        /* of the closure: the same in each of its attempts */
+    void *const *gradients; /* per push: room for the variable's values, contiguous; the last
+                               op writes there itself. May overlap nothing else. */
     const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes: to bf16 as
                                              cadre_bf16_narrow rounds */
-    bool *not_finite;             /* per push: set where a gradient in bf16 holds infinity or NaN,
-                                     else left; NULL without such */
-    cadre_tensor_t *results;      /* per result: initialised on success, ended by the caller */
+    bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
+                                else left; NULL without such */
+    cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
 } cadre_slot_run_t;
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by

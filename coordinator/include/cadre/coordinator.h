@@ -148,9 +148,9 @@ typedef struct {
     int part_count;
     const cadre_variable_t
         *colocate_with; /* unpartitioned, on the shard of that one's first part; or NULL */
-    cadre_dtype_t wire; /* type of its values and gradients between workers and ps: CADRE_BF16 halves
-                           the bytes of an f32 variable, which is rounded to 8 bits on each way and
-                           kept, updated, saved, read and assigned in f32; 0: its own */
+    cadre_dtype_t wire; /* type of its values and gradients between workers and ps: CADRE_BF16
+                           halves the bytes of an f32 variable, which is rounded to 8 bits on each
+                           way and kept, updated, saved, read and assigned in f32; 0: its own */
 } cadre_variable_options_t;
 
 CADRE_API cadre_variable_options_t cadre_variable_options(void);
@@ -188,7 +188,8 @@ CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
 
-/* Of its values and gradients between workers and ps; the dtype where nothing else was asked for. */
+/* Of its values and gradients between workers and ps; the dtype where nothing else was asked for.
+ */
 CADRE_API cadre_dtype_t cadre_variable_wire(const cadre_variable_t *self);
 
 /* Rank, with the dimensions in `shape`. */
