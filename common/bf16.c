@@ -3,7 +3,8 @@
 #include <stdint.h>
 
 /* As in ps/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver runs
- * before a sanitizer is ready; clang has another notion of it. */
+ * before a sanitizer is ready; clang has another notion of it. Static, because a function with a
+ * choice would be exported by a library that exports nothing else of this file. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define KERNEL __attribute__((target_clones("avx2", "default")))
@@ -28,8 +29,8 @@ round_to_bf16(uint32_t word)
     return (uint16_t)((word & 0x7fffffff) > infinity ? quiet : rounded);
 }
 
-KERNEL bool
-cadre_bf16_narrow(const float *in, void *out, size_t count)
+KERNEL static bool
+narrow(const float *in, void *out, size_t count)
 {
     const aliasing_u32_t *words = (const aliasing_u32_t *)in;
     unaligned_u16_t *restrict to = out;
@@ -42,8 +43,8 @@ cadre_bf16_narrow(const float *in, void *out, size_t count)
     return bad == 0;
 }
 
-KERNEL void
-cadre_bf16_widen(const void *in, float *out, size_t count)
+KERNEL static void
+widen(const void *in, float *out, size_t count)
 {
     const unaligned_u16_t *words = in;
     aliasing_u32_t *restrict to = (aliasing_u32_t *)out;
@@ -52,8 +53,8 @@ cadre_bf16_widen(const void *in, float *out, size_t count)
     }
 }
 
-KERNEL bool
-cadre_bf16_finite(const void *words, size_t count)
+KERNEL static bool
+finite(const void *words, size_t count)
 {
     const unaligned_u16_t *numbers = words;
     uint16_t bad = 0;
@@ -61,4 +62,22 @@ cadre_bf16_finite(const void *words, size_t count)
         bad = (uint16_t)(bad | ((numbers[i] & exponent) == exponent));
     }
     return bad == 0;
+}
+
+bool
+cadre_bf16_narrow(const float *in, void *out, size_t count)
+{
+    return narrow(in, out, count);
+}
+
+void
+cadre_bf16_widen(const void *in, float *out, size_t count)
+{
+    widen(in, out, count);
+}
+
+bool
+cadre_bf16_finite(const void *words, size_t count)
+{
+    return finite(words, count);
 }

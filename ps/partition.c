@@ -26,9 +26,8 @@ struct cadre_partition {
     uint64_t steps;
     cadre_chunk_t **values;                           /* [layout.count] */
     cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
-    cadre_chunk_t **narrow;                           /* [layout.count] values on the wire, of the
-                                                         last version that was pulled; NULL before */
-    bool narrow_current;                              /* it is this version */
+    cadre_chunk_t **narrow; /* [layout.count] as pulled over the wire last; NULL before */
+    bool narrow_current;    /* of this version */
 };
 
 static bool
