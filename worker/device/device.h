@@ -65,6 +65,7 @@ typedef struct {
                                on the CPU, elsewhere what the device has */
     int plans_max;          /* prepared plans kept; 0: 8 */
     bool no_reuse;          /* tests: every value gets its own memory */
+    bool no_chains;         /* tests: every element operation is a step of its own */
     bool no_graph;          /* tests: a device that records its runs enqueues each step instead */
     bool poison;            /* tests: the arena is filled with NaN before each run */
 } cadre_slot_options_t;
