@@ -299,22 +299,41 @@ sim_check_started(sim_check_t *self, uint64_t epoch, const cadre_closure_message
     return call;
 }
 
-void
-sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_variable_t *variable, uint32_t part,
-                 uint64_t version, int64_t n)
+bool
+sim_pulled_is(const sim_pulled_t *self, int64_t n)
 {
-    uint32_t shard = variable->parts[part].shard;
+    cadre_dtype_t wire = self->variable->wire;
+    const sim_part_t *part = &self->variable->parts[self->part];
+    int64_t element = part->first;
+    for (size_t i = 0; i < self->chunk_count; i++) {
+        size_t size_bytes = cadre_chunk_size_bytes(self->chunks[i]);
+        int64_t count = (int64_t)(size_bytes / cadre_dtype_size(wire));
+        if (sim_differs(wire, cadre_chunk_data(self->chunks[i]), element, count, n) >= 0) {
+            return false;
+        }
+        element += count;
+    }
+    return element == part->first + part->count;
+}
+
+void
+sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled)
+{
+    const sim_variable_t *variable = pulled->variable;
+    uint32_t shard = variable->parts[pulled->part].shard;
+    int64_t n = 0;
     for (uint32_t i = self->state_count; i > 0; i--) {
         sim_state_t *state = self->states[i - 1];
         if (state->shard == shard && state->epoch == epoch &&
-            sim_value_was(sim_state_value(state, variable, part), version, n)) {
+            sim_value_at(sim_state_value(state, variable, pulled->part), pulled->version, &n) &&
+            sim_pulled_is(pulled, n)) {
             return;
         }
     }
     sim_check_fail(self,
-                   "I4: a worker has n = %" PRId64 " of %s part %u as version %" PRIu64
-                   ", shard %u never had that",
-                   n, variable->name, part, version, shard);
+                   "I4: a worker has something of %s part %u as version %" PRIu64
+                   ", shard %u never had that (last n = %" PRId64 ")",
+                   variable->name, pulled->part, pulled->version, shard, n);
 }
 
 void

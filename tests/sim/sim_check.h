@@ -40,6 +40,15 @@ enum {
     SIM_RESOURCE_BROKEN = 4, /* the id of one that is never built */
 };
 
+/* A partition as it travels from a shard to a worker: in the wire dtype. */
+typedef struct {
+    const sim_variable_t *variable;
+    uint32_t part;
+    uint64_t version;
+    cadre_chunk_t *const *chunks;
+    size_t chunk_count;
+} sim_pulled_t;
+
 /* One scheduled closure. */
 typedef struct {
     uint32_t index;                 /* its position */
@@ -188,9 +197,8 @@ sim_call_t *sim_check_started(sim_check_t *self, uint64_t epoch,
 /* A closure was handed out: its id is known. */
 void sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t *closure);
 
-/* A worker has value n of a part, as `version`, in a session. */
-void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_variable_t *variable,
-                      uint32_t part, uint64_t version, int64_t n);
+/* (I4) What a worker has in a session, its shard had as that version. */
+void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled);
 
 /* All shards of a step have answered the worker: each must have it. */
 void sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step);
@@ -239,6 +247,9 @@ void sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variab
 /* (I4) The chunks of one partition are of one version; returns its n. */
 int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                          cadre_chunk_t *const *chunks, size_t count);
+
+/* Whether that is n * weight(i), as it travels. */
+bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
 
 /* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);

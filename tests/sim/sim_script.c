@@ -155,6 +155,9 @@ define(sim_script_t *self, bool is_big)
     for (int i = 0; i < definition.rank; i++) {
         definition.shape[i] = is_big ? (i == 0 ? 1500 : 300) : (int64_t)draw(self, 1, 40);
     }
+    if (definition.dtype == CADRE_F32 && draw(self, 0, 2) == 0) {
+        definition.wire = CADRE_BF16;
+    }
     uint64_t optimizer = definition.dtype == CADRE_F32 ? draw(self, 0, 2) : 0;
     definition.optimizer = optimizers[optimizer].name;
     definition.parameters = optimizers[optimizer].parameters;
@@ -177,7 +180,8 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
     cadre_variable_options_t options = {.size = sizeof(options),
                                         .optimizer = definition->optimizer,
                                         .optimizer_parameters = definition->parameters,
-                                        .count = definition->partitions};
+                                        .count = definition->partitions,
+                                        .wire = definition->wire};
     char name[16];
     snprintf(name, sizeof(name), "v%u", number + 1);
     cadre_variable_t *variable = NULL;

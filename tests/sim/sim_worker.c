@@ -5,9 +5,7 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
-#include "common/chunk_layout.h"
 #include "common/memory.h"
-#include "common/split.h"
 #include "common/status.h"
 #include "tests/sim/sim_values.h"
 #include "worker/worker_state.h"
@@ -224,13 +222,14 @@ check_value(sim_worker_t *self, const cadre_run_t *run, const cadre_value_t *val
     const sim_variable_t *model = sim_check_variable(self->check, value->variable->id);
     size_t at = 0;
     for (uint32_t i = 0; i < model->part_count; i++) {
-        cadre_chunk_layout_t layout;
-        int64_t rows = cadre_split_rows(value->variable->rows, model->part_count, i);
-        cadre_chunk_layout_init(&layout, (uint64_t)rows, value->variable->row_size_bytes);
-        int64_t n = sim_check_chunks(self->check, model, i, value->chunks + at, layout.count);
-        uint64_t version = cadre_run_pulled_version(run, value->variable->id, i);
-        sim_check_pulled(self->check, run->message.epoch, model, i, version, n);
-        at += layout.count;
+        const sim_pulled_t pulled = {
+            .variable = model,
+            .part = i,
+            .version = cadre_run_pulled_version(run, value->variable->id, i),
+            .chunks = value->chunks + at,
+            .chunk_count = cadre_variable_entry_layout(value->variable, i).count};
+        sim_check_pulled(self->check, run->message.epoch, &pulled);
+        at += pulled.chunk_count;
     }
     if (at != value->chunk_count) {
         sim_check_fail(self->check, "a pulled value has %zu chunks, not %zu", value->chunk_count,

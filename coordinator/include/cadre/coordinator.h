@@ -148,6 +148,9 @@ typedef struct {
     int part_count;
     const cadre_variable_t
         *colocate_with; /* unpartitioned, on the shard of that one's first part; or NULL */
+    cadre_dtype_t wire; /* type of its values and gradients between workers and ps: CADRE_BF16
+                           halves the bytes of an f32 variable, which is rounded to 8 bits on each
+                           way and kept, updated, saved, read and assigned in f32; 0: its own */
 } cadre_variable_options_t;
 
 CADRE_API cadre_variable_options_t cadre_variable_options(void);
@@ -155,7 +158,9 @@ CADRE_API cadre_variable_options_t cadre_variable_options(void);
 /* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
  * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
  * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
- * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only. */
+ * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only.
+ * CADRE_EDTYPE for a `wire` that does not go with it. A closure whose gradient of a variable is
+ * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
@@ -182,6 +187,10 @@ CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
 
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
+
+/* Of its values and gradients between workers and ps; the dtype where nothing else was asked for.
+ */
+CADRE_API cadre_dtype_t cadre_variable_wire(const cadre_variable_t *self);
 
 /* Rank, with the dimensions in `shape`. */
 CADRE_API int cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX]);
