@@ -93,8 +93,9 @@ add_step(const cadre_plan_t *plan, growth_t *growth, int at)
     return true;
 }
 
-/* Whether all that read the output of the step at `maker` are in the chain, in the chain's shape.
- */
+/* Whether the step at `maker` is of the chain's shape and all that read its output are in the
+ * chain. They may read it reshaped: with as many elements as the chain's output it is walked as
+ * that. */
 static bool
 belongs(const finder_t *self, const growth_t *growth, int maker)
 {
@@ -109,13 +110,7 @@ belongs(const finder_t *self, const growth_t *growth, int maker)
     for (int i = 0; i < growth->step_count; i++) {
         const cadre_plan_step_t *step = &plan->steps[growth->steps[i]];
         for (int k = 0; k < step->input_count; k++) {
-            if (root_of(plan, step->inputs[k]) != made) {
-                continue;
-            }
-            if (!same_shape(&plan->values[step->inputs[k]], out)) {
-                return false;
-            }
-            uses++;
+            uses += root_of(plan, step->inputs[k]) == made;
         }
     }
     return uses == self->uses[made];
