@@ -14,6 +14,7 @@ run_step(const void *argument)
     const cadre_cuda_operands_t *from = argument;
     cadre_operands_t operands;
     operands.step = from->step;
+    operands.chain = from->chain;
     operands.out = from->out;
     operands.out_data = from->out_data;
     memcpy(operands.inputs, from->inputs, sizeof(operands.inputs));
@@ -48,6 +49,7 @@ FAKE_KERNEL(cadre_cuda_map1)
 FAKE_KERNEL(cadre_cuda_map2)
 FAKE_KERNEL(cadre_cuda_where)
 FAKE_KERNEL(cadre_cuda_cast)
+FAKE_KERNEL(cadre_cuda_chain)
 FAKE_KERNEL(cadre_cuda_reduce)
 FAKE_KERNEL(cadre_cuda_gather)
 FAKE_KERNEL(cadre_cuda_concat)

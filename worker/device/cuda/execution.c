@@ -121,6 +121,7 @@ find_operands(const cadre_execution_t *self, const char *block, int at,
     const cadre_plan_t *plan = self->plan;
     const cadre_plan_step_t *step = &plan->steps[at];
     operands->step = step;
+    operands->chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
     operands->out = &plan->values[step->output];
     operands->out_data = value_data(self, block, step->output);
     for (int i = 0; i < step->input_count; i++) {
