@@ -50,7 +50,7 @@ typedef struct {
     cadre_trace_lane_t *lane; /* or NULL */
     cadre_work_t *work;       /* what the slot is doing */
     int64_t computing_us;     /* since when a native function has been running; 0: none runs */
-    uint64_t session;   /* incarnation of the coordinator that `known` belongs to */
+    uint64_t session;         /* incarnation of the coordinator that `known` belongs to */
     const cadre_variable_entry_t **known;
     size_t known_count;
     size_t known_capacity;

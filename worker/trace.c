@@ -16,9 +16,9 @@
 #include "common/status.h"
 
 enum {
-    HOLD_US = 1000000,    /* how long an event may wait for others before it is written */
-    LINE_SIZE_MAX = 256,  /* of one event, with the comma before it */
-    META_LINES_MAX = 4,   /* names of process, reader and slot, and the note on dropped events */
+    HOLD_US = 1000000,   /* how long an event may wait for others before it is written */
+    LINE_SIZE_MAX = 256, /* of one event, with the comma before it */
+    META_LINES_MAX = 4,  /* names of process, reader and slot, and the note on dropped events */
     TEXT_SIZE = (CADRE_TRACE_LANE_EVENTS + META_LINES_MAX) * LINE_SIZE_MAX,
     NO_WORKER = -1,
 };
@@ -48,7 +48,7 @@ struct cadre_trace {
     uint64_t events;
     uint64_t dropped;
     uint64_t unwritten; /* events in `text` */
-    int error; /* errno of the write that failed, after which nothing is written */
+    int error;          /* errno of the write that failed, after which nothing is written */
     char text[TEXT_SIZE];
     size_t text_size;
 };

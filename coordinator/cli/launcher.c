@@ -72,9 +72,8 @@ static void
 add_trace(const char *folder, const cadre_launch_task_t *task, command_t *command)
 {
     cadre_auto(cadre_free) char *path =
-        task->starts > 1
-            ? cadre_asprintf("%s/worker-%u.%u.json", folder, task->index, task->starts)
-            : cadre_asprintf("%s/worker-%u.json", folder, task->index);
+        task->starts > 1 ? cadre_asprintf("%s/worker-%u.%u.json", folder, task->index, task->starts)
+                         : cadre_asprintf("%s/worker-%u.json", folder, task->index);
     add_flag(command, "--trace", path);
 }
 
