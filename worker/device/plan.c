@@ -11,6 +11,7 @@
 #include "common/tensor.h"
 #include "worker/device/arena.h"
 #include "worker/device/element.h"
+#include "worker/device/plan_chain.h"
 
 /* Keeps sums of sizes far from overflow; no device has so much memory. */
 static const size_t value_size_bytes_max = (size_t)1 << 46;
@@ -29,6 +30,7 @@ cadre_plan_destroy(cadre_plan_t **self_p)
     free(self->constants);
     free(self->values);
     free(self->steps);
+    free(self->chains);
     free(self->copies);
     free(self->results);
     free(self);
@@ -164,7 +166,7 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
         walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
         memcpy(walk->stride[0], strides, sizeof(strides));
     } else if (step->op == CADRE_OP_MAP2 || step->op == CADRE_OP_WHERE ||
-               step->op == CADRE_OP_BROADCAST) {
+               step->op == CADRE_STEP_CHAIN || step->op == CADRE_OP_BROADCAST) {
         walked = step->input_count;
         for (int i = 0; i < walked; i++) {
             const cadre_plan_value_t *input = &self->values[step->inputs[i]];
@@ -202,21 +204,28 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
         if (!self->values[i].live || is_leaf(node->op) || is_alias(node->op)) {
             continue;
         }
-        int at = self->step_count++;
-        cadre_plan_step_t *step = &self->steps[at];
+        cadre_plan_step_t *step = &self->steps[self->step_count++];
         *step = (cadre_plan_step_t){.op = node->op, .output = i, .input_count = node->input_count};
         memcpy(step->attributes, node->attributes, sizeof(step->attributes));
         memcpy(step->inputs, node->inputs, sizeof(step->inputs));
-        plan_walk(self, step);
         if (step->op == CADRE_OP_MATMUL && check_matmul(self, step) < 0) {
             return CADRE_ETOOLARGE;
         }
-        for (int k = 0; k < step->input_count; k++) {
-            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];
-            root->last_use = root->last_use < at ? at : root->last_use;
-        }
     }
     return 0;
+}
+
+/* Of the steps as they are run: how they walk, and which of them is the last to read a value. */
+static void
+finish_steps(cadre_plan_t *self)
+{
+    for (int at = 0; at < self->step_count; at++) {
+        cadre_plan_step_t *step = &self->steps[at];
+        plan_walk(self, step);
+        for (int k = 0; k < step->input_count; k++) {
+            self->values[self->values[step->inputs[k]].root].last_use = at;
+        }
+    }
 }
 
 /* ---- memory ---- */
@@ -226,6 +235,9 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
 static bool
 may_work_in_place(cadre_op_t op, int input)
 {
+    if (op == CADRE_STEP_CHAIN) {
+        return true;
+    }
     switch (op) {
     case CADRE_OP_MAP1:
     case CADRE_OP_MAP2:
@@ -343,7 +355,7 @@ copy_constants(cadre_plan_t *self, const cadre_program_t *program)
 }
 
 int
-cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, bool reuse,
+cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, unsigned flags,
                cadre_plan_t **out)
 {
     cadre_auto(cadre_plan_destroy) cadre_plan_t *self = cadre_calloc(1, sizeof(*self));
@@ -359,7 +371,11 @@ cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, boo
     if (status < 0) {
         return status;
     }
-    plan_memory(self, reuse);
+    if (flags & CADRE_PLAN_CHAINS) {
+        cadre_plan_make_chains(self);
+    }
+    finish_steps(self);
+    plan_memory(self, (flags & CADRE_PLAN_REUSE) != 0);
     copy_constants(self, program);
     *out = self;
     self = NULL;

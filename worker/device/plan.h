@@ -19,8 +19,19 @@
 #include "common/graph/program.h"
 #include "worker/device/strided.h"
 
+enum {
+    CADRE_CHAIN_LINKS_MAX = 12,
+    CADRE_CHAIN_INPUTS_MAX = CADRE_STRIDED_INPUTS_MAX,
+};
+
+/* What a device wants of its plans. */
+enum {
+    CADRE_PLAN_REUSE = 1,  /* memory of values that nobody reads any more is used again */
+    CADRE_PLAN_CHAINS = 2, /* element operations that follow each other are one step */
+};
+
 typedef enum {
-    CADRE_PLACE_NONE, /* not needed, or not placed yet */
+    CADRE_PLACE_NONE, /* not needed, inside a chain, or not placed yet */
     CADRE_PLACE_ARGUMENT,
     CADRE_PLACE_VARIABLE,
     CADRE_PLACE_CONSTANT,
@@ -48,13 +59,33 @@ typedef struct {
     cadre_plan_place_t place; /* of a root */
 } cadre_plan_value_t;
 
+/* A step of element operations, one after the other on each element. Beyond all ops, only in plans;
+ * inside what an enum of them can hold. */
+#define CADRE_STEP_CHAIN ((cadre_op_t)127)
+
+/* One operation of a chain: MAP1, MAP2 or WHERE, all of f32. */
 typedef struct {
     cadre_op_t op;
+    int64_t function; /* of MAP1 and MAP2 */
+    int sources[3];   /* below the step's input_count: that input; input_count + j: the result of
+                         link j, which comes before this one */
+} cadre_chain_link_t;
+
+/* The last link gives the step's output. The other results have the output's shape, are read in
+ * this chain only, and exist nowhere in memory. Inputs are read through the step's walk. */
+typedef struct {
+    int link_count; /* at least 2 */
+    cadre_chain_link_t links[CADRE_CHAIN_LINKS_MAX];
+} cadre_chain_t;
+
+typedef struct {
+    cadre_op_t op; /* or CADRE_STEP_CHAIN */
     int64_t attributes[CADRE_OP_ATTRIBUTES_MAX];
     int32_t output; /* indexes into values */
     int input_count;
     int32_t inputs[CADRE_OP_INPUTS_MAX];
-    cadre_strided_t walk; /* map2, where, broadcast, transpose, slice */
+    cadre_strided_t walk; /* map2, where, chain, broadcast, transpose, slice */
+    int chain;            /* of CADRE_STEP_CHAIN: which of the plan's */
 } cadre_plan_step_t;
 
 /* A value to be copied to an output after the last step. */
@@ -68,6 +99,8 @@ typedef struct {
     int value_count;
     cadre_plan_step_t *steps;
     int step_count;
+    cadre_chain_t *chains;
+    int chain_count;
     cadre_plan_copy_t *copies;
     int copy_count;
     void **constants; /* by index; f32 ones in the device's number type */
@@ -77,9 +110,9 @@ typedef struct {
     size_t arena_size_bytes;
 } cadre_plan_t;
 
-/* Plans `program` for those symbol values. With `reuse` false every value gets memory of its own:
- * for tests. CADRE_ETOOLARGE when some value or dimension is beyond what the device can index. */
-int cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, bool reuse,
+/* Plans `program` for those symbol values; `flags` are CADRE_PLAN_... CADRE_ETOOLARGE when some
+ * value or dimension is beyond what the device can index. */
+int cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, unsigned flags,
                    cadre_plan_t **out);
 void cadre_plan_destroy(cadre_plan_t **self_p);
 
