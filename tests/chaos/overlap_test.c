@@ -318,7 +318,7 @@ Test(overlap, figures)
         if (i > 0) {
             start_worker(&rig, slots[i]);
         }
-        double rate = train(&rig, slots[i] * atoi(closures));
+        double rate = train(&rig, slots[i] * (int)strtol(closures, NULL, 10));
         one = i == 0 ? rate : one;
         cadre_shard_totals_t totals;
         must(cadre_shard_totals(rig.cluster.coordinator, 0, &totals, CALL_MS));
