@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,7 +23,7 @@ static char path[64];
 static void
 make_path(void)
 {
-    strcpy(path, "/tmp/cadre-trace-XXXXXX");
+    snprintf(path, sizeof(path), "/tmp/cadre-trace-XXXXXX");
     int fd = mkstemp(path);
     cr_assert_geq(fd, 0);
     close(fd);
