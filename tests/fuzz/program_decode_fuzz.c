@@ -117,7 +117,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
         symbol_values[i] = SYMBOL_VALUE;
     }
     cadre_plan_t *plan = NULL;
-    if (cadre_plan_new(program, symbol_values, true, &plan) == 0) {
+    if (cadre_plan_new(program, symbol_values, CADRE_PLAN_REUSE | CADRE_PLAN_CHAINS, &plan) == 0) {
         if (total_size(plan) <= SIZE_MAX_TO_RUN) {
             run(program, plan);
         }

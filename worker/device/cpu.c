@@ -2,8 +2,8 @@
 
 #include "common/assert.h"
 
-int
-cadre_cpu_step(const cadre_operands_t *operands)
+static int
+run_op(const cadre_operands_t *operands)
 {
     switch (operands->step->op) {
     case CADRE_OP_MATMUL:
@@ -74,4 +74,14 @@ cadre_cpu_step(const cadre_operands_t *operands)
     }
     cadre_assert(false);
     return 0;
+}
+
+int
+cadre_cpu_step(const cadre_operands_t *operands)
+{
+    if (operands->step->op == CADRE_STEP_CHAIN) {
+        cadre_cpu_chain(operands);
+        return 0;
+    }
+    return run_op(operands);
 }

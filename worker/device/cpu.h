@@ -8,11 +8,13 @@
 #ifndef CADRE_WORKER_DEVICE_CPU_H
 #define CADRE_WORKER_DEVICE_CPU_H
 
+#include "worker/device/element.h"
 #include "worker/device/plan.h"
 
 /* One step with its memory found. */
 typedef struct {
     const cadre_plan_step_t *step;
+    const cadre_chain_t *chain; /* of CADRE_STEP_CHAIN */
     const cadre_plan_value_t *out;
     void *out_data;
     const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
@@ -29,12 +31,24 @@ typedef struct {
 #define CADRE_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* What an element function reads: neighbours, or with step 0 one number again and again. */
+typedef struct {
+    const cadre_real_t *data;
+    int64_t step;
+} cadre_cpu_source_t;
+
+/* One link of a chain over `count` elements. MAP1 reads neighbours only: its input has the shape of
+ * its output. `out` may be the data of a source whose step is 1. */
+void cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
+                    const cadre_cpu_source_t *sources, int64_t count);
+
 /* Runs one step; CADRE_EDATA for a label or an index out of range. */
 int cadre_cpu_step(const cadre_operands_t *operands);
 
 void cadre_cpu_map1(const cadre_operands_t *operands);
 void cadre_cpu_map2(const cadre_operands_t *operands);
 void cadre_cpu_where(const cadre_operands_t *operands);
+void cadre_cpu_chain(const cadre_operands_t *operands);
 void cadre_cpu_cast(const cadre_operands_t *operands);
 
 void cadre_cpu_reduce(const cadre_operands_t *operands);

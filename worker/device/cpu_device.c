@@ -163,6 +163,7 @@ run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run
         const cadre_plan_step_t *step = &plan->steps[at];
         cadre_operands_t operands;
         operands.step = step;
+        operands.chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
         operands.seed = run->seed;
         operands.out = &plan->values[step->output];
         operands.out_data = value_data(self, plan, run, step->output);
@@ -207,6 +208,7 @@ cpu_wait(void *slot)
 
 const cadre_device_functions_t cadre_cpu_functions = {
     .error_text = cadre_error_text,
+    .plan_flags = CADRE_PLAN_REUSE | CADRE_PLAN_CHAINS,
     .open = cpu_open,
     .close = cpu_close,
     .name = cpu_name,

@@ -35,8 +35,8 @@ KERNEL(dgelu)
 KERNEL(softplus)
 #undef KERNEL
 
-void
-cadre_cpu_map1(const cadre_operands_t *operands)
+static map1_t *
+map1_kernel(int64_t function)
 {
     static map1_t *const kernels[] = {
         [CADRE_MAP1_NEG] = map1_neg,       [CADRE_MAP1_EXP] = map1_exp,
@@ -48,8 +48,14 @@ cadre_cpu_map1(const cadre_operands_t *operands)
         [CADRE_MAP1_TANH] = map1_tanh,     [CADRE_MAP1_GELU] = map1_gelu,
         [CADRE_MAP1_DGELU] = map1_dgelu,   [CADRE_MAP1_SOFTPLUS] = map1_softplus,
     };
-    int64_t function = operands->step->attributes[CADRE_FUNCTION];
-    kernels[function](operands->out_data, operands->data[0], operands->out->count);
+    return kernels[function];
+}
+
+void
+cadre_cpu_map1(const cadre_operands_t *operands)
+{
+    map1_t *kernel = map1_kernel(operands->step->attributes[CADRE_FUNCTION]);
+    kernel(operands->out_data, operands->data[0], operands->out->count);
 }
 
 /* One inner loop; an input's step is 1, or 0 where it is broadcast. */
@@ -101,10 +107,9 @@ KERNEL(map2_eq_i32, int32_t, I32_EQ)
 #undef KERNEL
 
 static map2_t *
-map2_kernel(const cadre_operands_t *operands)
+map2_kernel(int64_t function, bool i32)
 {
-    bool i32 = operands->inputs[0]->dtype == CADRE_I32;
-    switch ((cadre_map2_t)operands->step->attributes[CADRE_FUNCTION]) {
+    switch ((cadre_map2_t)function) {
     case CADRE_MAP2_ADD:
         return map2_add;
     case CADRE_MAP2_SUB:
@@ -136,7 +141,8 @@ void
 cadre_cpu_map2(const cadre_operands_t *operands)
 {
     const cadre_strided_t *walk = &operands->step->walk;
-    map2_t *kernel = map2_kernel(operands);
+    map2_t *kernel = map2_kernel(operands->step->attributes[CADRE_FUNCTION],
+                                 operands->inputs[0]->dtype == CADRE_I32);
     cadre_real_t *out = operands->out_data;
     const char *left = operands->data[0];
     const char *right = operands->data[1];
@@ -150,26 +156,49 @@ cadre_cpu_map2(const cadre_operands_t *operands)
     } while (cadre_strided_next(walk, &place));
 }
 
+static void
+where(cadre_real_t *out, const cadre_cpu_source_t sources[3], int64_t count)
+{
+    const cadre_real_t *condition = sources[0].data;
+    const cadre_real_t *yes = sources[1].data;
+    const cadre_real_t *no = sources[2].data;
+    CADRE_INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = cadre_element_where(condition[i * sources[0].step], yes[i * sources[1].step],
+                                     no[i * sources[2].step]);
+    }
+}
+
 void
 cadre_cpu_where(const cadre_operands_t *operands)
 {
     const cadre_strided_t *walk = &operands->step->walk;
     int inner = walk->rank - 1;
-    int64_t steps[3] = {walk->stride[0][inner], walk->stride[1][inner], walk->stride[2][inner]};
-    int64_t count = walk->size[inner];
     cadre_strided_place_t place;
     cadre_strided_start(walk, &place);
     do {
-        cadre_real_t *out = (cadre_real_t *)operands->out_data + place.out;
-        const cadre_real_t *condition = (const cadre_real_t *)operands->data[0] + place.at[0];
-        const cadre_real_t *yes = (const cadre_real_t *)operands->data[1] + place.at[1];
-        const cadre_real_t *no = (const cadre_real_t *)operands->data[2] + place.at[2];
-        CADRE_INDEPENDENT
-        for (int64_t i = 0; i < count; i++) {
-            out[i] =
-                cadre_element_where(condition[i * steps[0]], yes[i * steps[1]], no[i * steps[2]]);
+        cadre_cpu_source_t sources[3];
+        for (int k = 0; k < 3; k++) {
+            sources[k] =
+                (cadre_cpu_source_t){.data = (const cadre_real_t *)operands->data[k] + place.at[k],
+                                     .step = walk->stride[k][inner]};
         }
+        where((cadre_real_t *)operands->out_data + place.out, sources, walk->size[inner]);
     } while (cadre_strided_next(walk, &place));
+}
+
+void
+cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out, const cadre_cpu_source_t *sources,
+               int64_t count)
+{
+    if (link->op == CADRE_OP_MAP1) {
+        map1_kernel(link->function)(out, sources[0].data, count);
+    } else if (link->op == CADRE_OP_MAP2) {
+        map2_kernel(link->function, false)(out, sources[0].data, sources[0].step, sources[1].data,
+                                           sources[1].step, count);
+    } else {
+        where(out, sources, count);
+    }
 }
 
 /* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */

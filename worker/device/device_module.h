@@ -28,7 +28,8 @@ enum { CADRE_DEVICE_ABI = 1 };
 #define CADRE_DEVICE_LAYOUT                                                                        \
     ((uint64_t)sizeof(cadre_plan_t) << 48 ^ (uint64_t)sizeof(cadre_plan_step_t) << 36 ^            \
      (uint64_t)sizeof(cadre_plan_value_t) << 24 ^ (uint64_t)sizeof(cadre_slot_run_t) << 16 ^       \
-     (uint64_t)sizeof(cadre_slot_options_t) << 8 ^ (uint64_t)sizeof(cadre_device_functions_t))
+     (uint64_t)sizeof(cadre_slot_options_t) << 8 ^ (uint64_t)sizeof(cadre_chain_t) << 4 ^          \
+     (uint64_t)sizeof(cadre_plan_fusion_t) << 2 ^ (uint64_t)sizeof(cadre_device_functions_t))
 
 typedef struct {
     int index;        /* N of "cuda:N"; 0 otherwise */
@@ -40,6 +41,8 @@ typedef struct {
  * thread. CADRE_EDEVICE means that the device is lost for this process. */
 typedef struct cadre_device_functions {
     const char *(*error_text)(void);
+
+    unsigned plan_flags; /* of the plans it is given: CADRE_PLAN_... */
 
     /* CADRE_EUNAVAILABLE when the machine lacks what it takes, with a text that says what;
      * CADRE_EINVALID for a request that makes no sense. */
@@ -67,6 +70,8 @@ typedef struct cadre_device_functions {
 
     size_t (*arena_size_bytes)(const void *slot); /* device memory that the slot's plans share */
     void *(*stream)(void *slot);                  /* what native functions enqueue on, or NULL */
+
+    bool takes_bf16; /* looks at the dtypes of variables and gradients in a run */
 } cadre_device_functions_t;
 
 typedef struct {

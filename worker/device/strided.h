@@ -1,5 +1,5 @@
 /*
- * strided - how up to three inputs are walked in step with a contiguous output.
+ * strided - how up to six inputs are walked in step with a contiguous output.
  *
  * Broadcasting, transposing and slicing are all the same walk: per axis of the output each input
  * moves by some number of elements, 0 where it is broadcast. Axes that can be walked as one are
@@ -14,7 +14,7 @@
 
 #include <cadre/program.h>
 
-enum { CADRE_STRIDED_INPUTS_MAX = 3 };
+enum { CADRE_STRIDED_INPUTS_MAX = 6 };
 
 typedef struct {
     int rank; /* at least 1 */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bf16.h"
 #include "common/random.h"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"
@@ -72,6 +73,30 @@ Test(convert, rounds_to_the_nearest_bf16_and_to_even)
     cr_assert_eq(flag, 0);
 }
 
+/* What is pushed does not depend on who narrowed it: bit for bit, NaN and infinity included. */
+Test(convert, rounds_as_the_host_does)
+{
+    enum { ROUNDS = 40 };
+    static float x[COUNT];
+    static uint16_t out[COUNT];
+    static uint16_t host[COUNT];
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        bool finite_only = round % 2 == 1;
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t block[4];
+            cadre_random_block(3, round, (uint64_t)i, block);
+            uint32_t bits = i % 3 == 0 ? (block[0] & 0xffff0000U) | 0x8000 : block[0];
+            bits = i % 7 == 0 ? bits | 0x7f000000U : bits; /* large, infinite, NaN */
+            x[i] = finite_only && (bits & 0x7f000000U) == 0x7f000000U ? 1.0F : float_of(bits);
+        }
+        int32_t flag = 0;
+        cr_assert_eq(cadre_cuda_to_bf16(x, out, COUNT, &flag, NULL), 0);
+        cr_assert_eq(cadre_bf16_narrow(x, host, COUNT), flag == 0);
+        cr_assert_eq(flag == 0, finite_only);
+        cr_assert_arr_eq(out, host, sizeof(host), "round %d", (int)round);
+    }
+}
+
 Test(convert, tells_what_is_not_finite_as_bf16)
 {
     static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
@@ -111,6 +136,26 @@ Test(convert, finds_a_number_that_is_not_finite_anywhere)
             cr_assert_eq(cadre_cuda_check_finite(x + shift, at - shift, &flag, NULL), 0);
             cr_assert_eq(flag, 0);
             x[at] = FLT_MAX;
+        }
+    }
+}
+
+Test(convert, finds_a_number_beyond_a_limit_anywhere)
+{
+    static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x45800001, 0xc5800001};
+    static float x[COUNT];
+    for (int shift = 0; shift < 2; shift++) {
+        for (int at = shift; at < COUNT; at += 3) {
+            int32_t flag = 0;
+            cr_assert_eq(cadre_cuda_check_limit(x + shift, COUNT - shift, 4096, &flag, NULL), 0);
+            cr_assert_eq(flag, 0);
+            x[at] = float_of(bad[at % 5]);
+            cr_assert_eq(cadre_cuda_check_limit(x + shift, COUNT - shift, 4096, &flag, NULL), 0);
+            cr_assert_eq(flag, 1);
+            flag = 0;
+            cr_assert_eq(cadre_cuda_check_limit(x + shift, at - shift, 4096, &flag, NULL), 0);
+            cr_assert_eq(flag, 0);
+            x[at] = at % 2 ? 4096.0F : -4096.0F;
         }
     }
 }

@@ -43,7 +43,7 @@ in_place(const cadre_plan_t *plan, const cadre_plan_step_t *step, const cadre_pl
     bool fits = step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
                 step->op == CADRE_OP_WHERE || step->op == CADRE_OP_SOFTMAX ||
                 step->op == CADRE_OP_XENT_GRAD || step->op == CADRE_OP_ROWNORM ||
-                step->op == CADRE_OP_ROWNORM_GRAD;
+                step->op == CADRE_OP_ROWNORM_GRAD || step->op == CADRE_STEP_CHAIN;
     return fits && root->place.offset == out->place.offset && root->count == out->count &&
            root->dtype == out->dtype;
 }
@@ -106,11 +106,11 @@ mlp(void)
 }
 
 static size_t
-planned_size(const cadre_program_t *p, int64_t rows, bool reuse, int *taken_over)
+planned_size(const cadre_program_t *p, int64_t rows, unsigned flags, int *taken_over)
 {
     int64_t symbol_values[CADRE_SYMBOLS_MAX] = {rows};
     cadre_plan_t *plan = NULL;
-    cr_assert_eq(cadre_plan_new(p, symbol_values, reuse, &plan), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_plan_new(p, symbol_values, flags, &plan), 0, "%s", cadre_error_text());
     *taken_over = check_plan(plan);
     size_t size_bytes = plan->arena_size_bytes;
     cadre_plan_destroy(&plan);
@@ -121,9 +121,9 @@ Test(plan, of_a_deep_model_reuses_memory_and_works_in_place)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = mlp();
     int taken_over = 0;
-    size_t all = planned_size(p, 64, false, &taken_over);
+    size_t all = planned_size(p, 64, 0, &taken_over);
     cr_assert_eq(taken_over, 0);
-    size_t planned = planned_size(p, 64, true, &taken_over);
+    size_t planned = planned_size(p, 64, CADRE_PLAN_REUSE, &taken_over);
     cr_assert_gt(taken_over, 10);
     cr_assert_lt(planned * 5 / 2, all, "%zu of %zu bytes", planned, all);
 }
@@ -137,7 +137,7 @@ Test(plan, leaves_out_what_no_output_needs)
     cr_assert_eq(cadre_program_finish(p), 0);
     int64_t symbol_values[CADRE_SYMBOLS_MAX] = {4};
     cadre_plan_t *plan = NULL;
-    cr_assert_eq(cadre_plan_new(p, symbol_values, true, &plan), 0);
+    cr_assert_eq(cadre_plan_new(p, symbol_values, CADRE_PLAN_REUSE, &plan), 0);
     cr_assert_eq(plan->step_count, 1);
     cr_assert_eq(plan->arena_size_bytes, 0); /* the result is written where it is wanted */
     cadre_plan_destroy(&plan);
@@ -152,7 +152,7 @@ Test(plan, refuses_sizes_beyond_any_memory)
     for (int i = 0; i < 4; i++) {
         int64_t symbol_values[CADRE_SYMBOLS_MAX] = {rows[i]};
         cadre_plan_t *plan = NULL;
-        int status = cadre_plan_new(p, symbol_values, true, &plan);
+        int status = cadre_plan_new(p, symbol_values, CADRE_PLAN_REUSE, &plan);
         cr_assert_eq(status, i == 0 ? 0 : CADRE_ETOOLARGE, "%d: %s", i, cadre_error_text());
         cadre_plan_destroy(&plan);
     }
@@ -210,18 +210,36 @@ compare(outcome_t *left, outcome_t *right, uint64_t seed)
     }
 }
 
-Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
+/* How many outputs of all programs' plans take over an input. */
+static int
+taken_over_of_all(unsigned flags)
 {
-    cadre_slot_options_t separate = {.no_reuse = true, .poison = true};
-    cadre_slot_options_t shared = {.poison = true, .plans_max = 1};
-    runner_t reference = runner_open(&separate);
-    runner_t runner = runner_open(&shared);
     int taken_over = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        cadre_program_t *p = finished_program(seed);
+        cadre_auto(cadre_program_destroy) cadre_program_t *p = finished_program(seed);
         int here = 0;
-        planned_size(p, 5, true, &here);
+        planned_size(p, 5, flags, &here);
         taken_over += here;
+    }
+    return taken_over;
+}
+
+Test(plan, of_any_program_writes_over_nothing_that_is_still_read)
+{
+    cr_assert_eq(taken_over_of_all(0), 0);
+    cr_assert_eq(taken_over_of_all(CADRE_PLAN_CHAINS), 0);
+    cr_assert_gt(taken_over_of_all(CADRE_PLAN_REUSE), 200);
+    cr_assert_gt(taken_over_of_all(CADRE_PLAN_REUSE | CADRE_PLAN_CHAINS), 150);
+}
+
+static void
+compare_with_plain_plans(const cadre_slot_options_t *options)
+{
+    cadre_slot_options_t plain = {.no_reuse = true, .no_chains = true, .poison = true};
+    runner_t reference = runner_open(&plain);
+    runner_t runner = runner_open(options);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        cadre_program_t *p = finished_program(seed);
         outcome_t left = {0};
         outcome_t right = {0};
         run_random(p, reference.slot, 5, &left);
@@ -229,9 +247,22 @@ Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
         compare(&left, &right, seed);
         cadre_program_destroy(&p);
     }
-    cr_assert_gt(taken_over, 200);
     runner_close(&reference);
     runner_close(&runner);
+}
+
+Test(plan, of_any_program_gives_the_bits_of_a_plan_without_reuse)
+{
+    cadre_slot_options_t options = {.no_chains = true, .poison = true, .plans_max = 1};
+    compare_with_plain_plans(&options);
+}
+
+Test(plan, of_any_program_gives_the_bits_of_a_plan_without_chains)
+{
+    cadre_slot_options_t separate = {.no_reuse = true, .poison = true, .plans_max = 1};
+    cadre_slot_options_t shared = {.poison = true, .plans_max = 1};
+    compare_with_plain_plans(&separate);
+    compare_with_plain_plans(&shared);
 }
 
 Test(plan, of_random_programs_has_each_operation)
@@ -240,7 +271,7 @@ Test(plan, of_random_programs_has_each_operation)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         cadre_auto(cadre_program_destroy) cadre_program_t *p = finished_program(seed);
         cadre_plan_t *plan = NULL;
-        cr_assert_eq(cadre_plan_new(p, (int64_t[CADRE_SYMBOLS_MAX]){5}, true, &plan), 0);
+        cr_assert_eq(cadre_plan_new(p, (int64_t[CADRE_SYMBOLS_MAX]){5}, 0, &plan), 0);
         for (int32_t i = 0; i < plan->value_count; i++) {
             seen[cadre_program_node(p, i)->op] |= plan->values[i].live;
         }

@@ -30,6 +30,7 @@ typedef struct {
     void *out_data; /* device */
     const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
     const void *data[CADRE_OP_INPUTS_MAX]; /* device */
+    const cadre_chain_t *chain;            /* of a chain, else NULL */
     const uint64_t *seed;                  /* device: of the closure */
     int32_t *fault;                        /* device: 0; a kernel that meets an index out of range
                                               stores 1 and leaves that index out */
@@ -44,6 +45,9 @@ int cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream);
 int cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream);
 int cadre_cuda_where(const cadre_cuda_operands_t *operands, void *stream);
 int cadre_cuda_cast(const cadre_cuda_operands_t *operands, void *stream);
+
+/* CADRE_STEP_CHAIN: what its links would give one after the other, bit for bit, in one pass. */
+int cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream);
 
 int cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream);
 
@@ -75,6 +79,9 @@ int cadre_cuda_col2im(const cadre_cuda_operands_t *operands, void *stream);
 
 /* Stores 1 in *flag when one of `count` numbers is infinite or NaN, otherwise leaves it. */
 int cadre_cuda_check_finite(const float *x, int64_t count, int32_t *flag, void *stream);
+
+/* Stores 1 in *flag when one of `count` numbers is NaN, or larger than `limit` without its sign. */
+int cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream);
 
 /* To bf16, to nearest, ties to even; stores 1 in *not_finite as above (of the result: what rounds
  * to infinity counts). */

@@ -1,0 +1,234 @@
+#include "worker/device/plan_chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+typedef struct {
+    cadre_plan_t *plan;
+    int *makers; /* per value: the step that makes it, or -1 */
+    int *uses;   /* per root: how many inputs of steps read it */
+    bool *taken; /* per step: it is an inner link of some chain */
+} finder_t;
+
+/* A chain that grows: steps from the last one back. */
+typedef struct {
+    int steps[CADRE_CHAIN_LINKS_MAX];
+    int step_count;
+    int32_t inputs[CADRE_CHAIN_INPUTS_MAX]; /* values */
+    int input_count;
+} growth_t;
+
+static int32_t
+root_of(const cadre_plan_t *plan, int32_t value)
+{
+    return plan->values[value].root;
+}
+
+/* An element operation of f32 alone: comparing i32 is a step of its own. What goes with a matrix
+ * product stays with it. */
+static bool
+is_link(const cadre_plan_t *plan, const cadre_plan_step_t *step)
+{
+    if (step->fusion > 0) {
+        return false;
+    }
+    if (step->op != CADRE_OP_MAP1 && step->op != CADRE_OP_MAP2 && step->op != CADRE_OP_WHERE) {
+        return false;
+    }
+    for (int i = 0; i < step->input_count; i++) {
+        if (plan->values[step->inputs[i]].dtype != CADRE_F32) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+same_shape(const cadre_plan_value_t *left, const cadre_plan_value_t *right)
+{
+    return left->rank == right->rank &&
+           memcmp(left->shape, right->shape, (size_t)left->rank * sizeof(left->shape[0])) == 0;
+}
+
+/* Puts `value` among the inputs; false when there is no room. */
+static bool
+add_input(growth_t *growth, int32_t value)
+{
+    for (int i = 0; i < growth->input_count; i++) {
+        if (growth->inputs[i] == value) {
+            return true;
+        }
+    }
+    if (growth->input_count == CADRE_CHAIN_INPUTS_MAX) {
+        return false;
+    }
+    growth->inputs[growth->input_count++] = value;
+    return true;
+}
+
+/* The same chain with the step in it, if it has room. */
+static bool
+add_step(const cadre_plan_t *plan, growth_t *growth, int at)
+{
+    const cadre_plan_step_t *step = &plan->steps[at];
+    if (growth->step_count == CADRE_CHAIN_LINKS_MAX) {
+        return false;
+    }
+    growth_t grown = {.step_count = growth->step_count};
+    memcpy(grown.steps, growth->steps, sizeof(grown.steps));
+    for (int i = 0; i < growth->input_count; i++) {
+        if (root_of(plan, growth->inputs[i]) != step->output) {
+            grown.inputs[grown.input_count++] = growth->inputs[i];
+        }
+    }
+    for (int i = 0; i < step->input_count; i++) {
+        if (!add_input(&grown, step->inputs[i])) {
+            return false;
+        }
+    }
+    grown.steps[grown.step_count++] = at;
+    *growth = grown;
+    return true;
+}
+
+/* Whether the step at `maker` is of the chain's shape and all that read its output are in the
+ * chain. They may read it reshaped: with as many elements as the chain's output it is walked as
+ * that. */
+static bool
+belongs(const finder_t *self, const growth_t *growth, int maker)
+{
+    const cadre_plan_t *plan = self->plan;
+    int32_t made = plan->steps[maker].output;
+    const cadre_plan_value_t *out = &plan->values[plan->steps[growth->steps[0]].output];
+    if (!is_link(plan, &plan->steps[maker]) || plan->values[made].place.kind != CADRE_PLACE_NONE ||
+        !same_shape(&plan->values[made], out)) {
+        return false;
+    }
+    int uses = 0;
+    for (int i = 0; i < growth->step_count; i++) {
+        const cadre_plan_step_t *step = &plan->steps[growth->steps[i]];
+        for (int k = 0; k < step->input_count; k++) {
+            uses += root_of(plan, step->inputs[k]) == made;
+        }
+    }
+    return uses == self->uses[made];
+}
+
+/* The last step before `before` that makes an input of the chain and belongs to it, or -1. Steps
+ * that read its output come after it, so going back no step has to be looked at twice. */
+static int
+find_member(const finder_t *self, const growth_t *growth, int before)
+{
+    int found = -1;
+    for (int i = 0; i < growth->input_count; i++) {
+        int maker = self->makers[root_of(self->plan, growth->inputs[i])];
+        if (maker > found && maker < before && belongs(self, growth, maker)) {
+            found = maker;
+        }
+    }
+    return found;
+}
+
+/* ---- from steps to links ---- */
+
+/* What a link reads when it reads `value`. Links are in the order in which they are computed: that
+ * of growth->steps from behind. */
+static int
+source_of(const cadre_plan_t *plan, const growth_t *growth, int32_t value)
+{
+    for (int i = 0; i < growth->step_count; i++) {
+        if (plan->steps[growth->steps[i]].output == root_of(plan, value)) {
+            return growth->input_count + growth->step_count - 1 - i;
+        }
+    }
+    for (int i = 0; i < growth->input_count; i++) {
+        if (growth->inputs[i] == value) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void
+write_chain(finder_t *self, const growth_t *growth)
+{
+    cadre_plan_t *plan = self->plan;
+    cadre_chain_t *chain = &plan->chains[plan->chain_count];
+    chain->link_count = growth->step_count;
+    for (int i = 0; i < growth->step_count; i++) {
+        int at = growth->steps[growth->step_count - 1 - i];
+        const cadre_plan_step_t *step = &plan->steps[at];
+        cadre_chain_link_t *link = &chain->links[i];
+        link->op = step->op;
+        link->function = step->op == CADRE_OP_WHERE ? 0 : step->attributes[CADRE_FUNCTION];
+        for (int k = 0; k < step->input_count; k++) {
+            link->sources[k] = source_of(plan, growth, step->inputs[k]);
+        }
+        self->taken[at] = i < growth->step_count - 1;
+    }
+    cadre_plan_step_t *last = &plan->steps[growth->steps[0]];
+    *last = (cadre_plan_step_t){.op = CADRE_STEP_CHAIN,
+                                .output = last->output,
+                                .input_count = growth->input_count,
+                                .chain = plan->chain_count++};
+    memcpy(last->inputs, growth->inputs, sizeof(growth->inputs));
+}
+
+static void
+grow_chain(finder_t *self, int last)
+{
+    growth_t growth = {0};
+    if (!is_link(self->plan, &self->plan->steps[last]) || !add_step(self->plan, &growth, last)) {
+        return;
+    }
+    for (int at = find_member(self, &growth, last); at >= 0; at = find_member(self, &growth, at)) {
+        (void)add_step(self->plan, &growth, at); /* without room it stays an input */
+    }
+    if (growth.step_count > 1) {
+        write_chain(self, &growth);
+    }
+}
+
+static void
+drop_taken_steps(finder_t *self)
+{
+    cadre_plan_t *plan = self->plan;
+    int kept = 0;
+    for (int at = 0; at < plan->step_count; at++) {
+        if (!self->taken[at]) {
+            plan->steps[kept++] = plan->steps[at];
+        }
+    }
+    plan->step_count = kept;
+}
+
+void
+cadre_plan_make_chains(cadre_plan_t *plan)
+{
+    finder_t self = {.plan = plan};
+    self.makers = cadre_calloc((size_t)plan->value_count, sizeof(*self.makers));
+    self.uses = cadre_calloc((size_t)plan->value_count, sizeof(*self.uses));
+    self.taken = cadre_calloc((size_t)plan->step_count, sizeof(*self.taken));
+    plan->chains = cadre_calloc((size_t)plan->step_count / 2, sizeof(*plan->chains));
+    for (int i = 0; i < plan->value_count; i++) {
+        self.makers[i] = -1;
+    }
+    for (int at = 0; at < plan->step_count; at++) {
+        const cadre_plan_step_t *step = &plan->steps[at];
+        self.makers[step->output] = at;
+        for (int k = 0; k < step->input_count; k++) {
+            self.uses[root_of(plan, step->inputs[k])]++;
+        }
+    }
+    for (int at = plan->step_count - 1; at >= 0; at--) {
+        if (!self.taken[at]) {
+            grow_chain(&self, at);
+        }
+    }
+    drop_taken_steps(&self);
+    free(self.makers);
+    free(self.uses);
+    free(self.taken);
+}
