@@ -12,6 +12,13 @@
 #include "common/status.h"
 #include "common/tensor_list.h"
 
+bool
+cadre_run_accepts(const cadre_closure_message_t *closure)
+{
+    return closure->id < CADRE_BUILD_IDS && closure->batches.count % 4 == 0 &&
+           closure->values.count % 4 == 0 && closure->values.count / 4 <= closure->names.count;
+}
+
 cadre_run_t *
 cadre_run_new(cadre_message_t *message, uint64_t now_ms)
 {

@@ -110,6 +110,9 @@ typedef struct cadre_run {
 /* Ids of runs that build resources, who are no closures: above those of closures. */
 #define CADRE_BUILD_IDS (UINT64_C(1) << 62)
 
+/* Whether the lists of a CLOSURE agree, so that a run may be made of it. */
+bool cadre_run_accepts(const cadre_closure_message_t *closure);
+
 /* Takes the message (zeroed afterwards). */
 cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
 void cadre_run_destroy(cadre_run_t **self_p);

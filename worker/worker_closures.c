@@ -250,8 +250,7 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
 {
     const cadre_closure_message_t *closure = &message->closure;
     cadre_run_t *run = cadre_u64_map_get(&self->runs, closure->id);
-    if (closure->batches.count % 4 != 0 || closure->id >= CADRE_BUILD_IDS ||
-        closure->values.count % 4 != 0 || closure->values.count / 4 > closure->names.count) {
+    if (!cadre_run_accepts(closure)) {
         cadre_worker_core_malformed(self);
         return;
     }
