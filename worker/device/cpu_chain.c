@@ -7,6 +7,8 @@
  * ones several make one block, for which broadcast inputs are written out; those that do not depend
  * on the row only once, because blocks begin with a row.
  */
+#include <string.h>
+
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_vector.h"
 
@@ -59,6 +61,18 @@ run_links(const job_t *self, desk_t *desk, int64_t first, int64_t count)
     }
 }
 
+/* Where inner loop `row` begins in input `i`. */
+static int64_t
+first_of_row(const cadre_strided_t *walk, int i, int64_t row)
+{
+    int64_t at = walk->offset[i];
+    for (int axis = walk->rank - 2; axis > 0; axis--) {
+        at += row % walk->size[axis] * walk->stride[i][axis];
+        row /= walk->size[axis];
+    }
+    return walk->rank > 1 ? at + row * walk->stride[i][0] : at;
+}
+
 /* ---- long rows ---- */
 
 static void
@@ -68,14 +82,13 @@ run_piece(const job_t *self, desk_t *desk, int64_t at)
     int64_t row = at / self->pieces;
     int64_t first = at % self->pieces * BLOCK;
     int64_t left = self->inner - first;
-    cadre_strided_place_t place;
-    cadre_strided_seek(walk, row, &place);
     for (int i = 0; i < self->operands->step->input_count; i++) {
         int64_t stride = walk->stride[i][walk->rank - 1];
         const cadre_real_t *data = self->operands->data[i];
-        desk->sources[i] = (cadre_cpu_source_t){data + place.at[i] + first * stride, stride};
+        desk->sources[i] = (cadre_cpu_source_t){
+            .data = data + first_of_row(walk, i, row) + first * stride, .step = stride};
     }
-    run_links(self, desk, place.out + first, left < BLOCK ? left : BLOCK);
+    run_links(self, desk, row * self->inner + first, left < BLOCK ? left : BLOCK);
 }
 
 static void
@@ -94,16 +107,19 @@ static void
 copy_rows(const job_t *self, desk_t *desk, int i, int64_t row, int64_t rows)
 {
     const cadre_strided_t *walk = &self->operands->step->walk;
-    int64_t stride = walk->stride[i][walk->rank - 1];
+    bool moves = walk->stride[i][walk->rank - 1] != 0;
     cadre_real_t *to = desk->copies[i];
-    cadre_strided_place_t place;
-    cadre_strided_seek(walk, row, &place);
-    for (int64_t r = 0; r < rows; r++, to += self->inner) {
-        const cadre_real_t *from = (const cadre_real_t *)self->operands->data[i] + place.at[i];
-        for (int64_t k = 0; k < self->inner; k++) {
-            to[k] = from[k * stride];
+    for (int64_t r = row; r < row + rows; r++, to += self->inner) {
+        const cadre_real_t *from =
+            (const cadre_real_t *)self->operands->data[i] + first_of_row(walk, i, r);
+        if (moves) {
+            memcpy(to, from, (size_t)self->inner * sizeof(*to));
+            continue;
         }
-        cadre_strided_next(walk, &place);
+        const cadre_real_t one = *from;
+        for (int64_t k = 0; k < self->inner; k++) {
+            to[k] = one;
+        }
     }
 }
 

@@ -174,16 +174,16 @@ cadre_cpu_compare(const cadre_operands_t *operands)
 /* ---- cast ---- */
 
 /* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
-static int32_t
+CADRE_INLINED int32_t
 to_i32(cadre_real_t x)
 {
-    if (!(x > CADRE_REAL(-2147483648.0))) {
-        return x != x ? 0 : INT32_MIN;
-    }
-    return x >= CADRE_REAL(2147483648.0) ? INT32_MAX : (int32_t)x;
+    bool fits = x > CADRE_REAL(-2147483648.0) && x < CADRE_REAL(2147483648.0);
+    int32_t whole = (int32_t)(fits ? x : 0);
+    int32_t bound = x >= 1 ? INT32_MAX : x <= -1 ? INT32_MIN : 0;
+    return fits ? whole : bound;
 }
 
-static void
+CADRE_VECTOR static void
 cast_part(const void *context, int64_t begin, int64_t end)
 {
     const cadre_operands_t *operands = context;
