@@ -12,7 +12,7 @@
 
 TestSuite(cpu_pool, .timeout = 60);
 
-enum { COUNT = 1000, LOOPS = 200, CALLERS = 3 };
+enum { COUNT = 1000 };
 
 typedef struct {
     int hits[COUNT];
@@ -59,28 +59,6 @@ Test(cpu_pool, runs_each_iteration_once)
         cadre_cpu_pool_destroy(&pool);
         cr_assert_null(pool);
     }
-}
-
-static void *
-call_often(void *pool)
-{
-    for (int i = 0; i < LOOPS; i++) {
-        run_loop(pool, COUNT - i, 10);
-    }
-    return NULL;
-}
-
-Test(cpu_pool, serves_several_callers)
-{
-    cadre_cpu_pool_t *pool = cadre_cpu_pool_new(3);
-    pthread_t callers[CALLERS];
-    for (int i = 0; i < CALLERS; i++) {
-        cr_assert_eq(pthread_create(&callers[i], NULL, call_often, pool), 0);
-    }
-    for (int i = 0; i < CALLERS; i++) {
-        pthread_join(callers[i], NULL);
-    }
-    cadre_cpu_pool_destroy(&pool);
 }
 
 /* ---- programs ---- */
