@@ -39,20 +39,24 @@ typedef struct {
     const cadre_variable_entry_t *variable;
     uint32_t partition;
     uint16_t shard;
-    uint64_t version; /* pulled */
+    uint64_t version; /* pulled, from a shard of: */
+    uint64_t generation;
     cadre_chunk_t **chunks;
     size_t chunk_count;
 } cadre_run_part_t;
 
-/* A whole pulled variable: the chunks of its partitions in order, which joined are its value. */
+/* A whole pulled variable: the chunks of its partitions in order, which joined are its value in its
+ * wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
+    uint64_t content; /* a number that no other content of a variable has, in this process; 0:
+                         nothing is known of it */
     size_t size_bytes;
     cadre_chunk_t **chunks;
     size_t chunk_count;
 } cadre_value_t;
 
-/* One gradient that a slot hands over: the whole variable's, contiguous. */
+/* One gradient that a slot hands over: the whole variable's, contiguous, in its wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     cadre_chunk_t *gradient;
@@ -91,8 +95,10 @@ typedef struct cadre_run {
 
     cadre_run_part_t *parts; /* of the pull or push under way */
     size_t part_count;
-    size_t pending; /* shards that have not answered */
-    int status;     /* first failure of the pull or push under way */
+    size_t pending;        /* shards that have not answered */
+    size_t received_bytes; /* of the pull under way, or the last: what came, without what had not
+                              changed */
+    int status;            /* first failure of the pull or push under way */
     cadre_failure_t failure;
     uint32_t failed_shard;
     char text[CADRE_TEXT_SIZE_MAX + 1];

@@ -107,7 +107,8 @@ KERNELS = [
 PLANS = [
     ("freed-at-first-use", "an input's memory is given away after its first use",
      "worker/device/plan.c",
-     "            root->last_use = root->last_use < at ? at : root->last_use;\n",
+     "            self->values[self->values[step->inputs[k]].root].last_use = at;\n",
+     "            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];\n"
      "            root->last_use = root->last_use < 0 ? at : root->last_use;\n"),
     ("freed-before-output", "an output may take the place of an input that is read for it",
      "worker/device/plan.c",

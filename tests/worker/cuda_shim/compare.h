@@ -18,6 +18,8 @@ static const kernel_mode_t compare_modes[] = {
     {.order = CADRE_SHIM_BACKWARD, .in_place = true},
     {.order = CADRE_SHIM_RANDOM, .order_seed = 1, .shifted = true},
     {.order = CADRE_SHIM_RANDOM, .order_seed = 2, .in_place = true, .shifted = true},
+    {.order = CADRE_SHIM_FORWARD, .in_place = true, .chains = true},
+    {.order = CADRE_SHIM_RANDOM, .order_seed = 3, .chains = true, .shifted = true},
 };
 
 static inline void
@@ -39,7 +41,8 @@ compare_near(const cadre_tensor_t *got, const cadre_tensor_t *wanted, double tol
 
 /* Runs `p`, whose only result is `node`, on both; `p` is destroyed. Results are within `tolerance`
  * (relative above 1) of the CPU's, or its very bits when that is 0; those of the kernels have the
- * same bits in each order. Gives the CPU's status, which the kernels share. */
+ * same bits in each order, as chains and one by one. Gives the CPU's status, which the kernels
+ * share. */
 static inline int
 compare(cadre_program_t *p, cadre_node_t node, const cadre_tensor_t *arguments, double tolerance)
 {

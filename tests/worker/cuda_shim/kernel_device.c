@@ -104,29 +104,18 @@ static const struct {
     cadre_op_t op;
     int (*run)(const cadre_cuda_operands_t *operands, void *stream);
 } kernels[] = {
-    {CADRE_OP_MATMUL, multiply_on_cpu},
-    {CADRE_OP_MAP1, cadre_cuda_map1},
-    {CADRE_OP_MAP2, cadre_cuda_map2},
-    {CADRE_OP_WHERE, cadre_cuda_where},
-    {CADRE_OP_CAST, cadre_cuda_cast},
-    {CADRE_OP_REDUCE, cadre_cuda_reduce},
-    {CADRE_OP_BROADCAST, cadre_cuda_gather},
-    {CADRE_OP_TRANSPOSE, cadre_cuda_gather},
-    {CADRE_OP_SLICE, cadre_cuda_gather},
-    {CADRE_OP_CONCAT, cadre_cuda_concat},
-    {CADRE_OP_PAD, cadre_cuda_pad},
-    {CADRE_OP_RAND, cadre_cuda_rand},
-    {CADRE_OP_TAKE, cadre_cuda_take},
-    {CADRE_OP_SCATTER, cadre_cuda_scatter},
-    {CADRE_OP_BAG, cadre_cuda_bag},
-    {CADRE_OP_BAG_GRAD, cadre_cuda_bag_grad},
-    {CADRE_OP_SOFTMAX, cadre_cuda_softmax},
-    {CADRE_OP_XENT, cadre_cuda_xent},
-    {CADRE_OP_XENT_GRAD, cadre_cuda_xent_grad},
-    {CADRE_OP_ROWNORM, cadre_cuda_rownorm},
-    {CADRE_OP_ROWNORM_GRAD, cadre_cuda_rownorm_grad},
-    {CADRE_OP_IM2COL, cadre_cuda_im2col},
-    {CADRE_OP_COL2IM, cadre_cuda_col2im},
+    {CADRE_OP_MATMUL, multiply_on_cpu},       {CADRE_OP_MAP1, cadre_cuda_map1},
+    {CADRE_OP_MAP2, cadre_cuda_map2},         {CADRE_OP_WHERE, cadre_cuda_where},
+    {CADRE_STEP_CHAIN, cadre_cuda_chain},     {CADRE_OP_CAST, cadre_cuda_cast},
+    {CADRE_OP_REDUCE, cadre_cuda_reduce},     {CADRE_OP_BROADCAST, cadre_cuda_gather},
+    {CADRE_OP_TRANSPOSE, cadre_cuda_gather},  {CADRE_OP_SLICE, cadre_cuda_gather},
+    {CADRE_OP_CONCAT, cadre_cuda_concat},     {CADRE_OP_PAD, cadre_cuda_pad},
+    {CADRE_OP_RAND, cadre_cuda_rand},         {CADRE_OP_TAKE, cadre_cuda_take},
+    {CADRE_OP_SCATTER, cadre_cuda_scatter},   {CADRE_OP_BAG, cadre_cuda_bag},
+    {CADRE_OP_BAG_GRAD, cadre_cuda_bag_grad}, {CADRE_OP_SOFTMAX, cadre_cuda_softmax},
+    {CADRE_OP_XENT, cadre_cuda_xent},         {CADRE_OP_XENT_GRAD, cadre_cuda_xent_grad},
+    {CADRE_OP_ROWNORM, cadre_cuda_rownorm},   {CADRE_OP_ROWNORM_GRAD, cadre_cuda_rownorm_grad},
+    {CADRE_OP_IM2COL, cadre_cuda_im2col},     {CADRE_OP_COL2IM, cadre_cuda_col2im},
 };
 
 static int
@@ -149,6 +138,9 @@ run_step(machine_t *self, const cadre_plan_step_t *step)
                                       .out = &plan->values[step->output],
                                       .seed = &self->seed,
                                       .fault = &self->fault};
+    if (step->op == CADRE_STEP_CHAIN) {
+        operands.chain = &plan->chains[step->chain];
+    }
     operands.out_data = self->values[operands.out->root].data;
     for (int i = 0; i < step->input_count; i++) {
         operands.inputs[i] = &plan->values[step->inputs[i]];
@@ -192,8 +184,9 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
     if (status < 0) {
         return status;
     }
-    status = cadre_plan_new(run->program, symbol_values, mode->in_place ? CADRE_PLAN_REUSE : 0,
-                            &self.plan);
+    unsigned flags =
+        (mode->in_place ? CADRE_PLAN_REUSE : 0) | (mode->chains ? CADRE_PLAN_CHAINS : 0);
+    status = cadre_plan_new(run->program, symbol_values, flags, &self.plan);
     if (status < 0) {
         return status;
     }

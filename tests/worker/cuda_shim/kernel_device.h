@@ -17,6 +17,7 @@ typedef struct {
     cadre_shim_order_t order;
     uint64_t order_seed;
     bool in_place;
+    bool chains;
     bool shifted; /* arguments, gradients and results lie 4 bytes past a multiple of 16 */
 } kernel_mode_t;
 

@@ -45,6 +45,16 @@ CADRE_CUDA_MAP1_LIST(FUNCTION)
 
 /* ---- map2 and where ---- */
 
+#define CADRE_CUDA_MAP2_LIST(X)                                                                    \
+    X(ADD, add)                                                                                    \
+    X(SUB, sub)                                                                                    \
+    X(MUL, mul)                                                                                    \
+    X(DIV, div)                                                                                    \
+    X(MAX, max)                                                                                    \
+    X(MIN, min)                                                                                    \
+    X(GT, gt)                                                                                      \
+    X(EQ, eq)
+
 CADRE_ELEMENT float
 gt_i32(int32_t left, int32_t right)
 {

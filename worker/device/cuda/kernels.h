@@ -30,6 +30,7 @@ typedef struct {
     void *out_data; /* device */
     const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
     const void *data[CADRE_OP_INPUTS_MAX]; /* device */
+    const cadre_chain_t *chain;            /* of a chain, else NULL */
     const uint64_t *seed;                  /* device: of the closure */
     int32_t *fault;                        /* device: 0; a kernel that meets an index out of range
                                               stores 1 and leaves that index out */
@@ -44,6 +45,9 @@ int cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream);
 int cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream);
 int cadre_cuda_where(const cadre_cuda_operands_t *operands, void *stream);
 int cadre_cuda_cast(const cadre_cuda_operands_t *operands, void *stream);
+
+/* CADRE_STEP_CHAIN: what its links would give one after the other, bit for bit, in one pass. */
+int cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream);
 
 int cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream);
 

@@ -24,6 +24,26 @@ template <int inputs, typename divider_t> struct walk_t {
     void *out;
 };
 
+/* Where the first `input_count` inputs stand for a unit of `width` output elements, from their
+ * first elements on. */
+template <int width, int inputs, typename divider_t>
+static __device__ __forceinline__ void
+walk_find(const walk_t<inputs, divider_t> &walk, uint64_t unit, int input_count,
+          int64_t (&at)[inputs])
+{
+    typename divider_t::index_t rest = static_cast<typename divider_t::index_t>(unit);
+    for (int axis = walk.rank - 1; axis >= 0; axis--) {
+        typename divider_t::index_t index = rest;
+        if (axis > 0) {
+            rest = divide(walk.size[axis], &index);
+        }
+        int64_t step = axis == walk.rank - 1 ? width : 1;
+        for (int i = 0; i < inputs && i < input_count; i++) {
+            at[i] += static_cast<int64_t>(index) * step * walk.stride[i][axis];
+        }
+    }
+}
+
 template <typename function_t, int width, typename divider_t>
 static __global__ void
 walk_kernel(const __grid_constant__ function_t function,
@@ -37,17 +57,7 @@ walk_kernel(const __grid_constant__ function_t function,
         return;
     }
     int64_t at[function_t::inputs] = {};
-    typename divider_t::index_t rest = static_cast<typename divider_t::index_t>(unit);
-    for (int axis = walk.rank - 1; axis >= 0; axis--) {
-        typename divider_t::index_t index = rest;
-        if (axis > 0) {
-            rest = divide(walk.size[axis], &index);
-        }
-        int64_t step = axis == walk.rank - 1 ? width : 1;
-        for (int i = 0; i < function_t::inputs; i++) {
-            at[i] += static_cast<int64_t>(index) * step * walk.stride[i][axis];
-        }
-    }
+    walk_find<width>(walk, unit, function_t::inputs, at);
     out_t *out = static_cast<out_t *>(walk.out) + first;
     if (width == VECTOR && first + VECTOR <= walk.count) {
         vector_t<word_t> in[function_t::inputs];
@@ -118,28 +128,36 @@ walk_takes_vectors(const walk_memory_t &memory, int inputs)
     return true;
 }
 
+/* A kernel's parameter for the first `input_count` inputs, of 4 bytes an element. */
+template <int width, int inputs, typename divider_t>
+static void
+walk_init(walk_t<inputs, divider_t> *self, const walk_memory_t &memory, int input_count)
+{
+    const cadre_strided_t *from = memory.walk;
+    *self = {};
+    self->rank = from->rank;
+    self->count = memory.count;
+    self->out = memory.out;
+    for (int axis = 0; axis < from->rank; axis++) {
+        if (axis > 0) {
+            int units = axis == from->rank - 1 ? width : 1;
+            divider_init(&self->size[axis], from->size[axis] / units);
+        }
+        for (int i = 0; i < input_count; i++) {
+            self->stride[i][axis] = from->stride[i][axis];
+        }
+    }
+    for (int i = 0; i < input_count; i++) {
+        self->data[i] = static_cast<const uint32_t *>(memory.data[i]) + from->offset[i];
+    }
+}
+
 template <typename divider_t, int width, typename function_t>
 static int
 launch_walk_sized(const function_t &function, const walk_memory_t &memory)
 {
-    typedef typename function_t::word_t word_t;
-    const cadre_strided_t *from = memory.walk;
-    walk_t<function_t::inputs, divider_t> walk = {};
-    walk.rank = from->rank;
-    walk.count = memory.count;
-    walk.out = memory.out;
-    for (int axis = 0; axis < from->rank; axis++) {
-        if (axis > 0) {
-            int units = axis == from->rank - 1 ? width : 1;
-            divider_init(&walk.size[axis], from->size[axis] / units);
-        }
-        for (int i = 0; i < function_t::inputs; i++) {
-            walk.stride[i][axis] = from->stride[i][axis];
-        }
-    }
-    for (int i = 0; i < function_t::inputs; i++) {
-        walk.data[i] = static_cast<const word_t *>(memory.data[i]) + from->offset[i];
-    }
+    walk_t<function_t::inputs, divider_t> walk;
+    walk_init<width>(&walk, memory, function_t::inputs);
     auto kernel = walk_kernel<function_t, width, divider_t>;
     uint64_t units = (static_cast<uint64_t>(memory.count) + width - 1) / width;
     return launch(kernel, block_count(units), BLOCK, memory.stream, function, walk);
