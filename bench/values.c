@@ -29,14 +29,10 @@ static const struct {
     double least_push_ratio;
     bool narrow;
 } sizes[] = {
-    {"4 KB", 4 << 10, 0, false},
-    {"64 KB", 64 << 10, 0, false},
-    {"1 MB", 1 << 20, 0.5, false},
-    {"1 MB as bf16", 1 << 20, 0, true},
-    {"16 MB", 16 << 20, 0, false},
-    {"16 MB as bf16", 16 << 20, 0, true},
-    {"64 MB", 64 << 20, 0, false},
-    {"64 MB as bf16", 64 << 20, 0, true},
+    {"4 KB", 4 << 10, 0, false},   {"64 KB", 64 << 10, 0, false},
+    {"1 MB", 1 << 20, 0.5, false}, {"1 MB as bf16", 1 << 20, 0, true},
+    {"16 MB", 16 << 20, 0, false}, {"16 MB as bf16", 16 << 20, 0, true},
+    {"64 MB", 64 << 20, 0, false}, {"64 MB as bf16", 64 << 20, 0, true},
 };
 
 typedef struct {
@@ -164,9 +160,8 @@ measure(cadre_bench_t *bench, subject_t *subject, size_t number)
                                         {run_push, subject, 0},
                                         {run_raw_push, subject, 0},
                                         {run_memcpy, subject, 0}};
-    int status =
-        cadre_bench_shard_client_create(subject->client, subject->variable, subject->size_bytes,
-                                        sizes[number].narrow);
+    int status = cadre_bench_shard_client_create(subject->client, subject->variable,
+                                                 subject->size_bytes, sizes[number].narrow);
     if (status == 0) {
         status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(bench, REPETITIONS, 3));
