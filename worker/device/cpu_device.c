@@ -52,6 +52,30 @@ cpu_memory_free(void *device, void *memory)
     free(memory);
 }
 
+/* The device's own memory is the host's. */
+static int
+cpu_buffer_new(void *device, size_t size_bytes, void **buffer)
+{
+    *buffer = cpu_memory_new(device, size_bytes);
+    return 0;
+}
+
+static int
+cpu_buffer_write(void *device, void *buffer, const void *from, size_t size_bytes)
+{
+    (void)device;
+    memcpy(buffer, from, size_bytes);
+    return 0;
+}
+
+static int
+cpu_buffer_read(void *device, const void *buffer, void *to, size_t size_bytes)
+{
+    (void)device;
+    memcpy(to, buffer, size_bytes);
+    return 0;
+}
+
 static int
 cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
@@ -217,6 +241,10 @@ const cadre_device_functions_t cadre_cpu_functions = {
     .name = cpu_name,
     .memory_new = cpu_memory_new,
     .memory_free = cpu_memory_free,
+    .buffer_new = cpu_buffer_new,
+    .buffer_free = cpu_memory_free,
+    .buffer_write = cpu_buffer_write,
+    .buffer_read = cpu_buffer_read,
     .slot_open = cpu_slot_open,
     .slot_close = cpu_slot_close,
     .prepare = cpu_prepare,
