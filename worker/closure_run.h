@@ -40,7 +40,8 @@ typedef struct {
     const cadre_variable_entry_t *variable;
     uint32_t partition;
     uint16_t shard;
-    uint64_t version; /* pulled */
+    uint64_t version; /* pulled, from a shard of: */
+    uint64_t generation;
     cadre_chunk_t **chunks;
     size_t chunk_count;
 } cadre_run_part_t;
@@ -49,6 +50,8 @@ typedef struct {
  * wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
+    uint64_t content; /* a number that no other content of a variable has, in this process; 0:
+                         nothing is known of it */
     size_t size_bytes;
     cadre_chunk_t **chunks;
     size_t chunk_count;
@@ -95,8 +98,10 @@ typedef struct cadre_run {
 
     cadre_run_part_t *parts; /* of the pull or push under way */
     size_t part_count;
-    size_t pending; /* shards that have not answered */
-    int status;     /* first failure of the pull or push under way */
+    size_t pending;        /* shards that have not answered */
+    size_t received_bytes; /* of the pull under way, or the last: what came, without what had not
+                              changed */
+    int status;            /* first failure of the pull or push under way */
     cadre_failure_t failure;
     uint32_t failed_shard;
     char text[CADRE_TEXT_SIZE_MAX + 1];

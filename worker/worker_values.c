@@ -148,6 +148,39 @@ ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_
 
 /* --- the end of an operation --- */
 
+/* The number of the content of the variable whose parts begin at `parts`. */
+static uint64_t
+content_of(cadre_worker_core_t *self, const cadre_run_part_t *parts)
+{
+    const cadre_variable_entry_t *variable = parts[0].variable;
+    uint64_t *pairs = cadre_calloc(2 * (size_t)variable->partitions, sizeof(*pairs));
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        pairs[2 * (size_t)i] = parts[i].generation;
+        pairs[2 * (size_t)i + 1] = parts[i].version;
+    }
+    uint64_t number =
+        cadre_value_cache_content(&self->cache, variable->id, pairs, variable->partitions);
+    free(pairs);
+    return number;
+}
+
+static cadre_value_t *
+end_pull(cadre_worker_core_t *self, cadre_run_t *run, size_t *count)
+{
+    uint64_t *contents = cadre_calloc(run->part_count, sizeof(*contents));
+    size_t variables = 0;
+    for (size_t i = 0; i < run->part_count; i += run->parts[i].variable->partitions) {
+        contents[variables++] = content_of(self, &run->parts[i]);
+    }
+    cadre_value_t *values = cadre_run_end_pull(run, count);
+    cadre_assert(*count == variables);
+    for (size_t i = 0; i < variables; i++) {
+        values[i].content = contents[i];
+    }
+    free(contents);
+    return values;
+}
+
 static void
 end_operation(cadre_worker_core_t *self, cadre_run_t *run)
 {
@@ -165,7 +198,7 @@ end_operation(cadre_worker_core_t *self, cadre_run_t *run)
         run->step++;
         cadre_run_end_parts(run);
     } else {
-        event.values = cadre_run_end_pull(run, &event.value_count);
+        event.values = end_pull(self, run, &event.value_count);
     }
     cadre_worker_emit(self, &event);
 }
@@ -202,6 +235,7 @@ cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
 {
     cadre_run_set_state(run, CADRE_RUN_PULLING);
     run->status = 0;
+    run->received_bytes = 0;
     int status = 0;
     if (atomic_load(&run->cancelled)) {
         cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
@@ -254,11 +288,11 @@ take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, u
                                                       .chunk_count = count});
     }
     part->version = version;
+    part->generation = generation;
     part->chunks = cadre_calloc(count, sizeof(cadre_chunk_t *));
     part->chunk_count = count;
     for (size_t i = 0; i < count; i++) {
         part->chunks[i] = cadre_chunk_ref(chunks[i]);
-        self->counters[CADRE_WORKER_COUNTER_pull_bytes] += cadre_chunk_size_bytes(chunks[i]);
     }
     return 0;
 }
@@ -281,7 +315,15 @@ take_parts(cadre_worker_core_t *self, cadre_run_t *run, const request_note_t *no
         }
         at += count;
     }
-    return at == message->chunk_count ? 0 : CADRE_EMALFORMED;
+    if (at != message->chunk_count) {
+        return CADRE_EMALFORMED;
+    }
+    for (size_t i = 0; i < at; i++) { /* parts that have not changed come without chunks */
+        run->received_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+        self->counters[CADRE_WORKER_COUNTER_pull_bytes] +=
+            cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    return 0;
 }
 
 /* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */

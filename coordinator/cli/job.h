@@ -93,6 +93,7 @@ typedef struct {
     json_t *layer_list; /* the same as in the file; NULL when there is none */
     double dropout;
     double l2;
+    int64_t wire; /* position in CADRE_WIRE_WORDS: of variables of layers that do not say */
 
     char *optimizer;
     json_t *optimizer_parameters; /* object, may be empty */
@@ -110,6 +111,7 @@ typedef struct {
     int64_t slots;
     char *device;        /* as cadre-worker takes it */
     int64_t math;        /* position in CADRE_JOB_MATH */
+    char *trace;         /* folder for the workers' traces; NULL: none are written */
     int64_t partitioner; /* cadre_job_partition_t */
     int64_t partitions;  /* 0: as many as there are ps */
     int64_t partition_bytes;

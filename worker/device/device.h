@@ -59,6 +59,17 @@ const char *cadre_device_excuse(const cadre_device_t *self);
 void *cadre_device_memory_new(cadre_device_t *self, size_t size_bytes);
 void cadre_device_memory_free(cadre_device_t *self, void *memory);
 
+/* Memory of the device itself, for what stays there from run to run (`resident` of a run). What is
+ * in it is undefined until it is written. CADRE_ENOMEMORY, CADRE_EDEVICE; CADRE_EUNAVAILABLE on a
+ * device that keeps nothing. Freed before the device is closed; freeing NULL is harmless. */
+int cadre_device_buffer_new(cadre_device_t *self, size_t size_bytes, void **out);
+void cadre_device_buffer_free(cadre_device_t *self, void *buffer);
+
+/* Copies from and to the host, while no run uses the buffer. */
+int cadre_device_buffer_write(cadre_device_t *self, void *buffer, const void *from,
+                              size_t size_bytes);
+int cadre_device_buffer_read(cadre_device_t *self, const void *buffer, void *to, size_t size_bytes);
+
 /* Zeroed fields give the defaults. */
 typedef struct {
     size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB
@@ -66,6 +77,7 @@ typedef struct {
     int plans_max;          /* prepared plans kept; 0: 8 */
     bool no_reuse;          /* tests: every value gets its own memory */
     bool no_chains;         /* tests: every element operation is a step of its own */
+    bool no_fusion;         /* tests: what may run as part of a matrix product does not */
     bool no_graph;          /* tests: a device that records its runs enqueues each step instead */
     bool poison;            /* tests: the arena is filled with NaN before each run */
 } cadre_slot_options_t;
@@ -83,14 +95,18 @@ typedef struct {
     const void *const *variables;         /* values of each variable, contiguous, program's order */
     const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
                                              NULL: all f32 */
-    uint64_t seed;                        /* of the closure: the same in each of its attempts */
-    void *const *gradients; /* per push: room for the variable's values, contiguous; the last
-                               op writes there itself. May overlap nothing else. */
+    const uint64_t *versions; /* of these: a number that is equal only when the content is the same
+                                 as in an earlier run of the slot; 0: unknown; NULL: all unknown */
+    uint64_t seed;            /* of the closure: the same in each of its attempts */
+    void *const *gradients;   /* per push: room for the variable's values, contiguous; the last
+                                 op writes there itself. May overlap nothing else. */
     const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes: to bf16 as
                                              cadre_bf16_narrow rounds */
     bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
                                 else left; NULL without such */
     cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
+    bool resident; /* the data of arguments, variables and gradients, all f32 or i32, is in buffers
+                      of the device: nothing but results is copied to the host */
 } cadre_slot_run_t;
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by

@@ -29,7 +29,7 @@ enum { CADRE_DEVICE_ABI = 1 };
     ((uint64_t)sizeof(cadre_plan_t) << 48 ^ (uint64_t)sizeof(cadre_plan_step_t) << 36 ^            \
      (uint64_t)sizeof(cadre_plan_value_t) << 24 ^ (uint64_t)sizeof(cadre_slot_run_t) << 16 ^       \
      (uint64_t)sizeof(cadre_slot_options_t) << 8 ^ (uint64_t)sizeof(cadre_chain_t) << 4 ^          \
-     (uint64_t)sizeof(cadre_device_functions_t))
+     (uint64_t)sizeof(cadre_plan_fusion_t) << 2 ^ (uint64_t)sizeof(cadre_device_functions_t))
 
 typedef struct {
     int index;        /* N of "cuda:N"; 0 otherwise */
@@ -54,6 +54,12 @@ typedef struct cadre_device_functions {
      * is none. Of the device until memory_free, which any thread may call. */
     void *(*memory_new)(void *device, size_t size_bytes);
     void (*memory_free)(void *device, void *memory);
+
+    /* Memory of the device itself; all four are NULL on a device that keeps nothing. */
+    int (*buffer_new)(void *device, size_t size_bytes, void **buffer);
+    void (*buffer_free)(void *device, void *buffer);
+    int (*buffer_write)(void *device, void *buffer, const void *from, size_t size_bytes);
+    int (*buffer_read)(void *device, const void *buffer, void *to, size_t size_bytes);
 
     int (*slot_open)(void *device, const cadre_slot_options_t *options, void **slot);
     void (*slot_close)(void *slot); /* what was prepared has been released */

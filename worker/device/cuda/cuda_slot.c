@@ -248,21 +248,38 @@ is_pinned(const void *memory)
     return known && attributes.type == cudaMemoryTypeHost;
 }
 
+/* Straight from where it is: pinned memory, or the device's own. */
 static int
-put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
+             const void *data)
 {
-    const void *data = self->run->variables[input->index];
-    if (input->size_bytes < PIECE_SIZE || !is_pinned(data)) {
-        return put(self, progress, input->offset, data, input->size_bytes);
-    }
     int status = send(self, progress, progress->filled);
     if (status < 0) {
         return status;
     }
-    CADRE_CUDA_TRY(cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
-                                   cudaMemcpyHostToDevice, self->lane->copy_in));
+    CADRE_CUDA_TRY(
+        cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
+                        self->run->resident ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+                        self->lane->copy_in));
     progress->filled = progress->sent = input->offset + input->size_bytes;
     return 0;
+}
+
+static int
+put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->arguments[input->index].data;
+    return self->run->resident ? put_directly(self, progress, input, data)
+                               : put(self, progress, input->offset, data, input->size_bytes);
+}
+
+static int
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
+    return directly ? put_directly(self, progress, input, data)
+                    : put(self, progress, input->offset, data, input->size_bytes);
 }
 
 static int
@@ -273,9 +290,7 @@ copy_in(cadre_cuda_slot_t *self)
     int status =
         put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
     for (int i = 0; i < layout->argument_count && status == 0; i++) {
-        const cadre_layout_input_t *input = &layout->arguments[i];
-        status = put(self, &progress, input->offset, self->run->arguments[input->index].data,
-                     input->size_bytes);
+        status = put_argument(self, &progress, &layout->arguments[i]);
     }
     for (int i = 0; i < layout->variable_count && status == 0; i++) {
         status = put_variable(self, &progress, &layout->variables[i]);
@@ -298,11 +313,12 @@ destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
 }
 
 static int
-copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes)
+copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes,
+          enum cudaMemcpyKind kind)
 {
     if (size_bytes > 0) {
-        CADRE_CUDA_TRY(cudaMemcpyAsync(to, self->block + offset, size_bytes, cudaMemcpyDeviceToHost,
-                                       self->lane->copy_out));
+        CADRE_CUDA_TRY(
+            cudaMemcpyAsync(to, self->block + offset, size_bytes, kind, self->lane->copy_out));
     }
     return 0;
 }
@@ -311,7 +327,9 @@ static int
 copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
 {
     size_t base = cadre_execution_layout(self->execution)->out_offset;
-    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin) : 0;
+    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin,
+                                   cudaMemcpyDeviceToHost)
+                       : 0;
 }
 
 /* Outputs that go by the slab lie side by side and are copied as one. */
@@ -324,10 +342,14 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
     for (int i = group->first; i < group->first + group->count && status == 0; i++) {
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
-        self->direct[i] = output->size_bytes >= PIECE_SIZE && is_pinned(to);
+        bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
+        self->direct[i] = stays || (output->size_bytes >= PIECE_SIZE && is_pinned(to));
         if (self->direct[i]) {
             status = copy_to_slab(self, begin, output->offset);
-            status = status < 0 ? status : copy_down(self, to, output->offset, output->size_bytes);
+            status = status < 0
+                         ? status
+                         : copy_down(self, to, output->offset, output->size_bytes,
+                                     stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
             begin = output->offset + output->size_bytes;
         }
     }
@@ -360,25 +382,34 @@ compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 }
 
 static int
+compute_in_turn(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
+{
+    pthread_mutex_lock(&self->lane->mutex);
+    int status = compute(self, memory);
+    pthread_mutex_unlock(&self->lane->mutex);
+    return status;
+}
+
+static cadre_execution_memory_t
+memory_of(cadre_cuda_slot_t *self)
+{
+    return (cadre_execution_memory_t){
+        .block = self->block, .ready = self->ready, .poison = self->options.poison};
+}
+
+static int
 start(cadre_cuda_slot_t *self)
 {
     int status = reserve(self, self->execution);
     if (status < 0) {
         return status;
     }
-    cadre_execution_memory_t memory = {
-        .block = self->block, .ready = self->ready, .poison = self->options.poison};
+    cadre_execution_memory_t memory = memory_of(self);
     if (!self->options.no_graph) {
         status = cadre_execution_record(self->execution, &memory, self->stream);
     }
     status = status < 0 ? status : copy_in(self);
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&self->lane->mutex);
-    status = compute(self, &memory);
-    pthread_mutex_unlock(&self->lane->mutex);
-    return status;
+    return status < 0 ? status : compute_in_turn(self, &memory);
 }
 
 int
@@ -386,7 +417,9 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
                     const cadre_slot_run_t *run)
 {
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    if (status == 0 && !run->resident) { /* what is on the device already, the kernels check */
+        status = cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    }
     if (status < 0) {
         return cadre_lane_note(self->lane, status);
     }
@@ -395,8 +428,9 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
     return cadre_lane_note(self->lane, start(self));
 }
 
+/* Waits for all outputs, and gives what the device says. */
 static int
-take_outputs(cadre_cuda_slot_t *self)
+take_outputs(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
 {
     const cadre_layout_t *layout = cadre_execution_layout(self->execution);
     for (int i = 0; i < layout->group_count; i++) {
@@ -410,17 +444,40 @@ take_outputs(cadre_cuda_slot_t *self)
             }
         }
     }
-    int32_t flags[CADRE_LAYOUT_FLAGS];
-    memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset), sizeof(flags));
-    return flags[0] ? cadre_fail(CADRE_EDATA, "an index that the program computes is out of range")
-                    : 0;
+    memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset),
+           CADRE_LAYOUT_FLAGS * sizeof(*flags));
+    return 0;
+}
+
+/* The inputs are still in the block: nothing writes there. */
+static int
+run_plain(cadre_cuda_slot_t *self)
+{
+    cadre_execution_make_plain(self->execution);
+    cadre_execution_memory_t memory = memory_of(self);
+    return compute_in_turn(self, &memory);
+}
+
+static int
+finish(cadre_cuda_slot_t *self)
+{
+    int32_t flags[CADRE_LAYOUT_FLAGS] = {0};
+    int status = take_outputs(self, flags);
+    if (status == 0 && flags[CADRE_LAYOUT_FLAG_LARGE]) {
+        status = run_plain(self);
+        status = status < 0 ? status : take_outputs(self, flags);
+    }
+    if (status == 0 && flags[CADRE_LAYOUT_FLAG_FAULT]) {
+        return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
+    }
+    return status;
 }
 
 int
 cadre_cuda_slot_wait(cadre_cuda_slot_t *self)
 {
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : take_outputs(self);
+    status = status < 0 ? status : finish(self);
     self->execution = NULL;
     self->run = NULL;
     return cadre_lane_note(self->lane, status);
