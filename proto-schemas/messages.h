@@ -234,7 +234,8 @@
     F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_RESULTS_MAX)
 
 /* Kept and resent until ACK. reason: cadre_failure_t; returned with CADRE_ECLOSED: the worker
- * drains, give it no more; with CADRE_ENOTFOUND: it lacks a value that was not told. shard: the one that is away, for CADRE_FAILURE_SHARD. */
+ * drains, give it no more; with CADRE_ENOTFOUND: it lacks a value that was not told. shard: the one
+ * that is away, for CADRE_FAILURE_SHARD. */
 #define CADRE_CLOSURE_FAILED_FIELDS(F)                                             \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
