@@ -66,6 +66,7 @@ typedef struct {
     int plans_max;          /* prepared plans kept; 0: 8 */
     bool no_reuse;          /* tests: every value gets its own memory */
     bool no_chains;         /* tests: every element operation is a step of its own */
+    bool no_fusion;         /* tests: what may run as part of a matrix product does not */
     bool no_graph;          /* tests: a device that records its runs enqueues each step instead */
     bool poison;            /* tests: the arena is filled with NaN before each run */
 } cadre_slot_options_t;
