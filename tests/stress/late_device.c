@@ -1,312 +1,31 @@
 #include "tests/stress/late_device.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/memory.h"
-#include "common/status.h"
-#include "common/u64_map.h"
+#include "tests/stress/late_inside.h"
 
-enum { COPIERS = 2, WAIT_S = 60, YIELDS_MAX = 16, POISON = 0xff /* NaN in every number type */ };
-
-typedef enum { BUFFER_EMPTY, BUFFER_MOVING, BUFFER_READY } buffer_state_t;
-
-/* Memory on the host and its twin on the device. */
-typedef struct {
-    char *host;
-    char *device;
-    size_t size_bytes;
-    buffer_state_t state;
-    uint64_t hash; /* of an input */
-    bool kept;     /* `device` stays when the run ends */
-} buffer_t;
-
-/* A plan on a slot, and the variables that the device has for it. */
-typedef struct {
-    void *cpu;
-    buffer_t *variables; /* [variable_count], once it has run */
-    uint64_t *versions;
-    int variable_count;
-} prepared_t;
-
-typedef enum { RUN_NONE, RUN_COPIES_IN, RUN_COMPUTES, RUN_COMPUTED } run_state_t;
-
-typedef struct late_slot {
-    struct late_slot *next;
-    struct late_device *device;
-    void *cpu;
-    run_state_t state;
-    cadre_slot_run_t run; /* as it was asked for */
-    prepared_t *prepared;
-    buffer_t *inputs; /* arguments, then variables */
-    int input_count;
-    buffer_t *outputs; /* gradients, then results */
-    int output_count;
-    int gradient_count;
-    int status;
-    char text[CADRE_ERROR_TEXT_SIZE];
-} late_slot_t;
-
-typedef struct piece {
-    struct piece *next;
-    char *data;
-    size_t size_bytes;
-} piece_t;
-
-typedef struct late_device {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pthread_t threads[COPIERS + 1];
-    bool stopping;
-    uint64_t random;
-    late_fault_t fault;
-    late_slot_t *slots;
-    piece_t *pieces;
-    cadre_u64_map_t contents; /* by number of content: its hash */
-    late_counts_t counts;
-} late_device_t;
+enum { WAIT_S = 60, POISON = 0xff /* NaN in every number type */ };
 
 static uint64_t next_seed;
 static late_fault_t next_fault;
 static late_device_t *opened;
 
-/* --- helpers --- */
-
-_Noreturn static void
-complain(const char *what)
-{
-    fprintf(stderr, "late_device: %s\n", what);
-    abort();
-}
-
-/* With the lock. */
-static uint64_t
-draw(late_device_t *self, uint64_t below)
-{
-    self->random ^= self->random << 13;
-    self->random ^= self->random >> 7;
-    self->random ^= self->random << 17;
-    return self->random % below;
-}
-
-static uint64_t
-hash_of(const void *bytes, size_t size_bytes)
-{
-    const unsigned char *at = bytes;
-    uint64_t hash = UINT64_C(1469598103934665603);
-    for (size_t i = 0; i < size_bytes; i++) {
-        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
-    }
-    return hash | 1; /* never NULL as a pointer */
-}
-
 static void
-init_buffer(buffer_t *self, const void *host, size_t size_bytes)
+init_buffer(late_buffer_t *self, const void *host, size_t size_bytes)
 {
-    *self = (buffer_t){.host = (char *)(uintptr_t)host, .size_bytes = size_bytes};
+    *self = (late_buffer_t){.host = (char *)(uintptr_t)host, .size_bytes = size_bytes};
     self->device = cadre_aligned_alloc(size_bytes);
     memset(self->device, POISON, size_bytes);
 }
 
-static void
-check_unchanged(const buffer_t *input)
-{
-    if (hash_of(input->host, input->size_bytes) != input->hash) {
-        complain("host memory has changed while a run was to read it");
-    }
-}
-
 static bool
-overlaps(const buffer_t *buffer, const char *data, size_t size_bytes)
+overlaps(const late_buffer_t *buffer, const char *data, size_t size_bytes)
 {
     return data < buffer->host + buffer->size_bytes && buffer->host < data + size_bytes;
-}
-
-/* --- threads --- */
-
-static bool
-inputs_ready(const late_slot_t *slot)
-{
-    for (int i = 0; i < slot->input_count; i++) {
-        if (slot->inputs[i].state != BUFFER_READY) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool
-outputs_ready(const late_slot_t *slot)
-{
-    for (int i = 0; i < slot->output_count; i++) {
-        if (slot->outputs[i].state != BUFFER_READY) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* A copy that may happen now, any of them; NULL when there is none. */
-static buffer_t *
-choose_copy(late_device_t *self, late_slot_t **of, bool *out)
-{
-    buffer_t *chosen = NULL;
-    uint64_t seen = 0;
-    for (late_slot_t *slot = self->slots; slot; slot = slot->next) {
-        bool outputs = slot->state == RUN_COMPUTED ||
-                       (self->fault == LATE_FAULT_COPY_OUT_EARLY && slot->state != RUN_NONE);
-        for (int i = 0; slot->state != RUN_NONE && i < slot->input_count + slot->output_count;
-             i++) {
-            bool is_output = i >= slot->input_count;
-            buffer_t *buffer = is_output ? &slot->outputs[i - slot->input_count] : &slot->inputs[i];
-            if (buffer->state == BUFFER_EMPTY && (!is_output || outputs) &&
-                draw(self, ++seen) == 0) {
-                chosen = buffer;
-                *of = slot;
-                *out = is_output;
-            }
-        }
-    }
-    return chosen;
-}
-
-/* Lets others go first. */
-static void
-be_late(late_device_t *self)
-{
-    uint64_t yields = draw(self, YIELDS_MAX);
-    pthread_mutex_unlock(&self->lock);
-    for (uint64_t i = 0; i < yields; i++) {
-        sched_yield();
-    }
-    pthread_mutex_lock(&self->lock);
-}
-
-static void
-copy(late_device_t *self, const late_slot_t *slot, buffer_t *buffer, bool out)
-{
-    buffer->state = BUFFER_MOVING;
-    if (out && slot->state != RUN_COMPUTED) {
-        complain("an output is copied that is not computed yet");
-    }
-    pthread_mutex_unlock(&self->lock);
-    if (out) {
-        memcpy(buffer->host, buffer->device, buffer->size_bytes);
-    } else {
-        check_unchanged(buffer);
-        memcpy(buffer->device, buffer->host, buffer->size_bytes);
-    }
-    pthread_mutex_lock(&self->lock);
-    buffer->state = BUFFER_READY;
-    pthread_cond_broadcast(&self->changed);
-}
-
-static void *
-copy_all(void *argument)
-{
-    late_device_t *self = argument;
-    pthread_mutex_lock(&self->lock);
-    while (!self->stopping) {
-        late_slot_t *slot = NULL;
-        bool out = false;
-        be_late(self);
-        buffer_t *buffer = choose_copy(self, &slot, &out);
-        if (buffer) {
-            copy(self, slot, buffer, out);
-        } else if (!self->stopping) {
-            pthread_cond_wait(&self->changed, &self->lock);
-        }
-    }
-    pthread_mutex_unlock(&self->lock);
-    return NULL;
-}
-
-/* The CPU's run of what lies on the device. */
-static int
-compute(const late_slot_t *slot)
-{
-    cadre_slot_run_t run = slot->run;
-    int results = slot->output_count - slot->gradient_count;
-    int variables = slot->input_count - run.argument_count;
-    cadre_tensor_t *arguments = cadre_calloc((size_t)run.argument_count, sizeof(*arguments));
-    const void **values = cadre_calloc((size_t)variables, sizeof(*values));
-    void **gradients = cadre_calloc((size_t)slot->gradient_count, sizeof(*gradients));
-    cadre_tensor_t *tensors = cadre_calloc((size_t)results, sizeof(*tensors));
-    for (int i = 0; i < run.argument_count; i++) {
-        arguments[i] = run.arguments[i];
-        arguments[i].data = slot->inputs[i].device;
-    }
-    for (int i = 0; i < variables; i++) {
-        values[i] = slot->inputs[run.argument_count + i].device;
-    }
-    for (int i = 0; i < slot->gradient_count; i++) {
-        gradients[i] = slot->outputs[i].device;
-    }
-    for (int i = 0; i < results; i++) {
-        tensors[i] = run.results[i];
-        tensors[i].data = slot->outputs[slot->gradient_count + i].device;
-    }
-    run.arguments = arguments;
-    run.variables = values;
-    run.gradients = gradients;
-    run.results = tensors;
-    int status = cadre_cpu_functions.run(slot->cpu, slot->prepared->cpu, &run);
-    free(arguments);
-    free((void *)values);
-    free((void *)gradients);
-    free(tensors);
-    return status;
-}
-
-static late_slot_t *
-choose_run(late_device_t *self)
-{
-    late_slot_t *chosen = NULL;
-    uint64_t seen = 0;
-    for (late_slot_t *slot = self->slots; slot; slot = slot->next) {
-        if (slot->state == RUN_COPIES_IN &&
-            (inputs_ready(slot) || self->fault == LATE_FAULT_COMPUTE_EARLY) &&
-            draw(self, ++seen) == 0) {
-            chosen = slot;
-        }
-    }
-    return chosen;
-}
-
-static void *
-compute_all(void *argument)
-{
-    late_device_t *self = argument;
-    pthread_mutex_lock(&self->lock);
-    while (!self->stopping) {
-        be_late(self);
-        late_slot_t *slot = choose_run(self);
-        if (!slot) {
-            if (!self->stopping) {
-                pthread_cond_wait(&self->changed, &self->lock);
-            }
-            continue;
-        }
-        if (!inputs_ready(slot)) {
-            complain("a run computes with an input that is not there yet");
-        }
-        slot->state = RUN_COMPUTES;
-        pthread_mutex_unlock(&self->lock);
-        int status = compute(slot);
-        pthread_mutex_lock(&self->lock);
-        slot->status = status;
-        if (status < 0) {
-            snprintf(slot->text, sizeof(slot->text), "%s", cadre_error_text());
-        }
-        slot->state = RUN_COMPUTED;
-        pthread_cond_broadcast(&self->changed);
-    }
-    pthread_mutex_unlock(&self->lock);
-    return NULL;
 }
 
 /* --- the device --- */
@@ -324,10 +43,10 @@ late_open(const cadre_device_request_t *request, void **device)
     pthread_cond_init(&self->changed, NULL);
     self->random = next_seed * 2 + 1;
     self->fault = next_fault;
-    for (int i = 0; i < COPIERS; i++) {
-        pthread_create(&self->threads[i], NULL, copy_all, self);
+    for (int i = 0; i < LATE_COPIERS; i++) {
+        pthread_create(&self->threads[i], NULL, late_copy_all, self);
     }
-    pthread_create(&self->threads[COPIERS], NULL, compute_all, self);
+    pthread_create(&self->threads[LATE_COPIERS], NULL, late_compute_all, self);
     opened = self;
     *device = self;
     return 0;
@@ -341,11 +60,11 @@ late_close(void *device)
     self->stopping = true;
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
-    for (int i = 0; i <= COPIERS; i++) {
+    for (int i = 0; i <= LATE_COPIERS; i++) {
         pthread_join(self->threads[i], NULL);
     }
     if (self->slots || self->pieces) {
-        complain("a slot or host memory outlives the device");
+        late_complain("a slot or host memory outlives the device");
     }
     uint64_t *hash = NULL;
     for (size_t cursor = 0; (hash = cadre_u64_map_next(&self->contents, &cursor));) {
@@ -369,8 +88,8 @@ static void *
 late_memory_new(void *device, size_t size_bytes)
 {
     late_device_t *self = device;
-    piece_t *piece = cadre_calloc(1, sizeof(*piece));
-    *piece = (piece_t){.data = cadre_aligned_alloc(size_bytes), .size_bytes = size_bytes};
+    late_piece_t *piece = cadre_calloc(1, sizeof(*piece));
+    *piece = (late_piece_t){.data = cadre_aligned_alloc(size_bytes), .size_bytes = size_bytes};
     memset(piece->data, POISON, size_bytes);
     pthread_mutex_lock(&self->lock);
     piece->next = self->pieces;
@@ -405,16 +124,16 @@ late_memory_free(void *device, void *memory)
 {
     late_device_t *self = device;
     pthread_mutex_lock(&self->lock);
-    piece_t **at = &self->pieces;
+    late_piece_t **at = &self->pieces;
     while (*at && (*at)->data != memory) {
         at = &(*at)->next;
     }
-    piece_t *piece = *at;
+    late_piece_t *piece = *at;
     if (!piece) {
-        complain("memory is freed that is not the device's");
+        late_complain("memory is freed that is not the device's");
     }
     if (in_use(self, piece->data, piece->size_bytes, false)) {
-        complain("host memory is freed while a run is to copy it");
+        late_complain("host memory is freed while a run is to copy it");
     }
     *at = piece->next;
     self->counts.pieces--;
@@ -450,7 +169,7 @@ late_slot_close(void *slot)
     late_slot_t *self = slot;
     pthread_mutex_lock(&self->device->lock);
     if (self->state != RUN_NONE) {
-        complain("a slot is closed while it runs");
+        late_complain("a slot is closed while it runs");
     }
     late_slot_t **at = &self->device->slots;
     while (*at != self) {
@@ -466,7 +185,7 @@ static int
 late_prepare(void *slot, const cadre_plan_t *plan, void **prepared)
 {
     const late_slot_t *self = slot;
-    prepared_t *made = cadre_calloc(1, sizeof(*made));
+    late_prepared_t *made = cadre_calloc(1, sizeof(*made));
     int status = cadre_cpu_functions.prepare(self->cpu, plan, &made->cpu);
     if (status < 0) {
         free(made);
@@ -480,7 +199,7 @@ static void
 late_release(void *slot, void *prepared)
 {
     const late_slot_t *self = slot;
-    prepared_t *made = prepared;
+    late_prepared_t *made = prepared;
     cadre_cpu_functions.release(self->cpu, made->cpu);
     for (int i = 0; made->variables && i < made->variable_count; i++) {
         free(made->variables[i].device);
@@ -498,7 +217,7 @@ check_number(late_device_t *self, uint64_t number, uint64_t hash)
 {
     uint64_t *known = cadre_u64_map_get(&self->contents, number);
     if (known && *known != hash) {
-        complain("two contents have the same number");
+        late_complain("two contents have the same number");
     }
     if (!known) {
         known = cadre_calloc(1, sizeof(*known));
@@ -519,15 +238,15 @@ variable_size_bytes(const cadre_program_t *program, int index)
 }
 
 /* A variable as an input: copied, unless its number says that the device has it. */
-static buffer_t
+static late_buffer_t
 variable_input(late_slot_t *slot, int index)
 {
     late_device_t *device = slot->device;
     const cadre_slot_run_t *run = &slot->run;
-    buffer_t *kept = &slot->prepared->variables[index];
+    late_buffer_t *kept = &slot->prepared->variables[index];
     uint64_t number = run->versions ? run->versions[index] : 0;
     size_t size_bytes = variable_size_bytes(run->program, index);
-    uint64_t hash = hash_of(run->variables[index], size_bytes);
+    uint64_t hash = late_hash(run->variables[index], size_bytes);
     if (number) {
         check_number(device, number, hash);
     }
@@ -536,7 +255,7 @@ variable_input(late_slot_t *slot, int index)
         init_buffer(kept, NULL, size_bytes);
     }
     slot->prepared->versions[index] = number;
-    buffer_t input = *kept;
+    late_buffer_t input = *kept;
     input.host = (char *)(uintptr_t)run->variables[index];
     input.hash = hash;
     input.kept = true;
@@ -551,7 +270,7 @@ set_inputs(late_slot_t *self)
 {
     const cadre_slot_run_t *run = &self->run;
     int variables = cadre_program_variable_count(run->program);
-    prepared_t *prepared = self->prepared;
+    late_prepared_t *prepared = self->prepared;
     if (!prepared->variables) {
         prepared->variable_count = variables;
         prepared->variables = cadre_calloc((size_t)variables, sizeof(*prepared->variables));
@@ -562,7 +281,7 @@ set_inputs(late_slot_t *self)
     for (int i = 0; i < run->argument_count; i++) {
         const cadre_tensor_t *argument = &run->arguments[i];
         init_buffer(&self->inputs[i], argument->data, cadre_tensor_size_bytes(argument));
-        self->inputs[i].hash = hash_of(argument->data, self->inputs[i].size_bytes);
+        self->inputs[i].hash = late_hash(argument->data, self->inputs[i].size_bytes);
     }
     for (int i = 0; i < variables; i++) {
         self->inputs[run->argument_count + i] = variable_input(self, i);
@@ -598,7 +317,7 @@ late_run(void *slot, void *prepared, const cadre_slot_run_t *run)
     late_device_t *device = self->device;
     pthread_mutex_lock(&device->lock);
     if (self->state != RUN_NONE) {
-        complain("a slot has two runs");
+        late_complain("a slot has two runs");
     }
     self->run = *run;
     self->prepared = prepared;
@@ -616,7 +335,7 @@ static void
 end_run(late_slot_t *self)
 {
     for (int i = 0; i < self->input_count; i++) {
-        check_unchanged(&self->inputs[i]);
+        late_check_unchanged(&self->inputs[i]);
         if (!self->inputs[i].kept) {
             free(self->inputs[i].device);
         }
@@ -644,9 +363,9 @@ late_wait(void *slot)
         return 0;
     }
     pthread_mutex_lock(&device->lock);
-    while (self->state != RUN_COMPUTED || !outputs_ready(self)) {
+    while (self->state != RUN_COMPUTED || !late_outputs_ready(self)) {
         if (pthread_cond_timedwait(&device->changed, &device->lock, &end) != 0) {
-            complain("a run does not end");
+            late_complain("a run does not end");
         }
     }
     end_run(self);
@@ -700,7 +419,7 @@ late_device_expect_ready(const void *memory, size_t size_bytes)
 {
     pthread_mutex_lock(&opened->lock);
     if (in_use(opened, memory, size_bytes, true)) {
-        complain("host memory is read that a run has yet to write");
+        late_complain("host memory is read that a run has yet to write");
     }
     pthread_mutex_unlock(&opened->lock);
 }
