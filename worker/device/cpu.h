@@ -19,8 +19,12 @@ typedef struct {
     void *out_data;
     const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
     const void *data[CADRE_OP_INPUTS_MAX];
+    void *scratch; /* cadre_cpu_scratch_size_bytes(), aligned to 64, no content */
     uint64_t seed; /* of the closure */
 } cadre_operands_t;
+
+/* Bytes of scratch memory that a step of the plan needs; 0 for most. */
+size_t cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step);
 
 /* A loop whose iterations touch different elements, also when output and input are the same memory:
  * lets gcc vectorise without checks for overlap. clang decides by itself: asked to, it would warn
@@ -50,6 +54,9 @@ void cadre_cpu_map2(const cadre_operands_t *operands);
 void cadre_cpu_where(const cadre_operands_t *operands);
 void cadre_cpu_chain(const cadre_operands_t *operands);
 void cadre_cpu_cast(const cadre_operands_t *operands);
+
+/* The numbers of `count` bf16. */
+void cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count);
 
 void cadre_cpu_reduce(const cadre_operands_t *operands);
 

@@ -1,5 +1,5 @@
 /*
- * cpu_map - element by element: map1, map2, where, cast.
+ * cpu_map - element by element: map1, map2, where.
  */
 #include <stddef.h>
 
@@ -198,48 +198,5 @@ cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out, const cadre_cp
                                            sources[1].step, count);
     } else {
         where(out, sources, count);
-    }
-}
-
-/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
-static int32_t
-to_i32(cadre_real_t x)
-{
-    if (!(x > CADRE_REAL(-2147483648.0))) {
-        return x != x ? 0 : INT32_MIN;
-    }
-    return x >= CADRE_REAL(2147483648.0) ? INT32_MAX : (int32_t)x;
-}
-
-void
-cadre_cpu_cast(const cadre_operands_t *operands)
-{
-    int64_t count = operands->out->count;
-    cadre_dtype_t from = operands->inputs[0]->dtype;
-    cadre_dtype_t to = operands->out->dtype;
-    if (from == CADRE_I32 && to == CADRE_I32) {
-        const int32_t *x = operands->data[0];
-        int32_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = x[i];
-        }
-    } else if (from == CADRE_I32) {
-        const int32_t *x = operands->data[0];
-        cadre_real_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = (cadre_real_t)x[i];
-        }
-    } else if (to == CADRE_I32) {
-        const cadre_real_t *x = operands->data[0];
-        int32_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = to_i32(x[i]);
-        }
-    } else {
-        const cadre_real_t *x = operands->data[0];
-        cadre_real_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = x[i];
-        }
     }
 }

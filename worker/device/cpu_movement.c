@@ -8,8 +8,10 @@
 #include "worker/device/element.h"
 
 #define KERNEL(name, type)                                                                         \
-    static void name(type *restrict out, const type *restrict x, int64_t step, int64_t count)      \
+    static void name(void *restrict to, const void *restrict from, int64_t step, int64_t count)    \
     {                                                                                              \
+        type *out = to;                                                                            \
+        const type *x = from;                                                                      \
         if (step == 1) {                                                                           \
             memcpy(out, x, (size_t)count * sizeof(*out));                                          \
         } else if (step == 0) {                                                                    \
@@ -25,6 +27,7 @@
     }
 KERNEL(gather_real, cadre_real_t)
 KERNEL(gather_i32, int32_t)
+KERNEL(gather_bf16, uint16_t)
 #undef KERNEL
 
 void
@@ -34,16 +37,19 @@ cadre_cpu_gather(const cadre_operands_t *operands)
     int inner = walk->rank - 1;
     int64_t step = walk->stride[0][inner];
     int64_t count = walk->size[inner];
-    bool i32 = operands->out->dtype == CADRE_I32;
+    cadre_dtype_t dtype = operands->out->dtype;
+    int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
     cadre_strided_place_t place;
     cadre_strided_start(walk, &place);
     do {
-        if (i32) {
-            gather_i32((int32_t *)operands->out_data + place.out,
-                       (const int32_t *)operands->data[0] + place.at[0], step, count);
+        char *out = (char *)operands->out_data + place.out * size;
+        const char *x = (const char *)operands->data[0] + place.at[0] * size;
+        if (dtype == CADRE_I32) {
+            gather_i32(out, x, step, count);
+        } else if (dtype == CADRE_BF16) {
+            gather_bf16(out, x, step, count);
         } else {
-            gather_real((cadre_real_t *)operands->out_data + place.out,
-                        (const cadre_real_t *)operands->data[0] + place.at[0], step, count);
+            gather_real(out, x, step, count);
         }
     } while (cadre_strided_next(walk, &place));
     if (operands->step->op == CADRE_OP_BROADCAST &&

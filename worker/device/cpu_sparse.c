@@ -49,23 +49,25 @@ cadre_cpu_take(const cadre_operands_t *operands)
 {
     const cadre_plan_value_t *table = operands->inputs[0];
     int64_t rows = table->shape[0];
-    int64_t size = table->count / rows;
+    size_t row_bytes = table->size_bytes / (size_t)rows;
     int64_t count = operands->inputs[1]->count;
-    const cadre_real_t *from = operands->data[0];
     const int32_t *index = operands->data[1];
-    cadre_real_t *out = operands->out_data;
     int status = check_index("take", index, count, 0, rows);
     if (status < 0) {
         return status;
     }
-    if (size == 1) {
+    if (table->count == rows && table->dtype == CADRE_F32) {
+        const cadre_real_t *from = operands->data[0];
+        cadre_real_t *out = operands->out_data;
         for (int64_t i = 0; i < count; i++) {
             out[i] = from[index[i]];
         }
         return 0;
     }
+    char *out = operands->out_data;
+    const char *from = operands->data[0];
     for (int64_t i = 0; i < count; i++) {
-        memcpy(out + i * size, from + index[i] * size, (size_t)size * sizeof(*out));
+        memcpy(out + (size_t)i * row_bytes, from + (size_t)index[i] * row_bytes, row_bytes);
     }
     return 0;
 }
