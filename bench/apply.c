@@ -46,7 +46,8 @@ run_partition(void *context, double *value)
     double begin = cadre_bench_now();
     for (int pass = 0; pass < PASSES && status == 0; pass++) {
         if (self->check) {
-            status = cadre_partition_check(self->partition, self->gradient, self->chunk_count);
+            status =
+                cadre_partition_check_gradient(self->partition, self->gradient, self->chunk_count);
         }
         cadre_partition_apply(self->partition, self->gradient);
     }

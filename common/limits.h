@@ -40,6 +40,11 @@ enum {
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */
     CADRE_RESULT_SIZE_MAX = 64 << 20,    /* the closure fails */
+    CADRE_ARGUMENTS_SIZE_MAX = 64 << 20, /* all arguments of one closure, those that are results of
+                                            others included: schedule refuses more, or it fails */
+    CADRE_VALUES_SIZE_MAX = 1 << 30,     /* results that closures which have not ended take as
+                                            arguments: schedule of one more of them waits; at twice
+                                            as much those that wait for another result fail */
     CADRE_CLOSURE_QUEUE_MAX = 262144,    /* schedule blocks */
     CADRE_APPLIED_WINDOW_MAX = 1 << 26,  /* update ids above the base; dispatch stops at it */
     CADRE_REPLAY_CLOSURES_MAX = 1000000, /* kept since the last checkpoint: one is taken; at twice

@@ -99,6 +99,22 @@ cadre_tensor_list_fini(cadre_tensor_list_t *self)
     *self = (cadre_tensor_list_t){.items = NULL};
 }
 
+void
+cadre_tensor_list_share(cadre_tensor_list_t *self, cadre_u64s_t items, cadre_chunk_t *const *chunks,
+                        size_t chunk_count)
+{
+    *self = (cadre_tensor_list_t){.count = items.count, .chunk_count = chunk_count};
+    self->items = cadre_calloc(items.count, sizeof(*self->items));
+    for (size_t i = 0; i < items.count; i++) {
+        self->items[i] = items.items[i];
+    }
+    self->chunks = cadre_calloc(chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < chunk_count; i++) {
+        self->chunks[i] = cadre_chunk_ref(chunks[i]);
+        self->size_bytes += cadre_chunk_size_bytes(chunks[i]);
+    }
+}
+
 cadre_u64s_t
 cadre_tensor_list_items(const cadre_tensor_list_t *self)
 {
@@ -237,6 +253,33 @@ cadre_tensor_list_decode(cadre_u64s_t items, const cadre_message_t *message, siz
         cursor.chunk = copy_chunks(message, cursor.chunk, &(*tensors)[i], size_bytes);
     }
     return 0;
+}
+
+int
+cadre_tensor_list_part(const cadre_tensor_list_t *self, size_t position, cadre_tensor_list_t *out)
+{
+    const cadre_message_t message = {.chunks = self->chunks, .chunk_count = self->chunk_count};
+    cursor_t cursor = {.items = cadre_tensor_list_items(self), .message = &message};
+    for (;; cursor.tensor++) {
+        cadre_tensor_t tensor;
+        size_t size_bytes = 0;
+        cursor_t begin = cursor;
+        int status = read_shape(&cursor, &tensor, &size_bytes);
+        if (status == 0) {
+            cursor.bytes_left = size_bytes;
+            status = check_chunks(&cursor, size_bytes);
+        }
+        if (status < 0) {
+            return status;
+        }
+        if (cursor.tensor == position) {
+            cadre_tensor_list_share(out,
+                                    (cadre_u64s_t){.items = self->items + begin.item,
+                                                   .count = cursor.item - begin.item},
+                                    self->chunks + begin.chunk, cursor.chunk - begin.chunk);
+            return 0;
+        }
+    }
 }
 
 void

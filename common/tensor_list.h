@@ -29,6 +29,17 @@ int cadre_tensor_list_encode(const cadre_tensor_t *tensors, size_t count, size_t
 
 void cadre_tensor_list_fini(cadre_tensor_list_t *self);
 
+/* A list of the tensors that a message told in `items`, with references to its chunks. Neither is
+ * checked. */
+void cadre_tensor_list_share(cadre_tensor_list_t *self, cadre_u64s_t items,
+                             cadre_chunk_t *const *chunks, size_t chunk_count);
+
+/* A list of the tensor at `position` alone, with references to its chunks. `self` may come from a
+ * message: CADRE_EMALFORMED unless its items and chunks agree up to there, and for a position
+ * beyond its tensors. */
+int cadre_tensor_list_part(const cadre_tensor_list_t *self, size_t position,
+                           cadre_tensor_list_t *out);
+
 /* The items as a field of a message, borrowed from the list. */
 cadre_u64s_t cadre_tensor_list_items(const cadre_tensor_list_t *self);
 

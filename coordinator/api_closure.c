@@ -10,8 +10,6 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/future.h"
 
-enum { CLOSURE_ARGUMENTS_SIZE_MAX = 64 << 20 }; /* bytes of all tensors of one closure */
-
 static bool
 is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
 {
@@ -61,7 +59,7 @@ copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
         }
     }
     if (status == 0) {
-        status = cadre_tensor_list_encode(tensors, call->tensor_count, CLOSURE_ARGUMENTS_SIZE_MAX,
+        status = cadre_tensor_list_encode(tensors, call->tensor_count, CADRE_ARGUMENTS_SIZE_MAX,
                                           &closure->tensors);
     }
     free(tensors);
@@ -85,13 +83,47 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
     return 0;
 }
 
+/* Under the lock: the results of other closures that are its arguments. */
+static int
+add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
+{
+    for (size_t i = 0; call && i < call->future_count; i++) {
+        const cadre_future_argument_t *argument = &call->futures[i];
+        int status = cadre_name_check("argument", argument->name);
+        if (status < 0) {
+            return status;
+        }
+        cadre_results_t *from = cadre_future_results(argument->future, self);
+        if (!from) {
+            return cadre_fail(CADRE_EINVALID, "argument %s: this is no future of this coordinator",
+                              argument->name);
+        }
+        cadre_closure_add_argument(closure, argument->name, argument->result, from);
+    }
+    return 0;
+}
+
+/* Under the lock: 0 as long as every one of these arguments is there, or may come. */
+static int
+check_futures(const cadre_closure_t *closure)
+{
+    int status = 0;
+    for (size_t i = 0; i < closure->argument_count && status == 0; i++) {
+        status = cadre_closure_argument_check(&closure->arguments[i]);
+    }
+    return status;
+}
+
 static int
 check_counts(const cadre_call_t *call)
 {
-    if (call->batch_count > CADRE_BATCHES_MAX || call->tensor_count > CADRE_ARGUMENTS_MAX) {
-        return cadre_fail(CADRE_ETOOLARGE, "%zu batches and %zu tensors: %d and %d are the most",
-                          call->batch_count, call->tensor_count, CADRE_BATCHES_MAX,
-                          CADRE_ARGUMENTS_MAX);
+    if (call->batch_count > CADRE_BATCHES_MAX || call->tensor_count > CADRE_ARGUMENTS_MAX ||
+        call->future_count > CADRE_ARGUMENTS_MAX - call->tensor_count) {
+        return cadre_fail(
+            CADRE_ETOOLARGE,
+            "%zu batches, %zu tensors and %zu futures: %d and together %d are the most",
+            call->batch_count, call->tensor_count, call->future_count, CADRE_BATCHES_MAX,
+            CADRE_ARGUMENTS_MAX);
     }
     if (call->resource_count > CADRE_RESOURCES_PER_CLOSURE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%zu resources: %d are the most", call->resource_count,
@@ -159,6 +191,10 @@ put(cadre_coordinator_t *self, cadre_closure_t *closure, int64_t deadline_ms)
         if (status == 0 && atomic_load(&self->gate->interrupted)) {
             return cadre_fail(CADRE_EINTERRUPTED, "interrupted");
         }
+        status = status == 0 ? check_futures(closure) : status;
+        if (status < 0 && status != CADRE_EAGAIN) {
+            return status;
+        }
         if (status == 0 && cadre_closure_queue_put(&self->core.queue, closure) == 0) {
             return 0;
         }
@@ -187,6 +223,12 @@ variables_now(const cadre_coordinator_t *self)
     return self->core.catalogue.variable_count - (self->core.creating ? 1 : 0);
 }
 
+static bool
+has_more_than_tensors(const cadre_call_t *call)
+{
+    return call->batch_count || call->resource_count || call->future_count || call->steps;
+}
+
 int
 cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_function_t *function,
                       const cadre_call_t *call, cadre_resource_t **out)
@@ -194,7 +236,7 @@ cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_f
     cadre_closure_t *closure = NULL;
     cadre_resource_t *resource = NULL;
     int status = check_function(self, function);
-    if (status == 0 && call && (call->batch_count || call->resource_count || call->steps)) {
+    if (status == 0 && call && has_more_than_tensors(call)) {
         status =
             cadre_fail(CADRE_EINVALID, "resource %s: its call has tensors only", name ? name : "");
     }
@@ -234,7 +276,10 @@ cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
     cadre_gate_lock(self->gate);
     closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
-    status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
+    status = add_futures(self, closure, call);
+    if (status == 0) {
+        status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
+    }
     if (status == 0) {
         self->core.totals.scheduled++;
         if (future) {

@@ -132,12 +132,14 @@ cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const cha
             cadre_core_log(&self->core, 'I', "waiting",
                            "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu limit=none", what,
                            self->core.membership.ps_joined, self->core.membership.worker_count,
-                           self->core.queue.common.count, self->core.queue.in_flight);
+                           cadre_closure_queue_waiting(&self->core.queue),
+                           self->core.queue.in_flight);
         } else {
             cadre_core_log(&self->core, 'I', "waiting",
                            "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu left_ms=%" PRId64,
                            what, self->core.membership.ps_joined,
-                           self->core.membership.worker_count, self->core.queue.common.count,
+                           self->core.membership.worker_count,
+                           cadre_closure_queue_waiting(&self->core.queue),
                            self->core.queue.in_flight, deadline_ms - now_ms);
         }
     }
@@ -252,7 +254,7 @@ cadre_totals(cadre_coordinator_t *self)
     cadre_totals_t totals = self->core.totals;
     totals.workers = (int)self->core.membership.worker_count;
     totals.ps = (int)self->core.membership.ps_joined;
-    totals.queued = self->core.queue.common.count;
+    totals.queued = cadre_closure_queue_waiting(&self->core.queue);
     totals.in_flight = self->core.queue.in_flight;
     cadre_gate_unlock(self->gate);
     return totals;

@@ -213,6 +213,12 @@ cadre_variable_dtype(const cadre_variable_t *self)
     return self->dtype;
 }
 
+cadre_dtype_t
+cadre_variable_wire(const cadre_variable_t *self)
+{
+    return self->wire;
+}
+
 int
 cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX])
 {

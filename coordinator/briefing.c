@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/wire_dtype.h"
 #include "coordinator/coordinator_core.h"
 
 static void
@@ -26,13 +27,15 @@ send_variable(cadre_core_t *self, const cadre_member_t *member, const cadre_vari
             shards[i] = variable->shards[first + i];
         }
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
-        message.variable = (cadre_variable_message_t){.id = variable->id,
-                                                      .name = variable->name,
-                                                      .dtype = variable->dtype,
-                                                      .shape = {shape, (size_t)variable->rank},
-                                                      .partitions = variable->partitions,
-                                                      .first = first,
-                                                      .shards = {shards, count}};
+        message.variable = (cadre_variable_message_t){
+            .id = variable->id,
+            .name = variable->name,
+            .dtype = variable->dtype,
+            .wire = cadre_wire_dtype_encode(variable->dtype, variable->wire),
+            .shape = {shape, (size_t)variable->rank},
+            .partitions = variable->partitions,
+            .first = first,
+            .shards = {shards, count}};
         cadre_outbox_send(&self->outbox, &member->task, &message);
     }
     free(shards);

@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/split.h"
 #include "common/status.h"
+#include "common/wire_dtype.h"
 
 void
 cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_robin, uint64_t seed)
@@ -201,7 +202,11 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
     memcpy(variable->shape, like->shape, sizeof(variable->shape));
     variable->rows = like->rank ? like->shape[0] : 1;
     variable->row_size_bytes = size_bytes / (size_t)variable->rows;
-    status = set_specs(self, variable, options);
+    uint64_t wire = options->wire == like->dtype ? 0 : (uint64_t)options->wire;
+    status = cadre_wire_dtype_decode(wire, like->dtype, &variable->wire);
+    if (status == 0) {
+        status = set_specs(self, variable, options);
+    }
     if (status == 0) {
         status = place(self, variable, options);
     }
@@ -326,6 +331,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .partition = partition,
         .partitions = variable->partitions,
         .dtype = variable->dtype,
+        .wire = cadre_wire_dtype_encode(variable->dtype, variable->wire),
         .shape = {shape, (size_t)variable->rank},
         .first_row = (uint64_t)cadre_split_first(variable->rows, variable->partitions, partition),
         .rows = (uint64_t)cadre_split_rows(variable->rows, variable->partitions, partition),

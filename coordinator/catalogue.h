@@ -25,6 +25,7 @@ struct cadre_variable {
     uint32_t id;
     char *name;
     cadre_dtype_t dtype;
+    cadre_dtype_t wire; /* between workers and ps */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     int64_t rows; /* shape[0]; 1 for a scalar */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/memory.h"
+#include "common/status.h"
 
 cadre_closure_t *
 cadre_closure_new(uint32_t function)
@@ -31,7 +33,49 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     }
     free(self->names);
     cadre_tensor_list_fini(&self->tensors);
+    for (size_t i = 0; i < self->argument_count; i++) {
+        cadre_closure_argument_fini(&self->arguments[i]);
+    }
+    free(self->arguments);
+    cadre_results_unref(&self->results);
     free(self);
+}
+
+void
+cadre_closure_add_argument(cadre_closure_t *self, const char *name, const char *result,
+                           cadre_results_t *from)
+{
+    self->arguments =
+        cadre_realloc(self->arguments, self->argument_count + 1, sizeof(*self->arguments));
+    self->arguments[self->argument_count++] =
+        (cadre_closure_argument_t){.closure = self,
+                                   .name = cadre_strdup(name),
+                                   .result = result ? cadre_strdup(result) : NULL,
+                                   .from = cadre_results_ref(from)};
+}
+
+int
+cadre_closure_take_values(cadre_closure_t *self)
+{
+    size_t size_bytes = self->tensors.size_bytes;
+    size_t chunks = self->tensors.chunk_count;
+    for (size_t i = 0; i < self->argument_count; i++) {
+        cadre_closure_argument_t *argument = &self->arguments[i];
+        int status = cadre_closure_argument_take(argument);
+        if (status < 0) {
+            return status;
+        }
+        size_bytes += argument->value.size_bytes;
+        chunks += argument->value.chunk_count;
+        if (size_bytes > CADRE_ARGUMENTS_SIZE_MAX || chunks > CADRE_MESSAGE_CHUNKS_MAX) {
+            return cadre_fail(CADRE_ETOOLARGE,
+                              "argument %s: with it the arguments are %zu bytes in %zu chunks, at "
+                              "most %d and %d can be sent",
+                              argument->name, size_bytes, chunks, CADRE_ARGUMENTS_SIZE_MAX,
+                              CADRE_MESSAGE_CHUNKS_MAX);
+        }
+    }
+    return 0;
 }
 
 void
@@ -49,7 +93,8 @@ size_t
 cadre_closure_size_bytes(const cadre_closure_t *self)
 {
     size_t size_bytes = sizeof(*self) + self->batch_items * sizeof(self->batches[0]) +
-                        self->resource_count * sizeof(self->resources[0]);
+                        self->resource_count * sizeof(self->resources[0]) +
+                        self->argument_count * sizeof(self->arguments[0]);
     for (size_t i = 0; i < self->name_count; i++) {
         size_bytes += sizeof(self->names[0]) + strlen(self->names[i]) + 1;
     }

@@ -12,9 +12,11 @@
 
 #include "common/message.h"
 #include "common/tensor_list.h"
+#include "coordinator/results.h"
 
 typedef enum {
-    CADRE_CLOSURE_NEW, /* not in the queue */
+    CADRE_CLOSURE_NEW,     /* not in the queue */
+    CADRE_CLOSURE_BLOCKED, /* an argument of it is a result of another that has not ended */
     CADRE_CLOSURE_QUEUED,
     CADRE_CLOSURE_ASIDE,     /* it needs a shard that is away */
     CADRE_CLOSURE_IN_FLIGHT, /* on a worker */
@@ -47,7 +49,11 @@ typedef struct cadre_closure {
     char **names;
     size_t name_count;
     cadre_tensor_list_t tensors;
-    uint64_t *resources; /* ids of those that it uses */
+    cadre_closure_argument_t *arguments; /* that are results of other closures */
+    size_t argument_count;
+    size_t missing;           /* of these, those that wait */
+    cadre_results_t *results; /* what it gives; NULL: nobody asked, or it has ended */
+    uint64_t *resources;      /* ids of those that it uses */
     size_t resource_count;
     uint32_t resource_last; /* the highest of them; 0: none */
 
@@ -66,13 +72,23 @@ typedef struct cadre_closure {
 /* An empty closure of `function` with one step and no tag. */
 cadre_closure_t *cadre_closure_new(uint32_t function);
 
+/* Adds an argument that is the result `result` (NULL: the only one, or the first) of the closure
+ * that `from` is of. Before it is put into the queue. */
+void cadre_closure_add_argument(cadre_closure_t *self, const char *name, const char *result,
+                                cadre_results_t *from);
+
+/* Fills in the values of these arguments, which have all ended. CADRE_ENOTFOUND for a result that
+ * is not there, CADRE_ETOOLARGE when all arguments are more than CADRE_ARGUMENTS_SIZE_MAX or take
+ * more chunks than a message holds, CADRE_EMALFORMED. */
+int cadre_closure_take_values(cadre_closure_t *self);
+
 /* Must be in no list. */
 void cadre_closure_destroy(cadre_closure_t **self_p);
 
 /* Notes a worker that died with it, as long as there is room. */
 void cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process);
 
-/* Memory that it takes, roughly: what a replay's bound counts. */
+/* Memory that it takes, roughly, without results of others: what a replay's bound counts. */
 size_t cadre_closure_size_bytes(const cadre_closure_t *self);
 
 /* A list of closures; zeroed memory is an empty one. */

@@ -1,21 +1,29 @@
 #include "coordinator/closure_queue.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "common/assert.h"
+#include "common/limits.h"
 #include "common/memory.h"
 
 void
 cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_closure_ended_t ended,
                          void *context)
 {
-    *self = (cadre_closure_queue_t){.capacity = capacity, .ended = ended, .context = context};
+    *self = (cadre_closure_queue_t){.capacity = capacity,
+                                    .values_size_max = CADRE_VALUES_SIZE_MAX,
+                                    .ended = ended,
+                                    .context = context};
 }
 
 static cadre_closure_list_t *
 list_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
-    return closure->tag == CADRE_TAG_NONE ? &self->common : &self->tagged;
+    if (closure->tag != CADRE_TAG_NONE) {
+        return &self->tagged;
+    }
+    return closure->id == 0 && closure->argument_count > 0 ? &self->ready : &self->common;
 }
 
 static size_t *
@@ -24,19 +32,116 @@ in_flight_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
     return closure->tag == CADRE_TAG_NONE ? &self->in_flight : &self->tagged_in_flight;
 }
 
+/* --- arguments that are results of others --- */
+
+/* Returns how many have not ended. */
+static size_t
+hold_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        if (from->takers++ == 0) {
+            self->values_size_bytes += from->tensors.size_bytes;
+        }
+        if (!from->ended) {
+            cadre_closure_argument_wait(&closure->arguments[i]);
+            missing++;
+        }
+    }
+    return missing;
+}
+
+static void
+let_go_of_arguments(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        cadre_closure_argument_wait_no_more(&closure->arguments[i]);
+        if (--from->takers == 0) {
+            self->values_size_bytes -= from->tensors.size_bytes;
+        }
+    }
+}
+
 static void
 end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_end_t *how)
 {
+    cadre_results_t *results = closure->results;
     closure->state = CADRE_CLOSURE_ENDED;
+    let_go_of_arguments(self, closure);
+    if (results) {
+        cadre_results_end(results, closure->id, how->status, how->text, how->message);
+        self->values_size_bytes += results->takers > 0 ? results->tensors.size_bytes : 0;
+    }
     self->ended(self->context, closure, how);
 }
+
+static void
+leave_blocked(cadre_closure_queue_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_BLOCKED);
+    cadre_closure_list_remove(&self->blocked, closure);
+    self->common_blocked -= closure->tag == CADRE_TAG_NONE ? 1 : 0;
+}
+
+/* The closures that wait for these results, out of `blocked`, to the end of a list. */
+static void
+take_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
+             cadre_closure_list_t *list)
+{
+    while (results->waiting_first) {
+        cadre_closure_t *closure = results->waiting_first->closure;
+        for (size_t i = 0; i < closure->argument_count; i++) {
+            cadre_closure_argument_wait_no_more(&closure->arguments[i]);
+        }
+        leave_blocked(self, closure);
+        cadre_closure_list_push(list, closure);
+    }
+}
+
+/* Whoever waits for these results fails, and whoever waits for those of them. */
+static void
+fail_waiting(cadre_closure_queue_t *self, const cadre_results_t *results,
+             const cadre_closure_end_t *how)
+{
+    cadre_closure_list_t failing = {.first = NULL};
+    take_waiting(self, results, &failing);
+    while (failing.first) {
+        cadre_closure_t *closure = failing.first;
+        cadre_closure_list_remove(&failing, closure);
+        if (closure->results) {
+            take_waiting(self, closure->results, &failing);
+        }
+        end(self, closure, how);
+    }
+}
+
+/* The results are there: who waited for nothing else may go. */
+static void
+unblock(cadre_closure_queue_t *self, const cadre_results_t *results)
+{
+    while (results->waiting_first) {
+        cadre_closure_t *closure = results->waiting_first->closure;
+        cadre_closure_argument_wait_no_more(results->waiting_first);
+        if (--closure->missing == 0) {
+            leave_blocked(self, closure);
+            closure->state = CADRE_CLOSURE_QUEUED;
+            cadre_closure_list_push(list_of(self, closure), closure);
+        }
+    }
+}
+
+/* --- the queue --- */
 
 static void
 end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 {
     const cadre_closure_end_t how = {.status = status, .text = text};
-    cadre_closure_list_t *lists[] = {&self->aside, &self->common, &self->tagged};
+    cadre_closure_list_t *lists[] = {&self->blocked, &self->ready, &self->aside, &self->common,
+                                     &self->tagged};
     self->common_aside = 0;
+    self->common_blocked = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
         while (lists[i]->first) {
             cadre_closure_t *closure = lists[i]->first;
@@ -53,16 +158,43 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
     end_all_queued(self, CADRE_ECLOSED, "the coordinator was closed");
 }
 
+size_t
+cadre_closure_queue_waiting(const cadre_closure_queue_t *self)
+{
+    return self->common.count + self->ready.count + self->common_blocked;
+}
+
+bool
+cadre_closure_queue_has_work(const cadre_closure_queue_t *self)
+{
+    return self->common.count + self->ready.count + self->tagged.count > 0;
+}
+
+static bool
+is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    size_t tagged = self->tagged.count + self->blocked.count - self->common_blocked;
+    size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
+    bool too_much = closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
+    return count >= self->capacity || too_much;
+}
+
 int
 cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    cadre_closure_list_t *list = list_of(self, closure);
-    if (self->cancelling || self->error < 0 || list->count >= self->capacity) {
+    if (self->cancelling || self->error < 0 || is_full(self, closure)) {
         return CADRE_EAGAIN;
     }
     cadre_assert(closure->state == CADRE_CLOSURE_NEW);
+    closure->missing = hold_arguments(self, closure);
+    if (closure->missing > 0) {
+        closure->state = CADRE_CLOSURE_BLOCKED;
+        cadre_closure_list_push(&self->blocked, closure);
+        self->common_blocked += closure->tag == CADRE_TAG_NONE ? 1 : 0;
+        return 0;
+    }
     closure->state = CADRE_CLOSURE_QUEUED;
-    cadre_closure_list_push(list, closure);
+    cadre_closure_list_push(list_of(self, closure), closure);
     return 0;
 }
 
@@ -72,7 +204,8 @@ may_go(const cadre_closure_t *closure, uint64_t below)
     return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
 }
 
-/* The first that may go; those that were begun before stand in front. */
+/* The first that may go: those that were begun before stand in front, then come those that are
+ * ready. */
 static cadre_closure_t *
 first_common(const cadre_closure_queue_t *self, uint64_t below)
 {
@@ -80,7 +213,13 @@ first_common(const cadre_closure_queue_t *self, uint64_t below)
     while (closure && closure->id != 0 && !may_go(closure, below)) {
         closure = closure->next;
     }
-    return closure && may_go(closure, below) ? closure : NULL;
+    if (closure && closure->id != 0) {
+        return closure;
+    }
+    if (below != CADRE_QUEUE_NEW_TOO) {
+        return NULL;
+    }
+    return self->ready.first ? self->ready.first : closure;
 }
 
 cadre_closure_t *
@@ -183,6 +322,23 @@ fail(cadre_closure_queue_t *self, const cadre_closure_end_t *how)
     cadre_closure_queue_cancel(self);
 }
 
+/* There is no room for these results: whoever waits for them fails. */
+static void
+refuse_values(cadre_closure_queue_t *self, const cadre_results_t *results)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text),
+             "the results of closure %" PRIu64
+             " have no room: what closures that wait take as arguments is %zu bytes, and at most "
+             "twice %zu are held",
+             results->closure_id, self->values_size_bytes, self->values_size_max);
+    if (results->waiting_first) {
+        const cadre_closure_end_t how = {.status = CADRE_EFULL, .text = text};
+        fail_waiting(self, results, &how);
+        fail(self, &how);
+    }
+}
+
 void
 cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure,
                            const cadre_closure_end_t *how)
@@ -195,11 +351,20 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
         cadre_assert(closure->state == CADRE_CLOSURE_IN_FLIGHT);
         (*in_flight_of(self, closure))--;
     }
+    cadre_results_t *results = closure->results ? cadre_results_ref(closure->results) : NULL;
+    end(self, closure, how);
+    if (results && how->status < 0) {
+        fail_waiting(self, results, how);
+    } else if (results && self->values_size_bytes / 2 > self->values_size_max) {
+        refuse_values(self, results);
+    } else if (results) {
+        unblock(self, results);
+    }
     if (how->status < 0 && how->status != CADRE_ECANCELLED) {
         fail(self, how);
     }
     settle(self);
-    end(self, closure, how);
+    cadre_results_unref(&results);
 }
 
 void
@@ -240,5 +405,6 @@ cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text)
 bool
 cadre_closure_queue_done(const cadre_closure_queue_t *self)
 {
-    return self->common.count == 0 && self->common_aside == 0 && self->in_flight == 0;
+    return cadre_closure_queue_waiting(self) == 0 && self->common_aside == 0 &&
+           self->in_flight == 0;
 }

@@ -10,6 +10,9 @@
  *   - The first failure is kept. Everything queued is cancelled at once, so that workers stop; what
  * is in flight is to be cancelled by the owner. Further failures are counted, later cancellations
  * are not.
+ *   - One that takes a result of another as an argument is blocked until that has ended well, and
+ * then comes before other new work, because values take memory. Those of one that fails fail with
+ * it, by its status and text; they are not counted as further failures.
  *   - The error is raised once, by the first of schedule, join and done that asks, and only after
  * everything in flight has ended. Raising it makes the queue clean and usable.
  */
@@ -42,7 +45,12 @@ typedef struct {
     cadre_closure_list_t tagged;
     cadre_closure_list_t aside; /* common or tagged; they need a shard that is away */
     size_t common_aside;
-    size_t in_flight; /* of common closures */
+    cadre_closure_list_t blocked; /* common or tagged; they wait for a result of another */
+    size_t common_blocked;
+    cadre_closure_list_t ready; /* common, not begun; arguments of them were results of others */
+    size_t values_size_bytes;   /* of all results that arguments of closures here are taken from */
+    size_t values_size_max;     /* CADRE_VALUES_SIZE_MAX */
+    size_t in_flight;           /* of common closures */
     size_t tagged_in_flight;
     bool cancelling; /* from a failure or cancel until nothing is in flight */
     int error;       /* first failure, 0 for none */
@@ -58,8 +66,11 @@ void cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity,
 /* Ends everything queued as CADRE_ECLOSED. Nothing may be in flight. */
 void cadre_closure_queue_fini(cadre_closure_queue_t *self);
 
-/* Appends a new closure. CADRE_EAGAIN when it must wait: its list is full, an error waits to be
- * raised, or everything is being cancelled. What is put back finds room in a full queue. */
+/* Appends a new closure. CADRE_EAGAIN when it must wait: its list is full, there is no room for its
+ * values, an error waits to be raised, or everything is being cancelled. What is put back finds
+ * room in a full queue. No closure that its arguments come from has failed
+ * (cadre_closure_argument_check).
+ */
 int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
 /* For cadre_closure_queue_take: closures come out whether they have an id or not. */
@@ -105,7 +116,13 @@ void cadre_closure_queue_cancel(cadre_closure_queue_t *self);
  */
 int cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text);
 
-/* Nothing common is queued or in flight. */
+/* Nothing common is queued, blocked or in flight. */
 bool cadre_closure_queue_done(const cadre_closure_queue_t *self);
+
+/* Common closures that wait for a worker or are blocked. */
+size_t cadre_closure_queue_waiting(const cadre_closure_queue_t *self);
+
+/* Whether anything could be handed out, to some worker. */
+bool cadre_closure_queue_has_work(const cadre_closure_queue_t *self);
 
 #endif

@@ -207,6 +207,10 @@ void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
 void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
                            const cadre_closure_failed_message_t *failed);
 
+/* Ends a queued closure whose arguments cannot be had, for the reason in this thread's error text.
+ */
+void cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status);
+
 /* What a member that goes had in flight is queued again. `died`: what may have been running counts
  * the attempt as lost. */
 void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died);

@@ -5,6 +5,9 @@
  * it ends in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves it idle. First
  * comes what is to run again for a shard that was restored, then what was put back, then new work.
  */
+#include <stdlib.h>
+
+#include "common/memory.h"
 #include "coordinator/coordinator_core.h"
 
 enum {
@@ -12,6 +15,38 @@ enum {
     CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
     CREDIT_MAX = 512,        /* or twice the slots, where that is more */
 };
+
+/* Adds the arguments that are results of others after the closure's own. */
+static void
+add_values(const cadre_closure_t *closure, cadre_message_t *message)
+{
+    cadre_closure_message_t *told = &message->closure;
+    size_t items = closure->tensors.count;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        items += closure->arguments[i].value.count;
+    }
+    const char **names =
+        cadre_calloc(closure->name_count + closure->argument_count, sizeof(*names));
+    uint64_t *tensors = cadre_calloc(items, sizeof(*tensors));
+    size_t name = 0;
+    size_t item = 0;
+    for (; name < closure->name_count; name++) {
+        names[name] = closure->names[name];
+    }
+    for (; item < closure->tensors.count; item++) {
+        tensors[item] = closure->tensors.items[item];
+    }
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        const cadre_tensor_list_t *value = &closure->arguments[i].value;
+        names[name++] = closure->arguments[i].name;
+        for (size_t k = 0; k < value->count; k++) {
+            tensors[item++] = value->items[k];
+        }
+        cadre_tensor_list_add_chunks(value, message);
+    }
+    told->names = (cadre_strs_t){names, name};
+    told->tensors = (cadre_u64s_t){tensors, item};
+}
 
 void
 cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
@@ -32,8 +67,15 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .workers = self->membership.worker_places,
         .resources = {closure->resources, closure->resource_count}};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
+    if (closure->argument_count > 0) {
+        add_values(closure, &message);
+    }
     closure->sent_ms = self->now_ms;
     cadre_outbox_send(&self->outbox, &member->task, &message);
+    if (closure->argument_count > 0) {
+        free((void *)message.closure.names.items);
+        free((void *)message.closure.tensors.items);
+    }
 }
 
 static void
@@ -126,6 +168,11 @@ next_closure(cadre_core_t *self, const cadre_member_t *member)
     if (!closure || closure->resource_last > member->resources_built) {
         return NULL;
     }
+    int status = kept ? 0 : cadre_closure_take_values(closure);
+    if (status < 0) {
+        cadre_dispatch_refuse(self, closure, status);
+        return NULL;
+    }
     if (kept) {
         cadre_replay_take_out(&self->replay, closure);
     } else {
@@ -144,7 +191,7 @@ cadre_dispatch(cadre_core_t *self)
     const cadre_closure_queue_t *queue = &self->queue;
     uint32_t idle = 0; /* workers in a row that took nothing */
     while (idle < membership->worker_capacity &&
-           queue->common.count + queue->tagged.count + self->replay.redo.count > 0) {
+           (cadre_closure_queue_has_work(queue) || self->replay.redo.count > 0)) {
         self->turn = self->turn < membership->worker_capacity ? self->turn : 0;
         cadre_member_t *member = membership->workers[self->turn++];
         cadre_closure_t *closure = NULL;

@@ -2,7 +2,8 @@
  * future - what becomes of a closure, for whoever asked.
  *
  * A future is shared by its owner and, until the closure has ended, the closure (closure->future).
- * Both sides touch it under the gate's lock only. Results stay encoded until they are fetched.
+ * Both sides touch it under the gate's lock only. Results (coordinator/results.h) stay encoded
+ * until they are fetched.
  */
 #include "coordinator/future.h"
 
@@ -21,18 +22,8 @@ struct cadre_future {
     cadre_gate_t *gate;
     cadre_coordinator_t *coordinator; /* only for waiting, and only while the gate is not closed */
     cadre_closure_t *closure;         /* until it has ended */
-    bool ended;
-    int status;
-    char *text; /* of a failure */
-    uint64_t closure_id;
-    int fd; /* -1 until somebody asks */
-    /* results */
-    char **names;
-    size_t name_count;
-    uint64_t *items;
-    size_t item_count;
-    cadre_chunk_t **chunks;
-    size_t chunk_count;
+    cadre_results_t *results;         /* its, shared with closures that take them as arguments */
+    int fd;                           /* -1 until somebody asks */
 };
 
 cadre_future_t *
@@ -43,6 +34,8 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
     self->coordinator = coordinator;
     self->closure = closure;
     self->fd = -1;
+    self->results = cadre_results_new();
+    closure->results = cadre_results_ref(self->results);
     closure->future = self;
     return self;
 }
@@ -50,16 +43,6 @@ cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure)
 static void
 destroy(cadre_future_t *self)
 {
-    for (size_t i = 0; i < self->name_count; i++) {
-        free(self->names[i]);
-    }
-    for (size_t i = 0; i < self->chunk_count; i++) {
-        cadre_chunk_unref(&self->chunks[i]);
-    }
-    free(self->names);
-    free(self->items);
-    free(self->chunks);
-    free(self->text);
     if (self->fd >= 0) {
         close(self->fd);
     }
@@ -67,26 +50,10 @@ destroy(cadre_future_t *self)
     free(self);
 }
 
-/* Keeps the results of the report: their chunks by reference, the rest copied. */
-static void
-keep_results(cadre_future_t *self, const cadre_message_t *message)
+cadre_results_t *
+cadre_future_results(const cadre_future_t *self, const cadre_coordinator_t *coordinator)
 {
-    const cadre_closure_done_message_t *done = &message->closure_done;
-    self->name_count = done->names.count;
-    self->names = cadre_calloc(self->name_count, sizeof(char *));
-    for (size_t i = 0; i < self->name_count; i++) {
-        self->names[i] = cadre_strdup(done->names.items[i]);
-    }
-    self->item_count = done->tensors.count;
-    self->items = cadre_calloc(self->item_count, sizeof(*self->items));
-    if (self->item_count > 0) {
-        memcpy(self->items, done->tensors.items, self->item_count * sizeof(*self->items));
-    }
-    self->chunk_count = message->chunk_count;
-    self->chunks = cadre_calloc(self->chunk_count, sizeof(cadre_chunk_t *));
-    for (size_t i = 0; i < self->chunk_count; i++) {
-        self->chunks[i] = cadre_chunk_ref(message->chunks[i]);
-    }
+    return self && self->gate == coordinator->gate ? self->results : NULL;
 }
 
 static void
@@ -101,17 +68,10 @@ void
 cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
 {
     (void)context;
+    (void)end; /* its results have it */
     cadre_future_t *self = closure->future;
     if (self) {
         self->closure = NULL;
-        self->closure_id = closure->id;
-        self->ended = true;
-        self->status = end->status;
-        if (end->status < 0) {
-            self->text = cadre_strdup(end->text ? end->text : "");
-        } else {
-            keep_results(self, end->message);
-        }
         closure->future = NULL;
         signal_fd(self);
     }
@@ -128,8 +88,10 @@ cadre_future_drop(cadre_future_t **self_p)
     cadre_gate_lock(self->gate);
     if (self->closure) {
         self->closure->future = NULL;
-        self->closure->wants_results = false;
+        /* Beside the closure's and this one: those of arguments. */
+        self->closure->wants_results = self->results->references > 2;
     }
+    cadre_results_unref(&self->results);
     cadre_gate_unlock(self->gate);
     destroy(self);
 }
@@ -139,7 +101,7 @@ static int
 wait_locked(cadre_future_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
-    while (!self->ended) {
+    while (!self->results->ended) {
         int status = self->gate->closed ? cadre_gate_wait(self->gate, deadline_ms)
                                         : cadre_coordinator_usable(self->coordinator);
         if (status == 0) {
@@ -149,7 +111,8 @@ wait_locked(cadre_future_t *self, int64_t deadline_ms)
             return status;
         }
     }
-    return self->status < 0 ? cadre_fail(self->status, "%s", self->text) : 0;
+    const cadre_results_t *results = self->results;
+    return results->status < 0 ? cadre_fail(results->status, "%s", results->text) : 0;
 }
 
 int
@@ -161,44 +124,32 @@ cadre_future_wait(cadre_future_t *self, int64_t timeout_ms)
     return status;
 }
 
-static int
-find_result(const cadre_future_t *self, const char *name, size_t *position)
-{
-    for (size_t i = 0; i < self->name_count; i++) {
-        if (!name || strcmp(self->names[i], name) == 0) {
-            *position = i;
-            return 0;
-        }
-    }
-    return cadre_fail(CADRE_ENOTFOUND, "the closure has no result called %s",
-                      name ? name : "anything");
-}
-
 int
 cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value, int64_t timeout_ms)
 {
+    cadre_auto(cadre_tensor_list_fini) cadre_tensor_list_t list = {.count = 0};
     size_t position = 0;
     cadre_gate_lock(self->gate);
     int status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
     cadre_gate_unlock(self->gate);
+    /* From here on the results have ended and never change. */
     if (status == 0) {
-        status = find_result(self, name, &position);
+        status = cadre_results_find(self->results, name, &position);
+    }
+    if (status == 0) {
+        status = cadre_tensor_list_part(&self->results->tensors, position, &list);
     }
     if (status < 0) {
         return status;
     }
-    /* From here on the future has ended and never changes. */
-    cadre_message_t message = {.chunks = self->chunks, .chunk_count = self->chunk_count};
+    cadre_message_t message = {.chunks = list.chunks, .chunk_count = list.chunk_count};
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
-    status = cadre_tensor_list_decode((cadre_u64s_t){self->items, self->item_count}, &message,
+    status = cadre_tensor_list_decode(cadre_tensor_list_items(&list), &message,
                                       CADRE_RESULT_SIZE_MAX, &tensors, &count);
-    if (status == 0 && position >= count) {
-        status = cadre_fail(CADRE_EMALFORMED, "the report has fewer results than names");
-    }
     if (status == 0) {
-        *value = tensors[position];
-        tensors[position] = (cadre_tensor_t){0};
+        *value = tensors[0];
+        tensors[0] = (cadre_tensor_t){0};
     }
     cadre_tensors_fini(&tensors, count);
     return status;
@@ -226,7 +177,7 @@ cadre_future_fd(cadre_future_t *self, int *fd)
         self->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (self->fd < 0) {
             status = cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
-        } else if (self->ended) {
+        } else if (self->results->ended) {
             signal_fd(self);
         }
     }
@@ -241,7 +192,7 @@ uint64_t
 cadre_future_closure_id(const cadre_future_t *self)
 {
     cadre_gate_lock(self->gate);
-    uint64_t id = self->closure ? self->closure->id : self->closure_id;
+    uint64_t id = self->closure ? self->closure->id : self->results->closure_id;
     cadre_gate_unlock(self->gate);
     return id;
 }

@@ -9,4 +9,9 @@
 /* Under the lock: a future for a closure that has not ended. */
 cadre_future_t *cadre_future_new(cadre_coordinator_t *coordinator, cadre_closure_t *closure);
 
+/* Under the lock: what its closure gives, borrowed; NULL for a future that is NULL or of another
+ * coordinator. */
+cadre_results_t *cadre_future_results(const cadre_future_t *self,
+                                      const cadre_coordinator_t *coordinator);
+
 #endif

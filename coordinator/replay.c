@@ -13,11 +13,55 @@ cadre_replay_init(cadre_replay_t *self, bool keeping)
     *self = (cadre_replay_t){.keeping = keeping};
 }
 
+/* Bytes of a closure and, counting each once, of the results that it keeps from others. */
+static size_t
+begin_keeping(const cadre_closure_t *closure)
+{
+    size_t size_bytes = cadre_closure_size_bytes(closure);
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        size_bytes += from->kept++ == 0 ? from->tensors.size_bytes : 0;
+    }
+    return size_bytes;
+}
+
+static size_t
+end_keeping(const cadre_closure_t *closure)
+{
+    size_t size_bytes = cadre_closure_size_bytes(closure);
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        size_bytes += --from->kept == 0 ? from->tensors.size_bytes : 0;
+    }
+    return size_bytes;
+}
+
+/* Those of a closure's results that are not marked as counted are counted, and marked. */
+static size_t
+count_values(const cadre_closure_t *closure)
+{
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_results_t *from = closure->arguments[i].from;
+        size_bytes += from->counted ? 0 : from->tensors.size_bytes;
+        from->counted = true;
+    }
+    return size_bytes;
+}
+
+static void
+unmark_values(const cadre_closure_t *closure)
+{
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        closure->arguments[i].from->counted = false;
+    }
+}
+
 static void
 forget(cadre_replay_t *self, cadre_closure_t *closure)
 {
     cadre_u64_map_take(&self->kept, closure->id);
-    self->size_bytes -= cadre_closure_size_bytes(closure);
+    self->size_bytes -= end_keeping(closure);
     cadre_closure_destroy(&closure);
 }
 
@@ -80,9 +124,10 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
     closure->victim_count = 0;
     closure->wants_results = false;
     closure->future = NULL;
+    cadre_results_unref(&closure->results);
     closure->worker = NULL;
     cadre_u64_map_put(&self->kept, closure->id, closure);
-    self->size_bytes += cadre_closure_size_bytes(closure);
+    self->size_bytes += begin_keeping(closure);
     cadre_closure_list_insert(&self->log, closure);
 }
 
@@ -130,7 +175,10 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
     const cadre_closure_t *closure = self->log.first;
     for (; closure && closure->id < cut; closure = closure->next) {
         self->old_count++;
-        self->old_bytes += cadre_closure_size_bytes(closure);
+        self->old_bytes += cadre_closure_size_bytes(closure) + count_values(closure);
+    }
+    for (closure = self->log.first; closure && closure->id < cut; closure = closure->next) {
+        unmark_values(closure);
     }
 }
 
@@ -148,8 +196,11 @@ cadre_replay_lowest(const cadre_replay_t *self, uint64_t from)
 int
 cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
 {
-    uint64_t times = (self->kept.count - self->old_count) / CADRE_REPLAY_CLOSURES_MAX;
-    uint64_t by_size = (self->size_bytes - self->old_bytes) / CADRE_REPLAY_SIZE_MAX;
+    /* What was kept for an older cut may have been dropped, where it failed. */
+    size_t count = self->kept.count > self->old_count ? self->kept.count - self->old_count : 0;
+    size_t size_bytes = self->size_bytes > self->old_bytes ? self->size_bytes - self->old_bytes : 0;
+    uint64_t times = count / CADRE_REPLAY_CLOSURES_MAX;
+    uint64_t by_size = size_bytes / CADRE_REPLAY_SIZE_MAX;
     times = by_size > times ? by_size : times;
     if (times == 0 && self->log.first) {
         /* The window of a shard that begins with the checkpoint before must reach to here. */

@@ -43,7 +43,7 @@ typedef struct {
     cadre_closure_list_t redo;
     cadre_closure_list_t aside;
     size_t in_flight;  /* kept ones */
-    size_t size_bytes; /* of closures and assignments */
+    size_t size_bytes; /* of closures, assignments, and results that closures take as arguments */
 
     uint64_t cut;     /* of the newest commit: what is kept from below it is kept for another one */
     size_t old_count; /* closures from below it */

@@ -189,6 +189,15 @@ function_name(const cadre_core_t *self, const cadre_closure_t *closure)
     return self->catalogue.functions[closure->function - 1]->name;
 }
 
+void
+cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "function %s: %.600s", function_name(self, closure),
+             cadre_error_text());
+    finish(self, closure, NULL, &(cadre_closure_end_t){.status = status, .text = text});
+}
+
 /* A closure in flight fails for good. One that had ended before fails nobody's wait, but the
  * updates that its shard lost are not there: that is an error of the job, raised like any other. */
 static void

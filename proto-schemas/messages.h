@@ -136,11 +136,13 @@
     F(U64,  generation,  UINT64_MAX)
 
 /* A variable, and the shard of each partition from `first` on; many partitions take several
- * messages. */
+ * messages. wire: the dtype of its values in VALUES to workers and of its gradients in PUSH, where
+ * that is not `dtype`: CADRE_BF16 for f32; else 0. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
     F(U64,  dtype,       255)                                                      \
+    F(U64,  wire,        255)                                                      \
     F(U64S, shape,       CADRE_RANK_MAX)                                           \
     F(U64,  partitions,  CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64,  first,       CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
@@ -245,13 +247,14 @@
     F(U64S, reports,     CADRE_HELD_MAX)
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
- * Idempotent. shape: of the whole variable. */
+ * Idempotent. shape: of the whole variable. wire: as in VARIABLE. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
     F(U64,  partitions,  CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64,  dtype,       255)                                                      \
+    F(U64,  wire,        255)                                                      \
     F(U64S, shape,       CADRE_RANK_MAX)                                           \
     F(U64,  first_row,   INT64_MAX)                                                \
     F(U64,  rows,        INT64_MAX)                                                \
@@ -311,7 +314,8 @@
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
 /* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
- * current version. */
+ * current version. A worker gets values in the variable's wire dtype, the coordinator in its dtype;
+ * chunk k holds the same elements in both. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
@@ -319,7 +323,7 @@
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
 /* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
- * in that order. */
+ * in that order, in the variable's wire dtype. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -337,7 +341,8 @@
     F(U64S, versions,    CADRE_PARTITIONS_PER_UPDATE_MAX)
 
 /* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes
- * nothing. mode: cadre_assign_mode_t. Payload: the whole partition. */
+ * nothing. mode: cadre_assign_mode_t. Payload: the whole partition, in the variable's
+ * dtype. */
 #define CADRE_ASSIGN_FIELDS(F)                                                     \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/assert.h"
+#include "common/bf16.h"
 #include "ps/optimizer_kernel.h"
 
 int
@@ -148,6 +149,9 @@ cadre_optimizer_finite(cadre_dtype_t dtype, const void *bytes, size_t count)
 {
     if (dtype == CADRE_F32) {
         return cadre_kernel_finite_f32(bytes, count);
+    }
+    if (dtype == CADRE_BF16) {
+        return cadre_bf16_finite(bytes, count);
     }
     return dtype != CADRE_F64 || cadre_kernel_finite_f64(bytes, count);
 }

@@ -5,21 +5,36 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/bf16.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/wire_dtype.h"
 #include "ps/initializer.h"
 #include "ps/optimizer.h"
+
+/* Elements of a gradient that are widened at a time: they stay in the first cache until they are
+ * applied. */
+enum { WIDEN_COUNT = 4096 };
 
 struct cadre_partition {
     cadre_partition_spec_t spec;
     cadre_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
+    cadre_chunk_layout_t wire_layout;
     cadre_chunk_pool_t *pool; /* borrowed */
     uint64_t version;
     uint64_t steps;
     cadre_chunk_t **values;                           /* [layout.count] */
     cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
+    cadre_chunk_t **narrow; /* [layout.count] as pulled over the wire last; NULL before */
+    bool narrow_current;    /* of this version */
 };
+
+static bool
+is_narrow(const cadre_partition_t *self)
+{
+    return self->spec.wire != self->spec.dtype;
+}
 
 static int
 check_rows(const cadre_partition_spec_t *spec)
@@ -87,10 +102,14 @@ cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *s
     cadre_initializer_t initializer;
     cadre_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
+    cadre_dtype_t wire = spec->dtype;
     int64_t row_count = 0;
     size_t row_size_bytes = 0;
     int status = cadre_initializer_init(&initializer, &spec->initializer, spec->dtype, spec->shape,
                                         spec->rank);
+    if (status == 0 && spec->wire != spec->dtype) {
+        status = cadre_wire_dtype_decode(spec->wire, spec->dtype, &wire);
+    }
     if (status == 0) {
         status = cadre_optimizer_init(&optimizer, &spec->optimizer, spec->dtype);
     }
@@ -110,6 +129,9 @@ cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *s
     }
     cadre_partition_t *self = cadre_calloc(1, sizeof(*self));
     self->spec = *spec;
+    self->spec.wire = wire;
+    self->wire_layout =
+        cadre_chunk_layout_narrow(&layout, cadre_dtype_size(spec->dtype), cadre_dtype_size(wire));
     self->optimizer = optimizer;
     self->layout = layout;
     self->pool = pool;
@@ -127,6 +149,7 @@ cadre_partition_close(cadre_partition_t **self_p)
     }
     *self_p = NULL;
     drop_chunks(&self->values, self->layout.count);
+    drop_chunks(&self->narrow, self->layout.count);
     for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
         drop_chunks(&self->slots[slot], self->layout.count);
     }
@@ -143,6 +166,12 @@ const cadre_chunk_layout_t *
 cadre_partition_layout(const cadre_partition_t *self)
 {
     return &self->layout;
+}
+
+const cadre_chunk_layout_t *
+cadre_partition_wire_layout(const cadre_partition_t *self)
+{
+    return &self->wire_layout;
 }
 
 uint64_t
@@ -165,21 +194,21 @@ cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks)
     }
 }
 
-int
-cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks, size_t count)
+static int
+check(const cadre_chunk_layout_t *layout, cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
+      size_t count)
 {
-    if (count != self->layout.count) {
-        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", count, self->layout.count);
+    if (count != layout->count) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", count, layout->count);
     }
     for (size_t k = 0; k < count; k++) {
-        size_t expected = cadre_chunk_layout_size(&self->layout, k);
+        size_t expected = cadre_chunk_layout_size(layout, k);
         size_t actual = cadre_chunk_size_bytes(chunks[k]);
         if (actual != expected) {
             return cadre_fail(CADRE_ESHAPE, "chunk %zu has %zu bytes instead of %zu", k, actual,
                               expected);
         }
     }
-    const cadre_dtype_t dtype = self->spec.dtype;
     for (size_t k = 0; k < count; k++) {
         size_t numbers = cadre_chunk_size_bytes(chunks[k]) / cadre_dtype_size(dtype);
         if (!cadre_optimizer_finite(dtype, cadre_chunk_data(chunks[k]), numbers)) {
@@ -187,6 +216,19 @@ cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunk
         }
     }
     return 0;
+}
+
+int
+cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks, size_t count)
+{
+    return check(&self->layout, self->spec.dtype, chunks, count);
+}
+
+int
+cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                               size_t count)
+{
+    return check(&self->wire_layout, self->spec.wire, chunks, count);
 }
 
 /* The heart of copy on write: where the next contents of `current` may be written. It is `current`
@@ -211,6 +253,60 @@ publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
     }
 }
 
+/* Narrows all values, into the buffers of the version before where nobody else holds them. */
+static void
+make_narrow(cadre_partition_t *self)
+{
+    if (!self->narrow) {
+        self->narrow = new_chunks(&self->wire_layout);
+    }
+    for (size_t k = 0; k < self->layout.count; k++) {
+        cadre_chunk_t *target = target_for(self, self->narrow[k]);
+        cadre_bf16_narrow(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
+                          cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
+        publish(self, &self->narrow[k], target);
+    }
+    self->narrow_current = true;
+}
+
+void
+cadre_partition_pull_wire(cadre_partition_t *self, cadre_chunk_t **chunks)
+{
+    if (!is_narrow(self)) {
+        cadre_partition_pull(self, chunks);
+        return;
+    }
+    if (!self->narrow_current) {
+        make_narrow(self);
+    }
+    for (size_t k = 0; k < self->layout.count; k++) {
+        chunks[k] = cadre_chunk_ref(self->narrow[k]);
+    }
+}
+
+/* Applies a gradient of bf16 to a stretch of f32. */
+static void
+apply_narrow(const cadre_partition_t *self, const cadre_optimizer_stretch_t *stretch)
+{
+    float wide[WIDEN_COUNT];
+    for (size_t first = 0; first < stretch->count; first += WIDEN_COUNT) {
+        size_t left = stretch->count - first;
+        cadre_optimizer_stretch_t part = {
+            .count = left < WIDEN_COUNT ? left : WIDEN_COUNT,
+            .gradient = wide,
+            .value_in = (const float *)stretch->value_in + first,
+            .value_out = (float *)stretch->value_out + first,
+        };
+        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+            part.slots_in[slot] = stretch->slots_in[slot] + first;
+            part.slots_out[slot] = stretch->slots_out[slot] + first;
+        }
+        cadre_bf16_widen((const char *)stretch->gradient + first * cadre_dtype_size(CADRE_BF16),
+                         wide, part.count);
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &part);
+    }
+}
+
 static void
 apply_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
 {
@@ -228,7 +324,11 @@ apply_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
         stretch.slots_in[slot] = cadre_chunk_data(self->slots[slot][k]);
         stretch.slots_out[slot] = cadre_chunk_data(slots[slot]);
     }
-    cadre_optimizer_apply(&self->optimizer, self->steps + 1, &stretch);
+    if (is_narrow(self)) {
+        apply_narrow(self, &stretch);
+    } else {
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &stretch);
+    }
     publish(self, &self->values[k], value);
     for (size_t slot = 0; slot < slot_count; slot++) {
         publish(self, &self->slots[slot][k], slots[slot]);
@@ -240,11 +340,12 @@ cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
 {
     for (size_t k = 0; k < self->layout.count; k++) {
         cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
-                     cadre_chunk_layout_size(&self->layout, k));
+                     cadre_chunk_layout_size(&self->wire_layout, k));
         apply_chunk(self, k, chunks[k]);
     }
     self->steps++;
     self->version++;
+    self->narrow_current = false;
 }
 
 void
@@ -269,6 +370,7 @@ cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
         publish(self, &self->values[k], target);
     }
     self->version++;
+    self->narrow_current = false;
 }
 
 static cadre_chunk_t **
@@ -320,6 +422,7 @@ cadre_partition_restore(cadre_partition_t *self, int slot, size_t offset, const 
     }
     cadre_chunk_t **chunks = slot < 0 ? self->values : self->slots[slot];
     const char *from = bytes;
+    self->narrow_current = false;
     while (size_bytes > 0) {
         size_t k = offset / self->layout.stride_bytes;
         size_t within = offset % self->layout.stride_bytes;
@@ -343,4 +446,5 @@ cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64
 {
     self->version = version;
     self->steps = steps;
+    self->narrow_current = false;
 }

@@ -12,6 +12,10 @@
  * The version counts every change, assignments included, so that "unchanged since version v" is
  * true. Steps count optimizer updates only: the t of Adam's bias correction.
  *
+ * Where the wire dtype is another than the variable's (common/wire_dtype.h), gradients are widened
+ * before the optimizer sees them, and pulls of workers get a copy of the values that is narrowed
+ * when the first of them asks for a version, and kept until the next version.
+ *
  * Owner:   one shard.
  * Thread:  the shard's actor only; the chunks it hands out may be read and released on any thread.
  */
@@ -33,6 +37,7 @@ typedef struct {
     uint64_t variable;  /* id */
     uint64_t partition; /* index within the variable */
     cadre_dtype_t dtype;
+    cadre_dtype_t wire; /* 0: dtype */
     int rank;
     int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
     int64_t first_row;             /* rows are along axis 0; a variable of rank 0 has one */
@@ -64,6 +69,10 @@ void cadre_partition_close(cadre_partition_t **self_p);
 
 const cadre_partition_spec_t *cadre_partition_spec(const cadre_partition_t *self);
 const cadre_chunk_layout_t *cadre_partition_layout(const cadre_partition_t *self);
+
+/* The same elements chunk by chunk, in the wire dtype. */
+const cadre_chunk_layout_t *cadre_partition_wire_layout(const cadre_partition_t *self);
+
 uint64_t cadre_partition_version(const cadre_partition_t *self);
 uint64_t cadre_partition_steps(const cadre_partition_t *self);
 
@@ -71,15 +80,22 @@ uint64_t cadre_partition_steps(const cadre_partition_t *self);
  * drops them. All are of the version that cadre_partition_version tells. */
 void cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
-/* Checks bytes that are to be applied or assigned: CADRE_ESHAPE when the number or a size of the
- * chunks differs from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be
+/* The same in the wire dtype. A number beyond what bf16 holds is infinite there. */
+void cadre_partition_pull_wire(cadre_partition_t *self, cadre_chunk_t **chunks);
+
+/* Checks bytes that are to be assigned: CADRE_ESHAPE when the number or a size of the chunks
+ * differs from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be
  * unaligned. */
 int cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
                           size_t count);
 
-/* Applies one gradient, chunk by chunk as in the layout, and adds one to version and steps. The
- * caller has checked `chunks` with cadre_partition_check (all partitions of an update before
- * applying the first). */
+/* The same for a gradient, which is in the wire dtype. */
+int cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                                   size_t count);
+
+/* Applies one gradient, chunk by chunk as in the wire layout, and adds one to version and steps.
+ * The caller has checked `chunks` with cadre_partition_check_gradient (all partitions of an update
+ * before applying the first). */
 void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks);
 
 /* Sets the values, or adds to or subtracts from them, and adds one to the version; slots stay. The

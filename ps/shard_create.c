@@ -6,6 +6,7 @@
 #include "common/chunk_layout.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/wire_dtype.h"
 #include "ps/shard_state.h"
 
 /* --- the spec --- */
@@ -39,12 +40,18 @@ decode_spec(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
         return cadre_fail(CADRE_EINVALID, "partition %" PRIu64 " of %" PRIu64, create->partition,
                           create->partitions);
     }
+    cadre_dtype_t wire = CADRE_F32;
+    int status = cadre_wire_dtype_decode(create->wire, (cadre_dtype_t)create->dtype, &wire);
+    if (status < 0) {
+        return status;
+    }
     *spec = (cadre_partition_spec_t){.variable = create->variable,
                                      .partition = create->partition,
                                      .dtype = (cadre_dtype_t)create->dtype,
+                                     .wire = wire,
                                      .first_row = (int64_t)create->first_row,
                                      .rows = (int64_t)create->rows};
-    int status = decode_shape(create, spec);
+    status = decode_shape(create, spec);
     if (status == 0) {
         status = cadre_initializer_spec_decode(&spec->initializer, create->initializer,
                                                create->initializer_parameters.items,
@@ -72,7 +79,7 @@ numbers_equal(const double *left, const double *right, size_t count)
 static bool
 spec_equal(const cadre_partition_spec_t *left, const cadre_partition_spec_t *right)
 {
-    return left->dtype == right->dtype && left->rank == right->rank &&
+    return left->dtype == right->dtype && left->wire == right->wire && left->rank == right->rank &&
            left->first_row == right->first_row && left->rows == right->rows &&
            left->initializer.kind == right->initializer.kind &&
            left->initializer.seed == right->initializer.seed &&
@@ -104,8 +111,13 @@ measure(const cadre_shard_t *self, const cadre_partition_spec_t *spec, uint64_t 
                           "partitions",
                           layout.count, CADRE_MESSAGE_CHUNKS_MAX);
     }
-    /* 4,096 chunks of 1 MiB, and slots of the same layout: no overflow. */
+    /* 4,096 chunks of 1 MiB, slots of the same layout, the copy for the wire: no overflow. */
     *size_bytes = layout.size_bytes * (1 + cadre_optimizer_slot_count(&spec->optimizer));
+    if (spec->wire != spec->dtype) {
+        *size_bytes += cadre_chunk_layout_narrow(&layout, cadre_dtype_size(spec->dtype),
+                                                 cadre_dtype_size(spec->wire))
+                           .size_bytes;
+    }
     if (*size_bytes > self->options.size_bytes_max - self->size_bytes) {
         return cadre_fail(CADRE_EFULL,
                           "%" PRIu64 " bytes more do not fit the shard, which holds %" PRIu64

@@ -74,11 +74,14 @@ check_pull(cadre_shard_t *self, const cadre_message_t *message)
     return 0;
 }
 
-/* References to every value that was asked for and is not held already. */
+/* References to every value that was asked for and is not held already: in the wire dtype for
+ * workers, as it is for the coordinator, who reads what it may assign again. */
 static void
-give_values(cadre_shard_t *self, const cadre_pull_message_t *pull, cadre_message_t *answer,
+give_values(cadre_shard_t *self, const cadre_shard_question_t *question, cadre_message_t *answer,
             uint64_t *pairs)
 {
+    const cadre_pull_message_t *pull = &question->message->pull;
+    const bool exact = question->from->role == CADRE_ROLE_COORDINATOR;
     size_t count = pull->partitions.count / 3;
     size_t room = 0;
     for (size_t i = 0; i < count; i++) {
@@ -86,8 +89,9 @@ give_values(cadre_shard_t *self, const cadre_pull_message_t *pull, cadre_message
     }
     answer->chunks = cadre_calloc(room, sizeof(cadre_chunk_t *));
     for (size_t i = 0; i < count; i++) {
-        const cadre_partition_t *partition = self->named[i]->partition;
-        const cadre_chunk_layout_t *layout = cadre_partition_layout(partition);
+        cadre_partition_t *partition = self->named[i]->partition;
+        const cadre_chunk_layout_t *layout =
+            exact ? cadre_partition_layout(partition) : cadre_partition_wire_layout(partition);
         pairs[2 * i] = cadre_partition_version(partition);
         pairs[2 * i + 1] = 0;
         if (is_current(self->named[i], pull->partitions.items[3 * i + 2])) {
@@ -95,7 +99,11 @@ give_values(cadre_shard_t *self, const cadre_pull_message_t *pull, cadre_message
             continue;
         }
         pairs[2 * i + 1] = layout->count;
-        cadre_partition_pull(partition, answer->chunks + answer->chunk_count);
+        if (exact) {
+            cadre_partition_pull(partition, answer->chunks + answer->chunk_count);
+        } else {
+            cadre_partition_pull_wire(partition, answer->chunks + answer->chunk_count);
+        }
         answer->chunk_count += layout->count;
         self->counters[CADRE_PS_COUNTER_pull_bytes] += layout->size_bytes;
     }
@@ -113,7 +121,7 @@ cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
                                              .generation = self->generation};
     self->counters[CADRE_PS_COUNTER_pulls]++;
     if (status == 0) {
-        give_values(self, pull, &answer, pairs);
+        give_values(self, question, &answer, pairs);
         answer.values.partitions = (cadre_u64s_t){pairs, 2 * (pull->partitions.count / 3)};
     }
     cadre_shard_send(question, &answer);
@@ -144,7 +152,7 @@ check_parts(cadre_shard_t *self, const cadre_message_t *message, uint64_t *stale
             status = cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu",
                                 message->chunk_count - at, count);
         } else {
-            status = cadre_partition_check(part->partition, message->chunks + at, count);
+            status = cadre_partition_check_gradient(part->partition, message->chunks + at, count);
         }
         if (status < 0) {
             return fail_at(status, part);
@@ -166,7 +174,7 @@ apply(cadre_shard_t *self, const cadre_message_t *message, uint64_t staleness)
     size_t at = 0;
     for (size_t i = 0; i < message->push.partitions.count / 3; i++) {
         cadre_partition_t *partition = self->named[i]->partition;
-        const cadre_chunk_layout_t *layout = cadre_partition_layout(partition);
+        const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(partition);
         cadre_partition_apply(partition, message->chunks + at);
         at += layout->count;
         self->counters[CADRE_PS_COUNTER_push_bytes] += layout->size_bytes;

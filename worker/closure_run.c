@@ -177,11 +177,9 @@ cut(cadre_run_part_t *part, cadre_chunk_t *gradient)
 {
     const cadre_variable_entry_t *variable = part->variable;
     int64_t first = cadre_split_first(variable->rows, variable->partitions, part->partition);
-    int64_t rows = cadre_split_rows(variable->rows, variable->partitions, part->partition);
-    cadre_chunk_layout_t layout;
-    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, variable->row_size_bytes);
-    cadre_assert(status == 0);
-    char *bytes = (char *)cadre_chunk_data(gradient) + (size_t)first * variable->row_size_bytes;
+    const cadre_chunk_layout_t layout = cadre_variable_entry_layout(variable, part->partition);
+    char *bytes =
+        (char *)cadre_chunk_data(gradient) + (size_t)first * variable->wire_row_size_bytes;
     part->chunks = cadre_calloc(layout.count, sizeof(cadre_chunk_t *));
     part->chunk_count = layout.count;
     for (size_t k = 0; k < layout.count; k++) {
@@ -198,10 +196,10 @@ cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_
     int status = 0;
     for (size_t i = 0; i < count && status == 0; i++) {
         variables[i] = gradients[i].variable;
-        size_t expected = variables[i]->row_size_bytes * (size_t)variables[i]->rows;
+        size_t expected = variables[i]->wire_row_size_bytes * (size_t)variables[i]->rows;
         size_t given = cadre_chunk_size_bytes(gradients[i].gradient);
         if (given != expected) {
-            status = cadre_fail(CADRE_ESHAPE, "the gradient of %s has %zu bytes, the variable %zu",
+            status = cadre_fail(CADRE_ESHAPE, "the gradient of %s has %zu bytes, not %zu",
                                 variables[i]->name, given, expected);
         }
         for (size_t k = 0; k < i && status == 0; k++) {

@@ -44,7 +44,8 @@ typedef struct {
     size_t chunk_count;
 } cadre_run_part_t;
 
-/* A whole pulled variable: the chunks of its partitions in order, which joined are its value. */
+/* A whole pulled variable: the chunks of its partitions in order, which joined are its value in its
+ * wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     size_t size_bytes;
@@ -52,7 +53,7 @@ typedef struct {
     size_t chunk_count;
 } cadre_value_t;
 
-/* One gradient that a slot hands over: the whole variable's, contiguous. */
+/* One gradient that a slot hands over: the whole variable's, contiguous, in its wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
     cadre_chunk_t *gradient;

@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
+#include "common/split.h"
 #include "common/status.h"
+#include "common/tensor.h"
+#include "common/wire_dtype.h"
 
 static void
 free_variable(cadre_variable_entry_t *entry)
@@ -153,7 +157,9 @@ new_variable(const cadre_variable_message_t *message)
         shape[i] = (int64_t)message->shape.items[i];
     }
     size_t size_bytes = 0;
+    cadre_dtype_t wire = CADRE_F32;
     if (!cadre_dtype_valid(message->dtype) ||
+        cadre_wire_dtype_decode(message->wire, (cadre_dtype_t)message->dtype, &wire) < 0 ||
         cadre_shape_size((cadre_dtype_t)message->dtype, shape, rank, NULL, &size_bytes) < 0 ||
         size_bytes == 0 || message->partitions < 1 ||
         message->partitions > (uint64_t)(rank ? shape[0] : 1)) {
@@ -163,13 +169,27 @@ new_variable(const cadre_variable_message_t *message)
     entry->id = (uint32_t)message->id;
     entry->name = cadre_strdup(message->name);
     entry->dtype = (cadre_dtype_t)message->dtype;
+    entry->wire = wire;
     entry->rank = rank;
     memcpy(entry->shape, shape, sizeof(shape[0]) * (size_t)rank);
     entry->rows = rank ? shape[0] : 1;
     entry->row_size_bytes = size_bytes / (size_t)entry->rows;
+    entry->wire_row_size_bytes =
+        entry->row_size_bytes / cadre_dtype_size(entry->dtype) * cadre_dtype_size(wire);
     entry->partitions = (uint32_t)message->partitions;
     entry->shards = cadre_calloc(entry->partitions, sizeof(*entry->shards));
     return entry;
+}
+
+cadre_chunk_layout_t
+cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partition)
+{
+    cadre_chunk_layout_t layout;
+    int64_t rows = cadre_split_rows(self->rows, self->partitions, partition);
+    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, self->row_size_bytes);
+    cadre_assert(status == 0); /* the whole variable's size was looked at */
+    return cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype),
+                                     cadre_dtype_size(self->wire));
 }
 
 int

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/chunk_layout.h"
 #include "common/limits.h"
 #include "common/message.h"
 #include "common/task.h"
@@ -32,10 +33,12 @@ typedef struct {
     uint32_t id;
     char *name;
     cadre_dtype_t dtype;
+    cadre_dtype_t wire; /* of its values and gradients in messages */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
-    int64_t rows;          /* shape[0]; 1 for a scalar */
-    size_t row_size_bytes; /* of everything below axis 0 */
+    int64_t rows;               /* shape[0]; 1 for a scalar */
+    size_t row_size_bytes;      /* of everything below axis 0 */
+    size_t wire_row_size_bytes; /* the same in messages */
     uint32_t partitions;
     uint32_t told;    /* partitions whose shard is known; complete when equal to partitions */
     uint16_t *shards; /* [partitions] */
@@ -113,6 +116,10 @@ void cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry
 
 /* The sum of the shards' generations; they only grow, so it tells whether a SHARD was missed. */
 uint64_t cadre_directory_generations(const cadre_directory_t *self);
+
+/* How a partition of the variable is cut into the chunks of a message. */
+cadre_chunk_layout_t cadre_variable_entry_layout(const cadre_variable_entry_t *self,
+                                                 uint32_t partition);
 
 /* NULL when not known; a variable only once it is complete. */
 const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);

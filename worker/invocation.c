@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "common/utf8.h"
+#include "worker/gradient_buffer.h"
 #include "worker/value_buffer.h"
 
 typedef struct {
@@ -248,10 +249,15 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
     if (status < 0) {
         return note(self, status);
     }
+    cadre_chunk_t *chunk = NULL;
+    status = cadre_gradient_new_chunk(entry, gradient->data, &chunk);
+    if (status < 0) {
+        cadre_work_end(self->work, status, CADRE_FAILURE_USER, cadre_error_text());
+        return status;
+    }
     self->gradients =
         cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
-    self->gradients[self->gradient_count++] = (cadre_gradient_t){
-        entry, cadre_chunk_new_copy(gradient->data, cadre_tensor_size_bytes(gradient))};
+    self->gradients[self->gradient_count++] = (cadre_gradient_t){entry, chunk};
     return 0;
 }
 
@@ -267,6 +273,10 @@ drop_gradients(cadre_invocation_t *self)
 int
 cadre_invocation_flush(cadre_invocation_t *self)
 {
+    if (self->work->status < 0) { /* a gradient of this step may be missing */
+        drop_gradients(self);
+        return self->work->status;
+    }
     int status = cadre_slot_link_push(self->link, self->gradients, self->gradient_count);
     drop_gradients(self);
     return status;

@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "common/u64_map.h"
 #include "common/utf8.h"
+#include "worker/gradient_buffer.h"
 #include "worker/value_buffer.h"
 
 /* A program as this slot runs it. */
@@ -19,9 +20,12 @@ typedef struct {
     const cadre_variable_entry_t **variables; /* [variable_count], like the next two */
     cadre_value_buffer_t *buffers;
     const void **values;
-    cadre_tensor_t *arguments; /* [argument_count], borrowed from the closure */
-    cadre_chunk_t **gradients; /* [push_count], used again once no message holds them */
+    cadre_tensor_t *arguments;          /* [argument_count], borrowed from the closure */
+    cadre_dtype_t *variable_dtypes;     /* of `values` */
+    cadre_gradient_buffer_t *gradients; /* [push_count], like the next three */
+    cadre_dtype_t *gradient_dtypes;     /* of `gradient_data` */
     void **gradient_data;
+    bool *not_finite;
     cadre_tensor_t *results; /* [result_count], zeroed between runs */
 } prepared_t;
 
@@ -42,8 +46,11 @@ destroy_prepared(prepared_t *self)
         cadre_value_buffer_fini(&self->buffers[i]);
     }
     for (int i = 0; self->gradients && i < pushes; i++) {
-        cadre_chunk_unref(&self->gradients[i]);
+        cadre_gradient_buffer_fini(&self->gradients[i]);
     }
+    free(self->variable_dtypes);
+    free(self->gradient_dtypes);
+    free(self->not_finite);
     free(self->buffers);
     free(self->gradients);
     free((void *)self->variables);
@@ -72,6 +79,21 @@ check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entr
     return 0;
 }
 
+/* What the slot reads and writes: what travels where it can, else what the variables are. */
+static void
+set_dtypes(const cadre_program_runner_t *self, const prepared_t *prepared)
+{
+    bool on_wire = cadre_slot_takes_bf16(self->slot);
+    for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
+        const cadre_variable_entry_t *variable = prepared->variables[i];
+        prepared->variable_dtypes[i] = on_wire ? variable->wire : variable->dtype;
+    }
+    for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
+        int variable = cadre_program_push(prepared->program, i)->variable;
+        prepared->gradient_dtypes[i] = prepared->variable_dtypes[variable];
+    }
+}
+
 static int
 find_variables(cadre_program_runner_t *self, prepared_t *prepared)
 {
@@ -86,6 +108,7 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
             return status; /* not for good: the variable may be made later */
         }
     }
+    set_dtypes(self, prepared);
     prepared->found = true;
     return 0;
 }
@@ -105,10 +128,13 @@ decode(const cadre_function_entry_t *function, prepared_t *prepared)
     prepared->variables = cadre_calloc(variables, sizeof(*prepared->variables));
     prepared->buffers = cadre_calloc(variables, sizeof(*prepared->buffers));
     prepared->values = cadre_calloc(variables, sizeof(*prepared->values));
+    prepared->variable_dtypes = cadre_calloc(variables, sizeof(*prepared->variable_dtypes));
     prepared->arguments =
         cadre_calloc((size_t)cadre_program_argument_count(program), sizeof(cadre_tensor_t));
     prepared->gradients = cadre_calloc(pushes, sizeof(*prepared->gradients));
     prepared->gradient_data = cadre_calloc(pushes, sizeof(*prepared->gradient_data));
+    prepared->gradient_dtypes = cadre_calloc(pushes, sizeof(*prepared->gradient_dtypes));
+    prepared->not_finite = cadre_calloc(pushes, sizeof(*prepared->not_finite));
     prepared->results =
         cadre_calloc((size_t)cadre_program_result_count(program), sizeof(cadre_tensor_t));
     return 0;
@@ -197,28 +223,45 @@ pull(cadre_program_runner_t *self, const prepared_t *prepared)
         return status;
     }
     for (size_t i = 0; i < count; i++) {
-        prepared->values[i] = cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
+        prepared->values[i] = prepared->variable_dtypes[i] == CADRE_BF16
+                                  ? cadre_value_buffer_put_wire(&prepared->buffers[i], &values[i])
+                                  : cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
     }
     cadre_values_fini(&values, count);
     return 0;
 }
 
-/* Memory for each gradient: that of the run before, unless a message still holds it. */
+static const cadre_variable_entry_t *
+pushed_variable(const prepared_t *prepared, int push)
+{
+    return prepared->variables[cadre_program_push(prepared->program, push)->variable];
+}
+
 static void
 reserve_gradients(const prepared_t *prepared)
 {
     for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
-        const cadre_variable_entry_t *variable =
-            prepared->variables[cadre_program_push(prepared->program, i)->variable];
-        if (prepared->gradients[i] && !cadre_chunk_alone(prepared->gradients[i])) {
-            cadre_chunk_unref(&prepared->gradients[i]);
-        }
-        if (!prepared->gradients[i]) {
-            prepared->gradients[i] =
-                cadre_chunk_new(variable->row_size_bytes * (size_t)variable->rows);
-        }
-        prepared->gradient_data[i] = cadre_chunk_data(prepared->gradients[i]);
+        bool on_wire = prepared->gradient_dtypes[i] == CADRE_BF16;
+        prepared->not_finite[i] = false;
+        prepared->gradient_data[i] = cadre_gradient_buffer_reserve(
+            &prepared->gradients[i], pushed_variable(prepared, i), on_wire);
     }
+}
+
+/* All gradients as they travel. One that is not finite then refuses the whole push. */
+static int
+close_gradients(const prepared_t *prepared)
+{
+    int status = 0;
+    for (int i = 0; status == 0 && i < cadre_program_push_count(prepared->program); i++) {
+        const cadre_variable_entry_t *variable = pushed_variable(prepared, i);
+        if (prepared->gradient_dtypes[i] != CADRE_BF16) {
+            status = cadre_gradient_buffer_close(&prepared->gradients[i], variable);
+        } else if (prepared->not_finite[i]) {
+            status = cadre_gradient_fail(variable);
+        }
+    }
+    return status;
 }
 
 static int
@@ -231,8 +274,11 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
                             .arguments = prepared->arguments,
                             .argument_count = cadre_program_argument_count(prepared->program),
                             .variables = prepared->values,
+                            .variable_dtypes = prepared->variable_dtypes,
                             .seed = work->run->message.closure.seed,
                             .gradients = prepared->gradient_data,
+                            .gradient_dtypes = prepared->gradient_dtypes,
+                            .not_finite = prepared->not_finite,
                             .results = prepared->results};
     int status = cadre_slot_run(self->slot, &run);
     work->compute_us += (uint64_t)(cadre_clock_now_us() - begin_us);
@@ -246,15 +292,16 @@ static int
 push(cadre_program_runner_t *self, const prepared_t *prepared)
 {
     size_t count = (size_t)cadre_program_push_count(prepared->program);
-    if (count == 0) {
-        return 0;
+    int status = close_gradients(prepared);
+    if (status < 0 || count == 0) {
+        return status;
     }
     cadre_gradient_t *gradients = cadre_calloc(count, sizeof(*gradients));
     for (size_t i = 0; i < count; i++) {
-        int variable = cadre_program_push(prepared->program, (int)i)->variable;
-        gradients[i] = (cadre_gradient_t){prepared->variables[variable], prepared->gradients[i]};
+        gradients[i] =
+            (cadre_gradient_t){pushed_variable(prepared, (int)i), prepared->gradients[i].chunk};
     }
-    int status = cadre_slot_link_push(self->link, gradients, count);
+    status = cadre_slot_link_push(self->link, gradients, count);
     free(gradients);
     return status;
 }

@@ -19,8 +19,12 @@ typedef struct {
     size_t capacity;
 } cadre_value_buffer_t;
 
-/* Takes the value's bytes (and its chunks' references); returns self->data. */
+/* Takes the value's bytes (and its chunks' references), widened to the variable's dtype where they
+ * came in another; returns self->data. */
 const void *cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value);
+
+/* The same as they came, in the variable's wire dtype. */
+const void *cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value);
 
 /* Drops the reference to a chunk, so that who else holds it may write; keeps the memory. */
 void cadre_value_buffer_release(cadre_value_buffer_t *self);

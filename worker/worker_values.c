@@ -3,9 +3,7 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
-#include "common/chunk_layout.h"
 #include "common/memory.h"
-#include "common/split.h"
 #include "common/status.h"
 #include "worker/worker_state.h"
 
@@ -19,9 +17,7 @@ typedef struct {
 static size_t
 part_size_bytes(const cadre_run_part_t *part)
 {
-    return part->variable->row_size_bytes * (size_t)cadre_split_rows(part->variable->rows,
-                                                                     part->variable->partitions,
-                                                                     part->partition);
+    return cadre_variable_entry_layout(part->variable, part->partition).size_bytes;
 }
 
 /* The parts of `run` on `shard`; NULL when there are none. */
@@ -224,11 +220,9 @@ cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
 static bool
 chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t count)
 {
-    cadre_chunk_layout_t layout;
-    int64_t rows =
-        cadre_split_rows(part->variable->rows, part->variable->partitions, part->partition);
-    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, part->variable->row_size_bytes);
-    if (status < 0 || layout.count != count) {
+    const cadre_chunk_layout_t layout =
+        cadre_variable_entry_layout(part->variable, part->partition);
+    if (layout.count != count) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {

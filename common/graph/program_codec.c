@@ -16,10 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
-
 #include "common/graph/program_data.h"
+#include "common/graph/program_hash.h"
 #include "common/memory.h"
 #include "common/tensor.h"
 
@@ -153,7 +151,7 @@ cadre_program_encode(cadre_program_t *self)
     }
     self->bytes = writer.bytes;
     self->size_bytes = writer.size_bytes;
-    self->hash = XXH3_64bits(self->bytes, self->size_bytes);
+    self->hash = cadre_program_hash_bytes(self->bytes, self->size_bytes);
     return 0;
 }
 

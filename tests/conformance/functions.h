@@ -1,7 +1,7 @@
 /*
  * functions - what the native functions of the conformance tests agree on with the tests.
  *
- * All are in functions_native.c; "noop" is every worker's own.
+ * They are in functions_native.c and functions_values.c; "noop" is every worker's own.
  *
  * - add_one: pushes ones to "wide"
  * - add_steps: pushes ones to "wide" once per step; "steps" (i64) says how often
@@ -28,6 +28,7 @@
  * - push_built: pushes the result "value" of the resource "ones" to "wide"
  * - remember: counts its calls on each slot; when the worker exits each slot writes "slot COUNT" to
  *   the file named by "path", and the worker "worker"
+ * - echo_when, push_when: wait as hold does, then are as echo and push
  * - add_batches: pushes the sum of column 0 of "x", "x1" and "x2" to every element of "wide"
  */
 #ifndef CADRE_TESTS_CONFORMANCE_FUNCTIONS_H

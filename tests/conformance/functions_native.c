@@ -1,44 +1,15 @@
 /* The native functions of the conformance tests: see functions.h. */
-#include <cadre/worker.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "tests/conformance/functions.h"
-
-enum { LOOK_AGAIN_MS = 2 };
-
-static int
-push_all(cadre_invocation_t *invocation, float value)
-{
-    float values[WIDE_ROWS];
-    for (int i = 0; i < WIDE_ROWS; i++) {
-        values[i] = value;
-    }
-    cadre_tensor_t gradient = {.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
-    return cadre_invocation_push(invocation, "wide", &gradient);
-}
+#include "tests/conformance/functions_invocation.h"
 
 static int
 add_one(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
     return push_all(invocation, 1.0f);
-}
-
-/* The argument `name`, or a failure that says that it is missing. */
-static int
-find(cadre_invocation_t *invocation, const char *name, const cadre_tensor_t **argument)
-{
-    *argument = cadre_invocation_argument(invocation, name);
-    return *argument ? 0
-                     : cadre_invocation_fail(invocation, CADRE_EINVALID, "no argument %s", name);
 }
 
 static int
@@ -123,19 +94,6 @@ push(cadre_invocation_t *invocation, void *state)
     return status == 0 ? cadre_invocation_push(invocation, "wide", gradient) : status;
 }
 
-/* The text of the u8 argument `name`, cut to PATH_MAX - 1 characters. */
-static int
-find_text(cadre_invocation_t *invocation, const char *name, char text[PATH_MAX])
-{
-    const cadre_tensor_t *argument = NULL;
-    int status = find(invocation, name, &argument);
-    if (status == 0) {
-        snprintf(text, PATH_MAX, "%.*s", (int)cadre_tensor_count(argument),
-                 (const char *)argument->data);
-    }
-    return status;
-}
-
 static int
 fail(cadre_invocation_t *invocation, void *state)
 {
@@ -146,57 +104,17 @@ fail(cadre_invocation_t *invocation, void *state)
 }
 
 static int
-tell_started(cadre_invocation_t *invocation, const char *path)
-{
-    char line[32];
-    int length =
-        snprintf(line, sizeof(line), "worker %u\n", cadre_invocation_worker_index(invocation));
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, line, (size_t)length) != length) {
-        return cadre_invocation_fail(invocation, CADRE_EIO, "%s cannot be written", path);
-    }
-    close(fd);
-    return 0;
-}
-
-static int
 hold(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
-    char started[PATH_MAX];
-    char release[PATH_MAX];
-    int status = find_text(invocation, "started", started);
-    if (status == 0) {
-        status = find_text(invocation, "release", release);
-    }
-    if (status == 0) {
-        status = tell_started(invocation, started);
-    }
-    while (status == 0 && access(release, F_OK) != 0) {
-        if (cadre_invocation_cancelled(invocation)) {
-            return CADRE_ECANCELLED;
-        }
-        poll(NULL, 0, LOOK_AGAIN_MS);
-    }
+    int status = wait_for_release(invocation, true);
     return status == 0 ? push_all(invocation, 1.0f) : status;
 }
 
 static int
 fail_when(cadre_invocation_t *invocation, void *state)
 {
-    (void)state;
-    char started[PATH_MAX];
-    char release[PATH_MAX];
-    int status = find_text(invocation, "started", started);
-    if (status == 0) {
-        status = find_text(invocation, "release", release);
-    }
-    if (status == 0) {
-        status = tell_started(invocation, started);
-    }
-    while (status == 0 && access(release, F_OK) != 0) {
-        poll(NULL, 0, LOOK_AGAIN_MS);
-    }
+    int status = wait_for_release(invocation, false);
     return status == 0 ? fail(invocation, state) : status;
 }
 
@@ -232,15 +150,6 @@ big(cadre_invocation_t *invocation, void *state)
     }
     cadre_tensor_fini(&value);
     return status;
-}
-
-/* Gives the argument back as a result. */
-static int
-give(cadre_invocation_t *invocation, const char *argument, const char *result)
-{
-    const cadre_tensor_t *value = NULL;
-    int status = find(invocation, argument, &value);
-    return status == 0 ? cadre_invocation_result(invocation, result, value) : status;
 }
 
 static int
@@ -292,86 +201,6 @@ push_name(cadre_invocation_t *invocation, void *state)
     return cadre_invocation_push(invocation, "nowhere", &gradient);
 }
 
-/* --- what stays on a worker --- */
-
-typedef struct {
-    int64_t index;
-    int64_t count;
-} place_t;
-
-/* Gives a whole number as a result. */
-static int
-give_number(cadre_invocation_t *invocation, const char *name, int64_t number)
-{
-    cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 0, .data = &number};
-    return cadre_invocation_result(invocation, name, &value);
-}
-
-static int
-build_place(cadre_invocation_t *invocation, void *state)
-{
-    (void)state;
-    place_t *place = malloc(sizeof(*place));
-    if (!place) {
-        return CADRE_EFUNCTION;
-    }
-    place->index = cadre_invocation_worker_index(invocation);
-    place->count = cadre_invocation_worker_count(invocation);
-    return cadre_invocation_resource_put(invocation, place, free);
-}
-
-static int
-tell_place(cadre_invocation_t *invocation, void *state)
-{
-    (void)state;
-    const place_t *place = cadre_invocation_resource(invocation, "place");
-    if (!place || cadre_invocation_resource_put(invocation, NULL, NULL) != CADRE_ESTATE) {
-        return cadre_invocation_fail(invocation, CADRE_EINVALID, "no place");
-    }
-    int status = give_number(invocation, "built_index", place->index);
-    if (status == 0) {
-        status = give_number(invocation, "built_count", place->count);
-    }
-    if (status == 0) {
-        status = give_number(invocation, "index", cadre_invocation_worker_index(invocation));
-    }
-    return status == 0 ? give_number(invocation, "count", cadre_invocation_worker_count(invocation))
-                       : status;
-}
-
-static int
-build(cadre_invocation_t *invocation, void *state)
-{
-    (void)state;
-    char path[PATH_MAX];
-    float ones[WIDE_ROWS];
-    for (int i = 0; i < WIDE_ROWS; i++) {
-        ones[i] = 1;
-    }
-    cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = ones};
-    int status = 0;
-    if (cadre_invocation_argument(invocation, "started")) {
-        find_text(invocation, "started", path);
-        status = tell_started(invocation, path);
-    }
-    if (status == 0 && cadre_invocation_argument(invocation, "release")) {
-        find_text(invocation, "release", path);
-        while (access(path, F_OK) != 0 && !cadre_invocation_cancelled(invocation)) {
-            poll(NULL, 0, LOOK_AGAIN_MS);
-        }
-    }
-    return status == 0 ? cadre_invocation_result(invocation, "value", &value) : status;
-}
-
-static int
-push_built(cadre_invocation_t *invocation, void *state)
-{
-    (void)state;
-    const cadre_tensor_t *ones = NULL;
-    int status = find(invocation, "ones.value", &ones);
-    return status == 0 ? cadre_invocation_push(invocation, "wide", ones) : status;
-}
-
 static int
 add_batches(cadre_invocation_t *invocation, void *state)
 {
@@ -389,50 +218,6 @@ add_batches(cadre_invocation_t *invocation, void *state)
         }
     }
     return push_all(invocation, sum);
-}
-
-/* --- what stays on a slot, and in the worker --- */
-
-static char remembered[PATH_MAX]; /* the file that is written to at exit */
-
-static void
-append(const char *path, const char *line)
-{
-    int fd = *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-    ssize_t written = fd < 0 ? 0 : write(fd, line, strlen(line));
-    (void)written; /* the test sees that it is missing */
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
-static void
-forget_slot(void *pointer)
-{
-    int64_t *calls = pointer;
-    char line[32];
-    snprintf(line, sizeof(line), "slot %d\n", (int)*calls);
-    append(remembered, line);
-    free(calls);
-}
-
-static void
-forget_worker(void *pointer)
-{
-    append(pointer, "worker\n");
-}
-
-static int
-remember(cadre_invocation_t *invocation, void *state)
-{
-    (void)state;
-    int64_t *calls = cadre_invocation_slot_state(invocation);
-    if (!calls) {
-        calls = calloc(1, sizeof(*calls));
-        cadre_invocation_set_slot_state(invocation, calls, forget_slot);
-    }
-    (*calls)++;
-    return find_text(invocation, "path", remembered);
 }
 
 static int
@@ -468,14 +253,9 @@ cadre_native_register(cadre_registry_t *registry)
         {"push_shape", push_shape},
         {"push_name", push_name},
         {"die", die},
-        {"remember", remember},
-        {"build_place", build_place},
-        {"tell_place", tell_place},
-        {"build", build},
-        {"push_built", push_built},
         {"add_batches", add_batches},
     };
-    int status = cadre_registry_at_exit(registry, forget_worker, remembered);
+    int status = functions_register_values(registry);
     for (size_t i = 0; status == 0 && i < sizeof(functions) / sizeof(functions[0]); i++) {
         status = cadre_registry_add(registry, functions[i].name, functions[i].function, NULL);
     }

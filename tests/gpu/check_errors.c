@@ -125,7 +125,7 @@ check_limit(gpu_check_t *self)
     cadre_slot_options_t options = {.memory_size_max = 1 << 20};
     cadre_slot_t *slot = NULL;
     cadre_assert(cadre_slot_open(self->device, &options, &slot) == 0);
-    int status = run_large(slot, 1 << 10, 1 << 8);
+    int status = run_large(slot, 1 << 11, 1 << 8);
     gpu_check_that(self, status == CADRE_ENOMEMORY, "beyond its limit: %d, %s", status,
                    cadre_error_text());
     gpu_check_that(self, run_large(slot, 1 << 6, 1 << 8) == 0, "below its limit: %s",

@@ -1,7 +1,9 @@
 /* What grows, what is shared, and what several slots do to each other. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
@@ -9,6 +11,7 @@
 #include "tests/gpu/gpu_check.h"
 
 enum { BATCHES = 12, ROUNDS = 30, SLOTS = 3, WIDTH = 24 };
+enum { WARM_RUNS = 40, MANY_RUNS = 1500, GROWTH_MAX = 4 << 20 };
 
 /* Batches of any size, with gradients of two variables of more than a megabyte on a real device, so
  * that outputs leave in several groups. */
@@ -63,6 +66,46 @@ check_growth(gpu_check_t *self)
                        "the slot's memory grew from %zu to %zu bytes", size_bytes,
                        cadre_slot_arena_size_bytes(slot));
     }
+    cadre_slot_close(&slot);
+    gpu_case_fini(&one);
+}
+
+/* Bytes of this process that are in memory. */
+static int64_t
+resident_bytes(void)
+{
+    char text[128] = "";
+    FILE *file = fopen("/proc/self/statm", "r");
+    cadre_assert(file && fgets(text, sizeof(text), file));
+    fclose(file);
+    char *end = NULL;
+    strtoll(text, &end, 10); /* the whole size */
+    return strtoll(end, NULL, 10) * sysconf(_SC_PAGESIZE);
+}
+
+/* The process does not grow either, however many runs there are. */
+static void
+check_many_runs(gpu_check_t *self)
+{
+    if (!self->scale) {
+        return; /* the tools that smaller sizes are for keep books of their own */
+    }
+    gpu_case_t one = {0};
+    gpu_case_init(&one, make_program(self));
+    cadre_slot_t *slot = NULL;
+    cadre_assert(cadre_slot_open(self->device, NULL, &slot) == 0);
+    int64_t begin = 0;
+    for (int i = 0; i < WARM_RUNS + MANY_RUNS; i++) {
+        set_batch(&one, 1 + i % 2);
+        gpu_outcome_t outcome;
+        int status = gpu_case_run(&one, slot, (uint64_t)i, &outcome);
+        gpu_check_that(self, status == 0, "run %d of many: %s", i, cadre_error_text());
+        gpu_outcome_fini(&one, &outcome);
+        begin = i + 1 == WARM_RUNS ? resident_bytes() : begin;
+    }
+    int64_t grown = resident_bytes() - begin;
+    gpu_check_that(self, grown < GROWTH_MAX, "%d runs made the process %lld bytes larger",
+                   MANY_RUNS, (long long)grown);
     cadre_slot_close(&slot);
     gpu_case_fini(&one);
 }
@@ -198,6 +241,7 @@ void
 gpu_check_memory(gpu_check_t *self)
 {
     check_growth(self);
+    check_many_runs(self);
     check_moving(self);
     check_slots(self);
     check_host_memory(self);

@@ -94,6 +94,52 @@ make_attention(const gpu_check_t *self, gpu_case_t *one)
     finish(one, p, cadre_mean_all(p, cadre_square(p, cadre_sub(p, y, cadre_const_f32(p, 1)))));
 }
 
+/* The block of the job files' models: attention and a dense layer, each beside its input. */
+static void
+make_transformer(const gpu_check_t *self, gpu_case_t *one)
+{
+    int64_t batch = self->scale ? 16 : 2;
+    int64_t length = self->scale ? 32 : 4;
+    int64_t width = self->scale ? 64 : 8;
+    cadre_program_t *p = cadre_program_new("transformer");
+    cadre_node_t x =
+        gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){batch, length, width}, 3, -1, 1));
+    cadre_node_t labels = argument(one, p, CADRE_I32, batch, 0, 9.99F);
+    cadre_node_t h = cadre_layer_norm(p, x, vector(p, "s0", width), vector(p, "h0", width), 1e-5F);
+    cadre_node_t a = cadre_attention(p, cadre_matmul(p, h, matrix(p, "q", width, width)),
+                                     cadre_matmul(p, h, matrix(p, "k", width, width)),
+                                     cadre_matmul(p, h, matrix(p, "v", width, width)), 4, 0);
+    x = cadre_add(p, x, cadre_matmul(p, a, matrix(p, "o", width, width)));
+    h = cadre_layer_norm(p, x, vector(p, "s1", width), vector(p, "h1", width), 1e-5F);
+    h = cadre_gelu(
+        p, cadre_dense(p, h, matrix(p, "w0", width, 2 * width), vector(p, "b0", 2 * width)));
+    x = cadre_add(p, x,
+                  cadre_dense(p, h, matrix(p, "w1", 2 * width, width), vector(p, "b1", width)));
+    cadre_node_t y =
+        cadre_dense(p, cadre_mean(p, x, 1), matrix(p, "w2", width, 10), vector(p, "b2", 10));
+    finish(one, p, cadre_softmax_cross_entropy(p, y, labels));
+}
+
+static void
+make_fm(const gpu_check_t *self, gpu_case_t *one)
+{
+    int64_t batch = self->scale ? 256 : 6;
+    int64_t rows = self->scale ? 5000 : 30;
+    int64_t features = self->scale ? 40 : 5;
+    const cadre_node_t none = {0};
+    cadre_program_t *p = cadre_program_new("fm");
+    cadre_node_t index = argument(one, p, CADRE_I32, batch, features, (float)rows - 0.01F);
+    cadre_node_t values = argument(one, p, CADRE_F32, batch, features, 0.3F);
+    cadre_node_t target = cadre_step(p, argument(one, p, CADRE_F32, batch, 0, 1));
+    cadre_node_t linear =
+        cadre_embedding_bag(p, matrix(p, "w", rows, 1), index, none, values, CADRE_BAG_SUM);
+    cadre_node_t pairs =
+        cadre_factorization_machine(p, matrix(p, "v", rows, 16), index, none, values);
+    cadre_node_t logit =
+        cadre_add(p, cadre_add(p, cadre_sum(p, linear, 1), pairs), vector(p, "b", 1));
+    finish(one, p, cadre_sigmoid_cross_entropy(p, logit, target));
+}
+
 static void
 make_dlrm(const gpu_check_t *self, gpu_case_t *one)
 {
@@ -192,8 +238,12 @@ gpu_check_models(gpu_check_t *self)
     static const struct {
         const char *name;
         make_t make;
-    } models[] = {
-        {"mlp", make_mlp}, {"cnn", make_cnn}, {"attention", make_attention}, {"dlrm", make_dlrm}};
+    } models[] = {{"mlp", make_mlp},
+                  {"cnn", make_cnn},
+                  {"attention", make_attention},
+                  {"transformer", make_transformer},
+                  {"dlrm", make_dlrm},
+                  {"fm", make_fm}};
     for (size_t i = 0; i < CADRE_COUNT_OF(models); i++) {
         gpu_case_t one = {0};
         models[i].make(self, &one);

@@ -22,7 +22,11 @@ enum { GPU_CHECK_ARGUMENTS_MAX = 8, GPU_CHECK_VARIABLES_MAX = 16, GPU_CHECK_OUTP
 typedef struct {
     cadre_device_t *device;
     cadre_device_t *cpu;
-    int scale; /* 1: sizes for a device, 0: smaller ones for a fake */
+    const char *name; /* of the device, for another process; NULL when it is this one's alone */
+    int (*open_math)(const char *math,
+                     cadre_device_t **out); /* the device once more, multiplying
+                                               in that way; NULL when it has one */
+    int scale;                              /* 1: sizes for a device, 0: smaller ones for a fake */
     int checks;
     int failures;
 } gpu_check_t;
@@ -67,6 +71,11 @@ void gpu_check_case(gpu_check_t *self, gpu_case_t *one, int runs);
 void gpu_check_ops(gpu_check_t *self);
 void gpu_check_models(gpu_check_t *self);
 void gpu_check_memory(gpu_check_t *self); /* nothing grows; several slots; many plans */
+void gpu_check_math(gpu_check_t *self);   /* f32, tf32, bf16 */
 void gpu_check_errors(gpu_check_t *self); /* out of memory, indexes out of range */
+void gpu_check_killed(gpu_check_t *self); /* a process that dies in the middle of a run */
+
+/* The process that is killed: runs until a failure, and says "ready" on stdout after some runs. */
+int gpu_check_hold(cadre_device_t *device);
 
 #endif

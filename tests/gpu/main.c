@@ -1,6 +1,8 @@
-/* cadre-gpu-check [cuda:N]: every operation and some models on a GPU beside the CPU. Exit status 0,
- * 1 when something differs, 77 with a reason where there is no device (with CADRE_REQUIRE_CUDA=1
- * that is a failure, too), 2 for a bad command line. */
+/* cadre-gpu-check [DEVICE]: operations, models, ways of multiplying, memory and errors of a device
+ * (cuda:0) beside the CPU; "cpu" compares the CPU with itself, which tests the checks. Exit status
+ * 0, 1 when something differs, 77 with a reason where there is no device (with CADRE_REQUIRE_CUDA=1
+ * that is a failure, too), 2 for a bad command line. With CADRE_GPU_CHECK_SMALL set the sizes are
+ * small: for the tools of compute-sanitizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,27 +35,48 @@ run(gpu_check_t *self, const char *name, void (*check)(gpu_check_t *))
     fflush(stdout);
 }
 
+static const char *device_name = "cuda:0";
+
+static int
+open_math(const char *math, cadre_device_t **out)
+{
+    const cadre_device_options_t options = {.name = device_name, .threads = 1, .math = math};
+    return cadre_device_open_with(&options, out);
+}
+
+static int
+run_all(gpu_check_t *self)
+{
+    cadre_assert(cadre_device_open("cpu", 4, &self->cpu) == 0);
+    printf("device %s\n", cadre_device_name(self->device));
+    run(self, "operations", gpu_check_ops);
+    run(self, "models", gpu_check_models);
+    run(self, "math", gpu_check_math);
+    run(self, "memory", gpu_check_memory);
+    run(self, "errors", gpu_check_errors);
+    run(self, "killed", gpu_check_killed);
+    cadre_device_close(&self->cpu);
+    printf("%d checks, %d failures\n", self->checks, self->failures);
+    return self->failures > 0;
+}
+
 int
 main(int argc, char **argv)
 {
-    if (argc > 2) {
-        fprintf(stderr, "cadre-gpu-check [cuda:N]\n");
+    bool hold = argc == 3 && strcmp(argv[1], "--hold") == 0;
+    if (argc > 2 && !hold) {
+        fprintf(stderr, "cadre-gpu-check [DEVICE]\n");
         return 2;
     }
-    cadre_device_options_t options = {
-        .name = argc > 1 ? argv[1] : "cuda:0", .threads = 1, .math = "f32"};
-    gpu_check_t self = {.scale = getenv("CADRE_GPU_CHECK_SMALL") ? 0 : 1};
-    if (cadre_device_open_with(&options, &self.device) < 0) {
+    device_name = argc > 1 ? argv[argc - 1] : device_name;
+    gpu_check_t self = {.name = device_name, .scale = getenv("CADRE_GPU_CHECK_SMALL") ? 0 : 1};
+    if (strcmp(device_name, "cpu") != 0) {
+        self.open_math = open_math;
+    }
+    if (open_math("f32", &self.device) < 0) {
         return skip();
     }
-    cadre_assert(cadre_device_open("cpu", 4, &self.cpu) == 0);
-    printf("device %s\n", cadre_device_name(self.device));
-    run(&self, "operations", gpu_check_ops);
-    run(&self, "models", gpu_check_models);
-    run(&self, "memory", gpu_check_memory);
-    run(&self, "errors", gpu_check_errors);
+    int status = hold ? gpu_check_hold(self.device) < 0 : run_all(&self);
     cadre_device_close(&self.device);
-    cadre_device_close(&self.cpu);
-    printf("%d checks, %d failures\n", self.checks, self.failures);
-    return self.failures > 0;
+    return status;
 }

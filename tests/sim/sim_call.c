@@ -62,6 +62,7 @@ repeat_record(const sim_call_t *lost, sim_call_t *call)
     call->given_up = false;
     call->lost = false;
     call->redone = false;
+    call->source_count = 0; /* what those gave is lost too */
 }
 
 cadre_closure_t *

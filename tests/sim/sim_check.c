@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "common/tensor.h"
+#include "tests/sim/sim_values.h"
 
 void
 sim_check_init(sim_check_t *self, uint64_t seed, uint32_t shard_count)
@@ -246,8 +247,8 @@ static sim_call_t *
 call_of(sim_check_t *self, const cadre_closure_message_t *closure)
 {
     uint32_t index =
-        closure->names.count == 1 ? (uint32_t)strtoul(closure->names.items[0], NULL, 10) : 0;
-    if (closure->names.count != 1 || index >= self->call_count) {
+        closure->names.count > 0 ? (uint32_t)strtoul(closure->names.items[0], NULL, 10) : 0;
+    if (closure->names.count == 0 || index >= self->call_count) {
         sim_check_fail(self, "closure %" PRIu64 " is no call of ours", closure->id);
     }
     return self->calls[index];
@@ -298,22 +299,41 @@ sim_check_started(sim_check_t *self, uint64_t epoch, const cadre_closure_message
     return call;
 }
 
-void
-sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_variable_t *variable, uint32_t part,
-                 uint64_t version, int64_t n)
+bool
+sim_pulled_is(const sim_pulled_t *self, int64_t n)
 {
-    uint32_t shard = variable->parts[part].shard;
+    cadre_dtype_t wire = self->variable->wire;
+    const sim_part_t *part = &self->variable->parts[self->part];
+    int64_t element = part->first;
+    for (size_t i = 0; i < self->chunk_count; i++) {
+        size_t size_bytes = cadre_chunk_size_bytes(self->chunks[i]);
+        int64_t count = (int64_t)(size_bytes / cadre_dtype_size(wire));
+        if (sim_differs(wire, cadre_chunk_data(self->chunks[i]), element, count, n) >= 0) {
+            return false;
+        }
+        element += count;
+    }
+    return element == part->first + part->count;
+}
+
+void
+sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled)
+{
+    const sim_variable_t *variable = pulled->variable;
+    uint32_t shard = variable->parts[pulled->part].shard;
+    int64_t n = 0;
     for (uint32_t i = self->state_count; i > 0; i--) {
         sim_state_t *state = self->states[i - 1];
         if (state->shard == shard && state->epoch == epoch &&
-            sim_value_was(sim_state_value(state, variable, part), version, n)) {
+            sim_value_at(sim_state_value(state, variable, pulled->part), pulled->version, &n) &&
+            sim_pulled_is(pulled, n)) {
             return;
         }
     }
     sim_check_fail(self,
-                   "I4: a worker has n = %" PRId64 " of %s part %u as version %" PRIu64
-                   ", shard %u never had that",
-                   n, variable->name, part, version, shard);
+                   "I4: a worker has something of %s part %u as version %" PRIu64
+                   ", shard %u never had that (last n = %" PRId64 ")",
+                   variable->name, pulled->part, pulled->version, shard, n);
 }
 
 void
@@ -338,7 +358,7 @@ sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step)
 }
 
 static void
-check_results(const sim_check_t *self, const sim_call_t *call, const cadre_closure_end_t *end)
+check_results(const sim_check_t *self, sim_call_t *call, const cadre_closure_end_t *end)
 {
     const cadre_closure_done_message_t *done = &end->message->closure_done;
     cadre_tensor_t *tensors = NULL;
@@ -347,15 +367,28 @@ check_results(const sim_check_t *self, const sim_call_t *call, const cadre_closu
                                  &count) < 0) {
         sim_check_fail(self, "results of closure %" PRIu64 ": %s", call->id, cadre_error_text());
     }
-    bool good = !call->wants_results
-                    ? count == 0
-                    : count == 1 && done->names.count == 1 &&
-                          strcmp(done->names.items[0], "call") == 0 &&
-                          *(const int64_t *)tensors[0].data == (int64_t)call->index;
+    bool good = !call->wants_results ? count == 0
+                                     : count == 1 && done->names.count == 1 &&
+                                           strcmp(done->names.items[0], "call") == 0;
+    if (good && call->wants_results) {
+        call->stamp = sim_value_stamp(self, call, &tensors[0]);
+    }
     cadre_tensors_fini(&tensors, count);
     if (!good) {
         sim_check_fail(self, "closure %" PRIu64 " has results of another call", call->id);
     }
+}
+
+/* Whether a call that it takes results of has ended like this. */
+static bool
+fails_with_source(const sim_check_t *self, const sim_call_t *call, int status)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < call->source_count; i++) {
+        const sim_call_t *source = self->calls[call->sources[i]];
+        found = found || (source->ended && source->status == status);
+    }
+    return found && call->id == 0;
 }
 
 /* How a closure may end. */
@@ -375,7 +408,10 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
         good = is_broken && call->attempts == 0;
     } else if (end->status == CADRE_EPOISON) {
         good = closure->lost >= CADRE_ATTEMPTS_MAX;
+    } else if (end->status == CADRE_EFULL) {
+        good = self->few_values && call->source_count > 0 && call->attempts == 0;
     }
+    good = good || (end->status < 0 && fails_with_source(self, call, end->status));
     if (!good) {
         sim_check_fail(self, "call %u, closure %" PRIu64 " ended as %s: %s", call->index, call->id,
                        cadre_status_name(end->status), end->text ? end->text : "");

@@ -35,9 +35,19 @@
 enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_NEVER = UINT32_MAX,
+    SIM_SOURCES_MAX = 3,
     SIM_RESOURCES_MAX = 4,
     SIM_RESOURCE_BROKEN = 4, /* the id of one that is never built */
 };
+
+/* A partition as it travels from a shard to a worker: in the wire dtype. */
+typedef struct {
+    const sim_variable_t *variable;
+    uint32_t part;
+    uint64_t version;
+    cadre_chunk_t *const *chunks;
+    size_t chunk_count;
+} sim_pulled_t;
 
 /* One scheduled closure. */
 typedef struct {
@@ -55,8 +65,12 @@ typedef struct {
     uint32_t attempts; /* that began computing */
     bool wants_results;
     bool reads_batch;
-    uint32_t resources; /* that it uses: bit id - 1 */
-    uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    uint32_t resources;                /* that it uses: bit id - 1 */
+    uint32_t sources[SIM_SOURCES_MAX]; /* calls whose results are its arguments */
+    uint32_t source_count;
+    int64_t stamp; /* of its own results, once it has ended */
+    bool is_big;   /* they are */
+    uint32_t tag;  /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool scheduled;
     bool ended;
     uint64_t ended_event;
@@ -114,6 +128,8 @@ typedef struct {
     uint64_t ended_ms; /* when the last call ended */
     uint64_t restores;
     uint64_t replayed; /* updates that were applied again after a restore */
+    uint64_t taken;    /* results that were arguments, for every attempt */
+    bool few_values;   /* there is little room for results: closures may fail for it */
 
     bool may_cancel; /* the user cancelled, or a call failed: calls may end cancelled */
     int first_error; /* since the last one was raised */
@@ -181,9 +197,8 @@ sim_call_t *sim_check_started(sim_check_t *self, uint64_t epoch,
 /* A closure was handed out: its id is known. */
 void sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t *closure);
 
-/* A worker has value n of a part, as `version`, in a session. */
-void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_variable_t *variable,
-                      uint32_t part, uint64_t version, int64_t n);
+/* (I4) What a worker has in a session, its shard had as that version. */
+void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled);
 
 /* All shards of a step have answered the worker: each must have it. */
 void sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step);
@@ -232,6 +247,9 @@ void sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variab
 /* (I4) The chunks of one partition are of one version; returns its n. */
 int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                          cadre_chunk_t *const *chunks, size_t count);
+
+/* Whether that is n * weight(i), as it travels. */
+bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
 
 /* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);

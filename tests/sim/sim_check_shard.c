@@ -268,8 +268,15 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
             sim_check_fail(self, "I4: shard %u answers version %" PRIu64 " for %" PRIu64,
                            state->shard, got[0], value->version);
         }
-        if (got[1] > 0 && sim_check_chunks(self, variable, (uint32_t)asked[1],
-                                           answer->chunks + chunk, got[1]) != value->n) {
+        const sim_pulled_t sent = {.variable = variable,
+                                   .part = (uint32_t)asked[1],
+                                   .chunks = answer->chunks + chunk,
+                                   .chunk_count = got[1]};
+        bool right =
+            got[1] == 0 || (to_coordinator ? sim_check_chunks(self, variable, sent.part,
+                                                              sent.chunks, got[1]) == value->n
+                                           : sim_pulled_is(&sent, value->n));
+        if (!right) {
             sim_check_fail(self, "I4: shard %u sends another value than version %" PRIu64,
                            state->shard, got[0]);
         }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/codec.h"
+#include "common/memory.h"
 #include "common/status.h"
 #include "tests/sim/sim_faults.h"
 
@@ -53,11 +54,17 @@ static void
 note_closure(sim_cluster_t *self, const cadre_outbox_entry_t *entry)
 {
     cadre_message_t message = {0};
-    if (cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
-                             NULL, 0, &message) == 0) {
-        sim_check_begun(&self->check, message.epoch, &message.closure);
+    cadre_chunk_t **chunks = cadre_calloc(entry->chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        chunks[i] = cadre_chunk_ref(entry->chunks[i]);
     }
+    if (cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
+                             chunks, entry->chunk_count, &message) < 0) {
+        sim_check_fail(&self->check, "a closure as it is sent: %s", cadre_error_text());
+    }
+    sim_check_begun(&self->check, message.epoch, &message.closure);
     cadre_message_fini(&message);
+    free(chunks);
 }
 
 static void

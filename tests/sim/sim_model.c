@@ -1,5 +1,6 @@
 #include "tests/sim/sim_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,22 @@ weight(int64_t element)
     return 1 + element % SIM_WEIGHTS;
 }
 
+/* The nearest number of 8 bits, ties to even: what bf16 holds. */
+static double
+round_to_bf16(double value)
+{
+    int exponent = 0;
+    double fraction = frexp(value, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+
 static void
 put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value)
 {
-    if (dtype == CADRE_F32) {
+    if (dtype == CADRE_BF16) {
+        float rounded = (float)round_to_bf16((double)value);
+        memcpy((char *)bytes + 2 * at, (char *)&rounded + 2, 2);
+    } else if (dtype == CADRE_F32) {
         ((float *)bytes)[at] = (float)value;
     } else if (dtype == CADRE_F64) {
         ((double *)bytes)[at] = (double)value;
@@ -39,6 +52,11 @@ get(cadre_dtype_t dtype, const void *bytes, int64_t at)
     if (dtype == CADRE_F64) {
         return ((const double *)bytes)[at];
     }
+    if (dtype == CADRE_BF16) {
+        float number = 0;
+        memcpy((char *)&number + 2, (const char *)bytes + 2 * at, 2);
+        return (double)number;
+    }
     return dtype == CADRE_I32 ? (double)((const int32_t *)bytes)[at]
                               : (double)((const int64_t *)bytes)[at];
 }
@@ -49,15 +67,25 @@ sim_variable_size_bytes(const sim_variable_t *self)
     return self->row_size_bytes * (size_t)self->rows;
 }
 
+/* k * weight(i) for the whole variable, in `dtype`. */
+static cadre_chunk_t *
+new_values(const sim_variable_t *self, cadre_dtype_t dtype, int64_t k)
+{
+    size_t count = sim_variable_size_bytes(self) / cadre_dtype_size(self->definition.dtype);
+    cadre_chunk_t *chunk = cadre_chunk_new(count * cadre_dtype_size(dtype));
+    for (size_t i = 0; i < count; i++) {
+        put(dtype, cadre_chunk_data(chunk), (int64_t)i, k * weight((int64_t)i));
+    }
+    return chunk;
+}
+
 void *
 sim_variable_values(const sim_variable_t *self, int64_t k)
 {
-    cadre_dtype_t dtype = self->definition.dtype;
+    cadre_chunk_t *chunk = new_values(self, self->definition.dtype, k);
     void *bytes = cadre_aligned_alloc(sim_variable_size_bytes(self));
-    int64_t count = (int64_t)(sim_variable_size_bytes(self) / cadre_dtype_size(dtype));
-    for (int64_t i = 0; i < count; i++) {
-        put(dtype, bytes, i, k * weight(i));
-    }
+    memcpy(bytes, cadre_chunk_data(chunk), sim_variable_size_bytes(self));
+    cadre_chunk_unref(&chunk);
     return bytes;
 }
 
@@ -69,6 +97,7 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
                              .definition = *definition,
                              .rows = variable->rows,
                              .row_size_bytes = variable->row_size_bytes,
+                             .wire = variable->wire,
                              .has_slot = variable->optimizer.kind == CADRE_OPTIMIZER_MOMENTUM,
                              .part_count = variable->partitions};
     snprintf(self->name, sizeof(self->name), "%s", variable->name);
@@ -83,9 +112,7 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
     /* All but `add` subtract, with a learning rate of 1. */
     int64_t sign = variable->optimizer.kind == CADRE_OPTIMIZER_ADD ? 1 : -1;
     for (int64_t k = 1; k <= SIM_STRENGTHS; k++) {
-        void *bytes = sim_variable_values(self, sign * k);
-        self->gradients[k] = cadre_chunk_new_copy(bytes, sim_variable_size_bytes(self));
-        free(bytes);
+        self->gradients[k] = new_values(self, self->wire, sign * k);
     }
 }
 
@@ -115,13 +142,20 @@ sim_guess(cadre_dtype_t dtype, const void *bytes, int64_t first)
     return (int64_t)(get(dtype, bytes, 0) / (double)weight(first));
 }
 
+static double
+expected(cadre_dtype_t dtype, int64_t n, int64_t element)
+{
+    double value = (double)(n * weight(element));
+    return dtype == CADRE_BF16 ? round_to_bf16(value) : value;
+}
+
 int64_t
 sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count, int64_t n)
 {
     /* The pattern repeats: compare its first round by value, the rest with that round. */
     int64_t round = count < SIM_WEIGHTS ? count : SIM_WEIGHTS;
     for (int64_t i = 0; i < round; i++) {
-        if (get(dtype, bytes, i) != (double)(n * weight(first + i))) {
+        if (get(dtype, bytes, i) != expected(dtype, n, first + i)) {
             return i;
         }
     }
@@ -132,7 +166,7 @@ sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count
         return -1;
     }
     for (int64_t i = round; i < count; i++) {
-        if (get(dtype, bytes, i) != (double)(n * weight(first + i))) {
+        if (get(dtype, bytes, i) != expected(dtype, n, first + i)) {
             return i;
         }
     }

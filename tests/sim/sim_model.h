@@ -7,7 +7,8 @@
  * weight(i) = 1 + i % 5 over the whole variable, so values of the wrong rows are seen too. Whole
  * numbers below 2^24 are exact in every type. Updates come in strengths of 1 to SIM_STRENGTHS, so
  * that what a version holds depends on the order of updates, and one that is lost is not made good
- * by another that is applied twice.
+ * by another that is applied twice. A variable may travel as bf16: its updates are exact there, and
+ * what a worker pulls is n * weight(i) rounded.
  */
 #ifndef CADRE_TESTS_SIM_SIM_MODEL_H
 #define CADRE_TESTS_SIM_SIM_MODEL_H
@@ -23,6 +24,7 @@ enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MA
 /* What the user program makes of it, in every life of the coordinator the same. */
 typedef struct {
     cadre_dtype_t dtype;
+    cadre_dtype_t wire; /* between shards and workers; 0: dtype */
     int rank;
     int64_t shape[2];
     const char *optimizer;
@@ -42,8 +44,10 @@ typedef struct {
     sim_definition_t definition;
     int64_t rows;
     size_t row_size_bytes;
+    cadre_dtype_t wire;
     bool has_slot;                               /* of the optimizer: holds the last update */
-    cadre_chunk_t *gradients[SIM_STRENGTHS + 1]; /* the whole variable's, of each strength from 1 */
+    cadre_chunk_t *gradients[SIM_STRENGTHS + 1]; /* the whole variable's, of each strength from 1,
+                                                    as they travel */
     uint32_t part_count;
     sim_part_t *parts;
 } sim_variable_t;
@@ -61,8 +65,8 @@ void *sim_variable_values(const sim_variable_t *self, int64_t k);
 
 size_t sim_variable_size_bytes(const sim_variable_t *self);
 
-/* Compares `count` elements from element `first` on with n * weight(i); the first that differs, or
- * -1. */
+/* Compares `count` elements from element `first` on with n * weight(i), rounded to the dtype; the
+ * first that differs, or -1. */
 int64_t sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count,
                     int64_t n);
 

@@ -106,6 +106,9 @@ make_script(sim_cluster_t *self)
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     plan->dataset = draw(self, 0, 2) == 0;
     plan->resources = draw(self, 0, 1) == 0;
+    plan->futures = draw(self, 0, 2) > 0;
+    plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
+    self->check.few_values = plan->values_max > 0;
     self->script.cluster = self;
     self->script.coordinator = &self->coordinator;
     self->script.check = &self->check;
@@ -291,6 +294,7 @@ summarize(const sim_cluster_t *self)
                            .messages = self->network.sent,
                            .restores = self->check.restores,
                            .replayed = self->check.replayed,
+                           .taken = self->check.taken,
                            .lives = self->coordinator.life,
                            .committed = self->coordinator.committed,
                            .given_up = self->coordinator.failed + totals->checkpoints_failed,

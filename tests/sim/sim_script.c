@@ -100,6 +100,12 @@ cancel(sim_script_t *self)
 
 /* --- scheduling --- */
 
+static sim_call_t *
+call_of(const sim_script_t *self)
+{
+    return self->check->calls[strtoul(self->closure->names[0], NULL, 10)];
+}
+
 static bool
 schedule(sim_script_t *self)
 {
@@ -114,14 +120,19 @@ schedule(sim_script_t *self)
         }
         if (!self->closure) {
             self->closure = sim_call_new(&self->random, &self->plan, self->check, core);
+            if (self->plan.futures) {
+                sim_futures_link(&self->futures, &self->random, call_of(self), self->closure);
+            }
             self->burst--;
         }
+        sim_call_t *call = call_of(self);
+        sim_futures_check(call, self->closure);
         if (cadre_closure_queue_put(&core->queue, self->closure) < 0) {
             return false;
         }
         core->totals.scheduled++;
         sim_check_life(self->check)->scheduled++;
-        self->check->calls[strtoul(self->closure->names[0], NULL, 10)]->scheduled = true;
+        call->scheduled = true;
         self->closure = NULL;
     }
     return true;
@@ -143,6 +154,9 @@ define(sim_script_t *self, bool is_big)
                                    .rank = is_big ? 2 : (int)draw(self, 0, 2)};
     for (int i = 0; i < definition.rank; i++) {
         definition.shape[i] = is_big ? (i == 0 ? 1500 : 300) : (int64_t)draw(self, 1, 40);
+    }
+    if (definition.dtype == CADRE_F32 && draw(self, 0, 2) == 0) {
+        definition.wire = CADRE_BF16;
     }
     uint64_t optimizer = definition.dtype == CADRE_F32 ? draw(self, 0, 2) : 0;
     definition.optimizer = optimizers[optimizer].name;
@@ -166,7 +180,8 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
     cadre_variable_options_t options = {.size = sizeof(options),
                                         .optimizer = definition->optimizer,
                                         .optimizer_parameters = definition->parameters,
-                                        .count = definition->partitions};
+                                        .count = definition->partitions,
+                                        .wire = definition->wire};
     char name[16];
     snprintf(name, sizeof(name), "v%u", number + 1);
     cadre_variable_t *variable = NULL;
@@ -447,6 +462,8 @@ set_up(sim_script_t *self)
     self->operation = SIM_WAIT_READY;
     core->checkpoint.enabled = self->plan.checkpoints;
     core->checkpoint.every_ms = self->plan.every_ms;
+    core->queue.values_size_max =
+        self->plan.values_max ? self->plan.values_max : core->queue.values_size_max;
     cadre_function_t *function = NULL;
     bool is_new = false;
     for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
@@ -473,6 +490,7 @@ void
 sim_script_fini(sim_script_t *self)
 {
     cadre_closure_destroy(&self->closure);
+    sim_futures_fini(&self->futures);
     cadre_free(&self->buffer);
     self->variables = self->check->variable_count > self->variables ? self->check->variable_count
                                                                     : self->variables;

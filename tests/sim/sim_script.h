@@ -14,6 +14,7 @@
 #define CADRE_TESTS_SIM_SIM_SCRIPT_H
 
 #include "tests/sim/sim_coordinator.h"
+#include "tests/sim/sim_values.h"
 
 struct sim_cluster;
 
@@ -48,8 +49,10 @@ typedef struct {
     uint64_t every_ms; /* between automatic ones; 0: none */
     bool dataset;
     bool resources;
-    bool jumps; /* ids are skipped, so that windows fill up */
-    bool big;   /* one variable of several chunks */
+    bool futures;        /* closures take results of others */
+    uint64_t values_max; /* bytes of these: the queue's limit; 0: the default */
+    bool jumps;          /* ids are skipped, so that windows fill up */
+    bool big;            /* one variable of several chunks */
 } sim_plan_t;
 
 typedef struct {
@@ -64,8 +67,9 @@ typedef struct {
     uint32_t left;    /* operations to come */
     uint32_t closing; /* how far the last ones are */
     uint64_t begun_ms;
-    uint64_t due_ms;          /* SIM_PAUSE: until then */
-    uint32_t burst;           /* SIM_SCHEDULE: closures to come */
+    uint64_t due_ms; /* SIM_PAUSE: until then */
+    uint32_t burst;  /* SIM_SCHEDULE: closures to come */
+    sim_futures_t futures;
     cadre_closure_t *closure; /* waits to be put into the queue */
     cadre_operation_t pending;
     bool asked;

@@ -78,10 +78,13 @@ sim_value_change(sim_value_t *self, int64_t n)
 }
 
 bool
-sim_value_was(const sim_value_t *self, uint64_t version, int64_t n)
+sim_value_at(const sim_value_t *self, uint64_t version, int64_t *n)
 {
-    return version >= self->first && version <= self->version &&
-           self->history[version - self->first] == n;
+    if (version < self->first || version > self->version) {
+        return false;
+    }
+    *n = self->history[version - self->first];
+    return true;
 }
 
 sim_state_t *

@@ -78,7 +78,7 @@ void sim_state_forget(sim_state_t *self, uint32_t variable);
 /* A change: n becomes this, in a new version. */
 void sim_value_change(sim_value_t *self, int64_t n);
 
-/* Whether the part held n at this version. */
-bool sim_value_was(const sim_value_t *self, uint64_t version, int64_t n);
+/* What the part's n was at this version; false when it had none. */
+bool sim_value_at(const sim_value_t *self, uint64_t version, int64_t *n);
 
 #endif

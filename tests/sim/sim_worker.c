@@ -5,10 +5,9 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
-#include "common/chunk_layout.h"
 #include "common/memory.h"
-#include "common/split.h"
 #include "common/status.h"
+#include "tests/sim/sim_values.h"
 #include "worker/worker_state.h"
 
 enum {
@@ -58,12 +57,10 @@ fail(sim_worker_t *self, sim_slot_t *slot, int status, cadre_failure_t failure, 
 static void
 succeed(sim_worker_t *self, sim_slot_t *slot)
 {
-    int64_t number = slot->call->index;
-    cadre_tensor_t tensor = {.dtype = CADRE_I64, .data = &number};
     const char *names[] = {"call", NULL};
     cadre_tensor_list_t list = {0};
-    int status = cadre_tensor_list_encode(&tensor, 1, CADRE_RESULT_SIZE_MAX, &list);
-    cadre_assert(status == 0);
+    int64_t stamp = (int64_t)((uint64_t)self->node << SIM_STAMP_BITS | self->given++ << 10);
+    sim_value_make(slot->call, stamp, &list);
     finish(
         self, slot,
         &(cadre_run_outcome_t){.names = names, .results = &list, .compute_us = 1, .examples = 1});
@@ -161,6 +158,19 @@ check_holdings(sim_worker_t *self, const cadre_run_t *run)
 }
 
 static void
+check_values(sim_worker_t *self, const sim_call_t *call, const cadre_message_t *message)
+{
+    cadre_tensor_t *tensors = NULL;
+    size_t count = 0;
+    if (cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, &tensors, &count) <
+        0) {
+        sim_check_fail(self->check, "arguments of call %u: %s", call->index, cadre_error_text());
+    }
+    sim_check_values(self->check, call, tensors, count);
+    cadre_tensors_fini(&tensors, count);
+}
+
+static void
 on_start(sim_worker_t *self, const cadre_worker_event_t *event)
 {
     if (event->index >= self->slot_count || self->slots[event->index].run) {
@@ -176,6 +186,7 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     check_holdings(self, event->run);
     slot->call =
         sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
+    check_values(self, slot->call, &event->run->message);
     begin_step(self, slot);
 }
 
@@ -211,13 +222,14 @@ check_value(sim_worker_t *self, const cadre_run_t *run, const cadre_value_t *val
     const sim_variable_t *model = sim_check_variable(self->check, value->variable->id);
     size_t at = 0;
     for (uint32_t i = 0; i < model->part_count; i++) {
-        cadre_chunk_layout_t layout;
-        int64_t rows = cadre_split_rows(value->variable->rows, model->part_count, i);
-        cadre_chunk_layout_init(&layout, (uint64_t)rows, value->variable->row_size_bytes);
-        int64_t n = sim_check_chunks(self->check, model, i, value->chunks + at, layout.count);
-        uint64_t version = cadre_run_pulled_version(run, value->variable->id, i);
-        sim_check_pulled(self->check, run->message.epoch, model, i, version, n);
-        at += layout.count;
+        const sim_pulled_t pulled = {
+            .variable = model,
+            .part = i,
+            .version = cadre_run_pulled_version(run, value->variable->id, i),
+            .chunks = value->chunks + at,
+            .chunk_count = cadre_variable_entry_layout(value->variable, i).count};
+        sim_check_pulled(self->check, run->message.epoch, &pulled);
+        at += pulled.chunk_count;
     }
     if (at != value->chunk_count) {
         sim_check_fail(self->check, "a pulled value has %zu chunks, not %zu", value->chunk_count,

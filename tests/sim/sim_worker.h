@@ -38,6 +38,7 @@ typedef struct {
     bool leaving;         /* it was told to */
     uint64_t paused_ms;   /* until then nothing happens here */
     uint64_t tick_due_ms; /* of the newest SIM_TICK */
+    uint64_t given;       /* results */
     uint64_t answered;    /* updates that its pushes ended with */
     uint64_t failed;      /* pushes that ended otherwise */
 } sim_worker_t;

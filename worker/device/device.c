@@ -249,6 +249,12 @@ cadre_slot_arena_size_bytes(const cadre_slot_t *self)
     return self->functions->arena_size_bytes(self->slot);
 }
 
+bool
+cadre_slot_takes_bf16(const cadre_slot_t *self)
+{
+    return self->functions->takes_bf16;
+}
+
 void *
 cadre_slot_stream(cadre_slot_t *self)
 {
@@ -335,6 +341,29 @@ find_plan(cadre_slot_t *self, const cadre_slot_run_t *run, entry_t **out)
 
 /* ---- running ---- */
 
+static bool
+has_bf16(const cadre_dtype_t *dtypes, int count)
+{
+    for (int i = 0; dtypes && i < count; i++) {
+        if (dtypes[i] == CADRE_BF16) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+check_dtypes(const cadre_slot_t *self, const cadre_slot_run_t *run)
+{
+    bool narrow = has_bf16(run->variable_dtypes, cadre_program_variable_count(run->program)) ||
+                  has_bf16(run->gradient_dtypes, cadre_program_push_count(run->program));
+    return narrow && !self->functions->takes_bf16
+               ? cadre_fail(CADRE_EDTYPE,
+                            "%s: the device takes variables and gradients as f32 only",
+                            cadre_program_name(run->program))
+               : 0;
+}
+
 static void
 drop_results(const cadre_slot_run_t *run, int count)
 {
@@ -372,7 +401,8 @@ cadre_slot_start(cadre_slot_t *self, const cadre_slot_run_t *run)
 {
     cadre_assert(!self->run);
     entry_t *entry = NULL;
-    int status = find_plan(self, run, &entry);
+    int status = check_dtypes(self, run);
+    status = status < 0 ? status : find_plan(self, run, &entry);
     status = status < 0 ? status : make_results(entry->plan, run);
     if (status < 0) {
         return status;

@@ -80,11 +80,17 @@ typedef struct {
     const cadre_program_t *program;
     const cadre_tensor_t *arguments; /* in the program's order */
     int argument_count;
-    const void *const *variables; /* f32 values of each variable, contiguous, program's order */
-    uint64_t seed;                /* of the closure: the same in each of its attempts */
-    void *const *gradients;       /* per push: room for the variable's f32 values, contiguous; the
-                                     last op writes there itself. May overlap nothing else. */
-    cadre_tensor_t *results;      /* per result: initialised on success, ended by the caller */
+    const void *const *variables;         /* values of each variable, contiguous, program's order */
+    const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
+                                             NULL: all f32 */
+    uint64_t seed;                        /* of the closure: the same in each of its attempts */
+    void *const *gradients; /* per push: room for the variable's values, contiguous; the last
+                               op writes there itself. May overlap nothing else. */
+    const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes: to bf16 as
+                                             cadre_bf16_narrow rounds */
+    bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
+                                else left; NULL without such */
+    cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
 } cadre_slot_run_t;
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by
@@ -103,6 +109,10 @@ int cadre_slot_wait(cadre_slot_t *self);
 
 /* Bytes of device memory that the slot's runs use. */
 size_t cadre_slot_arena_size_bytes(const cadre_slot_t *self);
+
+/* Whether its runs read variables and write gradients in bf16 where they are told to; else all are
+ * f32, and CADRE_EDTYPE. */
+bool cadre_slot_takes_bf16(const cadre_slot_t *self);
 
 /* What native functions enqueue their work on: a cudaStream_t; NULL on a device without streams. */
 void *cadre_slot_stream(cadre_slot_t *self);

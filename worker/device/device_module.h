@@ -70,6 +70,8 @@ typedef struct cadre_device_functions {
 
     size_t (*arena_size_bytes)(const void *slot); /* device memory that the slot's plans share */
     void *(*stream)(void *slot);                  /* what native functions enqueue on, or NULL */
+
+    bool takes_bf16; /* looks at the dtypes of variables and gradients in a run */
 } cadre_device_functions_t;
 
 typedef struct {

@@ -148,6 +148,9 @@ typedef struct {
     int part_count;
     const cadre_variable_t
         *colocate_with; /* unpartitioned, on the shard of that one's first part; or NULL */
+    cadre_dtype_t wire; /* type of its values and gradients between workers and ps: CADRE_BF16
+                           halves the bytes of an f32 variable, which is rounded to 8 bits on each
+                           way and kept, updated, saved, read and assigned in f32; 0: its own */
 } cadre_variable_options_t;
 
 CADRE_API cadre_variable_options_t cadre_variable_options(void);
@@ -155,7 +158,9 @@ CADRE_API cadre_variable_options_t cadre_variable_options(void);
 /* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
  * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
  * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
- * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only. */
+ * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only.
+ * CADRE_EDTYPE for a `wire` that does not go with it. A closure whose gradient of a variable is
+ * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
@@ -182,6 +187,10 @@ CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
 
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
+
+/* Of its values and gradients between workers and ps; the dtype where nothing else was asked for.
+ */
+CADRE_API cadre_dtype_t cadre_variable_wire(const cadre_variable_t *self);
 
 /* Rank, with the dimensions in `shape`. */
 CADRE_API int cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX]);
@@ -252,6 +261,13 @@ typedef struct {
     const cadre_tensor_t *tensor;
 } cadre_argument_t;
 
+/* An argument that is a result of another closure, which may not have ended. */
+typedef struct {
+    const char *name; /* of the argument */
+    const cadre_future_t *future;
+    const char *result; /* its name; NULL: the only one, or the first */
+} cadre_future_argument_t;
+
 /* What a closure is called with; everything is copied. The columns of a batch are the arguments "x"
  * and "y"; with several batches those of the second are "x1", "y1" and so on. */
 typedef struct {
@@ -262,13 +278,25 @@ typedef struct {
     uint32_t steps; /* updates it pushes to one shard at most; 0 means 1 */
     const cadre_resource_t *const *resources; /* that it uses, at most 16 */
     size_t resource_count;
+    const cadre_future_argument_t *futures; /* whose results are arguments */
+    size_t future_count;
 } cadre_call_t;
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
  * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
  * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
- * usable again afterwards. CADRE_EINVALID for what is no registered function, dataset or resource
- * of this coordinator, CADRE_ETOOLARGE beyond 8 batches, 64 tensors, 64 MiB of them or 16
+ * usable again afterwards.
+ *
+ * A call that names futures waits in the queue until their closures have ended, and gets their
+ * results, also those of futures that were dropped meanwhile and also when it runs again. When one
+ * of these closures fails it fails with the same error; when they give no such result it fails with
+ * CADRE_ENOTFOUND, and with CADRE_ETOOLARGE when its arguments are more than 64 MiB. What is known
+ * to fail is refused here, with that error. While the results that waiting closures have coming are
+ * more than 1 GiB, calls that name futures wait as for a full queue; at twice as much those whose
+ * results have no room fail with CADRE_EFULL.
+ *
+ * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
+ * coordinator, CADRE_ETOOLARGE beyond 8 batches, 64 tensors and futures, 64 MiB of tensors or 16
  * resources. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);

@@ -22,6 +22,13 @@ open_device(const char *math)
     return cadre_device_open_functions(module->functions, &options, &device) == 0 ? device : NULL;
 }
 
+static int
+open_math(const char *math, cadre_device_t **out)
+{
+    cadre_device_options_t options = {.name = "cuda:0", .threads = 1, .math = math};
+    return cadre_device_open_functions(cadre_device_module()->functions, &options, out);
+}
+
 /* Sums over a few numbers, with a variable, a gradient, a constant and a product. */
 static void
 make_case(gpu_case_t *one)
@@ -204,6 +211,8 @@ main(void)
             fprintf(stderr, "with seed %llu\n", (unsigned long long)seed);
         }
     }
+    self.open_math = open_math;
+    gpu_check_math(&self);
     gpu_check_ops(&self);
     gpu_check_errors(&self);
     cadre_device_close(&self.device);

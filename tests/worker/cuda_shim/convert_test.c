@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bf16.h"
 #include "common/random.h"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"
@@ -70,6 +71,30 @@ Test(convert, rounds_to_the_nearest_bf16_and_to_even)
         cr_assert_eq(out[i], nearest_bf16(x[i]), "%a: %x", (double)x[i], (unsigned)out[i]);
     }
     cr_assert_eq(flag, 0);
+}
+
+/* What is pushed does not depend on who narrowed it: bit for bit, NaN and infinity included. */
+Test(convert, rounds_as_the_host_does)
+{
+    enum { ROUNDS = 40 };
+    static float x[COUNT];
+    static uint16_t out[COUNT];
+    static uint16_t host[COUNT];
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        bool finite_only = round % 2 == 1;
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t block[4];
+            cadre_random_block(3, round, (uint64_t)i, block);
+            uint32_t bits = i % 3 == 0 ? (block[0] & 0xffff0000U) | 0x8000 : block[0];
+            bits = i % 7 == 0 ? bits | 0x7f000000U : bits; /* large, infinite, NaN */
+            x[i] = finite_only && (bits & 0x7f000000U) == 0x7f000000U ? 1.0F : float_of(bits);
+        }
+        int32_t flag = 0;
+        cr_assert_eq(cadre_cuda_to_bf16(x, out, COUNT, &flag, NULL), 0);
+        cr_assert_eq(cadre_bf16_narrow(x, host, COUNT), flag == 0);
+        cr_assert_eq(flag == 0, finite_only);
+        cr_assert_arr_eq(out, host, sizeof(host), "round %d", (int)round);
+    }
 }
 
 Test(convert, tells_what_is_not_finite_as_bf16)

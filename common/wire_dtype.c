@@ -1,0 +1,27 @@
+#include "common/wire_dtype.h"
+
+#include "common/status.h"
+#include "common/tensor.h"
+
+int
+cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wire)
+{
+    if (number == 0) {
+        *wire = dtype;
+        return 0;
+    }
+    if (number != CADRE_BF16 || dtype != CADRE_F32) {
+        return cadre_fail(CADRE_EDTYPE, "%s cannot be %s on the wire: only f32 can be bf16",
+                          cadre_dtype_text(dtype),
+                          cadre_dtype_valid(number) ? cadre_dtype_text((cadre_dtype_t)number)
+                                                    : "of an unknown type");
+    }
+    *wire = CADRE_BF16;
+    return 0;
+}
+
+uint64_t
+cadre_wire_dtype_encode(cadre_dtype_t dtype, cadre_dtype_t wire)
+{
+    return wire == dtype ? 0 : (uint64_t)wire;
+}
