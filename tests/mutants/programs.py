@@ -204,7 +204,7 @@ BF16 = [
      "    if (!compares && "),
     ("bf16-constant", "a decoded constant may be bf16",
      "common/graph/program_codec.c",
-     "!(argument && number == CADRE_BF16)", "number != CADRE_BF16"),
+     "!(argument && number == CADRE_BF16)", "number != (argument ? CADRE_BF16 : CADRE_BF16)"),
     ("bf16-no-flow", "no gradient flows through a cast to bf16",
      "common/graph/gradient_rules.c",
      "        return node->dtype != CADRE_I32 &&\n",

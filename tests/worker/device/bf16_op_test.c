@@ -74,6 +74,16 @@ Test(bf16_op, casts_to_the_nearest_and_exactly_back)
     cadre_tensor_fini(&many);
 }
 
+/* Rounding would make infinity of some, and zero of others. */
+Test(bf16_op, keeps_every_nan)
+{
+    static const uint32_t words[] = {0x7f800001, 0x7fffffff, 0xffffffff, 0xff800001, 0x7fc00000};
+    float numbers[CADRE_COUNT_OF(words)];
+    memcpy(numbers, words, sizeof(words));
+    cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 1, .shape = {5}, .data = numbers};
+    check_cast(&x, CADRE_BF16);
+}
+
 /* ---- movement: the bits that the same movement gives for f32, narrowed ---- */
 
 enum { MOVEMENTS = 9 };
