@@ -92,8 +92,10 @@ typedef struct cadre_run {
 
     cadre_run_part_t *parts; /* of the pull or push under way */
     size_t part_count;
-    size_t pending; /* shards that have not answered */
-    int status;     /* first failure of the pull or push under way */
+    size_t pending;        /* shards that have not answered */
+    size_t received_bytes; /* of the pull under way, or the last: what came, without what had not
+                              changed */
+    int status;            /* first failure of the pull or push under way */
     cadre_failure_t failure;
     uint32_t failed_shard;
     char text[CADRE_TEXT_SIZE_MAX + 1];

@@ -420,7 +420,9 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
         return;
     }
     int64_t begin_us = cadre_clock_now_us();
+    cadre_slot_link_begin_native(link);
     status = entry->function(&self, entry->state);
+    cadre_slot_link_end_native(link);
     work->compute_us = (uint64_t)(cadre_clock_now_us() - begin_us);
     conclude(&self, status);
     fini(&self);

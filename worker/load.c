@@ -56,3 +56,14 @@ cadre_load_tensor(const cadre_load_t *self, const char *name)
     }
     return NULL;
 }
+
+size_t
+cadre_load_size_bytes(const cadre_load_t *self)
+{
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        size_bytes += cadre_tensor_size_bytes(&self->batches[i].x);
+        size_bytes += cadre_tensor_size_bytes(&self->batches[i].y);
+    }
+    return size_bytes;
+}

@@ -28,6 +28,8 @@ typedef struct cadre_load {
     size_t count;   /* of batches */
     uint64_t items[4 * CADRE_BATCHES_MAX];
     cadre_loaded_batch_t batches[CADRE_BATCHES_MAX]; /* memory is used again by the next closure */
+    int64_t begin_us; /* when the reader began to read them, and had them */
+    int64_t end_us;
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_load_t;
@@ -37,6 +39,9 @@ void cadre_load_destroy(cadre_load_t **self_p);
 
 /* Asks for the batches of `closure`. */
 void cadre_load_begin(cadre_load_t *self, const cadre_closure_message_t *closure);
+
+/* Bytes of all its tensors. */
+size_t cadre_load_size_bytes(const cadre_load_t *self);
 
 /* The tensor that a program calls `name`: "x" and "y" of the first batch, "x1" and "y1" of the
  * second, and so on; NULL for another name. */

@@ -103,6 +103,41 @@ say_device(const cadre_device_t *device)
     cadre_log(CADRE_LOG_INFO, "device", "name=\"%s\"", cadre_device_name(device));
 }
 
+static void
+end_trace(cadre_trace_t *trace, const cadre_worker_flags_t *flags)
+{
+    if (!trace) {
+        return;
+    }
+    uint64_t dropped = cadre_trace_dropped(trace);
+    if (cadre_trace_close(&trace) < 0) {
+        cadre_log(CADRE_LOG_ERROR, "trace", "reason=\"%s\" next=\"the file ends before that\"",
+                  cadre_error_text());
+    } else if (dropped > 0) {
+        cadre_log(CADRE_LOG_WARN, "trace", "file=\"%s\" dropped=%" PRIu64 " limit=%d", flags->trace,
+                  dropped, CADRE_TRACE_EVENTS_MAX);
+    }
+}
+
+/* Session after session, until there is an exit status. */
+static int
+serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
+               const cadre_registry_t *registry, int signals)
+{
+    cadre_trace_t *trace = NULL;
+    if (flags->trace &&
+        cadre_trace_open(flags->trace, flags->slots, CADRE_TRACE_EVENTS_MAX, &trace) < 0) {
+        return refuse(CADRE_WORKER_EXIT_CANNOT_WRITE);
+    }
+    say_device(device);
+    int status = -1;
+    while (status < 0) {
+        status = cadre_worker_process_serve(flags, device, registry, trace, signals);
+    }
+    end_trace(trace, flags);
+    return status;
+}
+
 static int
 serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int signals)
 {
@@ -116,10 +151,7 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int s
     if (flags->check) {
         print_check(flags, device, registry);
     } else {
-        say_device(device);
-        do {
-            status = cadre_worker_process_serve(flags, device, registry, signals);
-        } while (status < 0);
+        status = serve_sessions(flags, device, registry, signals);
     }
     cadre_device_close(&device);
     return status;

@@ -282,6 +282,7 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
                             .results = prepared->results};
     int status = cadre_slot_run(self->slot, &run);
     work->compute_us += (uint64_t)(cadre_clock_now_us() - begin_us);
+    cadre_slot_link_trace(self->link, CADRE_TRACE_COMPUTE, begin_us, 0);
     for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
         cadre_value_buffer_release(&prepared->buffers[i]);
     }

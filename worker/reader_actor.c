@@ -6,6 +6,7 @@
 #include <zmq.h>
 
 #include "common/actor.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/poll.h"
@@ -133,7 +134,9 @@ obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message
         }
         return true;
     case CADRE_READER_LOAD:
+        load->begin_us = cadre_clock_now_us();
         load_batches(self, load);
+        load->end_us = cadre_clock_now_us();
         if (cadre_pipe_send(pipe, CADRE_READER_LOAD, load) < 0) {
             cadre_load_destroy(&load);
         }

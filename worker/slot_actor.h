@@ -12,13 +12,21 @@
 #include "common/context.h"
 #include "worker/device/device.h"
 #include "worker/native.h"
+#include "worker/trace.h"
 #include "worker/work_queue.h"
 
 typedef struct cadre_slot_actor cadre_slot_actor_t;
 
-/* Borrows queue, device and registry for its life. CADRE_EIO, or what the device says. */
-int cadre_slot_actor_open(cadre_context_t *context, cadre_work_queue_t *queue,
-                          cadre_device_t *device, const cadre_registry_t *registry,
+/* All borrowed for its life. */
+typedef struct {
+    cadre_work_queue_t *queue;
+    cadre_device_t *device;
+    const cadre_registry_t *registry;
+    cadre_trace_lane_t *lane; /* NULL: no trace */
+} cadre_slot_actor_options_t;
+
+/* CADRE_EIO, or what the device says. */
+int cadre_slot_actor_open(cadre_context_t *context, const cadre_slot_actor_options_t *options,
                           cadre_slot_actor_t **out);
 
 /* The network actor's end of the pipe; messages as in slot_link.h. */

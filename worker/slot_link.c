@@ -5,14 +5,15 @@
 #include <zmq.h>
 
 #include "common/actor.h"
+#include "common/clock.h"
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/status.h"
 
 void
-cadre_slot_link_init(cadre_slot_link_t *self, void *pipe)
+cadre_slot_link_init(cadre_slot_link_t *self, void *pipe, cadre_trace_lane_t *lane)
 {
-    *self = (cadre_slot_link_t){.pipe = pipe};
+    *self = (cadre_slot_link_t){.pipe = pipe, .lane = lane};
 }
 
 void
@@ -34,6 +35,37 @@ cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
     return true;
 }
 
+void
+cadre_slot_link_trace(const cadre_slot_link_t *self, cadre_trace_kind_t kind, int64_t begin_us,
+                      size_t size_bytes)
+{
+    if (!self->lane) {
+        return;
+    }
+    const cadre_run_t *run = self->work->run;
+    const cadre_trace_event_t event = {.kind = kind,
+                                       .worker = self->work->worker_index,
+                                       .closure = cadre_run_id(run),
+                                       .attempt = run->message.closure.attempt,
+                                       .size_bytes = size_bytes,
+                                       .begin_us = begin_us,
+                                       .end_us = cadre_clock_now_us()};
+    cadre_trace_add(self->lane, &event);
+}
+
+void
+cadre_slot_link_begin_native(cadre_slot_link_t *self)
+{
+    self->computing_us = cadre_clock_now_us();
+}
+
+void
+cadre_slot_link_end_native(cadre_slot_link_t *self)
+{
+    cadre_slot_link_trace(self, CADRE_TRACE_COMPUTE, self->computing_us, 0);
+    self->computing_us = 0;
+}
+
 static int
 ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
 {
@@ -50,6 +82,34 @@ ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
         return status;
     }
     return request->status < 0 ? cadre_fail(request->status, "%s", request->text) : 0;
+}
+
+static size_t
+moved_bytes(const cadre_slot_request_t *request)
+{
+    size_t size_bytes = request->received_bytes;
+    for (size_t i = 0; request->gradients && i < request->count; i++) {
+        size_bytes += cadre_chunk_size_bytes(request->gradients[i].gradient);
+    }
+    return size_bytes;
+}
+
+static int
+ask_traced(cadre_slot_link_t *self, cadre_slot_request_t *request)
+{
+    bool native = self->computing_us > 0;
+    if (native) {
+        cadre_slot_link_end_native(self);
+    }
+    int64_t begin_us = self->lane ? cadre_clock_now_us() : 0;
+    int status = ask(self, request);
+    cadre_slot_link_trace(
+        self, request->question == CADRE_SLOT_PULL ? CADRE_TRACE_PULL : CADRE_TRACE_PUSH, begin_us,
+        moved_bytes(request));
+    if (native) {
+        cadre_slot_link_begin_native(self);
+    }
+    return status;
 }
 
 int
@@ -83,7 +143,7 @@ cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *cons
 {
     cadre_slot_request_t request = {
         .question = CADRE_SLOT_PULL, .variables = variables, .count = count};
-    int status = ask(self, &request);
+    int status = ask_traced(self, &request);
     if (status < 0) {
         if (request.failure != CADRE_FAILURE_USER) {
             cadre_work_end(self->work, status, request.failure, request.text);
@@ -99,7 +159,7 @@ cadre_slot_link_push(cadre_slot_link_t *self, const cadre_gradient_t *gradients,
 {
     cadre_slot_request_t request = {
         .question = CADRE_SLOT_PUSH, .gradients = gradients, .count = count};
-    int status = ask(self, &request);
+    int status = ask_traced(self, &request);
     if (status < 0) {
         cadre_work_end(self->work, status, request.failure, request.text);
     }

@@ -10,6 +10,7 @@
 #ifndef CADRE_WORKER_SLOT_LINK_H
 #define CADRE_WORKER_SLOT_LINK_H
 
+#include "worker/trace.h"
 #include "worker/work_queue.h"
 
 typedef enum {
@@ -33,6 +34,7 @@ typedef struct cadre_slot_request {
     const cadre_variable_entry_t *variable;
     cadre_value_t *values; /* the slot's from now on */
     size_t value_count;
+    size_t received_bytes; /* of PULL: what came for it, without what had not changed */
 } cadre_slot_request_t;
 
 /* Kinds on the pipe between a slot and the network actor. */
@@ -45,19 +47,31 @@ enum {
 /* Variables a slot has looked up; they live as long as the session. */
 typedef struct {
     void *pipe;
-    cadre_work_t *work; /* what the slot is doing */
-    uint64_t session;   /* incarnation of the coordinator that `known` belongs to */
+    cadre_trace_lane_t *lane; /* or NULL */
+    cadre_work_t *work;       /* what the slot is doing */
+    int64_t computing_us;     /* since when a native function has been running; 0: none runs */
+    uint64_t session;         /* incarnation of the coordinator that `known` belongs to */
     const cadre_variable_entry_t **known;
     size_t known_count;
     size_t known_capacity;
 } cadre_slot_link_t;
 
-void cadre_slot_link_init(cadre_slot_link_t *self, void *pipe);
+/* `lane` may be NULL. */
+void cadre_slot_link_init(cadre_slot_link_t *self, void *pipe, cadre_trace_lane_t *lane);
 void cadre_slot_link_fini(cadre_slot_link_t *self);
 
 /* Begins a work. Returns true when it is of another session than the one before: entries kept from
  * that are gone. */
 bool cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work);
+
+/* Notes in the trace what the slot has done for its work from `begin_us` until now. */
+void cadre_slot_link_trace(const cadre_slot_link_t *self, cadre_trace_kind_t kind, int64_t begin_us,
+                           size_t size_bytes);
+
+/* Around a native function, whose pulls and pushes are noted as such and the time between them as
+ * COMPUTE. */
+void cadre_slot_link_begin_native(cadre_slot_link_t *self);
+void cadre_slot_link_end_native(cadre_slot_link_t *self);
 
 /* The variable of that name; CADRE_ENOTFOUND. */
 int cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,

@@ -205,6 +205,7 @@ answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     memcpy(request->text, event->text, sizeof(request->text));
     request->values = event->values;
     request->value_count = event->value_count;
+    request->received_bytes = event->run->received_bytes;
     cadre_pipe_send(self->options.slots[work->slot], CADRE_SLOT_ANSWERED, request);
 }
 

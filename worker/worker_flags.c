@@ -23,6 +23,7 @@ enum {
     KEY_COORDINATOR_TIMEOUT,
     KEY_DRAIN_SECONDS,
     KEY_CHECK,
+    KEY_TRACE,
     KEY_DIE_WITH_PARENT,
 
     SLOTS_DEFAULT = 2,
@@ -116,6 +117,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_CHECK:
         flags->check = true;
         return 0;
+    case KEY_TRACE:
+        flags->trace = text;
+        return 0;
     case KEY_DIE_WITH_PARENT:
         flags->die_with_parent = true;
         return 0;
@@ -157,6 +161,8 @@ static const struct argp_option options[] = {
      0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
      "after SIGTERM, for closures that run; then other workers run them (20)", 0},
+    {"trace", KEY_TRACE, "FILE", 0,
+     "write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file", 0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
      0},

@@ -18,6 +18,7 @@ enum {
     CADRE_WORKER_EXIT_USAGE = 2,
     CADRE_WORKER_EXIT_NO_INPUT = 66,
     CADRE_WORKER_EXIT_DEVICE = 70,
+    CADRE_WORKER_EXIT_CANNOT_WRITE = 73,
     CADRE_WORKER_EXIT_IO = 74,
     CADRE_WORKER_EXIT_PROTOCOL = 76,
     CADRE_WORKER_EXIT_CONFIG = 78,
@@ -35,6 +36,7 @@ typedef struct {
     const char *data_dir; /* NULL: the current folder */
     const char *device;   /* as cadre_device_options_t has it, and so is the next */
     const char *math;
+    const char *trace; /* file to write, or NULL */
     cadre_log_level_t level;
     int away_seconds;  /* for a coordinator to come back, unless `wait`; 0: as long as it takes */
     int drain_seconds; /* after SIGTERM, for what runs */

@@ -24,6 +24,7 @@ enum {
 
 typedef struct {
     const cadre_worker_flags_t *flags;
+    cadre_trace_t *trace; /* or NULL */
     cadre_context_t *context;
     cadre_work_queue_t *queue;
     cadre_slot_actor_t **slots; /* [flags->slots] */
@@ -49,8 +50,11 @@ start_slots(process_t *self, cadre_device_t *device, const cadre_registry_t *reg
     self->slots = cadre_calloc(self->flags->slots, sizeof(cadre_slot_actor_t *));
     self->pipes = cadre_calloc(self->flags->slots, sizeof(void *));
     for (uint32_t i = 0; i < self->flags->slots; i++) {
-        int status =
-            cadre_slot_actor_open(self->context, self->queue, device, registry, &self->slots[i]);
+        const cadre_slot_actor_options_t options = {.queue = self->queue,
+                                                    .device = device,
+                                                    .registry = registry,
+                                                    .lane = cadre_trace_lane(self->trace, i)};
+        int status = cadre_slot_actor_open(self->context, &options, &self->slots[i]);
         if (status < 0) {
             return status;
         }
@@ -228,9 +232,9 @@ stop(process_t *self)
 
 int
 cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
-                           const cadre_registry_t *registry, int signals)
+                           const cadre_registry_t *registry, cadre_trace_t *trace, int signals)
 {
-    process_t self = {.flags = flags, .signals = signals};
+    process_t self = {.flags = flags, .trace = trace, .signals = signals};
     if (start(&self, device, registry) < 0) {
         cadre_log(CADRE_LOG_ERROR, "start", "reason=\"%s\"", cadre_error_text());
         self.status = CADRE_WORKER_EXIT_IO;

@@ -8,13 +8,15 @@
 
 #include "worker/device/device.h"
 #include "worker/native.h"
+#include "worker/trace.h"
 #include "worker/worker_flags.h"
 
 /* Starts slots, reader and network, and waits until the session has ended. `signals` can be
  * read without blocking and gives a byte, the number, for each SIGTERM and SIGINT: the first one
- * drains, the second ends the process. Returns the exit
- * status, or -1 when the coordinator ended the session and flags->wait asks for another one. */
+ * drains, the second ends the process. `trace` has a lane for each slot, or is NULL. Returns the
+ * exit status, or -1 when the coordinator ended the session and flags->wait asks for another one.
+ */
 int cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
-                               const cadre_registry_t *registry, int signals);
+                               const cadre_registry_t *registry, cadre_trace_t *trace, int signals);
 
 #endif

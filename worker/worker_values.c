@@ -202,6 +202,7 @@ cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
 {
     cadre_run_set_state(run, CADRE_RUN_PULLING);
     run->status = 0;
+    run->received_bytes = 0;
     int status = 0;
     if (atomic_load(&run->cancelled)) {
         cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
@@ -258,7 +259,6 @@ take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, u
     part->chunk_count = count;
     for (size_t i = 0; i < count; i++) {
         part->chunks[i] = cadre_chunk_ref(chunks[i]);
-        self->counters[CADRE_WORKER_COUNTER_pull_bytes] += cadre_chunk_size_bytes(chunks[i]);
     }
     return 0;
 }
@@ -281,7 +281,15 @@ take_parts(cadre_worker_core_t *self, cadre_run_t *run, const request_note_t *no
         }
         at += count;
     }
-    return at == message->chunk_count ? 0 : CADRE_EMALFORMED;
+    if (at != message->chunk_count) {
+        return CADRE_EMALFORMED;
+    }
+    for (size_t i = 0; i < at; i++) { /* parts that have not changed come without chunks */
+        run->received_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+        self->counters[CADRE_WORKER_COUNTER_pull_bytes] +=
+            cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    return 0;
 }
 
 /* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */

@@ -32,6 +32,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .slots = job->slots,
         .device = job->device,
         .math = job->math,
+        .trace = job->trace,
         .restarts_max = job->max_restarts,
         .natives = (const char *const *)flags->natives,
         .native_count = flags->native_count,

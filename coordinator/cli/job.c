@@ -47,6 +47,7 @@ static const cadre_setting_t settings[] = {
     {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
     {"cluster.device", "CADRE_DEVICE", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
     {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_JOB_MATH, "f32", AT(math)},
+    {"cluster.trace", "CADRE_TRACE", TEXT, 1, 4095, NULL, NULL, AT(trace)},
     {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "fixed",
      AT(partitioner)},
     {"cluster.partitions", NULL, INTEGER, 0, CADRE_PARTITIONS_PER_VARIABLE_MAX, NULL, "0",

@@ -110,6 +110,7 @@ typedef struct {
     int64_t slots;
     char *device;        /* as cadre-worker takes it */
     int64_t math;        /* position in CADRE_JOB_MATH */
+    char *trace;         /* folder for the workers' traces; NULL: none are written */
     int64_t partitioner; /* cadre_job_partition_t */
     int64_t partitions;  /* 0: as many as there are ps */
     int64_t partition_bytes;

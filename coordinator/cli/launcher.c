@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,16 @@ command_fini(command_t *command)
     free(command->arguments);
 }
 
+/* Each process of a worker writes a file of its own: what led to the end of one stays. */
+static void
+add_trace(const char *folder, const cadre_launch_task_t *task, command_t *command)
+{
+    cadre_auto(cadre_free) char *path =
+        task->starts > 1 ? cadre_asprintf("%s/worker-%u.%u.json", folder, task->index, task->starts)
+                         : cadre_asprintf("%s/worker-%u.json", folder, task->index);
+    add_flag(command, "--trace", path);
+}
+
 /* What every ps and worker is told alike. */
 static void
 add_membership(const cadre_launcher_t *self, uint32_t index, command_t *command)
@@ -105,6 +116,9 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
             add_flag(&command, "--device", options->device);
             add_flag(&command, "--math",
                      cadre_choice_text(CADRE_JOB_MATH, options->math, number, sizeof(number)));
+        }
+        if (options->trace) {
+            add_trace(options->trace, task, &command);
         }
         for (size_t i = 0; i < options->native_count; i++) {
             add_flag(&command, "--native", options->natives[i]);
@@ -397,6 +411,19 @@ find_binary(const char *name, char **path)
     return 0;
 }
 
+/* Workers would find out, too, but only one by one and in their logs. */
+static int
+make_trace_folder(const char *folder)
+{
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
+        return cadre_fail(CADRE_EIO, "the folder of traces %s: %s", folder, strerror(errno));
+    }
+    if (access(folder, W_OK | X_OK) < 0) {
+        return cadre_fail(CADRE_EIO, "the folder of traces %s: %s", folder, strerror(errno));
+    }
+    return 0;
+}
+
 int
 cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out)
 {
@@ -411,6 +438,9 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     int status = find_binary("cadre-ps", &self->ps_path);
     if (status == 0) {
         status = find_binary("cadre-worker", &self->worker_path);
+    }
+    if (status == 0 && options->trace) {
+        status = make_trace_folder(options->trace);
     }
     if (status == 0) {
         status = cadre_session_open(&self->session, options->keep_session);

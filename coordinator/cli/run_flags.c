@@ -36,6 +36,8 @@ static const struct {
      "What workers compute on: cpu, cuda:N, or auto (default): cuda:0 if there is one, else cpu"},
     {"math", "MODE", "cluster.math", true,
      "How CUDA devices multiply matrices: f32 (default), tf32 or bf16"},
+    {"trace", "DIR", "cluster.trace", true,
+     "Where workers write what they do when, as Chrome trace events (default: nowhere)"},
     {"max-restarts", "N", "cluster.max_restarts", true,
      "Starts of ps and workers that died, in total; or \"unlimited\" (default 10)"},
     {"recovery", "HOW", "cluster.recovery", false,

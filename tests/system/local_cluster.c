@@ -96,6 +96,12 @@ local_cluster_open(local_cluster_t *self, const local_cluster_options_t *options
     local_cluster_begin_job(self, options);
 }
 
+char *
+local_cluster_trace(const local_cluster_t *self, int index)
+{
+    return cadre_asprintf("%s/worker-%d.json", self->scratch.path, index);
+}
+
 void
 local_cluster_start(local_cluster_t *self, local_role_t role, int index)
 {
@@ -108,6 +114,7 @@ local_cluster_start(local_cluster_t *self, local_role_t role, int index)
     cadre_auto(cadre_free) char *own = cadre_asprintf("ipc://%s/ps-%d", self->scratch.path, index);
     cadre_auto(cadre_free) char *log =
         cadre_asprintf("%s/%s-%d.log", self->scratch.path, names[role], index);
+    cadre_auto(cadre_free) char *trace = local_cluster_trace(self, index);
     const char *arguments[ARGUMENTS_MAX] = {program,         "--index",     number,
                                             "--coordinator", self->address, NULL};
     size_t count = 5;
@@ -120,6 +127,10 @@ local_cluster_start(local_cluster_t *self, local_role_t role, int index)
         if (self->options.slots) {
             arguments[count++] = "--slots";
             arguments[count++] = slots;
+        }
+        if (self->options.trace) {
+            arguments[count++] = "--trace";
+            arguments[count++] = trace;
         }
     }
     self->tasks[role][index] = process_start(&(process_t){.arguments = arguments, .output = log});

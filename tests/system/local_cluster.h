@@ -29,6 +29,7 @@ typedef struct {
     int ps;
     int workers;
     int slots;                               /* of a worker; 0: its default */
+    bool trace;                              /* each worker writes local_cluster_trace */
     cadre_coordinator_options_t coordinator; /* zero for defaults; `address`, `ps_count` and `log`
                                                 are the cluster's */
 } local_cluster_options_t;
@@ -73,6 +74,9 @@ void local_cluster_wait_workers(local_cluster_t *self, int workers);
 /* Waits until at least that many workers were lost since the job began; half a lease at most, so
  * that it must be the closed connection which tells. */
 void local_cluster_wait_lost(local_cluster_t *self, uint64_t lost);
+
+/* Path of a worker's trace, freed by the caller; the process that started last has it. */
+char *local_cluster_trace(const local_cluster_t *self, int index);
 
 /* Whether the coordinator has logged a line with this text in it. */
 bool local_cluster_logged(const local_cluster_t *self, const char *text);

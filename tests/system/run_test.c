@@ -269,3 +269,41 @@ Test(run, adult_reaches_its_accuracy)
 {
     run_on_data("examples/adult.json", "adult", 0.848);
 }
+
+Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    cadre_auto(cadre_free) char *folder = scratch_path(&command.scratch, "traces");
+    const char *arguments[] = {"run",  job, "--checkpoint-dir", "none", "--epochs", "20", "--trace",
+                               folder, NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    size_t pushes = 0;
+    for (int i = 0; i < 2; i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/worker-%d.json", folder, i);
+        json_error_t error;
+        json_t *events = json_load_file(path, 0, &error);
+        cr_assert(json_is_array(events), "%s: %s", path, error.text);
+        for (size_t k = 0; k < json_array_size(events); k++) {
+            const json_t *event = json_array_get(events, k);
+            cr_expect_eq(json_integer_value(json_object_get(event, "pid")), i);
+            pushes += strcmp(json_string_value(json_object_get(event, "name")), "push") == 0;
+        }
+        json_decref(events);
+    }
+    cr_expect_eq(pushes, 20 * DIGITS_CLOSURES);
+    command_close(&command);
+}
+
+Test(run, a_folder_of_traces_that_cannot_be_made_is_named_before_anything_starts)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {"run", job, "--trace", "/proc/nowhere/traces", NULL};
+    expect_exit(&command, command_run(&command, arguments), 74);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "/proc/nowhere/traces: No such file"), "%s", errors);
+    command_close(&command);
+}
