@@ -39,7 +39,8 @@ typedef struct {
     const cadre_variable_entry_t *variable;
     uint32_t partition;
     uint16_t shard;
-    uint64_t version; /* pulled */
+    uint64_t version; /* pulled, from a shard of: */
+    uint64_t generation;
     cadre_chunk_t **chunks;
     size_t chunk_count;
 } cadre_run_part_t;
@@ -48,6 +49,8 @@ typedef struct {
  * wire dtype. */
 typedef struct {
     const cadre_variable_entry_t *variable;
+    uint64_t content; /* a number that no other content of a variable has, in this process; 0:
+                         nothing is known of it */
     size_t size_bytes;
     cadre_chunk_t **chunks;
     size_t chunk_count;

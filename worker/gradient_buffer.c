@@ -1,7 +1,5 @@
 #include "worker/gradient_buffer.h"
 
-#include <stdlib.h>
-
 #include "common/bf16.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -42,29 +40,26 @@ cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variabl
         cadre_chunk_unref(&self->chunk);
     }
     if (!self->chunk) {
-        self->chunk = cadre_chunk_new(wire_size_bytes(variable));
+        self->chunk = cadre_host_memory_chunk(self->wide.device, wire_size_bytes(variable));
     }
     if (on_wire || !is_narrow(variable)) {
         return cadre_chunk_data(self->chunk);
     }
-    if (!self->wide) {
-        self->wide = cadre_aligned_alloc(variable->row_size_bytes * (size_t)variable->rows);
-    }
-    return self->wide;
+    cadre_host_memory_reserve(&self->wide, variable->row_size_bytes * (size_t)variable->rows);
+    return self->wide.data;
 }
 
 int
 cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable)
 {
-    return is_narrow(variable) ? narrow(variable, self->wide, self->chunk) : 0;
+    return is_narrow(variable) ? narrow(variable, self->wide.data, self->chunk) : 0;
 }
 
 void
 cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self)
 {
     cadre_chunk_unref(&self->chunk);
-    free(self->wide);
-    *self = (cadre_gradient_buffer_t){0};
+    cadre_host_memory_fini(&self->wide);
 }
 
 int

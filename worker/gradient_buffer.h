@@ -11,11 +11,12 @@
 #define CADRE_WORKER_GRADIENT_BUFFER_H
 
 #include "worker/directory.h"
+#include "worker/host_memory.h"
 
-/* Zeroed memory is an empty buffer. */
+/* Zeroed memory is an empty buffer; `wide.device` may be set then. */
 typedef struct {
-    cadre_chunk_t *chunk; /* in the wire dtype; used again once no message holds it */
-    void *wide;           /* in the variable's dtype, where the chunk is not; kept */
+    cadre_chunk_t *chunk;     /* in the wire dtype; used again once no message holds it */
+    cadre_host_memory_t wide; /* in the variable's dtype, where the chunk is not; kept */
 } cadre_gradient_buffer_t;
 
 /* Room for the gradient of `variable`, always the same one, in its dtype; with `on_wire` in its

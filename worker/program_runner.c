@@ -20,6 +20,7 @@ typedef struct {
     const cadre_variable_entry_t **variables; /* [variable_count], like the next two */
     cadre_value_buffer_t *buffers;
     const void **values;
+    uint64_t *contents;                 /* their numbers */
     cadre_tensor_t *arguments;          /* [argument_count], borrowed from the closure */
     cadre_dtype_t *variable_dtypes;     /* of `values` */
     cadre_gradient_buffer_t *gradients; /* [push_count], like the next three */
@@ -30,6 +31,7 @@ typedef struct {
 } prepared_t;
 
 struct cadre_program_runner {
+    cadre_device_t *device;
     cadre_slot_t *slot;
     cadre_slot_link_t *link;
     cadre_u64_map_t prepared; /* by function id */
@@ -55,6 +57,7 @@ destroy_prepared(prepared_t *self)
     free(self->gradients);
     free((void *)self->variables);
     free((void *)self->values);
+    free(self->contents);
     free(self->arguments);
     free((void *)self->gradient_data);
     free(self->results);
@@ -114,7 +117,7 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
 }
 
 static int
-decode(const cadre_function_entry_t *function, prepared_t *prepared)
+decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_t *prepared)
 {
     int status =
         cadre_program_decode(cadre_chunk_data(function->program),
@@ -128,6 +131,7 @@ decode(const cadre_function_entry_t *function, prepared_t *prepared)
     prepared->variables = cadre_calloc(variables, sizeof(*prepared->variables));
     prepared->buffers = cadre_calloc(variables, sizeof(*prepared->buffers));
     prepared->values = cadre_calloc(variables, sizeof(*prepared->values));
+    prepared->contents = cadre_calloc(variables, sizeof(*prepared->contents));
     prepared->variable_dtypes = cadre_calloc(variables, sizeof(*prepared->variable_dtypes));
     prepared->arguments =
         cadre_calloc((size_t)cadre_program_argument_count(program), sizeof(cadre_tensor_t));
@@ -137,6 +141,12 @@ decode(const cadre_function_entry_t *function, prepared_t *prepared)
     prepared->not_finite = cadre_calloc(pushes, sizeof(*prepared->not_finite));
     prepared->results =
         cadre_calloc((size_t)cadre_program_result_count(program), sizeof(cadre_tensor_t));
+    for (size_t i = 0; i < variables; i++) {
+        prepared->buffers[i].memory.device = device;
+    }
+    for (size_t i = 0; i < pushes; i++) {
+        prepared->gradients[i].wide.device = device;
+    }
     return 0;
 }
 
@@ -148,7 +158,7 @@ prepare(cadre_program_runner_t *self, prepared_t **out)
     prepared_t *prepared = cadre_u64_map_get(&self->prepared, function->id);
     if (!prepared) {
         prepared = cadre_calloc(1, sizeof(*prepared));
-        prepared->status = decode(function, prepared);
+        prepared->status = decode(self->device, function, prepared);
         if (prepared->status < 0) {
             cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, prepared->text);
         }
@@ -162,9 +172,10 @@ prepare(cadre_program_runner_t *self, prepared_t **out)
 }
 
 cadre_program_runner_t *
-cadre_program_runner_new(cadre_slot_t *slot, cadre_slot_link_t *link)
+cadre_program_runner_new(cadre_device_t *device, cadre_slot_t *slot, cadre_slot_link_t *link)
 {
     cadre_program_runner_t *self = cadre_calloc(1, sizeof(*self));
+    self->device = device;
     self->slot = slot;
     self->link = link;
     return self;
@@ -223,6 +234,7 @@ pull(cadre_program_runner_t *self, const prepared_t *prepared)
         return status;
     }
     for (size_t i = 0; i < count; i++) {
+        prepared->contents[i] = values[i].content;
         prepared->values[i] = prepared->variable_dtypes[i] == CADRE_BF16
                                   ? cadre_value_buffer_put_wire(&prepared->buffers[i], &values[i])
                                   : cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
@@ -275,6 +287,7 @@ compute(cadre_program_runner_t *self, prepared_t *prepared)
                             .argument_count = cadre_program_argument_count(prepared->program),
                             .variables = prepared->values,
                             .variable_dtypes = prepared->variable_dtypes,
+                            .versions = prepared->contents,
                             .seed = work->run->message.closure.seed,
                             .gradients = prepared->gradient_data,
                             .gradient_dtypes = prepared->gradient_dtypes,

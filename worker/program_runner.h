@@ -15,8 +15,9 @@
 
 typedef struct cadre_program_runner cadre_program_runner_t;
 
-/* Borrows both for its life. */
-cadre_program_runner_t *cadre_program_runner_new(cadre_slot_t *slot, cadre_slot_link_t *link);
+/* Borrows all for its life; values and gradients lie in memory of `device`, which is the slot's. */
+cadre_program_runner_t *cadre_program_runner_new(cadre_device_t *device, cadre_slot_t *slot,
+                                                 cadre_slot_link_t *link);
 void cadre_program_runner_destroy(cadre_program_runner_t **self_p);
 
 /* Another session began: functions and variables of the one before are gone. */

@@ -66,7 +66,7 @@ run(void *pipe, void *argument)
 {
     cadre_slot_actor_t *self = argument;
     cadre_slot_link_init(&self->link, pipe, self->options.lane);
-    self->runner = cadre_program_runner_new(self->slot, &self->link);
+    self->runner = cadre_program_runner_new(self->options.device, self->slot, &self->link);
     cadre_work_t *work = NULL;
     int64_t since_us = cadre_clock_now_us();
     while ((work = cadre_work_queue_take(self->options.queue))) {

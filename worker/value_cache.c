@@ -1,8 +1,16 @@
 #include "worker/value_cache.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
+
+/* What a number was given for. */
+typedef struct {
+    uint64_t number;
+    size_t count;
+    uint64_t pairs[];
+} content_t;
 
 static uint64_t
 key_of(uint32_t variable, uint32_t partition)
@@ -28,6 +36,11 @@ cadre_value_cache_fini(cadre_value_cache_t *self)
         drop(value);
     }
     cadre_u64_map_fini(&self->values);
+    content_t *content = NULL;
+    for (size_t cursor = 0; (content = cadre_u64_map_next(&self->contents, &cursor));) {
+        free(content);
+    }
+    cadre_u64_map_fini(&self->contents);
 }
 
 const cadre_cached_value_t *
@@ -59,4 +72,24 @@ cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t par
     if (before) {
         drop(before);
     }
+}
+
+uint64_t
+cadre_value_cache_content(cadre_value_cache_t *self, uint32_t variable, const uint64_t *pairs,
+                          size_t count)
+{
+    size_t size_bytes = 2 * count * sizeof(*pairs);
+    content_t *content = cadre_u64_map_get(&self->contents, variable);
+    if (content && content->count == count && memcmp(content->pairs, pairs, size_bytes) == 0) {
+        return content->number;
+    }
+    if (!content || content->count != count) {
+        content_t *other = cadre_calloc(1, sizeof(*other) + size_bytes);
+        other->count = count;
+        free(cadre_u64_map_put(&self->contents, variable, other));
+        content = other;
+    }
+    memcpy(content->pairs, pairs, size_bytes);
+    content->number = ++self->content_last;
+    return content->number;
 }

@@ -23,12 +23,14 @@ typedef struct {
     size_t chunk_count;
 } cadre_cached_value_t;
 
-/* Zeroed memory is an empty cache. */
+/* Zeroed memory is an empty cache; `content_last` may be set then. */
 typedef struct {
     cadre_u64_map_t values;
+    cadre_u64_map_t contents; /* by variable: what was numbered last */
+    uint64_t content_last;    /* the last number given, which only go up */
 } cadre_value_cache_t;
 
-/* Drops everything. */
+/* Drops everything; numbers go on. */
 void cadre_value_cache_fini(cadre_value_cache_t *self);
 
 /* What is held of a partition, from that generation of its shard; NULL when nothing. */
@@ -39,5 +41,11 @@ const cadre_cached_value_t *cadre_value_cache_get(const cadre_value_cache_t *sel
 /* Keeps a value unless a newer one of the same generation is there; takes its own references. */
 void cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
                            const cadre_cached_value_t *value);
+
+/* A number for the content of a whole variable, which is known by generation and version of each of
+ * its `count` partitions, one after the other in `pairs`: that of the call before when it is the
+ * same, otherwise one that was never given. Contents that differ so never have the same number. */
+uint64_t cadre_value_cache_content(cadre_value_cache_t *self, uint32_t variable,
+                                   const uint64_t *pairs, size_t count);
 
 #endif

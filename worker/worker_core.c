@@ -22,6 +22,8 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     self->hello_due_ms = now_ms;
     self->mute_due_ms = UINT64_MAX;
     self->queue_last_p = &self->queue_first;
+    /* Above all that a core before this one can have given in this process. */
+    self->cache.content_last = (now_ms + 1) << 20;
     self->slot_in_use = cadre_calloc((size_t)options->slots + options->ahead, sizeof(bool));
     return self;
 }

@@ -148,6 +148,39 @@ ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_
 
 /* --- the end of an operation --- */
 
+/* The number of the content of the variable whose parts begin at `parts`. */
+static uint64_t
+content_of(cadre_worker_core_t *self, const cadre_run_part_t *parts)
+{
+    const cadre_variable_entry_t *variable = parts[0].variable;
+    uint64_t *pairs = cadre_calloc(2 * (size_t)variable->partitions, sizeof(*pairs));
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        pairs[2 * (size_t)i] = parts[i].generation;
+        pairs[2 * (size_t)i + 1] = parts[i].version;
+    }
+    uint64_t number =
+        cadre_value_cache_content(&self->cache, variable->id, pairs, variable->partitions);
+    free(pairs);
+    return number;
+}
+
+static cadre_value_t *
+end_pull(cadre_worker_core_t *self, cadre_run_t *run, size_t *count)
+{
+    uint64_t *contents = cadre_calloc(run->part_count, sizeof(*contents));
+    size_t variables = 0;
+    for (size_t i = 0; i < run->part_count; i += run->parts[i].variable->partitions) {
+        contents[variables++] = content_of(self, &run->parts[i]);
+    }
+    cadre_value_t *values = cadre_run_end_pull(run, count);
+    cadre_assert(*count == variables);
+    for (size_t i = 0; i < variables; i++) {
+        values[i].content = contents[i];
+    }
+    free(contents);
+    return values;
+}
+
 static void
 end_operation(cadre_worker_core_t *self, cadre_run_t *run)
 {
@@ -165,7 +198,7 @@ end_operation(cadre_worker_core_t *self, cadre_run_t *run)
         run->step++;
         cadre_run_end_parts(run);
     } else {
-        event.values = cadre_run_end_pull(run, &event.value_count);
+        event.values = end_pull(self, run, &event.value_count);
     }
     cadre_worker_emit(self, &event);
 }
@@ -255,6 +288,7 @@ take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, u
                                                       .chunk_count = count});
     }
     part->version = version;
+    part->generation = generation;
     part->chunks = cadre_calloc(count, sizeof(cadre_chunk_t *));
     part->chunk_count = count;
     for (size_t i = 0; i < count; i++) {

@@ -107,9 +107,8 @@ KERNELS = [
 PLANS = [
     ("freed-at-first-use", "an input's memory is given away after its first use",
      "worker/device/plan.c",
-     "            self->values[self->values[step->inputs[k]].root].last_use = at;\n",
-     "            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];\n"
-     "            root->last_use = root->last_use < 0 ? at : root->last_use;\n"),
+     "            value->last_use = value->last_use < until ? until : value->last_use;\n",
+     "            value->last_use = value->last_use < 0 ? until : value->last_use;\n"),
     ("freed-before-output", "an output may take the place of an input that is read for it",
      "worker/device/plan.c",
      "        if (!may_work_in_place(step->op, i) || !dies_at(&self->values[input->root], at) ||\n",

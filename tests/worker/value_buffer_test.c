@@ -101,3 +101,37 @@ Test(value_buffer, keeps_a_narrow_value_as_it_came_for_who_can_read_it)
     }
     cadre_value_buffer_fini(&buffer);
 }
+
+/* Puts a value of `content` that begins with `first`; what the buffer then begins with. */
+static float
+put_numbered(cadre_value_buffer_t *buffer, cadre_dtype_t wire, uint64_t content, float first)
+{
+    cadre_variable_entry_t variable = entry(wire);
+    cadre_value_t value = new_value(&variable, first, CHUNKS);
+    cadre_chunk_t *held = cadre_chunk_ref(value.chunks[0]);
+    value.content = content;
+    const float *data = cadre_value_buffer_put(buffer, &value);
+    cr_expect(cadre_chunk_alone(held), "the value's references are dropped in any case");
+    cadre_chunk_unref(&held);
+    value_fini(&value);
+    cadre_value_buffer_release(buffer);
+    return data[0];
+}
+
+Test(value_buffer, what_is_there_already_is_not_copied_again)
+{
+    static const cadre_dtype_t wires[] = {CADRE_F32, CADRE_BF16};
+    for (size_t i = 0; i < CADRE_COUNT_OF(wires); i++) {
+        cadre_value_buffer_t buffer = {0};
+        cr_expect_eq(put_numbered(&buffer, wires[i], 7, 1), 1);
+        ((float *)buffer.memory.data)[0] = 99; /* would be gone if it were copied */
+        cr_expect_eq(put_numbered(&buffer, wires[i], 7, 1), 99);
+        cr_expect_eq(put_numbered(&buffer, wires[i], 8, 2), 2);
+        cr_expect_eq(put_numbered(&buffer, wires[i], 7, 1), 1);
+        cr_expect_eq(put_numbered(&buffer, wires[i], 0, 3), 3, "nothing is known of it");
+        cr_expect_eq(put_numbered(&buffer, wires[i], 0, 4), 4);
+        cadre_value_buffer_fini(&buffer);
+        cr_expect_eq(put_numbered(&buffer, wires[i], 0, 5), 5);
+        cadre_value_buffer_fini(&buffer);
+    }
+}

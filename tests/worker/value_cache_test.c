@@ -49,3 +49,32 @@ Test(value_cache, knows_nothing_of_another_generation)
     cr_expect_eq(version_of(&cache, 0, 1), 0);
     cadre_value_cache_fini(&cache);
 }
+
+Test(value_cache, a_number_stands_for_one_content)
+{
+    cadre_value_cache_t cache = {.content_last = 41};
+    const uint64_t first[] = {1, 5, 1, 9};
+    const uint64_t one_moved[] = {1, 5, 1, 10};
+    const uint64_t other_moved[] = {1, 6, 1, 10};
+    const uint64_t restored[] = {2, 6, 1, 10}; /* the same versions, counted by another shard */
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, first, 2), 42);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, first, 2), 42);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, one_moved, 2), 43);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, one_moved, 2), 43);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, other_moved, 2), 44);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, restored, 2), 45);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, first, 2), 46, "no number comes back");
+    cadre_value_cache_fini(&cache);
+}
+
+Test(value_cache, numbers_are_of_one_variable_and_go_on_in_the_next_session)
+{
+    cadre_value_cache_t cache = {0};
+    const uint64_t pairs[] = {1, 5};
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, pairs, 1), 1);
+    cr_expect_eq(cadre_value_cache_content(&cache, 2, pairs, 1), 2);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, pairs, 1), 1);
+    cadre_value_cache_fini(&cache);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, pairs, 1), 3);
+    cadre_value_cache_fini(&cache);
+}

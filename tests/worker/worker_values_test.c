@@ -221,3 +221,43 @@ Test(worker_values, keeps_at_most_its_credit_in_flight_to_a_shard)
     cadre_message_fini(&message);
     fixture_fini(&self);
 }
+
+/* A pull by `run`, answered with version and value of each shard, NULL for "unchanged"; the number
+ * of the content. */
+static uint64_t
+content_of(fixture_t *self, cadre_run_t *run, const uint64_t versions[2],
+           const float *const values[2])
+{
+    uint64_t ids[2];
+    ask_pull(self, run, ids);
+    for (uint32_t i = 0; i < 2; i++) {
+        answer_pull(self, i, ids[i], versions[i], values[i]);
+    }
+    cadre_worker_event_t event = expect_ended(self, CADRE_WORKER_VALUES, 0);
+    uint64_t content = event.values[0].content;
+    cadre_values_fini(&event.values, event.value_count);
+    return content;
+}
+
+Test(worker_values, unchanged_answers_count_no_bytes_and_keep_the_number_of_the_content)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const float values[] = {5, 6};
+    uint64_t first = content_of(&self, run, (uint64_t[]){8, 9}, (const float *[]){values, values});
+    cr_expect_neq(first, 0);
+    cr_expect_eq(run->received_bytes, 2 * sizeof(values));
+    cr_expect_eq(content_of(&self, run, (uint64_t[]){8, 9}, (const float *[]){NULL, NULL}), first);
+    cr_expect_eq(run->received_bytes, 0);
+    uint64_t moved = content_of(&self, run, (uint64_t[]){8, 10}, (const float *[]){NULL, values});
+    cr_expect_gt(moved, first);
+    cr_expect_eq(run->received_bytes, sizeof(values));
+    finish(&self, run, 0);
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
+    cr_expect_eq(message.heartbeat.counters.items[CADRE_WORKER_COUNTER_pull_bytes],
+                 3 * sizeof(values));
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}

@@ -66,6 +66,7 @@ typedef struct {
     int plans_max;          /* prepared plans kept; 0: 8 */
     bool no_reuse;          /* tests: every value gets its own memory */
     bool no_chains;         /* tests: every element operation is a step of its own */
+    bool no_fusion;         /* tests: what may run as part of a matrix product does not */
     bool no_graph;          /* tests: a device that records its runs enqueues each step instead */
     bool poison;            /* tests: the arena is filled with NaN before each run */
 } cadre_slot_options_t;
@@ -83,9 +84,11 @@ typedef struct {
     const void *const *variables;         /* values of each variable, contiguous, program's order */
     const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
                                              NULL: all f32 */
-    uint64_t seed;                        /* of the closure: the same in each of its attempts */
-    void *const *gradients; /* per push: room for the variable's values, contiguous; the last
-                               op writes there itself. May overlap nothing else. */
+    const uint64_t *versions; /* of these: a number that is equal only when the content is the same
+                                 as in an earlier run of the slot; 0: unknown; NULL: all unknown */
+    uint64_t seed;            /* of the closure: the same in each of its attempts */
+    void *const *gradients;   /* per push: room for the variable's values, contiguous; the last
+                                 op writes there itself. May overlap nothing else. */
     const cadre_dtype_t *gradient_dtypes; /* of these, as variable_dtypes: to bf16 as
                                              cadre_bf16_narrow rounds */
     bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,

@@ -29,7 +29,7 @@ enum { CADRE_DEVICE_ABI = 1 };
     ((uint64_t)sizeof(cadre_plan_t) << 48 ^ (uint64_t)sizeof(cadre_plan_step_t) << 36 ^            \
      (uint64_t)sizeof(cadre_plan_value_t) << 24 ^ (uint64_t)sizeof(cadre_slot_run_t) << 16 ^       \
      (uint64_t)sizeof(cadre_slot_options_t) << 8 ^ (uint64_t)sizeof(cadre_chain_t) << 4 ^          \
-     (uint64_t)sizeof(cadre_device_functions_t))
+     (uint64_t)sizeof(cadre_plan_fusion_t) << 2 ^ (uint64_t)sizeof(cadre_device_functions_t))
 
 typedef struct {
     int index;        /* N of "cuda:N"; 0 otherwise */

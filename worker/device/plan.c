@@ -12,6 +12,7 @@
 #include "worker/device/arena.h"
 #include "worker/device/element.h"
 #include "worker/device/plan_chain.h"
+#include "worker/device/plan_fuse.h"
 
 /* Keeps sums of sizes far from overflow; no device has so much memory. */
 static const size_t value_size_bytes_max = (size_t)1 << 46;
@@ -31,6 +32,8 @@ cadre_plan_destroy(cadre_plan_t **self_p)
     free(self->values);
     free(self->steps);
     free(self->chains);
+    free(self->fusions);
+    free(self->masks);
     free(self->copies);
     free(self->results);
     free(self);
@@ -215,6 +218,16 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
     return 0;
 }
 
+/* When the step has read the value: what comes into a group is read until its end. */
+static int
+read_until(const cadre_plan_t *self, int at, int32_t root)
+{
+    const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(self, at);
+    return !fusion || cadre_plan_fusion_makes(self, fusion, root)
+               ? at
+               : fusion->first + fusion->count - 1;
+}
+
 /* Of the steps as they are run: how they walk, and which of them is the last to read a value. */
 static void
 finish_steps(cadre_plan_t *self)
@@ -223,7 +236,10 @@ finish_steps(cadre_plan_t *self)
         cadre_plan_step_t *step = &self->steps[at];
         plan_walk(self, step);
         for (int k = 0; k < step->input_count; k++) {
-            self->values[self->values[step->inputs[k]].root].last_use = at;
+            int32_t root = self->values[step->inputs[k]].root;
+            int until = read_until(self, at, root);
+            cadre_plan_value_t *value = &self->values[root];
+            value->last_use = value->last_use < until ? until : value->last_use;
         }
     }
 }
@@ -288,15 +304,57 @@ find_donor(const cadre_plan_t *self, int at)
 {
     const cadre_plan_step_t *step = &self->steps[at];
     const cadre_plan_value_t *out = &self->values[step->output];
+    const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(self, at);
     for (int i = 0; i < step->input_count; i++) {
         const cadre_plan_value_t *input = &self->values[step->inputs[i]];
         if (!may_work_in_place(step->op, i) || !dies_at(&self->values[input->root], at) ||
             input->count != out->count || input->dtype != out->dtype) {
             continue;
         }
-        return input->root;
+        if (!fusion || cadre_plan_fusion_makes(self, fusion, input->root)) {
+            return input->root;
+        }
     }
     return -1;
+}
+
+static void
+take_masks(cadre_plan_t *self, cadre_arena_t *arena, int at)
+{
+    for (int i = 0; i < self->mask_count; i++) {
+        if (self->masks[i].first == at) {
+            self->masks[i].offset = cadre_arena_take(arena, self->masks[i].size_bytes);
+        }
+    }
+}
+
+static void
+give_masks(const cadre_plan_t *self, cadre_arena_t *arena, int at)
+{
+    for (int i = 0; i < self->mask_count; i++) {
+        if (self->masks[i].last == at) {
+            cadre_arena_give(arena, self->masks[i].offset, self->masks[i].size_bytes);
+        }
+    }
+}
+
+/* Ends the inputs that die at this step: its own, at the end of a group those of all its steps. */
+static void
+give_inputs(cadre_plan_t *self, cadre_arena_t *arena, int at)
+{
+    const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(self, at);
+    bool ends = fusion && at == fusion->first + fusion->count - 1;
+    for (int member = ends ? fusion->first : at; member <= at; member++) {
+        const cadre_plan_step_t *step = &self->steps[member];
+        for (int k = 0; k < step->input_count; k++) {
+            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];
+            if (dies_at(root, at)) {
+                cadre_arena_give(arena, root->place.offset, root->size_bytes);
+                root->last_use = -1; /* once, also when the step reads it twice */
+            }
+        }
+    }
+    give_masks(self, arena, at);
 }
 
 /* In program order: a place for the output, then an end to the inputs that die here. In that order,
@@ -309,6 +367,7 @@ plan_memory(cadre_plan_t *self, bool reuse)
     for (int at = 0; at < self->step_count; at++) {
         const cadre_plan_step_t *step = &self->steps[at];
         cadre_plan_value_t *out = &self->values[step->output];
+        take_masks(self, &arena, at);
         if (out->place.kind == CADRE_PLACE_NONE) {
             int32_t donor = reuse ? find_donor(self, at) : -1;
             out->place.kind = CADRE_PLACE_ARENA;
@@ -319,12 +378,8 @@ plan_memory(cadre_plan_t *self, bool reuse)
                 out->place.offset = cadre_arena_take(&arena, out->size_bytes);
             }
         }
-        for (int k = 0; k < step->input_count && reuse; k++) {
-            cadre_plan_value_t *root = &self->values[self->values[step->inputs[k]].root];
-            if (dies_at(root, at)) {
-                cadre_arena_give(&arena, root->place.offset, root->size_bytes);
-                root->last_use = -1; /* once, also when the step reads it twice */
-            }
+        if (reuse) {
+            give_inputs(self, &arena, at);
         }
     }
     self->arena_size_bytes = arena.size_bytes_max;
@@ -371,9 +426,13 @@ cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, uns
     if (status < 0) {
         return status;
     }
+    if (flags & CADRE_PLAN_FUSE) {
+        cadre_plan_fuse(self);
+    }
     if (flags & CADRE_PLAN_CHAINS) {
         cadre_plan_make_chains(self);
     }
+    cadre_plan_fuse_settle(self);
     finish_steps(self);
     plan_memory(self, (flags & CADRE_PLAN_REUSE) != 0);
     copy_constants(self, program);

@@ -28,6 +28,7 @@ enum {
 enum {
     CADRE_PLAN_REUSE = 1,  /* memory of values that nobody reads any more is used again */
     CADRE_PLAN_CHAINS = 2, /* element operations that follow each other are one step */
+    CADRE_PLAN_FUSE = 4,   /* groups that may run as one matrix product are found (plan_fuse.h) */
 };
 
 typedef enum {
@@ -86,7 +87,42 @@ typedef struct {
     int32_t inputs[CADRE_OP_INPUTS_MAX];
     cadre_strided_t walk; /* map2, where, chain, broadcast, transpose, slice */
     int chain;            /* of CADRE_STEP_CHAIN: which of the plan's */
+    int fusion;           /* the group that it is in, counted from 1; 0: none */
 } cadre_plan_step_t;
+
+enum { CADRE_FUSION_STEPS_MAX = 4 };
+
+typedef enum {
+    CADRE_FUSION_SUM_NONE,
+    CADRE_FUSION_SUM_OUTPUT, /* of the rows of the group's output */
+    CADRE_FUSION_SUM_LEFT,   /* of the rows of the product's left factor, as it is stored */
+    CADRE_FUSION_SUM_RIGHT,
+} cadre_fusion_sum_t;
+
+/* Steps that may run as one matrix product: output = relu(product + bias), or product * mask. */
+typedef struct {
+    int first; /* steps first .. first + count - 1 */
+    int count;
+    int product; /* the MATMUL among them */
+    int64_t rows;
+    int64_t columns; /* of its output, which may be seen in another shape from then on */
+    int32_t output;  /* the value in which the product ends */
+    int32_t bias;    /* the value [columns] that is added to each row, or -1 */
+    bool relu;
+    int mask;           /* where relu was above 0, or -1: of a relu what it leaves for others,
+                           otherwise what the product is multiplied by */
+    int32_t column_sum; /* a value that is a sum of rows, or -1 */
+    cadre_fusion_sum_t sum;
+} cadre_plan_fusion_t;
+
+/* A bit per number of a relu's output: whether it is above 0. In the arena. */
+typedef struct {
+    size_t offset;
+    size_t size_bytes;
+    int64_t row_bits; /* from one row to the next, a multiple of 128 */
+    int first;        /* the step that writes it */
+    int last;         /* the last step of those groups that read it */
+} cadre_plan_mask_t;
 
 /* A value to be copied to an output after the last step. */
 typedef struct {
@@ -101,6 +137,10 @@ typedef struct {
     int step_count;
     cadre_chain_t *chains;
     int chain_count;
+    cadre_plan_fusion_t *fusions;
+    int fusion_count;
+    cadre_plan_mask_t *masks;
+    int mask_count;
     cadre_plan_copy_t *copies;
     int copy_count;
     void **constants; /* by index; f32 ones in the device's number type */
@@ -115,5 +155,13 @@ typedef struct {
 int cadre_plan_new(const cadre_program_t *program, const int64_t *symbol_values, unsigned flags,
                    cadre_plan_t **out);
 void cadre_plan_destroy(cadre_plan_t **self_p);
+
+/* The group of a step, NULL when it is in none. */
+static inline const cadre_plan_fusion_t *
+cadre_plan_fusion_of(const cadre_plan_t *self, int step)
+{
+    int fusion = self->steps[step].fusion;
+    return fusion == 0 ? NULL : &self->fusions[fusion - 1];
+}
 
 #endif

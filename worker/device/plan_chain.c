@@ -26,10 +26,14 @@ root_of(const cadre_plan_t *plan, int32_t value)
     return plan->values[value].root;
 }
 
-/* An element operation of f32 alone: comparing i32 is a step of its own. */
+/* An element operation of f32 alone: comparing i32 is a step of its own. What goes with a matrix
+ * product stays with it. */
 static bool
 is_link(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 {
+    if (step->fusion > 0) {
+        return false;
+    }
     if (step->op != CADRE_OP_MAP1 && step->op != CADRE_OP_MAP2 && step->op != CADRE_OP_WHERE) {
         return false;
     }

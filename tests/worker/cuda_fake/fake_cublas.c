@@ -15,6 +15,10 @@ typedef struct {
     cublasComputeType_t compute;
     int32_t flip_a;
     int32_t flip_b;
+    cublasLtEpilogue_t epilogue;
+    float *bias;
+    uint8_t *mask;
+    int64_t mask_leading; /* bits */
 } product_t;
 
 typedef struct {
@@ -25,6 +29,58 @@ typedef struct {
     cudaDataType type;
     int64_t stride;
 } layout_t;
+
+/* Of cublasLtEpilogue_t. */
+enum {
+    BIT_RELU = 2,
+    BIT_BIAS = 4,
+    BIT_DRELU = 8,
+    BIT_SUM = 16,
+    BIT_MASK = 128,
+    BIT_FACTOR_SUMS = CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB,
+};
+
+/* ---- controls ---- */
+
+static int refused;
+static bool zero_bit;
+static fake_cublas_counts_t counts;
+
+void
+fake_cublas_refuse(int bits)
+{
+    refused = bits;
+}
+
+void
+fake_cublas_set_zero_bit(bool on)
+{
+    zero_bit = on;
+}
+
+fake_cublas_counts_t
+fake_cublas_counts(void)
+{
+    return counts;
+}
+
+static bool
+is_offered(cublasLtEpilogue_t epilogue)
+{
+    return ((int)epilogue & refused) == 0;
+}
+
+static void
+count_call(cublasLtEpilogue_t epilogue)
+{
+    counts.plain += epilogue == CUBLASLT_EPILOGUE_DEFAULT;
+    counts.bias += epilogue == CUBLASLT_EPILOGUE_BIAS;
+    counts.relu += (epilogue & BIT_RELU) && !(epilogue & BIT_MASK);
+    counts.relu_mask += (epilogue & BIT_RELU) && (epilogue & BIT_MASK);
+    counts.drelu += epilogue == CUBLASLT_EPILOGUE_DRELU;
+    counts.drelu_sum += epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
+    counts.factor_sum += (epilogue & BIT_FACTOR_SUMS) != 0;
+}
 
 static cublasStatus_t
 make(void *out, size_t size_bytes)
@@ -76,6 +132,7 @@ cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
     cadre_assert(scale == CUDA_R_32F);
     make(out, sizeof(product_t));
     ((product_t *)*out)->compute = compute;
+    ((product_t *)*out)->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -90,9 +147,26 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t self, cublasLtMatmulDescAttr
                                const void *value, size_t size_bytes)
 {
     product_t *product = (product_t *)self;
-    bool is_a = attribute == CUBLASLT_MATMUL_DESC_TRANSA;
-    cadre_assert(is_a || attribute == CUBLASLT_MATMUL_DESC_TRANSB);
-    set(is_a ? &product->flip_a : &product->flip_b, sizeof(int32_t), value, size_bytes);
+    switch ((int)attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        set(&product->flip_a, sizeof(int32_t), value, size_bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        set(&product->flip_b, sizeof(int32_t), value, size_bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        set(&product->epilogue, sizeof(uint32_t), value, size_bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        set((void *)&product->bias, sizeof(void *), value, size_bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        set((void *)&product->mask, sizeof(void *), value, size_bytes);
+        break;
+    default:
+        cadre_assert(attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+        set(&product->mask_leading, sizeof(int64_t), value, size_bytes);
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -152,6 +226,25 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t self,
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* What the documentation asks of an epilogue's attributes. */
+static void
+check_epilogue(const product_t *product, const layout_t *d)
+{
+    int epilogue = (int)product->epilogue;
+    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) {
+        return;
+    }
+    cadre_assert(d->batches == 1);
+    if (epilogue & (BIT_BIAS | BIT_SUM | BIT_FACTOR_SUMS)) {
+        cadre_assert(product->bias && ((uintptr_t)product->bias & 255) == 0);
+    }
+    if (epilogue & BIT_MASK) {
+        cadre_assert(product->mask && ((uintptr_t)product->mask & 15) == 0);
+        cadre_assert(product->mask_leading % 128 == 0);
+        cadre_assert(product->mask_leading >= (int64_t)d->rows);
+    }
+}
+
 cublasStatus_t
 cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                                cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -165,6 +258,11 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t pro
     if (error) {
         return (cublasStatus_t)error;
     }
+    const product_t *wanted_product = (const product_t *)product;
+    if (!is_offered(wanted_product->epilogue)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    check_epilogue(wanted_product, (const layout_t *)d);
     memset(&results[0], 0, sizeof(results[0]));
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
@@ -196,10 +294,82 @@ element(const void *x, const layout_t *layout, bool flip, uint64_t row, uint64_t
     return number;
 }
 
+/* ---- epilogues ---- */
+
+static bool
+has(const product_t *product, int bit)
+{
+    return ((int)product->epilogue & bit) != 0;
+}
+
+static void
+write_mask(const product_t *product, int64_t row, int64_t column, bool on)
+{
+    int64_t bit = column * product->mask_leading + row;
+    uint8_t one = (uint8_t)(1 << bit % 8);
+    product->mask[bit / 8] =
+        on ? product->mask[bit / 8] | one : (uint8_t)(product->mask[bit / 8] & ~one);
+}
+
+static bool
+read_mask(const product_t *product, int64_t row, int64_t column)
+{
+    int64_t bit = column * product->mask_leading + row;
+    return (product->mask[bit / 8] >> bit % 8 & 1) != 0;
+}
+
+/* What becomes of one number of the product. NaN becomes 0 in a relu, and where a mask is 0. */
+static float
+finished(const product_t *product, int64_t row, int64_t column, float number)
+{
+    if (has(product, BIT_BIAS)) {
+        number += product->bias[row];
+    }
+    if (has(product, BIT_RELU)) {
+        if (has(product, BIT_MASK)) {
+            write_mask(product, row, column, number > 0 || (number == 0 && zero_bit));
+        }
+        number = number > 0 ? number : 0;
+    }
+    if (has(product, BIT_DRELU)) {
+        number = read_mask(product, row, column) ? number : 0;
+    }
+    return number;
+}
+
+static void
+sum_output(const call_t *call)
+{
+    for (uint64_t row = 0; row < call->layout_d.rows; row++) {
+        double sum = 0;
+        for (uint64_t column = 0; column < call->layout_d.columns; column++) {
+            sum += call->d[(int64_t)column * call->layout_d.leading + (int64_t)row];
+        }
+        call->product.bias[row] = (float)sum;
+    }
+}
+
+/* The sum of op(A) or op(B) along the inner dimension. */
+static void
+sum_factor(const call_t *call, uint64_t inner)
+{
+    bool a = call->product.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+    uint64_t count = a ? call->layout_d.rows : call->layout_d.columns;
+    for (uint64_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (uint64_t k = 0; k < inner; k++) {
+            sum += a ? element(call->a, &call->layout_a, call->product.flip_a == CUBLAS_OP_T, i, k)
+                     : element(call->b, &call->layout_b, call->product.flip_b == CUBLAS_OP_T, k, i);
+        }
+        call->product.bias[i] = (float)sum;
+    }
+}
+
 static void
 multiply(const void *argument)
 {
     const call_t *call = argument;
+    count_call(call->product.epilogue);
     bool flip_a = call->product.flip_a == CUBLAS_OP_T;
     bool flip_b = call->product.flip_b == CUBLAS_OP_T;
     uint64_t inner = flip_a ? call->layout_a.rows : call->layout_a.columns;
@@ -217,10 +387,53 @@ multiply(const void *argument)
                     sum += (double)element(call->a, &call->layout_a, flip_a, row, k, batch) *
                            element(call->b, &call->layout_b, flip_b, k, column, batch);
                 }
-                d[(int64_t)column * call->layout_d.leading + (int64_t)row] = (float)sum;
+                d[(int64_t)column * call->layout_d.leading + (int64_t)row] =
+                    finished(&call->product, (int64_t)row, (int64_t)column, (float)sum);
             }
         }
     }
+    if (has(&call->product, BIT_SUM)) {
+        sum_output(call);
+    } else if (has(&call->product, BIT_FACTOR_SUMS)) {
+        sum_factor(call, inner);
+    }
+}
+
+static bool
+overlap(const void *left, size_t left_size, const void *right, size_t right_size)
+{
+    const char *one = left;
+    const char *other = right;
+    return one && other && one < other + right_size && other < one + left_size;
+}
+
+static size_t
+matrix_size(const layout_t *layout)
+{
+    return sizeof(float) * (size_t)layout->columns * (size_t)layout->leading;
+}
+
+/* An epilogue writes no memory that the product reads, in whatever order it does so. */
+static void
+check_memory(const call_t *call)
+{
+    size_t d = matrix_size(&call->layout_d);
+    size_t a = matrix_size(&call->layout_a);
+    size_t b = matrix_size(&call->layout_b);
+    cadre_assert(!overlap(call->d, d, call->a, a) && !overlap(call->d, d, call->b, b));
+    if (call->product.epilogue == CUBLASLT_EPILOGUE_DEFAULT) {
+        return;
+    }
+    bool second = call->product.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    size_t bias = sizeof(float) * (second ? call->layout_d.columns : call->layout_d.rows);
+    size_t mask = (size_t)call->layout_d.columns * (size_t)call->product.mask_leading / 8;
+    const float *sum = call->product.bias;
+    cadre_assert(!overlap(sum, bias, call->d, d) && !overlap(sum, bias, call->a, a) &&
+                 !overlap(sum, bias, call->b, b));
+    cadre_assert(!overlap(call->product.mask, mask, call->d, d) &&
+                 !overlap(call->product.mask, mask, call->a, a) &&
+                 !overlap(call->product.mask, mask, call->b, b) &&
+                 !overlap(call->product.mask, mask, sum, bias));
 }
 
 cublasStatus_t
@@ -239,6 +452,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void
     cadre_assert(*(const float *)alpha == 1 && *(const float *)beta == 0);
     cadre_assert(c == d && layout_c == layout_d);
     cadre_assert((((uintptr_t)a | (uintptr_t)b | (uintptr_t)d) & 255) == 0);
+    check_epilogue((const product_t *)product, (const layout_t *)layout_d);
     call_t call = {.product = *(const product_t *)product,
                    .layout_a = *(const layout_t *)layout_a,
                    .layout_b = *(const layout_t *)layout_b,
@@ -246,6 +460,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void
                    .a = a,
                    .b = b,
                    .d = d};
+    check_memory(&call);
     fake_enqueue(stream, multiply, &call, sizeof(call));
     return CUBLAS_STATUS_SUCCESS;
 }

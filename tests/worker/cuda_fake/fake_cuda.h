@@ -38,6 +38,28 @@ fake_cuda_count_t fake_cuda_count(void);
 /* Device bytes that can be had in all. */
 void fake_cuda_limit(size_t size_bytes);
 
+/* cublasLt has no product whose epilogue has one of these bits; 0: all of them. */
+void fake_cublas_refuse(int bits);
+
+/* Whether the mask of a relu says that 0 is above 0. */
+void fake_cublas_set_zero_bit(bool on);
+
+/* Products computed so far, by their epilogue; written by whoever waits for the device. */
+typedef struct {
+    int64_t plain;
+    int64_t bias;
+    int64_t relu;
+    int64_t relu_mask;
+    int64_t drelu;
+    int64_t drelu_sum;
+    int64_t factor_sum;
+} fake_cublas_counts_t;
+
+fake_cublas_counts_t fake_cublas_counts(void);
+
+/* Numbers that were found to be beyond a limit, ever. */
+int64_t fake_limits_passed(void);
+
 /* ---- between the files of this folder ---- */
 
 /* A function that a stream runs; `argument` was malloc'ed and is freed. */

@@ -1,6 +1,7 @@
 /* kernels.h by the operations of the CPU device, run when the stream gets there. */
 #include "worker/device/cuda/kernels.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/status.h"
@@ -13,6 +14,7 @@ run_step(const void *argument)
     const cadre_cuda_operands_t *from = argument;
     cadre_operands_t operands;
     operands.step = from->step;
+    operands.chain = from->chain;
     operands.out = from->out;
     operands.out_data = from->out_data;
     memcpy(operands.inputs, from->inputs, sizeof(operands.inputs));
@@ -47,6 +49,7 @@ FAKE_KERNEL(cadre_cuda_map1)
 FAKE_KERNEL(cadre_cuda_map2)
 FAKE_KERNEL(cadre_cuda_where)
 FAKE_KERNEL(cadre_cuda_cast)
+FAKE_KERNEL(cadre_cuda_chain)
 FAKE_KERNEL(cadre_cuda_reduce)
 FAKE_KERNEL(cadre_cuda_gather)
 FAKE_KERNEL(cadre_cuda_concat)
@@ -63,3 +66,41 @@ FAKE_KERNEL(cadre_cuda_bag)
 FAKE_KERNEL(cadre_cuda_bag_grad)
 FAKE_KERNEL(cadre_cuda_im2col)
 FAKE_KERNEL(cadre_cuda_col2im)
+
+typedef struct {
+    const float *x;
+    int64_t count;
+    float limit;
+    int32_t *flag;
+} limit_t;
+
+static int64_t limits_passed;
+
+int64_t
+fake_limits_passed(void)
+{
+    return limits_passed;
+}
+
+static void
+check_limit(const void *argument)
+{
+    const limit_t *limit = argument;
+    for (int64_t i = 0; i < limit->count; i++) {
+        if (!(fabsf(limit->x[i]) <= limit->limit)) {
+            *limit->flag = 1;
+            limits_passed++;
+        }
+    }
+}
+
+int
+cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream)
+{
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    limit_t argument = {.x = x, .count = count, .limit = limit, .flag = flag};
+    fake_enqueue(stream, check_limit, &argument, sizeof(argument));
+    return 0;
+}

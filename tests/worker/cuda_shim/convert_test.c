@@ -140,6 +140,26 @@ Test(convert, finds_a_number_that_is_not_finite_anywhere)
     }
 }
 
+Test(convert, finds_a_number_beyond_a_limit_anywhere)
+{
+    static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x45800001, 0xc5800001};
+    static float x[COUNT];
+    for (int shift = 0; shift < 2; shift++) {
+        for (int at = shift; at < COUNT; at += 3) {
+            int32_t flag = 0;
+            cr_assert_eq(cadre_cuda_check_limit(x + shift, COUNT - shift, 4096, &flag, NULL), 0);
+            cr_assert_eq(flag, 0);
+            x[at] = float_of(bad[at % 5]);
+            cr_assert_eq(cadre_cuda_check_limit(x + shift, COUNT - shift, 4096, &flag, NULL), 0);
+            cr_assert_eq(flag, 1);
+            flag = 0;
+            cr_assert_eq(cadre_cuda_check_limit(x + shift, at - shift, 4096, &flag, NULL), 0);
+            cr_assert_eq(flag, 0);
+            x[at] = at % 2 ? 4096.0F : -4096.0F;
+        }
+    }
+}
+
 Test(convert, every_bf16_goes_to_f32_and_back)
 {
     static uint16_t in[65536 + 1];

@@ -32,8 +32,31 @@ struct convert_t {
     float *out_f32;
     uint16_t *out_bf16;
     int32_t *flag; /* all that store there store 1 */
+    float limit;
     bool vectors;
 };
+
+static __global__ void
+check_limit(const __grid_constant__ convert_t convert)
+{
+    int64_t first = static_cast<int64_t>(unit_index()) * EIGHT;
+    bool within = true;
+    if (convert.vectors && first + EIGHT <= convert.count) {
+        for (int k = 0; k < EIGHT; k += VECTOR) {
+            vector_t<float> x = *reinterpret_cast<const vector_t<float> *>(convert.f32 + first + k);
+            for (int i = 0; i < VECTOR; i++) {
+                within = within && fabsf(x.words[i]) <= convert.limit;
+            }
+        }
+    } else {
+        for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
+            within = within && fabsf(convert.f32[i]) <= convert.limit;
+        }
+    }
+    if (!within) {
+        *convert.flag = 1;
+    }
+}
 
 static __global__ void
 check_finite(const __grid_constant__ convert_t convert)
@@ -121,6 +144,21 @@ cadre_cuda_check_finite(const float *x, int64_t count, int32_t *flag, void *stre
     convert.flag = flag;
     convert.vectors = is_vector_aligned(x);
     return launch(check_finite, blocks_of_eight(count), BLOCK, stream, convert);
+}
+
+int
+cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream)
+{
+    if (count == 0) {
+        return 0;
+    }
+    convert_t convert = {};
+    convert.count = count;
+    convert.f32 = x;
+    convert.flag = flag;
+    convert.limit = limit;
+    convert.vectors = is_vector_aligned(x);
+    return launch(check_limit, blocks_of_eight(count), BLOCK, stream, convert);
 }
 
 int

@@ -360,25 +360,34 @@ compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 }
 
 static int
+compute_in_turn(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
+{
+    pthread_mutex_lock(&self->lane->mutex);
+    int status = compute(self, memory);
+    pthread_mutex_unlock(&self->lane->mutex);
+    return status;
+}
+
+static cadre_execution_memory_t
+memory_of(cadre_cuda_slot_t *self)
+{
+    return (cadre_execution_memory_t){
+        .block = self->block, .ready = self->ready, .poison = self->options.poison};
+}
+
+static int
 start(cadre_cuda_slot_t *self)
 {
     int status = reserve(self, self->execution);
     if (status < 0) {
         return status;
     }
-    cadre_execution_memory_t memory = {
-        .block = self->block, .ready = self->ready, .poison = self->options.poison};
+    cadre_execution_memory_t memory = memory_of(self);
     if (!self->options.no_graph) {
         status = cadre_execution_record(self->execution, &memory, self->stream);
     }
     status = status < 0 ? status : copy_in(self);
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&self->lane->mutex);
-    status = compute(self, &memory);
-    pthread_mutex_unlock(&self->lane->mutex);
-    return status;
+    return status < 0 ? status : compute_in_turn(self, &memory);
 }
 
 int
@@ -395,8 +404,9 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
     return cadre_lane_note(self->lane, start(self));
 }
 
+/* Waits for all outputs, and gives what the device says. */
 static int
-take_outputs(cadre_cuda_slot_t *self)
+take_outputs(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
 {
     const cadre_layout_t *layout = cadre_execution_layout(self->execution);
     for (int i = 0; i < layout->group_count; i++) {
@@ -410,17 +420,40 @@ take_outputs(cadre_cuda_slot_t *self)
             }
         }
     }
-    int32_t flags[CADRE_LAYOUT_FLAGS];
-    memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset), sizeof(flags));
-    return flags[0] ? cadre_fail(CADRE_EDATA, "an index that the program computes is out of range")
-                    : 0;
+    memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset),
+           CADRE_LAYOUT_FLAGS * sizeof(*flags));
+    return 0;
+}
+
+/* The inputs are still in the block: nothing writes there. */
+static int
+run_plain(cadre_cuda_slot_t *self)
+{
+    cadre_execution_make_plain(self->execution);
+    cadre_execution_memory_t memory = memory_of(self);
+    return compute_in_turn(self, &memory);
+}
+
+static int
+finish(cadre_cuda_slot_t *self)
+{
+    int32_t flags[CADRE_LAYOUT_FLAGS] = {0};
+    int status = take_outputs(self, flags);
+    if (status == 0 && flags[CADRE_LAYOUT_FLAG_LARGE]) {
+        status = run_plain(self);
+        status = status < 0 ? status : take_outputs(self, flags);
+    }
+    if (status == 0 && flags[CADRE_LAYOUT_FLAG_FAULT]) {
+        return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
+    }
+    return status;
 }
 
 int
 cadre_cuda_slot_wait(cadre_cuda_slot_t *self)
 {
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : take_outputs(self);
+    status = status < 0 ? status : finish(self);
     self->execution = NULL;
     self->run = NULL;
     return cadre_lane_note(self->lane, status);

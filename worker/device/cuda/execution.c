@@ -6,6 +6,8 @@
 #include "common/assert.h"
 #include "common/memory.h"
 #include "worker/device/arena.h"
+#include "worker/device/cuda/fused.h"
+#include "worker/device/cuda/guard.h"
 #include "worker/device/cuda/matmul.h"
 #include "worker/device/cuda/steps.h"
 
@@ -15,7 +17,12 @@ struct cadre_execution {
     cadre_layout_t layout;
     char *constants;               /* on the device */
     size_t *constant_offsets;      /* [plan->constant_count] */
-    cadre_cuda_matmul_t **matmuls; /* [plan->step_count], NULL for other steps */
+    cadre_cuda_matmul_t **matmuls; /* [plan->step_count]; NULL for other steps, and those that only
+                                      ever run as part of a group */
+    cadre_cuda_fused_t *fused;     /* [plan->fusion_count] */
+    cadre_cuda_guard_t *guards;
+    int guard_count;
+    bool plain; /* no group runs as one that would lose a NaN */
     size_t scratch_size_bytes;
     bool warm; /* it has run */
     cudaGraphExec_t graph;
@@ -114,6 +121,7 @@ find_operands(const cadre_execution_t *self, const char *block, int at,
     const cadre_plan_t *plan = self->plan;
     const cadre_plan_step_t *step = &plan->steps[at];
     operands->step = step;
+    operands->chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
     operands->out = &plan->values[step->output];
     operands->out_data = value_data(self, block, step->output);
     for (int i = 0; i < step->input_count; i++) {
@@ -125,35 +133,75 @@ find_operands(const cadre_execution_t *self, const char *block, int at,
     operands->scratch = (void *)(uintptr_t)(block + rounded(self->layout.size_bytes));
 }
 
+/* Groups that write a mask come before those that read it. */
+static int
+prepare_groups(cadre_execution_t *self)
+{
+    const cadre_plan_t *plan = self->plan;
+    self->fused = cadre_calloc((size_t)plan->fusion_count, sizeof(*self->fused));
+    cadre_auto(cadre_free) bool *masked = cadre_calloc((size_t)plan->mask_count, sizeof(bool));
+    for (int at = 0; at < plan->step_count; at++) {
+        const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(plan, at);
+        if (!fusion || fusion->first != at) {
+            continue;
+        }
+        cadre_cuda_fused_t *fused = &self->fused[plan->steps[at].fusion - 1];
+        int status = cadre_cuda_fused_init(fused, self->lane, plan, fusion,
+                                           fusion->mask >= 0 && masked[fusion->mask]);
+        if (status < 0) {
+            return status;
+        }
+        if (fused->writes_mask) {
+            masked[fusion->mask] = true;
+        }
+    }
+    self->guard_count = cadre_cuda_guards_new(plan, self->fused, &self->guards);
+    return 0;
+}
+
+static int
+prepare_matmul(cadre_execution_t *self, int at)
+{
+    const cadre_plan_t *plan = self->plan;
+    const cadre_plan_step_t *step = &plan->steps[at];
+    const cadre_cuda_fused_t *fused = step->fusion > 0 ? &self->fused[step->fusion - 1] : NULL;
+    if (fused && fused->matmul && !fused->loses_nan) {
+        return 0;
+    }
+    return cadre_cuda_matmul_new(self->lane, plan, step, NULL, &self->matmuls[at]);
+}
+
+static int
+prepare_kernel(cadre_execution_t *self, int at)
+{
+    const cadre_plan_step_t *step = &self->plan->steps[at];
+    if (!cadre_cuda_step_exists(step->op)) {
+        return cadre_fail(CADRE_EINVALID, "%s: this device has no kernel for it",
+                          cadre_op_text(step->op, step->attributes[0]));
+    }
+    cadre_cuda_operands_t operands = {0};
+    find_operands(self, NULL, at, &operands);
+    size_t size_bytes = cadre_cuda_scratch_size_bytes(&operands);
+    if (size_bytes > self->scratch_size_bytes) {
+        self->scratch_size_bytes = size_bytes;
+    }
+    return 0;
+}
+
 static int
 prepare_steps(cadre_execution_t *self)
 {
     const cadre_plan_t *plan = self->plan;
     self->matmuls = cadre_calloc((size_t)plan->step_count, sizeof(cadre_cuda_matmul_t *));
-    for (int at = 0; at < plan->step_count; at++) {
-        const cadre_plan_step_t *step = &plan->steps[at];
-        if (step->op == CADRE_OP_MATMUL) {
-            int status = cadre_cuda_matmul_new(self->lane, plan, step, &self->matmuls[at]);
-            if (status < 0) {
-                return status;
-            }
-            continue;
-        }
-        if (!cadre_cuda_step_exists(step->op)) {
-            return cadre_fail(CADRE_EINVALID, "%s: this device has no kernel for it",
-                              cadre_op_text(step->op, step->attributes[0]));
-        }
-        cadre_cuda_operands_t operands = {0};
-        find_operands(self, NULL, at, &operands);
-        size_t size_bytes = cadre_cuda_scratch_size_bytes(&operands);
-        if (size_bytes > self->scratch_size_bytes) {
-            self->scratch_size_bytes = size_bytes;
-        }
+    int status = prepare_groups(self);
+    for (int at = 0; at < plan->step_count && status == 0; at++) {
+        status = plan->steps[at].op == CADRE_OP_MATMUL ? prepare_matmul(self, at)
+                                                       : prepare_kernel(self, at);
     }
     if (self->scratch_size_bytes > 0) { /* with what rounding its begin may cost */
         self->scratch_size_bytes += CADRE_ARENA_ALIGNMENT;
     }
-    return 0;
+    return status;
 }
 
 int
@@ -187,8 +235,13 @@ cadre_execution_destroy(cadre_execution_t **self_p)
     for (int at = 0; self->matmuls && at < self->plan->step_count; at++) {
         cadre_cuda_matmul_destroy(&self->matmuls[at]);
     }
+    for (int i = 0; self->fused && i < self->plan->fusion_count; i++) {
+        cadre_cuda_fused_fini(&self->fused[i]);
+    }
     cudaFree(self->constants);
     free((void *)self->matmuls);
+    free(self->fused);
+    free(self->guards);
     free(self->constant_offsets);
     cadre_layout_fini(&self->layout);
     free(self);
@@ -217,9 +270,60 @@ run_step(const cadre_execution_t *self, const char *block, int at, cudaStream_t 
 {
     cadre_cuda_operands_t operands = {0};
     find_operands(self, block, at, &operands);
-    return self->matmuls[at] ? cadre_cuda_matmul_run(self->matmuls[at], operands.data[0],
-                                                     operands.data[1], operands.out_data, stream)
-                             : cadre_cuda_step(&operands, stream);
+    if (!self->matmuls[at]) {
+        return cadre_cuda_step(&operands, stream);
+    }
+    cadre_cuda_factors_t factors = {
+        .left = operands.data[0], .right = operands.data[1], .out = operands.out_data};
+    return cadre_cuda_matmul_run(self->matmuls[at], &factors, stream);
+}
+
+/* How the group that begins with this step is run as one; NULL when none does, or it is not. */
+static const cadre_cuda_fused_t *
+fused_at(const cadre_execution_t *self, int at)
+{
+    const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(self->plan, at);
+    if (!fusion || fusion->first != at) {
+        return NULL;
+    }
+    const cadre_cuda_fused_t *fused = &self->fused[self->plan->steps[at].fusion - 1];
+    return fused->matmul && !(self->plain && fused->loses_nan) ? fused : NULL;
+}
+
+static int
+run_guards(const cadre_execution_t *self, const char *block, int fusion, cudaStream_t stream)
+{
+    int32_t *flags = (int32_t *)(uintptr_t)(block + self->layout.flags_offset);
+    for (int i = 0; i < self->guard_count; i++) {
+        const cadre_cuda_guard_t *guard = &self->guards[i];
+        if (guard->fusion == fusion &&
+            cadre_cuda_check_limit(value_data(self, block, guard->value),
+                                   self->plan->values[guard->value].count, guard->limit,
+                                   &flags[CADRE_LAYOUT_FLAG_LARGE], stream) < 0) {
+            return cadre_fail(CADRE_EDEVICE, "the device refused to look at a product's factors");
+        }
+    }
+    return 0;
+}
+
+static int
+run_fused(const cadre_execution_t *self, const char *block, int at, const cadre_cuda_fused_t *fused,
+          cudaStream_t stream)
+{
+    const cadre_plan_t *plan = self->plan;
+    const cadre_plan_fusion_t *fusion = cadre_plan_fusion_of(plan, at);
+    const cadre_plan_step_t *product = &plan->steps[fusion->product];
+    cadre_cuda_factors_t factors = {.left = value_data(self, block, product->inputs[0]),
+                                    .right = value_data(self, block, product->inputs[1]),
+                                    .out = value_data(self, block, fused->output)};
+    if (fused->bias >= 0) {
+        factors.bias = value_data(self, block, fused->bias);
+    }
+    if (fused->writes_mask || fused->reads_mask) {
+        factors.mask = block + self->layout.arena_offset + plan->masks[fusion->mask].offset;
+    }
+    int status = run_guards(self, block, plan->steps[at].fusion - 1, stream);
+    return status < 0 ? status : cadre_cuda_matmul_run(fused->matmul, &factors, stream);
 }
 
 static int
@@ -255,12 +359,31 @@ enqueue_steps(const cadre_execution_t *self, const cadre_execution_memory_t *mem
 {
     int group = 0;
     int status = begin_steps(self, memory, stream);
-    for (int at = 0; at < self->plan->step_count && status == 0; at++) {
-        status = run_step(self, memory->block, at, stream);
-        status = status < 0 ? status : record_ready(self, memory, at, &group, stream);
+    for (int at = 0; at < self->plan->step_count && status == 0;) {
+        const cadre_cuda_fused_t *fused = fused_at(self, at);
+        status = fused ? run_fused(self, memory->block, at, fused, stream)
+                       : run_step(self, memory->block, at, stream);
+        at += fused ? fused->done : 1;
+        status = status < 0 ? status : record_ready(self, memory, at - 1, &group, stream);
     }
     status = status < 0 ? status : copy_outputs(self, memory->block, stream);
     return status < 0 ? status : record_ready(self, memory, self->plan->step_count, &group, stream);
+}
+
+static void
+drop_graph(cadre_execution_t *self)
+{
+    if (self->graph) {
+        cudaGraphExecDestroy(self->graph);
+        self->graph = NULL;
+    }
+}
+
+void
+cadre_execution_make_plain(cadre_execution_t *self)
+{
+    self->plain = true;
+    drop_graph(self);
 }
 
 int
@@ -270,10 +393,7 @@ cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *
     if (!self->warm || (self->graph && self->graph_block == memory->block)) {
         return 0;
     }
-    if (self->graph) {
-        CADRE_CUDA_TRY(cudaGraphExecDestroy(self->graph));
-        self->graph = NULL;
-    }
+    drop_graph(self);
     cudaGraph_t graph = NULL;
     CADRE_CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     int status = enqueue_steps(self, memory, stream);

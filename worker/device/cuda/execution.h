@@ -1,6 +1,7 @@
 /*
  * execution - a plan made ready for the lane: its layout, its constants on the device, an algorithm
- * for each matrix product, and after its first run the CUDA graph that replays it.
+ * for each matrix product and for what of the plan runs as part of one, and after its first run the
+ * CUDA graph that replays it.
  *
  * The graph holds everything between the copies: one launch instead of one per step. It is recorded
  * after the first run, which has loaded every kernel, and again when the slot's memory has moved.
@@ -36,6 +37,10 @@ size_t cadre_execution_size_bytes(const cadre_execution_t *self);
  * the plan has not run yet. */
 int cadre_execution_record(cadre_execution_t *self, const cadre_execution_memory_t *memory,
                            cudaStream_t stream);
+
+/* From now on no group of steps runs as one that would lose a NaN (fused.h). The device is not at
+ * work on it. */
+void cadre_execution_make_plain(cadre_execution_t *self);
 
 /* Enqueues the plan: its graph, if it was recorded for this memory, otherwise its steps. */
 int cadre_execution_enqueue(cadre_execution_t *self, const cadre_execution_memory_t *memory,

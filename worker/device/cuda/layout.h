@@ -18,7 +18,14 @@
 #include "common/limits.h"
 #include "worker/device/plan.h"
 
-enum { CADRE_LAYOUT_GROUPS_MAX = 16, CADRE_LAYOUT_FLAGS = 2 };
+enum { CADRE_LAYOUT_GROUPS_MAX = 16 };
+
+/* What the device says about a run; 0 when nothing is to be said. */
+enum {
+    CADRE_LAYOUT_FLAG_FAULT, /* an index that it computed was out of range */
+    CADRE_LAYOUT_FLAG_LARGE, /* a number was beyond its guard's limit, or NaN */
+    CADRE_LAYOUT_FLAGS,
+};
 
 /* A group of outputs is copied out as soon as its last one is there; smaller groups would cost more
  * in calls than they gain. */

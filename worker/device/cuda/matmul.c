@@ -3,12 +3,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
+#include "worker/device/arena.h"
 
 struct cadre_cuda_matmul {
     const cadre_lane_t *lane;
     size_t out_size_bytes;
     bool empty; /* no inner dimension: zeros */
+    bool has_epilogue;
+    bool has_mask;
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t first;  /* what cuBLAS calls A: our right operand */
     cublasLtMatrixLayout_t second; /* B: our left one */
@@ -78,6 +82,43 @@ describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
     return status < 0 ? status : make_layout(CUDA_R_32F, sizes->m, sizes->n, sizes, &self->out);
 }
 
+static int
+set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, const void *value,
+    size_t size_bytes)
+{
+    CADRE_CUBLAS_TRY(cublasLtMatmulDescSetAttribute(product, attribute, value, size_bytes));
+    return 0;
+}
+
+static int
+set_pointers(const cadre_cuda_matmul_t *self, const void *bias, const void *mask)
+{
+    int status =
+        set(self->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof(bias));
+    if (status == 0 && self->has_mask) {
+        status = set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, (const void *)&mask,
+                     sizeof(mask));
+    }
+    return status;
+}
+
+/* The heuristic takes the pointers' alignment from their values: any that are aligned will do. */
+static int
+describe_epilogue(cadre_cuda_matmul_t *self, const cadre_cuda_epilogue_t *epilogue)
+{
+    const void *aligned = (const void *)(uintptr_t)CADRE_ARENA_ALIGNMENT;
+    self->has_epilogue = true;
+    self->has_mask = epilogue->mask_row_bits > 0;
+    int status =
+        set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue->kind, sizeof(epilogue->kind));
+    status = status < 0 ? status : set_pointers(self, aligned, aligned);
+    if (status == 0 && self->has_mask) {
+        status = set(self->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &epilogue->mask_row_bits,
+                     sizeof(epilogue->mask_row_bits));
+    }
+    return status;
+}
+
 /* The heuristic's first choice. Sums that are finished in place in an order of their own are left
  * out: the same run gives the same bits. */
 static int
@@ -95,7 +136,7 @@ choose(cadre_cuda_matmul_t *self, cublasLtMatmulPreference_t preference, const s
         cublasLtMatmulAlgoGetHeuristic(self->lane->cublas, self->product, self->first, self->second,
                                        self->out, self->out, preference, 1, &found, &count);
     if (error != CUBLAS_STATUS_SUCCESS || count < 1) {
-        return cadre_fail(CADRE_EDEVICE,
+        return cadre_fail(self->has_epilogue ? CADRE_ENOTFOUND : CADRE_EDEVICE,
                           "cublasLt has no algorithm for %" PRId32 " times [%" PRIu64 ",%" PRIu64
                           "] by [%" PRIu64 ",%" PRIu64 "]: %s",
                           sizes->batches, sizes->m, sizes->k, sizes->k, sizes->n,
@@ -117,7 +158,8 @@ choose_algorithm(cadre_cuda_matmul_t *self, const sizes_t *sizes)
 
 int
 cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
-                      const cadre_plan_step_t *step, cadre_cuda_matmul_t **out)
+                      const cadre_plan_step_t *step, const cadre_cuda_epilogue_t *epilogue,
+                      cadre_cuda_matmul_t **out)
 {
     sizes_t sizes = find_sizes(plan, step);
     cadre_auto(cadre_cuda_matmul_destroy) cadre_cuda_matmul_t *self =
@@ -126,6 +168,10 @@ cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
     self->out_size_bytes = plan->values[step->output].size_bytes;
     self->empty = sizes.k == 0 || sizes.batches == 0;
     int status = self->empty ? 0 : describe(self, &sizes);
+    if (status == 0 && epilogue) {
+        cadre_assert(!self->empty && sizes.batches == 1);
+        status = describe_epilogue(self, epilogue);
+    }
     status = status < 0 || self->empty ? status : choose_algorithm(self, &sizes);
     if (status < 0) {
         return status;
@@ -156,18 +202,22 @@ cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p)
 }
 
 int
-cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const void *left, const void *right,
-                      void *out, cudaStream_t stream)
+cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const cadre_cuda_factors_t *factors,
+                      cudaStream_t stream)
 {
     if (self->empty) {
-        CADRE_CUDA_TRY(cudaMemsetAsync(out, 0, self->out_size_bytes, stream));
+        CADRE_CUDA_TRY(cudaMemsetAsync(factors->out, 0, self->out_size_bytes, stream));
         return 0;
+    }
+    int status = self->has_epilogue ? set_pointers(self, factors->bias, factors->mask) : 0;
+    if (status < 0) {
+        return status;
     }
     const float one = 1;
     const float zero = 0;
-    CADRE_CUBLAS_TRY(cublasLtMatmul(self->lane->cublas, self->product, &one, right, self->first,
-                                    left, self->second, &zero, out, self->out, out, self->out,
-                                    &self->algorithm, self->lane->workspace,
-                                    CADRE_LANE_WORKSPACE_SIZE, stream));
+    CADRE_CUBLAS_TRY(cublasLtMatmul(self->lane->cublas, self->product, &one, factors->right,
+                                    self->first, factors->left, self->second, &zero, factors->out,
+                                    self->out, factors->out, self->out, &self->algorithm,
+                                    self->lane->workspace, CADRE_LANE_WORKSPACE_SIZE, stream));
     return 0;
 }

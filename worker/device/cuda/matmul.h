@@ -15,13 +15,30 @@
 
 typedef struct cadre_cuda_matmul cadre_cuda_matmul_t;
 
-/* For the plan's step, a MATMUL whose operands are all aligned to 256 bytes. */
+/* What is done with the product's numbers before they are written. */
+typedef struct {
+    cublasLtEpilogue_t kind;
+    int64_t mask_row_bits; /* of the mask that it writes or reads */
+} cadre_cuda_epilogue_t;
+
+/* All in device memory, aligned to 256 bytes. */
+typedef struct {
+    const void *left;
+    const void *right;
+    void *out;
+    const void *mask; /* of the epilogues with AUX and DRELU; written by the former */
+    const void *bias; /* added to each row; of those with BGRAD the sum that is written */
+} cadre_cuda_factors_t;
+
+/* For the plan's step, a MATMUL. With an `epilogue` it is one of matrices that are not empty, and
+ * CADRE_ENOTFOUND says that cuBLAS has no such product. */
 int cadre_cuda_matmul_new(const cadre_lane_t *lane, const cadre_plan_t *plan,
-                          const cadre_plan_step_t *step, cadre_cuda_matmul_t **out);
+                          const cadre_plan_step_t *step, const cadre_cuda_epilogue_t *epilogue,
+                          cadre_cuda_matmul_t **out);
 void cadre_cuda_matmul_destroy(cadre_cuda_matmul_t **self_p);
 
-/* out = left right, all in device memory; only enqueues. */
-int cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const void *left, const void *right,
-                          void *out, cudaStream_t stream);
+/* out = left right, and what the epilogue adds; only enqueues. */
+int cadre_cuda_matmul_run(const cadre_cuda_matmul_t *self, const cadre_cuda_factors_t *factors,
+                          cudaStream_t stream);
 
 #endif

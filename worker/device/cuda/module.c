@@ -110,7 +110,7 @@ const cadre_device_module_t *
 cadre_device_module(void)
 {
     static const cadre_device_functions_t functions = {
-        .plan_flags = CADRE_PLAN_REUSE,
+        .plan_flags = CADRE_PLAN_REUSE | CADRE_PLAN_CHAINS | CADRE_PLAN_FUSE,
         .error_text = cadre_error_text,
         .open = cuda_open,
         .close = cuda_close,

@@ -7,6 +7,9 @@ typedef int (*enqueue_t)(const cadre_cuda_operands_t *operands, void *stream);
 static enqueue_t
 find(cadre_op_t op)
 {
+    if (op == CADRE_STEP_CHAIN) {
+        return cadre_cuda_chain;
+    }
     switch (op) {
     case CADRE_OP_MAP1:
         return cadre_cuda_map1;

@@ -1,0 +1,92 @@
+#include "worker/device/cuda/guard.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+
+/* Powers of 2. Weights above 4096 do not occur where training goes well; other numbers may be raw
+ * features. A sum must stay below 2^127, half of what f32 holds. */
+enum { VARIABLE_LIMIT = 12, OTHER_LIMIT = 30, SUM_LIMIT = 126, UNKNOWN = -1 };
+
+typedef struct {
+    const cadre_plan_t *plan;
+    int *bounds; /* [value_count]: of a root: its numbers are at most 2^bound */
+    cadre_cuda_guard_t *guards;
+    int count;
+} finder_t;
+
+static int
+log2_above(int64_t count)
+{
+    int power = 0;
+    while (((int64_t)1 << power) < count) {
+        power++;
+    }
+    return power;
+}
+
+static void
+look_at(finder_t *self, int fusion, int32_t root)
+{
+    bool variable = self->plan->values[root].place.kind == CADRE_PLACE_VARIABLE;
+    self->bounds[root] = variable ? VARIABLE_LIMIT : OTHER_LIMIT;
+    self->guards = cadre_realloc(self->guards, (size_t)self->count + 1, sizeof(*self->guards));
+    self->guards[self->count++] = (cadre_cuda_guard_t){
+        .fusion = fusion, .value = root, .limit = ldexpf(1, self->bounds[root])};
+}
+
+/* Of the sums of products of these two, and a bias. */
+static int
+bound_of(const finder_t *self, const int32_t roots[3], int root_count, int64_t terms)
+{
+    int bound = self->bounds[roots[0]] + self->bounds[roots[1]] + log2_above(terms);
+    bool bias = root_count > 2 && self->bounds[roots[2]] > bound;
+    return (bias ? self->bounds[roots[2]] : bound) + 1;
+}
+
+static void
+guard_fusion(finder_t *self, int index, const cadre_cuda_fused_t *fused)
+{
+    const cadre_plan_t *plan = self->plan;
+    const cadre_plan_fusion_t *fusion = &plan->fusions[index];
+    const cadre_plan_step_t *product = &plan->steps[fusion->product];
+    int32_t roots[3] = {plan->values[product->inputs[0]].root,
+                        plan->values[product->inputs[1]].root};
+    int root_count = 2;
+    if (fusion->bias >= 0) {
+        roots[root_count++] = plan->values[fusion->bias].root;
+    }
+    for (int i = 0; i < root_count; i++) {
+        if (self->bounds[roots[i]] == UNKNOWN) {
+            look_at(self, index, roots[i]);
+        }
+    }
+    int64_t terms = plan->values[product->inputs[0]].count / fusion->rows;
+    for (int i = 0; i < root_count && bound_of(self, roots, root_count, terms) > SUM_LIMIT; i++) {
+        if (self->bounds[roots[i]] > OTHER_LIMIT) {
+            look_at(self, index, roots[i]);
+        }
+    }
+    self->bounds[fused->output] = bound_of(self, roots, root_count, terms);
+}
+
+int
+cadre_cuda_guards_new(const cadre_plan_t *plan, const cadre_cuda_fused_t *fused,
+                      cadre_cuda_guard_t **guards)
+{
+    finder_t self = {.plan = plan, .bounds = cadre_calloc((size_t)plan->value_count, sizeof(int))};
+    for (int i = 0; i < plan->value_count; i++) {
+        self.bounds[i] = UNKNOWN;
+    }
+    for (int at = 0; at < plan->step_count; at++) {
+        int index = plan->steps[at].fusion - 1;
+        if (index >= 0 && plan->fusions[index].first == at && fused[index].matmul &&
+            fused[index].loses_nan) {
+            guard_fusion(&self, index, &fused[index]);
+        }
+    }
+    free(self.bounds);
+    *guards = self.guards;
+    return self.count;
+}
