@@ -278,13 +278,11 @@ typedef struct {
     float *d;
 } call_t;
 
-/* Element (row, column) of op(x) in a batch. */
+/* Element (row, column) of op(x). */
 static float
-element(const void *x, const layout_t *layout, bool flip, uint64_t row, uint64_t column,
-        int32_t batch)
+element(const void *x, const layout_t *layout, bool flip, uint64_t row, uint64_t column)
 {
-    int64_t at = batch * layout->stride + (int64_t)(flip ? row : column) * layout->leading +
-                 (int64_t)(flip ? column : row);
+    int64_t at = (int64_t)(flip ? row : column) * layout->leading + (int64_t)(flip ? column : row);
     if (layout->type == CUDA_R_32F) {
         return ((const float *)x)[at];
     }
@@ -292,6 +290,13 @@ element(const void *x, const layout_t *layout, bool flip, uint64_t row, uint64_t
     float number = 0;
     memcpy(&number, &word, sizeof(number));
     return number;
+}
+
+static const void *
+batch_of(const void *x, const layout_t *layout, int32_t batch)
+{
+    size_t size_bytes = layout->type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
+    return (const char *)x + batch * layout->stride * (int64_t)size_bytes;
 }
 
 /* ---- epilogues ---- */
@@ -379,13 +384,15 @@ multiply(const void *argument)
     cadre_assert((flip_a ? call->layout_a.columns : call->layout_a.rows) == call->layout_d.rows);
     cadre_assert((flip_b ? call->layout_b.rows : call->layout_b.columns) == call->layout_d.columns);
     for (int32_t batch = 0; batch < call->layout_d.batches; batch++) {
+        const void *a = batch_of(call->a, &call->layout_a, batch);
+        const void *b = batch_of(call->b, &call->layout_b, batch);
         float *d = call->d + batch * call->layout_d.stride;
         for (uint64_t column = 0; column < call->layout_d.columns; column++) {
             for (uint64_t row = 0; row < call->layout_d.rows; row++) {
                 double sum = 0;
                 for (uint64_t k = 0; k < inner; k++) {
-                    sum += (double)element(call->a, &call->layout_a, flip_a, row, k, batch) *
-                           element(call->b, &call->layout_b, flip_b, k, column, batch);
+                    sum += (double)element(a, &call->layout_a, flip_a, row, k) *
+                           element(b, &call->layout_b, flip_b, k, column);
                 }
                 d[(int64_t)column * call->layout_d.leading + (int64_t)row] =
                     finished(&call->product, (int64_t)row, (int64_t)column, (float)sum);
