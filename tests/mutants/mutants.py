@@ -269,4 +269,30 @@ CHECKPOINTS = [
      "(is_resuming(core) && core->catalogue.variable_count == 0)) {\n"),
 ]
 
-MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS
+# --- bf16 on the wire ---
+
+WIRE = [
+    ("wire-truncates", "values are cut to bf16, not rounded to the nearest",
+     "common/bf16.c",
+     "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
+     "    uint32_t rounded = word >> 16;\n"),
+    ("wire-ties-away", "a value between two bf16 goes to the larger, not to the even one",
+     "common/bf16.c",
+     "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
+     "    uint32_t rounded = (word + 0x8000) >> 16;\n"),
+    ("wire-chunk-of-f32", "a worker cuts a partition of bf16 as if it were f32",
+     "worker/directory.c",
+     "    return cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype),\n"
+     "                                     cadre_dtype_size(self->wire));\n",
+     "    return layout;\n"),
+    ("wire-copy-kept", "a worker gets bf16 of the version before",
+     "ps/partition.c",
+     "    self->steps++;\n    self->version++;\n    self->narrow_current = false;\n",
+     "    self->steps++;\n    self->version++;\n"),
+    ("wire-for-the-coordinator", "the coordinator reads bf16",
+     "ps/shard_values.c",
+     "    const bool exact = question->from->role == CADRE_ROLE_COORDINATOR;\n",
+     "    const bool exact = question->from->role == CADRE_ROLE_PS;\n"),
+]
+
+MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE

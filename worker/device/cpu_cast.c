@@ -3,17 +3,18 @@
  */
 #include "common/assert.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
-typedef void cast_t(void *out, const void *x, int64_t count);
+typedef void cast_t(void *out, const void *x, int64_t begin, int64_t end);
 
 #define KERNEL(name, from_t, to_t, convert)                                                        \
-    static void name(void *out_data, const void *data, int64_t count)                              \
+    CADRE_VECTOR static void name(void *out_data, const void *data, int64_t begin, int64_t end)    \
     {                                                                                              \
         const from_t *x = data;                                                                    \
         to_t *out = out_data;                                                                      \
         CADRE_INDEPENDENT                                                                          \
-        for (int64_t i = 0; i < count; i++) {                                                      \
+        for (int64_t i = begin; i < end; i++) {                                                    \
             out[i] = convert(x[i]);                                                                \
         }                                                                                          \
     }
@@ -41,20 +42,28 @@ kind_of(cadre_dtype_t dtype)
     return dtype == CADRE_F32 ? REAL : dtype == CADRE_I32 ? I32 : BF16;
 }
 
-void
-cadre_cpu_cast(const cadre_operands_t *operands)
+static void
+cast_part(const void *context, int64_t begin, int64_t end)
 {
     static cast_t *const kernels[KINDS][KINDS] = {
         [REAL] = {real_to_real, real_to_i32, real_to_bf16},
         [I32] = {i32_to_real, i32_to_i32, i32_to_bf16},
         [BF16] = {bf16_to_real, bf16_to_i32, bf16_to_bf16},
     };
+    const cadre_operands_t *operands = context;
     cast_t *kernel = kernels[kind_of(operands->inputs[0]->dtype)][kind_of(operands->out->dtype)];
-    kernel(operands->out_data, operands->data[0], operands->out->count);
+    kernel(operands->out_data, operands->data[0], begin, end);
+}
+
+void
+cadre_cpu_cast(const cadre_operands_t *operands)
+{
+    cadre_cpu_pool_run(operands->pool, operands->out->count, CADRE_CPU_PART_COST, cast_part,
+                       operands);
 }
 
 void
 cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count)
 {
-    bf16_to_real(out, x, count);
+    bf16_to_real(out, x, 0, count);
 }

@@ -13,6 +13,7 @@ static const size_t memory_size_default = (size_t)16 << 30;
 
 typedef struct {
     cadre_slot_options_t options;
+    cadre_cpu_pool_t *pool; /* the device's */
     char *arena;
     size_t arena_size_bytes;
 } cpu_slot_t;
@@ -21,14 +22,15 @@ static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
     cadre_cpu_set_threads(request->threads);
-    *device = NULL; /* nothing to remember */
+    *device = cadre_cpu_pool_new(request->threads);
     return 0;
 }
 
 static void
 cpu_close(void *device)
 {
-    (void)device;
+    cadre_cpu_pool_t *pool = device;
+    cadre_cpu_pool_destroy(&pool);
 }
 
 static const char *
@@ -52,12 +54,36 @@ cpu_memory_free(void *device, void *memory)
     free(memory);
 }
 
+/* The device's own memory is the host's. */
+static int
+cpu_buffer_new(void *device, size_t size_bytes, void **buffer)
+{
+    *buffer = cpu_memory_new(device, size_bytes);
+    return 0;
+}
+
+static int
+cpu_buffer_write(void *device, void *buffer, const void *from, size_t size_bytes)
+{
+    (void)device;
+    memcpy(buffer, from, size_bytes);
+    return 0;
+}
+
+static int
+cpu_buffer_read(void *device, const void *buffer, void *to, size_t size_bytes)
+{
+    (void)device;
+    memcpy(to, buffer, size_bytes);
+    return 0;
+}
+
 static int
 cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
-    (void)device;
     cpu_slot_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
+    self->pool = device;
     if (self->options.memory_size_max == 0) {
         self->options.memory_size_max = memory_size_default;
     }
@@ -180,6 +206,7 @@ run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run
         operands.chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
         operands.seed = run->seed;
         operands.scratch = self->arena ? self->arena + plan->arena_size_bytes : NULL;
+        operands.pool = self->pool;
         operands.out = &plan->values[step->output];
         operands.out_data = value_data(self, plan, run, step->output);
         for (int i = 0; i < step->input_count; i++) {
@@ -229,6 +256,10 @@ const cadre_device_functions_t cadre_cpu_functions = {
     .name = cpu_name,
     .memory_new = cpu_memory_new,
     .memory_free = cpu_memory_free,
+    .buffer_new = cpu_buffer_new,
+    .buffer_free = cpu_memory_free,
+    .buffer_write = cpu_buffer_write,
+    .buffer_read = cpu_buffer_read,
     .slot_open = cpu_slot_open,
     .slot_close = cpu_slot_close,
     .prepare = cpu_prepare,

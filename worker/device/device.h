@@ -59,6 +59,17 @@ const char *cadre_device_excuse(const cadre_device_t *self);
 void *cadre_device_memory_new(cadre_device_t *self, size_t size_bytes);
 void cadre_device_memory_free(cadre_device_t *self, void *memory);
 
+/* Memory of the device itself, for what stays there from run to run (`resident` of a run). What is
+ * in it is undefined until it is written. CADRE_ENOMEMORY, CADRE_EDEVICE; CADRE_EUNAVAILABLE on a
+ * device that keeps nothing. Freed before the device is closed; freeing NULL is harmless. */
+int cadre_device_buffer_new(cadre_device_t *self, size_t size_bytes, void **out);
+void cadre_device_buffer_free(cadre_device_t *self, void *buffer);
+
+/* Copies from and to the host, while no run uses the buffer. */
+int cadre_device_buffer_write(cadre_device_t *self, void *buffer, const void *from,
+                              size_t size_bytes);
+int cadre_device_buffer_read(cadre_device_t *self, const void *buffer, void *to, size_t size_bytes);
+
 /* Zeroed fields give the defaults. */
 typedef struct {
     size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB
@@ -94,6 +105,8 @@ typedef struct {
     bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
                                 else left; NULL without such */
     cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
+    bool resident; /* the data of arguments, variables and gradients, all f32 or i32, is in buffers
+                      of the device: nothing but results is copied to the host */
 } cadre_slot_run_t;
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by

@@ -248,21 +248,38 @@ is_pinned(const void *memory)
     return known && attributes.type == cudaMemoryTypeHost;
 }
 
+/* Straight from where it is: pinned memory, or the device's own. */
 static int
-put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
+             const void *data)
 {
-    const void *data = self->run->variables[input->index];
-    if (input->size_bytes < PIECE_SIZE || !is_pinned(data)) {
-        return put(self, progress, input->offset, data, input->size_bytes);
-    }
     int status = send(self, progress, progress->filled);
     if (status < 0) {
         return status;
     }
-    CADRE_CUDA_TRY(cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
-                                   cudaMemcpyHostToDevice, self->lane->copy_in));
+    CADRE_CUDA_TRY(
+        cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
+                        self->run->resident ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+                        self->lane->copy_in));
     progress->filled = progress->sent = input->offset + input->size_bytes;
     return 0;
+}
+
+static int
+put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->arguments[input->index].data;
+    return self->run->resident ? put_directly(self, progress, input, data)
+                               : put(self, progress, input->offset, data, input->size_bytes);
+}
+
+static int
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
+    return directly ? put_directly(self, progress, input, data)
+                    : put(self, progress, input->offset, data, input->size_bytes);
 }
 
 static int
@@ -273,9 +290,7 @@ copy_in(cadre_cuda_slot_t *self)
     int status =
         put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
     for (int i = 0; i < layout->argument_count && status == 0; i++) {
-        const cadre_layout_input_t *input = &layout->arguments[i];
-        status = put(self, &progress, input->offset, self->run->arguments[input->index].data,
-                     input->size_bytes);
+        status = put_argument(self, &progress, &layout->arguments[i]);
     }
     for (int i = 0; i < layout->variable_count && status == 0; i++) {
         status = put_variable(self, &progress, &layout->variables[i]);
@@ -298,11 +313,12 @@ destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
 }
 
 static int
-copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes)
+copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes,
+          enum cudaMemcpyKind kind)
 {
     if (size_bytes > 0) {
-        CADRE_CUDA_TRY(cudaMemcpyAsync(to, self->block + offset, size_bytes, cudaMemcpyDeviceToHost,
-                                       self->lane->copy_out));
+        CADRE_CUDA_TRY(
+            cudaMemcpyAsync(to, self->block + offset, size_bytes, kind, self->lane->copy_out));
     }
     return 0;
 }
@@ -311,7 +327,9 @@ static int
 copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
 {
     size_t base = cadre_execution_layout(self->execution)->out_offset;
-    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin) : 0;
+    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin,
+                                   cudaMemcpyDeviceToHost)
+                       : 0;
 }
 
 /* Outputs that go by the slab lie side by side and are copied as one. */
@@ -324,10 +342,14 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
     for (int i = group->first; i < group->first + group->count && status == 0; i++) {
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
-        self->direct[i] = output->size_bytes >= PIECE_SIZE && is_pinned(to);
+        bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
+        self->direct[i] = stays || (output->size_bytes >= PIECE_SIZE && is_pinned(to));
         if (self->direct[i]) {
             status = copy_to_slab(self, begin, output->offset);
-            status = status < 0 ? status : copy_down(self, to, output->offset, output->size_bytes);
+            status = status < 0
+                         ? status
+                         : copy_down(self, to, output->offset, output->size_bytes,
+                                     stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
             begin = output->offset + output->size_bytes;
         }
     }
@@ -395,7 +417,9 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
                     const cadre_slot_run_t *run)
 {
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    if (status == 0 && !run->resident) { /* what is on the device already, the kernels check */
+        status = cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    }
     if (status < 0) {
         return cadre_lane_note(self->lane, status);
     }
