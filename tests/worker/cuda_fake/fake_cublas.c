@@ -292,11 +292,16 @@ element(const void *x, const layout_t *layout, bool flip, uint64_t row, uint64_t
     return number;
 }
 
+static size_t
+element_size(const layout_t *layout)
+{
+    return layout->type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
+}
+
 static const void *
 batch_of(const void *x, const layout_t *layout, int32_t batch)
 {
-    size_t size_bytes = layout->type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
-    return (const char *)x + batch * layout->stride * (int64_t)size_bytes;
+    return (const char *)x + batch * layout->stride * (int64_t)element_size(layout);
 }
 
 /* ---- epilogues ---- */
@@ -417,7 +422,7 @@ overlap(const void *left, size_t left_size, const void *right, size_t right_size
 static size_t
 matrix_size(const layout_t *layout)
 {
-    return sizeof(float) * (size_t)layout->columns * (size_t)layout->leading;
+    return element_size(layout) * (size_t)layout->columns * (size_t)layout->leading;
 }
 
 /* An epilogue writes no memory that the product reads, in whatever order it does so. */
