@@ -11,6 +11,7 @@ static const size_t memory_size_default = (size_t)16 << 30;
 
 typedef struct {
     cadre_slot_options_t options;
+    cadre_cpu_pool_t *pool; /* the device's */
     char *arena;
     size_t arena_size_bytes;
 } cpu_slot_t;
@@ -19,14 +20,15 @@ static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
     cadre_cpu_set_threads(request->threads);
-    *device = NULL; /* nothing to remember */
+    *device = cadre_cpu_pool_new(request->threads);
     return 0;
 }
 
 static void
 cpu_close(void *device)
 {
-    (void)device;
+    cadre_cpu_pool_t *pool = device;
+    cadre_cpu_pool_destroy(&pool);
 }
 
 static const char *
@@ -77,9 +79,9 @@ cpu_buffer_read(void *device, const void *buffer, void *to, size_t size_bytes)
 static int
 cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
-    (void)device;
     cpu_slot_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
+    self->pool = device;
     if (self->options.memory_size_max == 0) {
         self->options.memory_size_max = memory_size_default;
     }
@@ -189,6 +191,7 @@ run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run
         operands.step = step;
         operands.chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
         operands.seed = run->seed;
+        operands.pool = self->pool;
         operands.out = &plan->values[step->output];
         operands.out_data = value_data(self, plan, run, step->output);
         for (int i = 0; i < step->input_count; i++) {

@@ -25,6 +25,23 @@ typedef float cadre_real_t;
 #define CADRE_REAL(number) number##F
 #endif
 
+/* In f32 on the host, functions that many elements can be in at once; in double, where the last
+ * digits count, and on another device, the library's. */
+#if defined(CADRE_ELEMENT) || defined(CADRE_REAL_DOUBLE)
+#define CADRE_ELEMENT_EXP(x)        CADRE_MATH(exp)(x)
+#define CADRE_ELEMENT_LOG(x)        CADRE_MATH(log)(x)
+#define CADRE_ELEMENT_LOG1P_UNIT(x) CADRE_MATH(log1p)(x)
+#define CADRE_ELEMENT_TANH(x)       CADRE_MATH(tanh)(x)
+#define CADRE_ELEMENT_ERF(x)        CADRE_MATH(erf)(x)
+#else
+#include "worker/device/element_math.h"
+#define CADRE_ELEMENT_EXP(x)        cadre_math_exp(x)
+#define CADRE_ELEMENT_LOG(x)        cadre_math_log(x)
+#define CADRE_ELEMENT_LOG1P_UNIT(x) cadre_math_log1p_unit(x)
+#define CADRE_ELEMENT_TANH(x)       cadre_math_tanh(x)
+#define CADRE_ELEMENT_ERF(x)        cadre_math_erf(x)
+#endif
+
 #ifndef CADRE_ELEMENT
 #define CADRE_ELEMENT static inline
 #endif
@@ -38,13 +55,13 @@ cadre_element_neg(cadre_real_t x)
 CADRE_ELEMENT cadre_real_t
 cadre_element_exp(cadre_real_t x)
 {
-    return CADRE_MATH(exp)(x);
+    return CADRE_ELEMENT_EXP(x);
 }
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_log(cadre_real_t x)
 {
-    return CADRE_MATH(log)(x);
+    return CADRE_ELEMENT_LOG(x);
 }
 
 CADRE_ELEMENT cadre_real_t
@@ -98,13 +115,13 @@ cadre_element_relu(cadre_real_t x)
 CADRE_ELEMENT cadre_real_t
 cadre_element_sigmoid(cadre_real_t x)
 {
-    return 1 / (1 + CADRE_MATH(exp)(-x));
+    return 1 / (1 + CADRE_ELEMENT_EXP(-x));
 }
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_tanh(cadre_real_t x)
 {
-    return CADRE_MATH(tanh)(x);
+    return CADRE_ELEMENT_TANH(x);
 }
 
 /* x Phi(x), Phi the normal distribution function. */
@@ -112,7 +129,7 @@ CADRE_ELEMENT cadre_real_t
 cadre_element_gelu(cadre_real_t x)
 {
     const cadre_real_t inverse_root_two = CADRE_REAL(0.70710678118654752440);
-    return CADRE_REAL(0.5) * x * (1 + CADRE_MATH(erf)(x * inverse_root_two));
+    return CADRE_REAL(0.5) * x * (1 + CADRE_ELEMENT_ERF(x * inverse_root_two));
 }
 
 /* Phi(x) + x phi(x). */
@@ -121,15 +138,15 @@ cadre_element_dgelu(cadre_real_t x)
 {
     const cadre_real_t inverse_root_two = CADRE_REAL(0.70710678118654752440);
     const cadre_real_t inverse_root_two_pi = CADRE_REAL(0.39894228040143267794);
-    cadre_real_t below = CADRE_REAL(0.5) * (1 + CADRE_MATH(erf)(x * inverse_root_two));
-    return below + x * inverse_root_two_pi * CADRE_MATH(exp)(CADRE_REAL(-0.5) * x * x);
+    cadre_real_t below = CADRE_REAL(0.5) * (1 + CADRE_ELEMENT_ERF(x * inverse_root_two));
+    return below + x * inverse_root_two_pi * CADRE_ELEMENT_EXP(CADRE_REAL(-0.5) * x * x);
 }
 
 /* log(1 + exp(x)) without overflow. */
 CADRE_ELEMENT cadre_real_t
 cadre_element_softplus(cadre_real_t x)
 {
-    return (x > 0 ? x : 0) + CADRE_MATH(log1p)(CADRE_MATH(exp)(-CADRE_MATH(fabs)(x)));
+    return (x > 0 ? x : 0) + CADRE_ELEMENT_LOG1P_UNIT(CADRE_ELEMENT_EXP(-CADRE_MATH(fabs)(x)));
 }
 
 CADRE_ELEMENT cadre_real_t
