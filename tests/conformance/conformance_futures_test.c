@@ -179,6 +179,53 @@ BOTH_CAPACITIES(conformance_futures, C12_programs_give_and_take_results)
     stage_close(&stage);
 }
 
+/* What the status says of a worker's counter, added up over all workers. */
+static long long
+count_of(stage_t *stage, const char *counter)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", counter);
+    OK(cadre_status_json(stage->coordinator, &text));
+    long long sum = 0;
+    for (const char *at = text; (at = strstr(at, key));) {
+        at += strlen(key);
+        sum += strtoll(at, NULL, 10);
+    }
+    return sum;
+}
+
+/* A large result goes to a worker once: from the second closure on it is there, and the one that
+ * gave it has it from the beginning. */
+Test(conformance_futures, C12_a_worker_that_has_a_value_is_not_sent_it_again)
+{
+    enum { CLOSURES = 6 };
+    stage_t stage;
+    stage_open_with(&stage, &(local_cluster_options_t){.ps = 1, .workers = 1, .slots = 1});
+    cadre_future_t *first = NULL;
+    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "big"), NULL, LOCAL_WAIT_MS,
+                      &first));
+    cadre_future_argument_t argument = {"big", first, "big"};
+    cadre_call_t call = {.futures = &argument, .future_count = 1};
+    for (int i = 0; i < CLOSURES; i++) {
+        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                          LOCAL_WAIT_MS, NULL));
+    }
+    stage_join(&stage);
+    stage_expect(&stage, CLOSURES);
+    EVENTUALLY(count_of(&stage, "values_found") == CLOSURES);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0); /* another one has nothing */
+    for (int i = 0; i < CLOSURES; i++) {
+        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                          LOCAL_WAIT_MS, NULL));
+    }
+    stage_join(&stage);
+    stage_expect(&stage, 2 * CLOSURES);
+    EVENTUALLY(count_of(&stage, "values_found") == CLOSURES - 1);
+    cr_expect_eq(count_of(&stage, "values_missed"), 0);
+    drop(first);
+    stage_close(&stage);
+}
+
 /* --- errors --- */
 
 BOTH_CAPACITIES(conformance_futures, C12_who_takes_from_a_closure_that_fails_fails_with_it)

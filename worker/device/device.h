@@ -95,8 +95,9 @@ typedef struct {
     const void *const *variables;         /* values of each variable, contiguous, program's order */
     const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
                                              NULL: all f32 */
-    const uint64_t *versions; /* of these: a number that is equal only when the content is the same
-                                 as in an earlier run of the slot; 0: unknown; NULL: all unknown */
+    const uint64_t *versions; /* of these: a number that no other content had in an earlier run of
+                                 the slot, of whichever variable: what is on the device already need
+                                 not be copied; 0: unknown; NULL: all unknown */
     uint64_t seed;            /* of the closure: the same in each of its attempts */
     void *const *gradients;   /* per push: room for the variable's values, contiguous; the last
                                  op writes there itself. May overlap nothing else. */

@@ -5,6 +5,7 @@
 
 #include "common/assert.h"
 #include "common/memory.h"
+#include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
 
 /* Copies begin before all of the slab is filled, in pieces of this size. */
@@ -23,6 +24,7 @@ struct cadre_cuda_slot {
     size_t slab_in_size_bytes;
     char *slab_out; /* pinned; begins at the layout's out_offset */
     size_t slab_out_size_bytes;
+    cadre_held_t held;
     bool *direct; /* [output_count of the run]: copied to its place without the slab */
     int direct_room;
 
@@ -95,6 +97,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
     cudaFree(self->block);
     cudaFreeHost(self->slab_in);
     cudaFreeHost(self->slab_out);
+    cadre_held_fini(&self->held);
     free(self->direct);
     free(self);
 }
@@ -125,6 +128,7 @@ grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
     if (size_bytes <= self->block_size_bytes) {
         return 0;
     }
+    cadre_held_clear(&self->held);
     CADRE_CUDA_TRY(cudaFree(self->block));
     self->block = NULL;
     self->block_size_bytes = 0;
@@ -277,6 +281,12 @@ static int
 put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
     const void *data = self->run->variables[input->index];
+    uint64_t version = self->run->versions ? self->run->versions[input->index] : 0;
+    if (cadre_held_has(&self->held, input, version)) {
+        int status = send(self, progress, progress->filled);
+        progress->filled = progress->sent = input->offset + input->size_bytes;
+        return status;
+    }
     bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
     return directly ? put_directly(self, progress, input, data)
                     : put(self, progress, input->offset, data, input->size_bytes);
@@ -289,16 +299,17 @@ copy_in(cadre_cuda_slot_t *self)
     progress_t progress = {0};
     int status =
         put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
-    for (int i = 0; i < layout->argument_count && status == 0; i++) {
-        status = put_argument(self, &progress, &layout->arguments[i]);
-    }
     for (int i = 0; i < layout->variable_count && status == 0; i++) {
         status = put_variable(self, &progress, &layout->variables[i]);
+    }
+    for (int i = 0; i < layout->argument_count && status == 0; i++) {
+        status = put_argument(self, &progress, &layout->arguments[i]);
     }
     status = status < 0 ? status : send(self, &progress, progress.filled);
     if (status < 0) {
         return status;
     }
+    cadre_held_set(&self->held, layout, self->run->versions);
     CADRE_CUDA_TRY(cudaEventRecord(self->in, self->lane->copy_in));
     return 0;
 }
@@ -409,7 +420,11 @@ start(cadre_cuda_slot_t *self)
         status = cadre_execution_record(self->execution, &memory, self->stream);
     }
     status = status < 0 ? status : copy_in(self);
-    return status < 0 ? status : compute_in_turn(self, &memory);
+    status = status < 0 ? status : compute_in_turn(self, &memory);
+    if (status < 0) {
+        cadre_held_clear(&self->held);
+    }
+    return status;
 }
 
 int
