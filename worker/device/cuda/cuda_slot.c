@@ -7,6 +7,7 @@
 #include "common/memory.h"
 #include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
+#include "worker/device/cuda/narrow.h"
 
 /* Copies begin before all of the slab is filled, in pieces of this size. */
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -25,6 +26,7 @@ struct cadre_cuda_slot {
     char *slab_out; /* pinned; begins at the layout's out_offset */
     size_t slab_out_size_bytes;
     cadre_held_t held;
+    cadre_cuda_narrow_t narrow;
     bool *direct; /* [output_count of the run]: copied to its place without the slab */
     int direct_room;
 
@@ -98,6 +100,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
     cudaFreeHost(self->slab_in);
     cudaFreeHost(self->slab_out);
     cadre_held_fini(&self->held);
+    cadre_cuda_narrow_fini(&self->narrow);
     free(self->direct);
     free(self);
 }
@@ -105,7 +108,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
 size_t
 cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
 {
-    return self->block_size_bytes;
+    return self->block_size_bytes + self->narrow.size_bytes;
 }
 
 cudaStream_t
@@ -278,6 +281,20 @@ put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
 }
 
 static int
+put_narrow(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    int status = send(self, progress, progress->filled);
+    progress->filled = progress->sent = input->offset + input->size_bytes;
+    if (!is_pinned(data)) {
+        data = memcpy(self->slab_in + input->offset, data, input->size_bytes / 2);
+    }
+    return status < 0
+               ? status
+               : cadre_cuda_narrow_in(&self->narrow, data, input, self->block, self->lane->copy_in);
+}
+
+static int
 put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
     const void *data = self->run->variables[input->index];
@@ -286,6 +303,9 @@ put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
         int status = send(self, progress, progress->filled);
         progress->filled = progress->sent = input->offset + input->size_bytes;
         return status;
+    }
+    if (cadre_cuda_narrow_variable(self->run, input)) {
+        return put_narrow(self, progress, input);
     }
     bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
     return directly ? put_directly(self, progress, input, data)
@@ -343,6 +363,16 @@ copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
                        : 0;
 }
 
+/* To where the caller wants it, or to its place in the slab. */
+static int
+copy_narrow(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
+{
+    size_t base = cadre_execution_layout(self->execution)->out_offset;
+    return cadre_cuda_narrow_out(&self->narrow, output, self->block,
+                                 direct ? to : self->slab_out + (output->offset - base),
+                                 self->lane->copy_out);
+}
+
 /* Outputs that go by the slab lie side by side and are copied as one. */
 static int
 copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
@@ -354,14 +384,17 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
         bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
-        self->direct[i] = stays || (output->size_bytes >= PIECE_SIZE && is_pinned(to));
-        if (self->direct[i]) {
+        bool narrow = cadre_cuda_narrow_gradient(self->run, output);
+        self->direct[i] = stays || ((narrow || output->size_bytes >= PIECE_SIZE) && is_pinned(to));
+        if (self->direct[i] || narrow) {
             status = copy_to_slab(self, begin, output->offset);
-            status = status < 0
-                         ? status
-                         : copy_down(self, to, output->offset, output->size_bytes,
-                                     stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
             begin = output->offset + output->size_bytes;
+        }
+        if (status == 0 && narrow) {
+            status = copy_narrow(self, output, to, self->direct[i]);
+        } else if (status == 0 && self->direct[i]) {
+            status = copy_down(self, to, output->offset, output->size_bytes,
+                               stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
         }
     }
     return status < 0 ? status : copy_to_slab(self, begin, group->offset + group->size_bytes);
@@ -371,15 +404,19 @@ static int
 copy_out(cadre_cuda_slot_t *self)
 {
     const cadre_layout_t *layout = cadre_execution_layout(self->execution);
-    for (int i = 0; i < layout->group_count; i++) {
+    int status = cadre_cuda_narrow_begin_out(&self->narrow, self->lane->copy_out);
+    for (int i = 0; i < layout->group_count && status == 0; i++) {
         CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->copy_out, self->ready[i], 0));
-        int status = copy_group(self, &layout->groups[i]);
+        status = copy_group(self, &layout->groups[i]);
+        if (status == 0 && i == layout->group_count - 1) {
+            status = cadre_cuda_narrow_end_out(&self->narrow, self->lane->copy_out);
+        }
         if (status < 0) {
             return status;
         }
         CADRE_CUDA_TRY(cudaEventRecord(self->out[i], self->lane->copy_out));
     }
-    return 0;
+    return status;
 }
 
 /* ---- running ---- */
@@ -412,6 +449,9 @@ static int
 start(cadre_cuda_slot_t *self)
 {
     int status = reserve(self, self->execution);
+    status = status < 0 ? status
+                        : cadre_cuda_narrow_reserve(
+                              &self->narrow, cadre_execution_layout(self->execution), self->run);
     if (status < 0) {
         return status;
     }
@@ -453,9 +493,11 @@ take_outputs(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
         CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
         for (int k = group->first; k < group->first + group->count; k++) {
             const cadre_layout_output_t *output = &layout->outputs[k];
+            size_t shrink = cadre_cuda_narrow_gradient(self->run, output) ? 2 : 1;
             if (!self->direct[k] && output->size_bytes > 0) {
                 memcpy(destination(self->run, output->place),
-                       self->slab_out + (output->offset - layout->out_offset), output->size_bytes);
+                       self->slab_out + (output->offset - layout->out_offset),
+                       output->size_bytes / shrink);
             }
         }
     }
@@ -484,6 +526,9 @@ finish(cadre_cuda_slot_t *self)
     }
     if (status == 0 && flags[CADRE_LAYOUT_FLAG_FAULT]) {
         return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
+    }
+    if (status == 0) {
+        cadre_cuda_narrow_tell(&self->narrow, self->run);
     }
     return status;
 }
