@@ -7,6 +7,7 @@
 
 #include "bench/process.h"
 #include "common/assert.h"
+#include "common/bf16.h"
 #include "common/chunk_layout.h"
 #include "common/codec.h"
 #include "common/initializer_spec.h"
@@ -227,7 +228,7 @@ cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p)
 /* --- values --- */
 
 static void
-make_gradient(variable_t *variable, size_t size_bytes)
+make_gradient(variable_t *variable, size_t size_bytes, bool narrow)
 {
     cadre_chunk_layout_t layout;
     int status = cadre_chunk_layout_init(&layout, size_bytes / ROW_SIZE, ROW_SIZE);
@@ -237,18 +238,25 @@ make_gradient(variable_t *variable, size_t size_bytes)
     for (size_t k = 0; k < layout.count; k++) {
         variable->gradient[k] = cadre_chunk_new(cadre_chunk_layout_size(&layout, k));
         float *numbers = cadre_chunk_data(variable->gradient[k]);
-        for (size_t i = 0; i < cadre_chunk_layout_size(&layout, k) / sizeof(float); i++) {
+        const size_t count = cadre_chunk_layout_size(&layout, k) / sizeof(float);
+        for (size_t i = 0; i < count; i++) {
             numbers[i] = (float)(i % 1000) * 1e-6F;
+        }
+        if (narrow) {
+            cadre_chunk_t *words = cadre_chunk_new(count * cadre_dtype_size(CADRE_BF16));
+            cadre_bf16_narrow(numbers, cadre_chunk_data(words), count);
+            cadre_chunk_unref(&variable->gradient[k]);
+            variable->gradient[k] = words;
         }
     }
 }
 
 int
 cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
-                                size_t size_bytes)
+                                size_t size_bytes, bool narrow)
 {
     cadre_assert(variable >= 1 && variable <= VARIABLES_MAX && size_bytes % ROW_SIZE == 0);
-    make_gradient(&self->variables[variable - 1], size_bytes);
+    make_gradient(&self->variables[variable - 1], size_bytes, narrow);
     const uint64_t rows = size_bytes / ROW_SIZE;
     const uint64_t shape[] = {rows, COLUMNS};
     const double rate = 0.01;
@@ -257,6 +265,7 @@ cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t varia
                                               .name = "values",
                                               .partitions = 1,
                                               .dtype = CADRE_F32,
+                                              .wire = narrow ? CADRE_BF16 : 0,
                                               .shape = {shape, CADRE_COUNT_OF(shape)},
                                               .rows = rows,
                                               .initializer = CADRE_INITIALIZER_ZEROS,

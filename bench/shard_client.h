@@ -11,6 +11,7 @@
 #ifndef CADRE_BENCH_SHARD_CLIENT_H
 #define CADRE_BENCH_SHARD_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,9 +24,9 @@ int cadre_bench_shard_client_open(cadre_bench_t *bench, cadre_bench_shard_client
 void cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p);
 
 /* Creates variable `variable` (its id, from 1) of `size_bytes` bytes of f32, a multiple of 4 KiB,
- * in one partition, with the optimizer sgd. */
+ * in one partition, with the optimizer sgd; with `narrow` it travels as bf16. */
 int cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
-                                    size_t size_bytes);
+                                    size_t size_bytes, bool narrow);
 
 /* Pulls the whole variable `count` times, or pushes `count` updates of all of it, with at most
  * `window` requests unanswered. */

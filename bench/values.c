@@ -1,7 +1,8 @@
 /*
  * How fast values move between a worker and a real ps: pulls, and pushes that are checked, applied
  * by sgd and answered. Beside each size the same frames over a raw ZeroMQ pair with the same
- * window, and a memcpy of the same bytes.
+ * window, and a memcpy of the same bytes. Sizes and rates are those of f32, also where a variable
+ * travels as bf16 in half the bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +27,12 @@ static const struct {
     const char *name;
     size_t size_bytes;
     double least_push_ratio;
+    bool narrow;
 } sizes[] = {
-    {"4 KB", 4 << 10, 0},   {"64 KB", 64 << 10, 0}, {"1 MB", 1 << 20, 0.5},
-    {"16 MB", 16 << 20, 0}, {"64 MB", 64 << 20, 0},
+    {"4 KB", 4 << 10, 0, false},   {"64 KB", 64 << 10, 0, false},
+    {"1 MB", 1 << 20, 0.5, false}, {"1 MB as bf16", 1 << 20, 0, true},
+    {"16 MB", 16 << 20, 0, false}, {"16 MB as bf16", 16 << 20, 0, true},
+    {"64 MB", 64 << 20, 0, false}, {"64 MB as bf16", 64 << 20, 0, true},
 };
 
 typedef struct {
@@ -36,6 +40,7 @@ typedef struct {
     cadre_bench_raw_t *raw;
     uint64_t variable;
     size_t size_bytes;
+    size_t wire_size_bytes;
     size_t count;
     size_t window;
     char *from; /* for memcpy */
@@ -73,9 +78,8 @@ run_push(void *context, double *value)
 static int
 run_raw(const subject_t *self, bool push, double *value)
 {
-    size_t chunk_size =
-        self->size_bytes < CADRE_CHUNK_SIZE_MAX ? self->size_bytes : CADRE_CHUNK_SIZE_MAX;
-    size_t chunk_count = self->size_bytes / chunk_size;
+    size_t chunk_count = (self->size_bytes - 1) / CADRE_CHUNK_SIZE_MAX + 1;
+    size_t chunk_size = self->wire_size_bytes / chunk_count;
     cadre_bench_exchange_t exchange = {.header_size = HEADER_SIZE,
                                        .reply_header_size = HEADER_SIZE};
     if (push) {
@@ -147,15 +151,17 @@ measure(cadre_bench_t *bench, subject_t *subject, size_t number)
     size_t bytes = (size_t)cadre_bench_amount(bench, 512, 64) << 20;
     subject->variable = number + 1;
     subject->size_bytes = sizes[number].size_bytes;
+    subject->wire_size_bytes = subject->size_bytes / (sizes[number].narrow ? 2 : 1);
     subject->count = clamp(bytes / subject->size_bytes, COUNT_MIN, COUNT_MAX);
-    subject->window = clamp((size_t)CADRE_IN_FLIGHT_SIZE_MAX / subject->size_bytes, 1, WINDOW_MAX);
+    subject->window =
+        clamp((size_t)CADRE_IN_FLIGHT_SIZE_MAX / subject->wire_size_bytes, 1, WINDOW_MAX);
     cadre_bench_measure_t measures[] = {{run_pull, subject, 0},
                                         {run_raw_pull, subject, 0},
                                         {run_push, subject, 0},
                                         {run_raw_push, subject, 0},
                                         {run_memcpy, subject, 0}};
-    int status =
-        cadre_bench_shard_client_create(subject->client, subject->variable, subject->size_bytes);
+    int status = cadre_bench_shard_client_create(subject->client, subject->variable,
+                                                 subject->size_bytes, sizes[number].narrow);
     if (status == 0) {
         status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(bench, REPETITIONS, 3));

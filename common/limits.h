@@ -45,8 +45,14 @@ enum {
     CADRE_VALUES_SIZE_MAX = 1 << 30,     /* results that closures which have not ended take as
                                             arguments: schedule of one more of them waits; at twice
                                             as much those that wait for another result fail */
-    CADRE_CLOSURE_QUEUE_MAX = 262144,    /* schedule blocks */
-    CADRE_APPLIED_WINDOW_MAX = 1 << 26,  /* update ids above the base; dispatch stops at it */
+    CADRE_KEPT_VALUE_SIZE_MIN = 4096,    /* a smaller result is sent with every closure that takes
+                                            it; workers keep larger ones for those */
+    CADRE_KEPT_VALUES_SIZE_MAX = 256 << 20, /* of them on one worker: the one that was used longest
+                                               ago goes */
+    CADRE_VALUE_HOLDERS_MAX = 64,           /* workers that are known to have a result; of further
+                                               ones the first is forgotten */
+    CADRE_CLOSURE_QUEUE_MAX = 262144,       /* schedule blocks */
+    CADRE_APPLIED_WINDOW_MAX = 1 << 26,     /* update ids above the base; dispatch stops at it */
     CADRE_REPLAY_CLOSURES_MAX = 1000000, /* kept since the last checkpoint: one is taken; at twice
                                             as many nothing new is begun until it is there */
     CADRE_REPLAY_SIZE_MAX = 256 << 20,   /* bytes of them, the same */

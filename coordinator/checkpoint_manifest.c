@@ -25,6 +25,7 @@ fill_variable(cadre_manifest_variable_t *entry, const cadre_variable_t *variable
     const cadre_parameter_t *table = NULL;
     entry->name = cadre_strdup(variable->name);
     entry->dtype = variable->dtype;
+    entry->wire = variable->wire;
     entry->rank = variable->rank;
     memcpy(entry->shape, variable->shape, sizeof(entry->shape));
     size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);

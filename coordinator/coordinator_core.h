@@ -197,9 +197,12 @@ void cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char 
 /* dispatcher.c */
 void cadre_dispatch(cadre_core_t *self);
 
-/* Sends a closure that `member` has, again or for the first time. */
+/* sending.c: sends a closure that `member` has, again or for the first time. */
 void cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member,
                          cadre_closure_t *closure);
+
+/* A worker lacks an argument of the closure that it was not told: all are told next time. */
+void cadre_dispatch_lacked(cadre_closure_t *closure, uint64_t worker);
 
 /* reports.c */
 void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,

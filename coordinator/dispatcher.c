@@ -5,9 +5,7 @@
  * it ends in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves it idle. First
  * comes what is to run again for a shard that was restored, then what was put back, then new work.
  */
-#include <stdlib.h>
-
-#include "common/memory.h"
+#include "common/limits.h"
 #include "coordinator/coordinator_core.h"
 
 enum {
@@ -15,68 +13,6 @@ enum {
     CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
     CREDIT_MAX = 512,        /* or twice the slots, where that is more */
 };
-
-/* Adds the arguments that are results of others after the closure's own. */
-static void
-add_values(const cadre_closure_t *closure, cadre_message_t *message)
-{
-    cadre_closure_message_t *told = &message->closure;
-    size_t items = closure->tensors.count;
-    for (size_t i = 0; i < closure->argument_count; i++) {
-        items += closure->arguments[i].value.count;
-    }
-    const char **names =
-        cadre_calloc(closure->name_count + closure->argument_count, sizeof(*names));
-    uint64_t *tensors = cadre_calloc(items, sizeof(*tensors));
-    size_t name = 0;
-    size_t item = 0;
-    for (; name < closure->name_count; name++) {
-        names[name] = closure->names[name];
-    }
-    for (; item < closure->tensors.count; item++) {
-        tensors[item] = closure->tensors.items[item];
-    }
-    for (size_t i = 0; i < closure->argument_count; i++) {
-        const cadre_tensor_list_t *value = &closure->arguments[i].value;
-        names[name++] = closure->arguments[i].name;
-        for (size_t k = 0; k < value->count; k++) {
-            tensors[item++] = value->items[k];
-        }
-        cadre_tensor_list_add_chunks(value, message);
-    }
-    told->names = (cadre_strs_t){names, name};
-    told->tensors = (cadre_u64s_t){tensors, item};
-}
-
-void
-cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
-{
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_CLOSURE);
-    message.closure = (cadre_closure_message_t){
-        .id = closure->id,
-        .attempt = closure->attempt,
-        .function = closure->function,
-        .steps = closure->steps,
-        .flags = closure->wants_results ? CADRE_CLOSURE_WANTS_RESULTS : 0,
-        .seed = self->options.seed ^ closure->id * UINT64_C(0x9e3779b97f4a7c15),
-        .variables = closure->variables,
-        .batches = {closure->batches, closure->batch_items},
-        .names = {(const char *const *)closure->names, closure->name_count},
-        .tensors = cadre_tensor_list_items(&closure->tensors),
-        .generations = self->announced,
-        .workers = self->membership.worker_places,
-        .resources = {closure->resources, closure->resource_count}};
-    cadre_tensor_list_add_chunks(&closure->tensors, &message);
-    if (closure->argument_count > 0) {
-        add_values(closure, &message);
-    }
-    closure->sent_ms = self->now_ms;
-    cadre_outbox_send(&self->outbox, &member->task, &message);
-    if (closure->argument_count > 0) {
-        free((void *)message.closure.names.items);
-        free((void *)message.closure.tensors.items);
-    }
-}
 
 static void
 measure_credit(cadre_core_t *self, cadre_member_t *member)
@@ -181,6 +117,45 @@ next_closure(cadre_core_t *self, const cadre_member_t *member)
     return closure;
 }
 
+/* The largest of a closure's arguments that workers keep, or NULL. */
+static const cadre_closure_argument_t *
+largest_value(const cadre_closure_t *closure)
+{
+    const cadre_closure_argument_t *largest = NULL;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        const cadre_closure_argument_t *argument = &closure->arguments[i];
+        size_t size_bytes = argument->value.size_bytes;
+        if (size_bytes >= CADRE_KEPT_VALUE_SIZE_MIN &&
+            (!largest || size_bytes > largest->value.size_bytes)) {
+            largest = argument;
+        }
+    }
+    return largest;
+}
+
+/* The worker that is to have a closure which `member` could take: one that has its largest argument
+ * already and is no busier, else `member`. */
+static cadre_member_t *
+nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closure)
+{
+    const cadre_closure_argument_t *argument = largest_value(closure);
+    if (!argument || closure->tag != CADRE_TAG_NONE ||
+        cadre_results_are_on(argument->from, argument->position, member->task.incarnation)) {
+        return member;
+    }
+    for (size_t i = 0; i < argument->from->holder_count; i++) {
+        uint64_t worker = argument->from->holders[i].worker;
+        cadre_member_t *other = cadre_membership_find(&self->membership, worker);
+        if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
+            can_take(self, other) && closure->resource_last <= other->resources_built &&
+            (other->in_flight.count < other->slots ||
+             other->in_flight.count <= member->in_flight.count)) {
+            return other;
+        }
+    }
+    return member;
+}
+
 void
 cadre_dispatch(cadre_core_t *self)
 {
@@ -199,7 +174,7 @@ cadre_dispatch(cadre_core_t *self)
             closure = next_closure(self, member);
         }
         if (closure) {
-            begin(self, member, closure);
+            begin(self, nearer(self, member, closure), closure);
             self->progress = true; /* there is room in the queue */
         }
         idle = closure ? 0 : idle + 1;

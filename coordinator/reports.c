@@ -251,6 +251,9 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
         return; /* an attempt that no longer counts */
     }
     member->ended++;
+    if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ENOTFOUND) {
+        cadre_dispatch_lacked(closure, member->task.incarnation);
+    }
     if (failed->reason == CADRE_FAILURE_RETURNED && failed->status == (uint64_t)-CADRE_ECLOSED) {
         member->draining = true; /* it would hand back whatever it is given */
     }

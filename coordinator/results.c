@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -37,9 +38,66 @@ cadre_results_unref(cadre_results_t **self_p)
     }
     free(self->names);
     free(self->text);
+    free(self->holders);
     cadre_tensor_list_fini(&self->tensors);
     free(self);
 }
+
+/* --- who has them --- */
+
+static cadre_value_holder_t *
+find_holder(const cadre_results_t *self, uint64_t worker)
+{
+    for (size_t i = 0; i < self->holder_count; i++) {
+        if (self->holders[i].worker == worker) {
+            return &self->holders[i];
+        }
+    }
+    return NULL;
+}
+
+/* Finds or adds it, in the place of another where there are many. */
+static cadre_value_holder_t *
+holder_of(cadre_results_t *self, uint64_t worker)
+{
+    cadre_value_holder_t *holder = find_holder(self, worker);
+    if (holder) {
+        return holder;
+    }
+    if (self->holder_count < CADRE_VALUE_HOLDERS_MAX) {
+        self->holders =
+            cadre_realloc(self->holders, self->holder_count + 1, sizeof(*self->holders));
+        holder = &self->holders[self->holder_count++];
+    } else {
+        holder = &self->holders[self->holder_next++ % CADRE_VALUE_HOLDERS_MAX];
+    }
+    *holder = (cadre_value_holder_t){.worker = worker};
+    return holder;
+}
+
+bool
+cadre_results_are_on(const cadre_results_t *self, size_t position, uint64_t worker)
+{
+    const cadre_value_holder_t *holder = find_holder(self, worker);
+    return holder && holder->results >> position & 1;
+}
+
+void
+cadre_results_told(cadre_results_t *self, size_t position, uint64_t worker)
+{
+    holder_of(self, worker)->results |= UINT64_C(1) << position;
+}
+
+void
+cadre_results_lacked(cadre_results_t *self, size_t position, uint64_t worker)
+{
+    cadre_value_holder_t *holder = find_holder(self, worker);
+    if (holder) {
+        holder->results &= ~(UINT64_C(1) << position);
+    }
+}
+
+/* --- the end of their closure --- */
 
 void
 cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const char *text,
@@ -63,6 +121,10 @@ cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const 
         self->names[i] = cadre_strdup(done->names.items[i]);
     }
     cadre_tensor_list_share(&self->tensors, done->tensors, message->chunks, message->chunk_count);
+    self->attempt = done->attempt;
+    if (self->tensors.size_bytes >= CADRE_KEPT_VALUE_SIZE_MIN) {
+        holder_of(self, message->incarnation)->results = UINT64_MAX;
+    }
 }
 
 int

@@ -24,9 +24,13 @@ struct cadre_closure_argument;
 typedef struct {
     uint32_t references;
     bool ended;
-    int status;          /* how the closure ended */
-    char *text;          /* of a failure */
-    uint64_t closure_id; /* once ended */
+    int status;                         /* how the closure ended */
+    char *text;                         /* of a failure */
+    uint64_t closure_id;                /* once ended */
+    uint64_t attempt;                   /* that gave them */
+    struct cadre_value_holder *holders; /* workers that have some of them */
+    size_t holder_count;
+    size_t holder_next; /* which of them is forgotten for another */
     char **names;
     size_t name_count;
     cadre_tensor_list_t tensors;
@@ -36,6 +40,12 @@ typedef struct {
     size_t kept;   /* arguments of closures that are kept for a replay */
     bool counted;  /* a mark of whoever sums up the bytes of several */
 } cadre_results_t;
+
+/* A worker that has been told, or has computed, results: bit k for result k. */
+typedef struct cadre_value_holder {
+    uint64_t worker; /* its incarnation */
+    uint64_t results;
+} cadre_value_holder_t;
 
 /* An argument that is a result of another closure. */
 typedef struct cadre_closure_argument {
@@ -60,6 +70,13 @@ void cadre_results_unref(cadre_results_t **self_p);
  * `message` has some, else status and text. */
 void cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const char *text,
                        const cadre_message_t *message);
+
+/* Whether a worker should have the result at `position`, as far as is known here. */
+bool cadre_results_are_on(const cadre_results_t *self, size_t position, uint64_t worker);
+
+/* It was told, or lacks, that result. */
+void cadre_results_told(cadre_results_t *self, size_t position, uint64_t worker);
+void cadre_results_lacked(cadre_results_t *self, size_t position, uint64_t worker);
 
 /* Position of the result called `name` (NULL: the first) of one that has ended well.
  * CADRE_ENOTFOUND. */

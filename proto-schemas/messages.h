@@ -197,7 +197,9 @@
  * for every attempt. generations: the sum, over all shards, of the generation that SHARD told last
  * with an address: a worker whose own sum is smaller has missed one and waits. workers: places of
  * workers in the job, the highest index that one has had plus 1. resources: ids of those that the
- * function uses. */
+ * function uses. values: (closure, attempt, result, told) for each of the last names: what the
+ * attempt gave as its result of that position; told 1: it stands in tensors, after the closure's
+ * own; 0: the worker has it, or hands this closure back. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -211,7 +213,8 @@
     F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_ARGUMENTS_MAX)               \
     F(U64,  generations, UINT64_MAX)                                               \
     F(U64,  workers,     CADRE_TASKS_MAX)                                          \
-    F(U64S, resources,   CADRE_RESOURCES_PER_CLOSURE_MAX)
+    F(U64S, resources,   CADRE_RESOURCES_PER_CLOSURE_MAX)                          \
+    F(U64S, values,      4 * CADRE_ARGUMENTS_MAX)
 
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)
@@ -231,7 +234,8 @@
     F(U64S, tensors,     (CADRE_RANK_MAX + 2) * CADRE_RESULTS_MAX)
 
 /* Kept and resent until ACK. reason: cadre_failure_t; returned with CADRE_ECLOSED: the worker
- * drains, give it no more. shard: the one that is away, for CADRE_FAILURE_SHARD. */
+ * drains, give it no more; with CADRE_ENOTFOUND: it lacks a value that was not told. shard: the one
+ * that is away, for CADRE_FAILURE_SHARD. */
 #define CADRE_CLOSURE_FAILED_FIELDS(F)                                             \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -356,7 +360,8 @@
     C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)
 #define CADRE_WORKER_COUNTERS(C)                                                   \
     C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
-    C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)
+    C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)             \
+    C(values_found) C(values_missed)
 /* clang-format on */
 
 #endif

@@ -10,6 +10,14 @@
 #include "common/memory.h"
 #include "common/split.h"
 #include "common/status.h"
+#include "common/tensor_list.h"
+
+bool
+cadre_run_accepts(const cadre_closure_message_t *closure)
+{
+    return closure->id < CADRE_BUILD_IDS && closure->batches.count % 4 == 0 &&
+           closure->values.count % 4 == 0 && closure->values.count / 4 <= closure->names.count;
+}
 
 cadre_run_t *
 cadre_run_new(cadre_message_t *message, uint64_t now_ms)
@@ -38,6 +46,10 @@ cadre_run_destroy(cadre_run_t **self_p)
     }
     cadre_u64_map_fini(&self->pulled);
     free((void *)self->holdings);
+    for (size_t i = 0; self->values && i < cadre_run_value_count(self); i++) {
+        cadre_kept_value_unref(&self->values[i]);
+    }
+    free(self->values);
     cadre_outbox_entry_fini(&self->report);
     cadre_message_fini(&self->newer);
     cadre_message_fini(&self->message);
@@ -69,6 +81,84 @@ cadre_run_resource_value(const cadre_run_t *self, const char *argument)
         found = cadre_holding_value(self->holdings[i], argument);
     }
     return found;
+}
+
+size_t
+cadre_run_value_count(const cadre_run_t *self)
+{
+    return self->message.closure.values.count / 4;
+}
+
+/* A copy of a value that is here. */
+static int
+copy_value(const cadre_kept_value_t *value, cadre_tensor_t *out)
+{
+    const cadre_message_t message = {.chunks = value->tensor.chunks,
+                                     .chunk_count = value->tensor.chunk_count};
+    cadre_tensor_t *tensors = NULL;
+    size_t count = 0;
+    int status = cadre_tensor_list_decode(cadre_tensor_list_items(&value->tensor), &message,
+                                          SIZE_MAX, &tensors, &count);
+    if (status == 0) {
+        *out = tensors[0];
+        tensors[0] = (cadre_tensor_t){.data = NULL};
+        cadre_tensors_fini(&tensors, count);
+    }
+    return status;
+}
+
+/* Puts the values that are here between those that were told. */
+static int
+insert_values(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count)
+{
+    size_t names = self->message.closure.names.count;
+    size_t values = cadre_run_value_count(self);
+    cadre_tensor_t *all = cadre_calloc(names, sizeof(*all));
+    size_t told = 0;
+    int status = 0;
+    for (size_t i = 0; i < names && status == 0; i++) {
+        const cadre_kept_value_t *value =
+            i >= names - values ? self->values[i - (names - values)] : NULL;
+        if (value) {
+            status = copy_value(value, &all[i]);
+        } else if (told < *count) {
+            all[i] = (*tensors)[told];
+            (*tensors)[told++] = (cadre_tensor_t){.data = NULL};
+        } else {
+            status = cadre_fail(CADRE_EMALFORMED, "argument %zu was not told", i);
+        }
+    }
+    if (status == 0 && told < *count) {
+        status = cadre_fail(CADRE_EMALFORMED, "%zu arguments have no name", *count - told);
+    }
+    cadre_tensors_fini(tensors, *count);
+    *tensors = all;
+    *count = names;
+    return status;
+}
+
+int
+cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count)
+{
+    const cadre_message_t *message = &self->message;
+    *tensors = NULL;
+    *count = 0;
+    if (message->closure.names.count == 0) {
+        return 0;
+    }
+    int status =
+        cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, tensors, count);
+    if (status == 0 && self->values) {
+        status = insert_values(self, tensors, count);
+    } else if (status == 0 && *count != message->closure.names.count) {
+        status = cadre_fail(CADRE_EMALFORMED, "%zu arguments have %zu names", *count,
+                            message->closure.names.count);
+    }
+    if (status < 0) {
+        cadre_tensors_fini(tensors, *count);
+        *count = 0;
+    }
+    return status;
 }
 
 void

@@ -24,6 +24,7 @@
 #include "common/message.h"
 #include "common/outbox.h"
 #include "worker/directory.h"
+#include "worker/kept_values.h"
 
 typedef enum {
     CADRE_RUN_WAITING,
@@ -78,6 +79,8 @@ typedef struct cadre_run {
                                                build; else NULL */
     const cadre_holding_t *
         *holdings; /* slot: [closure.resources], of the resources that it names */
+    cadre_kept_value_t *
+        *values; /* slot: [closure.values / 4], NULL where it was told; NULL: none */
     cadre_run_state_t state;
     bool loading;  /* its batch is being read */
     uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
@@ -112,6 +115,9 @@ typedef struct cadre_run {
 /* Ids of runs that build resources, who are no closures: above those of closures. */
 #define CADRE_BUILD_IDS (UINT64_C(1) << 62)
 
+/* Whether the lists of a CLOSURE agree, so that a run may be made of it. */
+bool cadre_run_accepts(const cadre_closure_message_t *closure);
+
 /* Takes the message (zeroed afterwards). */
 cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
 void cadre_run_destroy(cadre_run_t **self_p);
@@ -122,6 +128,13 @@ uint64_t cadre_run_id(const cadre_run_t *self);
  * called `argument`. NULL when there is none. For slots. */
 const cadre_holding_t *cadre_run_holding(const cadre_run_t *self, const char *resource);
 const cadre_tensor_t *cadre_run_resource_value(const cadre_run_t *self, const char *argument);
+
+/* The closure's own tensors and the values that it takes, one for each of its names, to be ended
+ * with cadre_tensors_fini. CADRE_EMALFORMED. For slots. */
+int cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count);
+
+/* How many of its arguments are results of others. */
+size_t cadre_run_value_count(const cadre_run_t *self);
 
 /* Keeps a later attempt, in the place of one that is kept already; takes the message. */
 void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message);

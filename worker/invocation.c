@@ -414,7 +414,7 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
     self.states = states;
     self.entry = entry;
     self.work = work;
-    int status = cadre_work_tensors(work, &self.tensors, &self.tensor_count);
+    int status = cadre_run_tensors(work->run, &self.tensors, &self.tensor_count);
     if (status < 0) {
         cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
         return;

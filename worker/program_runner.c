@@ -373,7 +373,7 @@ cadre_program_runner_run(cadre_program_runner_t *self)
     size_t tensor_count = 0;
     prepared_t *prepared = NULL;
     int status = prepare(self, &prepared);
-    status = status < 0 ? status : cadre_work_tensors(work, &tensors, &tensor_count);
+    status = status < 0 ? status : cadre_run_tensors(work->run, &tensors, &tensor_count);
     status = status < 0 ? status : bind(work, prepared, tensors);
     status = status < 0 ? status : run_prepared(self, prepared);
     cadre_tensors_fini(&tensors, tensor_count);

@@ -43,26 +43,6 @@ cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const ch
     self->text = cadre_strdup(text);
 }
 
-int
-cadre_work_tensors(const cadre_work_t *self, cadre_tensor_t **tensors, size_t *count)
-{
-    const cadre_message_t *message = &self->run->message;
-    *tensors = NULL;
-    *count = 0;
-    if (message->closure.names.count == 0) {
-        return 0;
-    }
-    int status =
-        cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, tensors, count);
-    if (status == 0 && *count != message->closure.names.count) {
-        status = cadre_fail(CADRE_EMALFORMED, "%zu arguments have %zu names", *count,
-                            message->closure.names.count);
-        cadre_tensors_fini(tensors, *count);
-        *count = 0;
-    }
-    return status;
-}
-
 const cadre_tensor_t *
 cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, const char *name)
 {

@@ -40,12 +40,8 @@ void cadre_work_destroy(cadre_work_t **self_p);
 /* Ends the work with `status` and a copy of `text`; 0 with NULL. The first failure stays. */
 void cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const char *text);
 
-/* The closure's own tensors, one for each of its names; the caller ends them with
- * cadre_tensors_fini. CADRE_EMALFORMED. */
-int cadre_work_tensors(const cadre_work_t *self, cadre_tensor_t **tensors, size_t *count);
-
-/* Argument `name`: of the batches, of the closure's own tensors, or of the resources that it names;
- * NULL when there is none. */
+/* Argument `name`: of the batches, of `tensors` (cadre_run_tensors), or of the resources that it
+ * names; NULL when there is none. */
 const cadre_tensor_t *cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors,
                                           const char *name);
 

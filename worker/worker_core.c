@@ -19,6 +19,8 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0};
     self->heartbeat_ms = CADRE_HEARTBEAT_MS;
     self->resend_ms = CADRE_RESEND_MS;
+    self->kept.size_max =
+        options->kept_values_max ? options->kept_values_max : CADRE_KEPT_VALUES_SIZE_MAX;
     self->hello_due_ms = now_ms;
     self->mute_due_ms = UINT64_MAX;
     self->queue_last_p = &self->queue_first;
@@ -54,6 +56,7 @@ cadre_worker_core_destroy(cadre_worker_core_t **self_p)
     close_links(self);
     cadre_directory_fini(&self->directory);
     cadre_value_cache_fini(&self->cache);
+    cadre_kept_values_clear(&self->kept);
     cadre_outbox_fini(&self->outbox);
     for (size_t i = 0; i < self->event_count; i++) {
         cadre_worker_event_t *event = &self->events[self->event_first + i];
@@ -173,6 +176,7 @@ static void
 begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
 {
     cadre_value_cache_fini(&self->cache);
+    cadre_kept_values_clear(&self->kept);
     close_links(self);
     cadre_worker_release_all(self);
     cadre_directory_init(&self->directory, (uint32_t)welcome->welcome.shards);

@@ -35,6 +35,8 @@ typedef struct {
     uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
     uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
                        that a slot that ends a short run needs no answer to begin the next */
+    size_t kept_values_max; /* bytes of results kept for other closures; 0:
+                               CADRE_KEPT_VALUES_SIZE_MAX */
 } cadre_worker_options_t;
 
 typedef enum {

@@ -61,6 +61,7 @@ cadre_worker_report_done(cadre_worker_core_t *self, cadre_run_t *run,
         message.closure_done.names = (cadre_strs_t){outcome->names, names};
         message.closure_done.tensors = cadre_tensor_list_items(outcome->results);
         cadre_tensor_list_add_chunks(outcome->results, &message);
+        cadre_worker_keep_results(self, run, outcome->results, names);
     }
     self->counters[CADRE_WORKER_COUNTER_finished]++;
     self->counters[CADRE_WORKER_COUNTER_examples] += outcome->examples;

@@ -1,12 +1,14 @@
 /*
  * worker_state - the inside of worker_core, shared by its files: worker_core.c (session, timers,
- * messages), worker_closures.c (closures from arrival to their end), worker_reports.c (what the
+ * messages), worker_closures.c (closures from arrival to their end), worker_wants.c (definitions
+ * that they miss), worker_arguments.c (what they take from others), worker_reports.c (what the
  * coordinator is told of them), worker_values.c (pull and push) and worker_builds.c (resources).
  */
 #ifndef CADRE_WORKER_WORKER_STATE_H
 #define CADRE_WORKER_WORKER_STATE_H
 
 #include "worker/contact.h"
+#include "worker/kept_values.h"
 #include "worker/shard_link.h"
 #include "worker/value_cache.h"
 #include "worker/worker_core.h"
@@ -59,6 +61,7 @@ struct cadre_worker_core {
 
     cadre_directory_t directory;
     cadre_value_cache_t cache;
+    cadre_kept_values_t kept;
     cadre_shard_link_t *links; /* [directory.shard_count] */
 
     cadre_u64_map_t runs;     /* by closure id */
@@ -89,10 +92,6 @@ void cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_messag
 /* Moves runs whose definitions are complete to the queue, and queued ones to free slots. */
 void cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* Asks for the definitions that waiting runs miss, and for news of shards that are away or do not
- * answer: what the coordinator has told may have been lost. */
-void cadre_worker_want(cadre_worker_core_t *self, uint64_t now_ms);
-
 /* Reports a run that no slot holds as failed. */
 void cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t failure,
                           int status, const char *text, uint64_t now_ms);
@@ -112,6 +111,22 @@ void cadre_worker_drop_runs(cadre_worker_core_t *self);
 /* Begins the run that builds a resource; takes the message. */
 void cadre_worker_begin_build(cadre_worker_core_t *self, cadre_message_t *message,
                               const cadre_resource_entry_t *entry, uint64_t now_ms);
+
+/* --- worker_wants.c --- */
+
+/* Asks for the definitions that waiting runs miss, and for news of shards that are away or do not
+ * answer: what the coordinator has told may have been lost. */
+void cadre_worker_want(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* --- worker_arguments.c --- */
+
+/* Keeps the values that came with a run, and gives it those that it was not told: false when one of
+ * these is not here. */
+bool cadre_worker_take_values(cadre_worker_core_t *self, cadre_run_t *run);
+
+/* Keeps the results of a run that ends well: what its report is about to tell. */
+void cadre_worker_keep_results(cadre_worker_core_t *self, const cadre_run_t *run,
+                               const cadre_tensor_list_t *results, size_t count);
 
 /* --- worker_builds.c --- */
 

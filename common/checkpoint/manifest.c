@@ -71,6 +71,12 @@ encode_partitions(const cadre_manifest_variable_t *variable)
     return partitions;
 }
 
+static bool
+has_wire(const cadre_manifest_variable_t *variable)
+{
+    return variable->wire != 0 && variable->wire != variable->dtype;
+}
+
 static json_t *
 encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
 {
@@ -79,10 +85,14 @@ encode_variable(const cadre_manifest_variable_t *variable, json_error_t *error)
     for (int axis = 0; axis < variable->rank; axis++) {
         json_array_append_new(shape, json_integer(variable->shape[axis]));
     }
-    return json_pack_ex(error, 0, "{s:s, s:s, s:o, s:O, s:O, s:o}", "name", variable->name, "dtype",
-                        cadre_dtype_text(variable->dtype), "shape", shape, "initializer",
-                        variable->initializer, "optimizer", variable->optimizer, "partitions",
-                        encode_partitions(variable));
+    json_t *object = json_pack_ex(error, 0, "{s:s, s:s, s:o, s:O, s:O, s:o}", "name",
+                                  variable->name, "dtype", cadre_dtype_text(variable->dtype),
+                                  "shape", shape, "initializer", variable->initializer, "optimizer",
+                                  variable->optimizer, "partitions", encode_partitions(variable));
+    if (object && has_wire(variable)) {
+        json_object_set_new(object, "wire", json_string(cadre_dtype_text(variable->wire)));
+    }
+    return object;
 }
 
 static json_t *
@@ -112,7 +122,9 @@ static json_t *
 encode_root(const cadre_manifest_t *self, json_error_t *error)
 {
     cadre_auto(release) json_t *variables = json_array();
+    const char *schema = CADRE_MANIFEST_SCHEMA;
     for (size_t i = 0; i < self->variable_count; i++) {
+        schema = has_wire(&self->variables[i]) ? CADRE_MANIFEST_SCHEMA_WIRE : schema;
         if (!append(variables, encode_variable(&self->variables[i], error))) {
             return NULL;
         }
@@ -128,7 +140,7 @@ encode_root(const cadre_manifest_t *self, json_error_t *error)
     snprintf(epoch, sizeof(epoch), "%" PRIu64, self->epoch);
     snprintf(seed, sizeof(seed), "%" PRIu64, self->seed);
     return json_pack_ex(error, 0, "{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:O, s:O, s:O}", "schema",
-                        CADRE_MANIFEST_SCHEMA, "job", self->job, "id", (json_int_t)self->id, "cut",
+                        schema, "job", self->job, "id", (json_int_t)self->id, "cut",
                         (json_int_t)self->cut, "epoch", epoch, "seed", seed, "created",
                         self->created, "variables", variables, "shards", shards, "progress",
                         self->progress);

@@ -1,5 +1,6 @@
 /*
- * manifest - what a checkpoint consists of, as JSON: `cadre.checkpoint/v1`.
+ * manifest - what a checkpoint consists of, as JSON: `cadre.checkpoint/v1`; where a variable has a
+ * wire dtype of its own, `cadre.checkpoint/v2`, which is the same with the field `wire`.
  *
  * Owner:   whoever initialised the struct; cadre_manifest_fini frees everything in it.
  * Thread:  one thread at a time.
@@ -20,8 +21,9 @@
 
 #include "common/checkpoint/shard_file.h"
 
-#define CADRE_MANIFEST_SCHEMA    "cadre.checkpoint/v1"
-#define CADRE_MANIFEST_FILE_NAME "manifest.json"
+#define CADRE_MANIFEST_SCHEMA      "cadre.checkpoint/v1"
+#define CADRE_MANIFEST_SCHEMA_WIRE "cadre.checkpoint/v2"
+#define CADRE_MANIFEST_FILE_NAME   "manifest.json"
 
 enum {
     CADRE_MANIFEST_SIZE_MAX = 64 << 20, /* bytes of the file; a larger one is refused */
@@ -39,6 +41,7 @@ typedef struct {
 typedef struct {
     char *name;
     cadre_dtype_t dtype;
+    cadre_dtype_t wire; /* how it travelled, for people: the checkpoint holds dtype; 0: dtype */
     int rank;
     int64_t shape[CADRE_RANK_MAX];
     json_t *initializer; /* an object that means something to the coordinator only */

@@ -16,10 +16,12 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "common/tensor.h"
+#include "common/wire_dtype.h"
 
 typedef struct {
     const char *file;
     int status;
+    bool has_wire;  /* by its schema, variables may */
     char place[96]; /* the object that is being read, "" or such as "shards[3]." */
 } decoder_t;
 
@@ -195,6 +197,22 @@ decode_dtype(decoder_t *self, const json_t *object, cadre_manifest_variable_t *v
     }
 }
 
+static void
+decode_wire(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
+{
+    variable->wire = variable->dtype;
+    if (!json_object_get(object, "wire")) {
+        return;
+    }
+    const json_t *field = get(self, object, "wire", JSON_STRING);
+    const char *text = field ? json_string_value(field) : "";
+    bool narrow = strcmp(text, cadre_dtype_text(CADRE_BF16)) == 0;
+    if (self->status == 0 &&
+        (!narrow || cadre_wire_dtype_decode(CADRE_BF16, variable->dtype, &variable->wire) < 0)) {
+        fail(self, "wire", "no such type on the wire of %s", cadre_dtype_text(variable->dtype));
+    }
+}
+
 /* Returns the elements of the variable. */
 static int64_t
 decode_shape(decoder_t *self, const json_t *object, cadre_manifest_variable_t *variable)
@@ -255,14 +273,15 @@ static void
 decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *variable,
                 size_t shard_count)
 {
-    static const char *const KEYS[] = {"name",        "dtype",     "shape",
-                                       "initializer", "optimizer", "partitions"};
-    only(self, object, KEYS, CADRE_COUNT_OF(KEYS));
+    static const char *const KEYS[] = {"name",      "dtype",      "shape", "initializer",
+                                       "optimizer", "partitions", "wire"};
+    only(self, object, KEYS, CADRE_COUNT_OF(KEYS) - (self->has_wire ? 0 : 1));
     variable->name = get_text(self, object, "name");
     if (variable->name && !cadre_checkpoint_name_valid(variable->name, CADRE_NAME_SIZE_MAX)) {
         fail(self, "name", "is no valid name");
     }
     decode_dtype(self, object, variable);
+    decode_wire(self, object, variable);
     int64_t count = decode_shape(self, object, variable);
     variable->initializer = get_opaque(self, object, "initializer");
     variable->optimizer = get_opaque(self, object, "optimizer");
@@ -425,8 +444,11 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
     }
     decoder_t decoder = {.file = file};
     const json_t *schema = get(&decoder, root, "schema", JSON_STRING);
-    if (schema && strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA) != 0) {
-        return cadre_fail(CADRE_EPROTOCOL, "%s: schema: is not %s", file, CADRE_MANIFEST_SCHEMA);
+    decoder.has_wire = schema && strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA_WIRE) == 0;
+    if (schema && !decoder.has_wire &&
+        strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA) != 0) {
+        return cadre_fail(CADRE_EPROTOCOL, "%s: schema: is neither %s nor %s", file,
+                          CADRE_MANIFEST_SCHEMA, CADRE_MANIFEST_SCHEMA_WIRE);
     }
     int status = decoder.status == 0 ? check_hash(file, text, size_bytes) : decoder.status;
     if (status != 0) {

@@ -93,6 +93,7 @@ typedef struct {
     json_t *layer_list; /* the same as in the file; NULL when there is none */
     double dropout;
     double l2;
+    int64_t wire; /* position in CADRE_WIRE_WORDS: of variables of layers that do not say */
 
     char *optimizer;
     json_t *optimizer_parameters; /* object, may be empty */

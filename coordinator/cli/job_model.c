@@ -8,7 +8,7 @@ enum { POINTER_SIZE = 64 };
 
 #define TYPE(name) (1U << CADRE_MODEL_##name)
 
-/* Which models have which keys; "l2" goes with all. */
+/* Which models have which keys; "l2" and "wire" go with all. */
 static const struct {
     const char *key;
     unsigned types;

@@ -19,12 +19,16 @@ static const char *const types[] = {
 };
 
 static const char *const activations[] = {"relu", "sigmoid", "tanh", "gelu", "softplus"};
+static const char *const wires[] = {"f32", "bf16"};
 
-typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION } kind_t;
+typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE } kind_t;
 
 #define TYPE(name) (1U << CADRE_LAYER_##name)
 #define POOLS      (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D))
-#define AT(field)  offsetof(cadre_layer_t, field)
+#define VARIABLES                                                                                  \
+    (TYPE(DENSE) | TYPE(CONV2D) | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
+     TYPE(TRANSFORMER))
+#define AT(field) offsetof(cadre_layer_t, field)
 
 static const struct {
     const char *key;
@@ -53,6 +57,7 @@ static const struct {
     {"activation", TYPE(ACTIVATION), ACTIVATION, true, 0, 0, CADRE_ACTIVATION_NONE, AT(activation)},
     {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
      AT(activation)},
+    {"wire", VARIABLES, WIRE, false, 0, 0, CADRE_WIRE_MODEL, AT(wire)},
 };
 
 const char *
@@ -68,6 +73,7 @@ store(cadre_layer_t *layer, size_t number, double value)
     switch (keys[number].kind) {
     case INTEGER:
     case ACTIVATION:
+    case WIRE:
         *(int64_t *)(void *)place = (int64_t)value;
         return;
     case NUMBER:
@@ -96,9 +102,10 @@ static int
 find_word(const cadre_json_source_t *source, const char *pointer, const json_t *value,
           const char *const *words, size_t count)
 {
+    const char *key = strrchr(pointer, '/') + 1;
     const char *word = json_string_value(value);
     if (!word) {
-        return cadre_json_source_fail(source, pointer, false, "must be a string, not %s",
+        return cadre_json_source_fail(source, pointer, false, "%s must be a string, not %s", key,
                                       cadre_json_type_text(value));
     }
     for (size_t i = 0; i < count; i++) {
@@ -107,8 +114,8 @@ find_word(const cadre_json_source_t *source, const char *pointer, const json_t *
         }
     }
     const char *near = cadre_suggest(word, words, count);
-    return cadre_json_source_fail(source, pointer, false, "there is no \"%.64s\"%s%s%s", word,
-                                  near ? "; did you mean \"" : "", near ? near : "",
+    return cadre_json_source_fail(source, pointer, false, "%s: there is no \"%.64s\"%s%s%s", key,
+                                  word, near ? "; did you mean \"" : "", near ? near : "",
                                   near ? "\"?" : "");
 }
 
@@ -118,10 +125,12 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
 {
     const char *key = keys[number].key;
     kind_t kind = keys[number].kind;
-    if (kind == ACTIVATION) {
-        int word = find_word(source, pointer, value, activations, CADRE_COUNT_OF(activations));
+    if (kind == ACTIVATION || kind == WIRE) {
+        int word = kind == WIRE ? find_word(source, pointer, value, wires, CADRE_COUNT_OF(wires))
+                                : find_word(source, pointer, value, activations,
+                                            CADRE_COUNT_OF(activations));
         if (word >= 0) {
-            store(layer, number, word);
+            store(layer, number, kind == WIRE ? word + CADRE_WIRE_F32 : word);
         }
         return word < 0 ? word : 0;
     }

@@ -78,14 +78,14 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
     return 0;
 }
 
-/* Builds the program into network->program, which the caller destroys in any case. */
-static int
-make_program(const cadre_job_t *job, const int64_t widths[2], bool training,
-             cadre_network_t *network)
+int
+cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
+                    cadre_network_t *network)
 {
     *network =
         (cadre_network_t){.program = cadre_program_new(training ? "train_step" : "evaluate_step"),
-                          .training = training};
+                          .training = training,
+                          .narrow = job->wire + CADRE_WIRE_F32 == CADRE_WIRE_BF16};
     int status = build(job, widths, network);
     status = status < 0 ? status : cadre_program_finish(network->program);
     return status < 0 ? cadre_fail_within(status, "the model") : 0;
@@ -96,7 +96,7 @@ cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, b
                     cadre_program_t **out)
 {
     cadre_auto(cadre_free) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
-    int status = make_program(job, (int64_t[]){features, classes}, training, network);
+    int status = cadre_model_network(job, (int64_t[]){features, classes}, training, network);
     if (status < 0) {
         cadre_program_destroy(&network->program);
         return status;
@@ -137,6 +137,7 @@ create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t
 {
     options.initializer = variable->initializer;
     options.initializer_parameters[0] = variable->value;
+    options.wire = variable->wire;
     if (variable->role == CADRE_ROLE_AVERAGE) {
         options.optimizer = "sgd";
         options.optimizer_parameters = average_parameters;
@@ -178,7 +179,7 @@ cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64
     cadre_model_t opened = {0};
     int status = 0;
     for (int training = 1; status == 0 && training >= 0; training--) {
-        status = make_program(job, widths, training != 0, network);
+        status = cadre_model_network(job, widths, training != 0, network);
         if (status == 0 && training) {
             status = create_variables(job, coordinator, network, &opened);
         }

@@ -29,6 +29,11 @@ typedef struct {
 int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
                         cadre_program_t **program);
 
+/* The same with what it was built of: features and classes in `widths`, the program in `network`,
+ * which the caller destroys in any case. */
+int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
+                        cadre_network_t *network);
+
 /* Creates the variables and registers both programs. */
 int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
                      int64_t classes, cadre_model_t *model);

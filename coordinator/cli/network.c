@@ -65,8 +65,11 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
         return none;
     }
     cadre_network_variable_t *added = &self->variables[self->variable_count++];
-    *added = (cadre_network_variable_t){
-        .rank = rank, .initializer = kind.initializer, .value = kind.value, .role = kind.role};
+    *added = (cadre_network_variable_t){.rank = rank,
+                                        .initializer = kind.initializer,
+                                        .value = kind.value,
+                                        .role = kind.role,
+                                        .wire = self->narrow_layer ? CADRE_BF16 : CADRE_F32};
     snprintf(added->name, sizeof(added->name), "%s%d", name, self->number);
     memcpy(added->shape, shape, (size_t)rank * sizeof(*shape));
     added->node = cadre_var(self->program, added->name, shape, rank);
@@ -281,6 +284,8 @@ cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer)
 {
     char scope[64];
     self->layer_number++;
+    self->narrow_layer =
+        layer->wire == CADRE_WIRE_MODEL ? self->narrow : layer->wire == CADRE_WIRE_BF16;
     if (self->x.id == 0) {
         return;
     }

@@ -39,6 +39,7 @@ typedef struct {
     const char *initializer; /* as in cadre_variable_options_t */
     double value;            /* of the initializer "constant" */
     cadre_network_role_t role;
+    cadre_dtype_t wire; /* between workers and ps */
     cadre_node_t node;
 } cadre_network_variable_t;
 
@@ -46,8 +47,10 @@ typedef struct {
     cadre_program_t *program;
     cadre_node_t x; /* what the layers so far make of the rows; empty after a mistake */
     bool training;
-    int layer_number; /* of the last one added */
-    int number;       /* of the last one with variables */
+    bool narrow;       /* layers that do not say travel as bf16 */
+    bool narrow_layer; /* the one being added does */
+    int layer_number;  /* of the last one added */
+    int number;        /* of the last one with variables */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
     bool overfull; /* more were asked for */

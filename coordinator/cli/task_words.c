@@ -2,12 +2,25 @@
 
 #include <stdio.h>
 
+/* How the task ended. With a worker that number is the loss of its device (worker/worker_flags.h).
+ */
+static const char *
+end_words(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
+{
+    if (report->role == CADRE_LAUNCH_WORKER && !report->end.signalled &&
+        report->end.number == CADRE_EXIT_BUG) {
+        snprintf(text, size_bytes, "exited with %d, its device is lost", report->end.number);
+        return text;
+    }
+    return cadre_process_end_text(report->end, text, size_bytes);
+}
+
 const char *
 cadre_task_end_words(const cadre_launcher_report_t *report, char *text)
 {
     char how[128];
     snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u %s", cadre_launch_role_text(report->role),
-             report->index, cadre_process_end_text(report->end, how, sizeof(how)));
+             report->index, end_words(report, how, sizeof(how)));
     return text;
 }
 
@@ -60,6 +73,6 @@ cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, ch
     }
     snprintf(text, CADRE_TASK_WORDS_SIZE, "%s %u (pid %d) %s: %s%s",
              cadre_launch_role_text(report->role), report->index, report->pid,
-             cadre_process_end_text(report->end, how, sizeof(how)), cost(report), next);
+             end_words(report, how, sizeof(how)), cost(report), next);
     return text;
 }

@@ -126,9 +126,75 @@ Test(manifest, names_the_line_of_a_syntax_error)
 
 Test(manifest, of_another_schema_is_told_apart_from_a_damaged_one)
 {
-    cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v2\"}"), CADRE_EPROTOCOL);
+    cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v3\"}"), CADRE_EPROTOCOL);
     cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v1\"}"), CADRE_ECORRUPT);
+    cr_assert_eq(decode("{\"schema\": \"cadre.checkpoint/v2\"}"), CADRE_ECORRUPT);
     cr_assert_eq(decode("{\"schema\": 1}"), CADRE_EMALFORMED);
+}
+
+/* The variable of the sample that is f32 and may travel as bf16. */
+static size_t
+f32_variable(const cadre_manifest_t *manifest)
+{
+    size_t i = 0;
+    while (manifest->variables[i].dtype != CADRE_F32) {
+        i++;
+    }
+    return i;
+}
+
+Test(manifest, says_what_travels_otherwise_in_a_schema_of_its_own)
+{
+    cadre_manifest_t manifest;
+    cadre_manifest_t found = {0};
+    char *text = NULL;
+    size_t size = 0;
+    sample_manifest(&manifest, 12, 3, 4);
+    size_t number = f32_variable(&manifest);
+    ok(cadre_manifest_encode(&manifest, &text, &size));
+    cr_assert(strstr(text, "\"cadre.checkpoint/v1\"") && !strstr(text, "\"wire\""));
+    ok(cadre_manifest_decode("m.json", text, size, &found));
+    cr_assert_eq(found.variables[number].wire, CADRE_F32);
+    cadre_manifest_fini(&found);
+    cadre_free(&text);
+    manifest.variables[number].wire = CADRE_BF16;
+    ok(cadre_manifest_encode(&manifest, &text, &size));
+    cr_assert(strstr(text, "\"cadre.checkpoint/v2\"") && strstr(text, "\"wire\": \"bf16\""));
+    ok(cadre_manifest_decode("m.json", text, size, &found));
+    for (size_t i = 0; i < found.variable_count; i++) {
+        cr_assert_eq(found.variables[i].wire, i == number ? CADRE_BF16 : found.variables[i].dtype);
+    }
+    cadre_manifest_fini(&found);
+    cadre_free(&text);
+    cadre_manifest_fini(&manifest);
+}
+
+/* The sample with `wire` as the type on the wire of its f32 variable. */
+static int
+decode_wire(const char *schema, json_t *wire)
+{
+    cadre_manifest_t manifest;
+    sample_manifest(&manifest, 12, 3, 4);
+    json_t *root = sample_json();
+    json_t *variables = json_object_get(root, "variables");
+    json_object_set_new(root, "schema", json_string(schema));
+    json_object_set_new(json_array_get(variables, f32_variable(&manifest)), "wire", wire);
+    cadre_auto(cadre_free) char *text = rehash(root);
+    json_decref(root);
+    cadre_manifest_fini(&manifest);
+    return decode(text);
+}
+
+Test(manifest, takes_no_other_type_on_the_wire)
+{
+    cr_assert_eq(decode_wire("cadre.checkpoint/v2", json_string("bf16")), 0, "%s",
+                 cadre_error_text());
+    cr_assert_eq(decode_wire("cadre.checkpoint/v1", json_string("bf16")), CADRE_EMALFORMED);
+    cr_assert(strstr(cadre_error_text(), "wire: unknown field"), "%s", cadre_error_text());
+    cr_assert_eq(decode_wire("cadre.checkpoint/v2", json_string("i32")), CADRE_EMALFORMED);
+    cr_assert(strstr(cadre_error_text(), "wire: no such type"), "%s", cadre_error_text());
+    cr_assert_eq(decode_wire("cadre.checkpoint/v2", json_string("f32")), CADRE_EMALFORMED);
+    cr_assert_eq(decode_wire("cadre.checkpoint/v2", json_integer(7)), CADRE_EMALFORMED);
 }
 
 /* Gives every field of `object` in turn another type, takes it away, and adds one. The error must

@@ -59,10 +59,11 @@
       "000000012a05f203ceffffffff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000"           \
       "000000010000ffffffffffffffffcdea67cd1000")                                                  \
     G(CLOSURE,                                                                                     \
-      "dc00130120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
+      "dc00140120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
       "01ccc9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffff"           \
       "ff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffff"           \
-      "ffff0bccd3c41807000000000000000000000000010000ffffffffffffffff")                            \
+      "ffff0bccd3c41807000000000000000000000000010000ffffffffffffffffc41807000000000000"           \
+      "000000000000010000ffffffffffffffff")                                                        \
     G(CANCEL,                                                                                      \
       "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \

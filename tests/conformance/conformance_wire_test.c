@@ -1,6 +1,7 @@
 /* Variables that travel as bf16 (cadre_variable_options_t.wire), with real processes: every update
  * counts once, what a ps keeps, saves and gives the coordinator is f32, and what bf16 cannot hold
  * is refused. */
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -110,6 +111,53 @@ BOTH_SIZES(conformance_wire, workers_see_values_rounded_and_the_coordinator_does
     cadre_tensor_fini(&seen);
     cadre_future_drop(&future);
     stage_close(&stage);
+}
+
+/* The sum of a counter over all ps, as the status has it: what their last heartbeats said. */
+static uint64_t
+ps_counter(stage_t *stage, const char *name)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    OK(cadre_status_json(stage->coordinator, &text));
+    json_t *status = json_loads(text, 0, NULL);
+    uint64_t sum = 0;
+    size_t i = 0;
+    json_t *task = NULL;
+    json_array_foreach(json_object_get(status, "tasks"), i, task)
+    {
+        if (strcmp(json_string_value(json_object_get(task, "role")), "ps") == 0) {
+            const json_t *counters = json_object_get(task, "counters");
+            sum += (uint64_t)json_integer_value(json_object_get(counters, name));
+        }
+    }
+    json_decref(status);
+    return sum;
+}
+
+Test(conformance_wire, half_the_bytes_travel)
+{
+    enum { CALLS = 50 };
+    for (int narrow = 0; narrow < 2; narrow++) {
+        const uint64_t bytes = CALLS * WIDE_ROWS * (narrow ? 2 : 4);
+        stage_t stage;
+        open_stage(&stage, 2, 1, narrow ? CADRE_BF16 : CADRE_F32);
+        stage_schedule(&stage, "add_one", CALLS);
+        stage_join(&stage);
+        EVENTUALLY(ps_counter(&stage, "applied") == 2 * CALLS);
+        cr_expect_eq(ps_counter(&stage, "push_bytes"), bytes);
+        for (int i = 0; i < CALLS; i++) {
+            cadre_future_t *future = NULL;
+            OK(cadre_schedule(stage.coordinator, stage_function(&stage, "read"), NULL,
+                              LOCAL_WAIT_MS, &future));
+            OK(cadre_future_wait(future, LOCAL_WAIT_MS));
+            cadre_future_drop(&future);
+            stage_schedule(&stage, "add_one", 1); /* so that the next pull is of another version */
+            stage_join(&stage);
+        }
+        EVENTUALLY(ps_counter(&stage, "applied") == 4 * CALLS);
+        cr_expect_eq(ps_counter(&stage, "pull_bytes"), bytes);
+        stage_close(&stage);
+    }
 }
 
 /* --- programs, with variables of both kinds --- */

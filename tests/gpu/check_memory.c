@@ -237,6 +237,76 @@ check_host_memory(gpu_check_t *self)
     gpu_case_fini(&one);
 }
 
+/* A copy of `size_bytes` in memory of the device. */
+static void *
+buffer_with(gpu_check_t *self, const void *data, size_t size_bytes)
+{
+    void *buffer = NULL;
+    int status = cadre_device_buffer_new(self->device, size_bytes, &buffer);
+    status =
+        status < 0 ? status : cadre_device_buffer_write(self->device, buffer, data, size_bytes);
+    gpu_check_that(self, status == 0, "a buffer of %zu bytes: %s", size_bytes, cadre_error_text());
+    cadre_assert(status == 0);
+    return buffer;
+}
+
+/* Arguments, variables and gradients that stay on the device: the same bits as with the host's. A
+ * first run with numbers that are none, then the right ones: nothing of before is used again. */
+static void
+check_resident(gpu_check_t *self)
+{
+    gpu_case_t one = {0};
+    gpu_case_init(&one, make_program(self));
+    set_batch(&one, 4);
+    const size_t size_bytes = (size_t)(self->scale ? 20000 : 12000) * WIDTH * sizeof(float);
+    cadre_slot_t *slot = NULL;
+    cadre_assert(cadre_slot_open(self->device, NULL, &slot) == 0);
+    gpu_outcome_t want;
+    int status = gpu_case_run(&one, slot, 1, &want);
+    gpu_check_that(self, status == 0, "%s", cadre_error_text());
+    cadre_tensor_t argument = one.arguments[0];
+    argument.data = buffer_with(self, argument.data, cadre_tensor_size_bytes(&argument));
+    void *buffers[4];
+    for (int i = 0; i < 4; i++) {
+        buffers[i] =
+            buffer_with(self, i < 2 ? (void *)want.gradients[i] : one.variables[0], size_bytes);
+    }
+    for (int round = 0; round < 4 && status == 0; round++) {
+        cadre_tensor_t result = {0};
+        cadre_slot_run_t run = {.program = one.program,
+                                .arguments = &argument,
+                                .argument_count = 1,
+                                .variables = (const void *const *)buffers,
+                                .seed = 1,
+                                .gradients = buffers + 2,
+                                .results = &result,
+                                .resident = true};
+        status = cadre_slot_run(slot, &run);
+        gpu_check_that(self, status == 0, "a resident run: %s", cadre_error_text());
+        bool same = status == 0 && *(const float *)result.data == first_number(&want);
+        gpu_check_that(self, same == (round > 0), "resident run %d: the loss %s", round,
+                       same ? "is right too early" : "is another one");
+        cadre_tensor_fini(&result);
+        for (int i = 0; i < 2 && round == 0; i++) {
+            cadre_assert(cadre_device_buffer_write(self->device, buffers[i], one.variables[i],
+                                                   size_bytes) == 0);
+        }
+    }
+    cadre_auto(cadre_free) void *got = cadre_aligned_alloc(size_bytes);
+    for (int i = 0; i < 2 && status == 0; i++) {
+        status = cadre_device_buffer_read(self->device, buffers[2 + i], got, size_bytes);
+        gpu_check_that(self, status == 0 && memcmp(got, want.gradients[i], size_bytes) == 0,
+                       "gradient %d differs when it stays on the device", i);
+    }
+    for (int i = 0; i < 4; i++) {
+        cadre_device_buffer_free(self->device, buffers[i]);
+    }
+    cadre_device_buffer_free(self->device, argument.data);
+    gpu_outcome_fini(&one, &want);
+    cadre_slot_close(&slot);
+    gpu_case_fini(&one);
+}
+
 void
 gpu_check_memory(gpu_check_t *self)
 {
@@ -245,4 +315,5 @@ gpu_check_memory(gpu_check_t *self)
     check_moving(self);
     check_slots(self);
     check_host_memory(self);
+    check_resident(self);
 }

@@ -27,6 +27,8 @@ typedef struct {
                      cadre_device_t **out); /* the device once more, multiplying
                                                in that way; NULL when it has one */
     int scale;                              /* 1: sizes for a device, 0: smaller ones for a fake */
+    int every;                              /* one in so many cases is run; 0 is 1 */
+    int cases;
     int checks;
     int failures;
 } gpu_check_t;
@@ -69,6 +71,7 @@ void gpu_check_case(gpu_check_t *self, gpu_case_t *one, int runs);
 /* ---- the checks ---- */
 
 void gpu_check_ops(gpu_check_t *self);
+void gpu_check_bf16(gpu_check_t *self); /* inside programs */
 void gpu_check_models(gpu_check_t *self);
 void gpu_check_memory(gpu_check_t *self); /* nothing grows; several slots; many plans */
 void gpu_check_math(gpu_check_t *self);   /* f32, tf32, bf16 */

@@ -35,8 +35,8 @@ GRADIENTS = [
      "            out[i] = row.scale * (g[i] - mean - 0 * y * along);\n"),
     ("xent-scale", "the gradient of cross entropy ignores that of the loss at the label",
      "worker/device/cpu_rows.c",
-     "        y[labels[row]] -= scale;\n",
-     "        y[labels[row]] -= 1;\n"),
+     "            y[labels[row]] -= gradient[row];\n",
+     "            y[labels[row]] -= 1;\n"),
 ]
 
 # --- layers and losses: formulas as index arithmetic show them ---
@@ -87,19 +87,26 @@ KERNELS = [
      "    int64_t room = layout->width - x - 1;\n"),
     ("im2col-padding", "what lies in the padding after the image is not zeroed",
      "worker/device/cpu_image.c",
-     "        memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));\n",
-     "        memset(to + span.window + span.count, 0, (size_t)(after / 2) * sizeof(*to));\n"),
+     "            memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));\n",
+     "            memset(to + span.window + span.count, 0, (size_t)(after / 2) * sizeof(*to));\n"),
     ("col2im-not-cleared", "col2im adds to what the memory held",
      "worker/device/cpu_image.c",
-     "    memset(image, 0, operands->out->size_bytes);\n", ""),
+     "        memset(image, 0, (size_t)layout->image_size * sizeof(*image));\n", ""),
     ("rownorm-unbiased", "the variance is that of a sample",
      "worker/device/cpu_norm.c",
-     "        lanes[k] += cadre_element_square(x[i] - mean);\n"
-     "    }\n"
-     "    return fold(lanes) / (cadre_real_t)size;\n",
-     "        lanes[k] += cadre_element_square(x[i] - mean);\n"
-     "    }\n"
-     "    return fold(lanes) / (cadre_real_t)(size > 1 ? size - 1 : 1);\n"),
+     "    cadre_real_t variance = (cadre_real_t)(sum / (double)size);\n",
+     "    cadre_real_t variance = (cadre_real_t)(sum / (double)(size > 1 ? size - 1 : 1));\n"),
+    ("softmax-of-first-block", "exponentials beyond a block are not added up",
+     "worker/device/cpu_rows.c",
+     "        sum += cadre_sum_block(to, count);\n",
+     "        sum += i == 0 ? (double)cadre_sum_block(to, count) : 0;\n"),
+    ("tile-at-tile", "a transpose's last tile begins where the one before it does",
+     "worker/device/cpu_movement.c",
+     "        int64_t from = walk->offset[0] + first;\n",
+     "        int64_t from = walk->offset[0] + (left < TILE ? first - 1 : first);\n"),
+    ("exp-of-large", "exp of large numbers wraps around",
+     "worker/device/element_math.h",
+     "    x = x > 89.0F ? 89.0F : x; /* infinity by rounding */\n", ""),
 ]
 
 # --- plans: other programs' memory, and a plan without reuse, show them ---
@@ -118,6 +125,18 @@ PLANS = [
      "worker/device/plan.c",
      "            input->count != out->count || input->dtype != out->dtype) {\n",
      "            input->dtype != out->dtype) {\n"),
+    ("chained-though-read", "what another step reads, too, exists nowhere",
+     "worker/device/plan_chain.c",
+     "    return uses == self->uses[made];\n", "    return uses > 0;\n"),
+    ("chained-though-output", "a result that a chain reads, too, exists nowhere",
+     "worker/device/plan_chain.c",
+     "plan->values[made].place.kind != CADRE_PLACE_NONE ||", "false ||"),
+    ("chain-of-other-shape", "an operation of fewer elements joins a chain",
+     "worker/device/plan_chain.c",
+     "        !same_shape(&plan->values[made], out)) {\n", "        out->count < 0) {\n"),
+    ("chain-begins-anew", "each block of a chain reads the first one's inputs",
+     "worker/device/cpu_chain.c",
+     "first_of_row(walk, i, row) + first * stride", "first_of_row(walk, i, row)"),
 ]
 
 # --- tables: positions, bags, and the layers over them ---
@@ -153,7 +172,7 @@ TABLES = [
     ("padding-not-written", "the gradient of a weight at padding is what the memory held",
      "worker/device/cpu_sparse.c",
      "            cadre_real_t sum = 0;\n            if (bags->index[i] != PADDING) {\n",
-     "            cadre_real_t sum = out[i];\n            if (bags->index[i] != PADDING) {\n"),
+     "            cadre_real_t sum = bags->out[i];\n            if (bags->index[i] != PADDING) {\n"),
     ("bag-weights", "the gradient of a table ignores the weights",
      "common/graph/gradient_sparse.c",
      "        cadre_gradient_give(walk, visit, 0, bag_grad(walk, visit, visit->gradient, weights, table));\n",
@@ -186,4 +205,34 @@ TABLES = [
      "        values[i] = 1;\n"),
 ]
 
-PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS + TABLES
+# --- bf16 inside programs ---
+
+BF16 = [
+    ("bf16-cut", "bf16 is cut, not rounded",
+     "worker/device/element.h",
+     "    return (uint16_t)((word + 0x7fff + (word >> 16 & 1)) >> 16);\n",
+     "    return (uint16_t)(word >> 16);\n"),
+    ("bf16-nan", "NaN is rounded as a number",
+     "worker/device/element.h",
+     "    if ((word & 0x7fffffffU) > 0x7f800000U) {\n",
+     "    if ((word & 0x7fffffffU) > 0x7fffffffU) {\n"),
+    ("bf16-compared", "bf16 is compared as if it was f32",
+     "common/graph/infer_arithmetic.c",
+     "    if ((!compares || left->dtype != CADRE_I32) && ",
+     "    if (!compares && "),
+    ("bf16-constant", "a decoded constant may be bf16",
+     "common/graph/program_codec.c",
+     "!(argument && number == CADRE_BF16)", "number != (argument ? CADRE_BF16 : CADRE_BF16)"),
+    ("bf16-no-flow", "no gradient flows through a cast to bf16",
+     "common/graph/gradient_rules.c",
+     "        return node->dtype != CADRE_I32 &&\n",
+     "        return node->dtype == CADRE_F32 &&\n"),
+    ("bf16-wide-gradient", "the gradient of a product of bf16 stays f32",
+     "common/graph/gradient_rules.c",
+     "        g = cadre_cast(walk->program, g, CADRE_BF16);\n", "        (void)g;\n"),
+    ("bf16-right-side", "the right operand of bf16 is the left one",
+     "worker/device/cpu_matmul.c",
+     "        b = wide + left->count;\n", "        b = wide;\n"),
+]
+
+PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS + TABLES + BF16

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "common/assert.h"
 #include "common/memory.h"
 
 enum { DATASET_ROWS = 1000 };
@@ -84,6 +85,10 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     closure->names = cadre_calloc(1, sizeof(char *));
     closure->names[0] = cadre_asprintf("%u", call->index);
     closure->name_count = 1;
+    int64_t number = call->index;
+    cadre_tensor_t tensor = {.dtype = CADRE_I64, .data = &number};
+    int status = cadre_tensor_list_encode(&tensor, 1, CADRE_ARGUMENTS_SIZE_MAX, &closure->tensors);
+    cadre_assert(status == 0);
     if (call->reads_batch) {
         closure->batches = cadre_calloc(4, sizeof(uint64_t));
         closure->batches[0] = 1;

@@ -129,6 +129,7 @@ typedef struct {
     uint64_t restores;
     uint64_t replayed; /* updates that were applied again after a restore */
     uint64_t taken;    /* results that were arguments, for every attempt */
+    uint64_t found;    /* of them without being told */
     bool few_values;   /* there is little room for results: closures may fail for it */
 
     bool may_cancel; /* the user cancelled, or a call failed: calls may end cancelled */

@@ -108,6 +108,7 @@ make_script(sim_cluster_t *self)
     plan->resources = draw(self, 0, 1) == 0;
     plan->futures = draw(self, 0, 2) > 0;
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
+    plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
     self->check.few_values = plan->values_max > 0;
     self->script.cluster = self;
     self->script.coordinator = &self->coordinator;
@@ -295,6 +296,7 @@ summarize(const sim_cluster_t *self)
                            .restores = self->check.restores,
                            .replayed = self->check.replayed,
                            .taken = self->check.taken,
+                           .found = self->check.found,
                            .lives = self->coordinator.life,
                            .committed = self->coordinator.committed,
                            .given_up = self->coordinator.failed + totals->checkpoints_failed,

@@ -23,6 +23,7 @@ typedef struct {
     uint64_t restores; /* of shards, the first one of each session included */
     uint64_t replayed; /* updates applied again after a restore */
     uint64_t taken;    /* results that closures had as arguments, each attempt anew */
+    uint64_t found;    /* of them on the worker already */
     uint64_t lives;    /* of the coordinator */
     uint64_t committed;
     uint64_t given_up; /* checkpoints */

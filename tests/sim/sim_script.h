@@ -49,10 +49,11 @@ typedef struct {
     uint64_t every_ms; /* between automatic ones; 0: none */
     bool dataset;
     bool resources;
-    bool futures;        /* closures take results of others */
-    uint64_t values_max; /* bytes of these: the queue's limit; 0: the default */
-    bool jumps;          /* ids are skipped, so that windows fill up */
-    bool big;            /* one variable of several chunks */
+    bool futures;             /* closures take results of others */
+    uint64_t values_max;      /* bytes of these: the queue's limit; 0: the default */
+    uint64_t kept_values_max; /* and a worker\'s */
+    bool jumps;               /* ids are skipped, so that windows fill up */
+    bool big;                 /* one variable of several chunks */
 } sim_plan_t;
 
 typedef struct {

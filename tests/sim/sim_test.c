@@ -116,6 +116,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->faults += summary->faults;
     total->restores += summary->restores;
     total->replayed += summary->replayed;
+    total->found += summary->found;
     total->taken += summary->taken;
     total->lives += summary->lives - 1;
     total->committed += summary->committed;
@@ -143,11 +144,12 @@ run_range(const options_t *options)
     }
     printf("sim: %" PRIu64 " %sseeds, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
            " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
-           " updates replayed, %" PRIu64 " results taken, %" PRIu64 " checkpoints and %" PRIu64
-           " given up, %" PRIu64 " deaths of the coordinator: all invariants held\n",
+           " updates replayed, %" PRIu64 " results taken (%" PRIu64 " where they were), %" PRIu64
+           " checkpoints and %" PRIu64 " given up, %" PRIu64
+           " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
            total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
-           total.taken, total.committed, total.given_up, total.lives);
+           total.taken, total.found, total.committed, total.given_up, total.lives);
     return few == 0;
 }
 

@@ -27,7 +27,8 @@ sim_worker_start(sim_worker_t *self)
                                       .devices = "cpu",
                                       .process = self->node,
                                       .slots = self->slot_count - self->ahead,
-                                      .ahead = self->ahead};
+                                      .ahead = self->ahead,
+                                      .kept_values_max = self->kept_values_max};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);
     self->tick_due_ms = UINT64_MAX;
 }
@@ -158,16 +159,21 @@ check_holdings(sim_worker_t *self, const cadre_run_t *run)
 }
 
 static void
-check_values(sim_worker_t *self, const sim_call_t *call, const cadre_message_t *message)
+check_values(sim_worker_t *self, const sim_call_t *call, const cadre_run_t *run)
 {
     cadre_tensor_t *tensors = NULL;
     size_t count = 0;
-    if (cadre_tensor_list_decode(message->closure.tensors, message, SIZE_MAX, &tensors, &count) <
-        0) {
+    if (cadre_run_tensors(run, &tensors, &count) < 0) {
         sim_check_fail(self->check, "arguments of call %u: %s", call->index, cadre_error_text());
     }
-    sim_check_values(self->check, call, tensors, count);
+    if (count == 0 || *(const int64_t *)tensors[0].data != (int64_t)call->index) {
+        sim_check_fail(self->check, "call %u begins with arguments of another", call->index);
+    }
+    sim_check_values(self->check, call, tensors + 1, count - 1);
     cadre_tensors_fini(&tensors, count);
+    for (size_t i = 0; i < cadre_run_value_count(run); i++) {
+        self->check->found += run->values[i] != NULL;
+    }
 }
 
 static void
@@ -186,7 +192,7 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     check_holdings(self, event->run);
     slot->call =
         sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
-    check_values(self, slot->call, &event->run->message);
+    check_values(self, slot->call, event->run);
     begin_step(self, slot);
 }
 

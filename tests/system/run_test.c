@@ -152,6 +152,20 @@ Test(run, fm_learns_which_digits_are_odd)
     cr_expect_gt(accuracy_of("examples/fm"), 0.9);
 }
 
+/* Sums over batches, added up by closures that take each other's results: exact in f32. */
+Test(run, moments_are_those_of_all_rows)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
+    cadre_auto(cadre_free) char *program = program_path("examples/moments");
+    const char *arguments[] = {"run", "--workers", "2", "--", program, data, NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    cr_expect_str_eq(output, "rows 1797 mean 4.884 variance 18.773\n");
+    command_close(&command);
+}
+
 Test(run, a_program_gives_its_exit_code)
 {
     command_t command;

@@ -10,13 +10,9 @@ run_op(const cadre_operands_t *operands)
         cadre_cpu_matmul(operands);
         return 0;
     case CADRE_OP_MAP1:
-        cadre_cpu_map1(operands);
-        return 0;
     case CADRE_OP_MAP2:
-        cadre_cpu_map2(operands);
-        return 0;
     case CADRE_OP_WHERE:
-        cadre_cpu_where(operands);
+        cadre_cpu_element(operands);
         return 0;
     case CADRE_OP_REDUCE:
         cadre_cpu_reduce(operands);

@@ -2,12 +2,15 @@
  * cpu - the operations as plain loops, and OpenBLAS for matmul.
  *
  * Plain functions without state. Loops are written so that the compiler vectorises them
- * (CMakeLists.txt sets the flags). An output may be the same memory as an input of the ops that
- * plan.c lets work in place; no other overlap occurs.
+ * (cpu_vector.h; CMakeLists.txt sets the flags), and shared with the pool's threads where they are
+ * long. Sums are cut into blocks by their length alone, so that their order, and with it every bit,
+ * is the same with any number of threads. An output may be the same memory as an input of the ops
+ * that plan.c lets work in place; no other overlap occurs.
  */
 #ifndef CADRE_WORKER_DEVICE_CPU_H
 #define CADRE_WORKER_DEVICE_CPU_H
 
+#include "worker/device/cpu_pool.h"
 #include "worker/device/element.h"
 #include "worker/device/plan.h"
 
@@ -19,17 +22,19 @@ typedef struct {
     void *out_data;
     const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
     const void *data[CADRE_OP_INPUTS_MAX];
-    uint64_t seed; /* of the closure */
+    void *scratch;          /* cadre_cpu_scratch_size_bytes(), aligned to 64, no content */
+    uint64_t seed;          /* of the closure */
+    cadre_cpu_pool_t *pool; /* or NULL: the calling thread does it all */
 } cadre_operands_t;
 
-/* A loop whose iterations touch different elements, also when output and input are the same memory:
- * lets gcc vectorise without checks for overlap. clang decides by itself: asked to, it would warn
- * of every loop that calls the math library. */
-#if defined(__clang__)
-#define CADRE_INDEPENDENT
-#else
-#define CADRE_INDEPENDENT _Pragma("GCC ivdep")
-#endif
+/* Bytes of scratch memory that a step of the plan needs; 0 for most. */
+size_t cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step);
+
+enum {
+    CADRE_CPU_BLOCK = 512,         /* elements that are worked on together: a few such stay in the
+                                      first-level         cache */
+    CADRE_CPU_PART_COST = 1 << 18, /* additions that are worth another thread, 20 to 50 us */
+};
 
 /* What an element function reads: neighbours, or with step 0 one number again and again. */
 typedef struct {
@@ -37,19 +42,22 @@ typedef struct {
     int64_t step;
 } cadre_cpu_source_t;
 
-/* One link of a chain over `count` elements. MAP1 reads neighbours only: its input has the shape of
- * its output. `out` may be the data of a source whose step is 1. */
+/* One link of a chain over at most CADRE_CPU_BLOCK elements. MAP1 reads neighbours only: its input
+ * has the shape of its output. `out` may be the data of a source whose step is 1. */
 void cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
-                    const cadre_cpu_source_t *sources, int64_t count);
+                    const cadre_cpu_source_t sources[3], int64_t count);
 
 /* Runs one step; CADRE_EDATA for a label or an index out of range. */
 int cadre_cpu_step(const cadre_operands_t *operands);
 
-void cadre_cpu_map1(const cadre_operands_t *operands);
-void cadre_cpu_map2(const cadre_operands_t *operands);
-void cadre_cpu_where(const cadre_operands_t *operands);
+/* MAP1, MAP2 and WHERE; the comparisons of i32 among them; several in one step. */
+void cadre_cpu_element(const cadre_operands_t *operands);
+void cadre_cpu_compare(const cadre_operands_t *operands);
 void cadre_cpu_chain(const cadre_operands_t *operands);
 void cadre_cpu_cast(const cadre_operands_t *operands);
+
+/* The numbers of `count` bf16. */
+void cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count);
 
 void cadre_cpu_reduce(const cadre_operands_t *operands);
 

@@ -1,60 +1,232 @@
 /*
- * cpu_chain - several element operations in one pass over memory.
+ * cpu_chain - element operations, one or several in one pass over memory.
  *
  * A block of the output goes through all links before the next one begins: what one link leaves for
- * another stays in the first-level cache.
+ * another stays in the first-level cache. How a block is made depends on the walk's inner loop. A
+ * long one is cut into blocks, and a broadcast input is one number or a stretch of memory. Of short
+ * ones several make one block, for which broadcast inputs are written out; those that do not depend
+ * on the row only once, because blocks begin with a row.
  */
+#include <string.h>
+
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_vector.h"
 
-enum { BLOCK = 512 };
+enum {
+    BLOCK = CADRE_CPU_BLOCK,
+    SHORT = 128,      /* inner loops below this are joined */
+    FUNCTION_COST = 8 /* of a map1, in additions */
+};
 
+typedef enum {
+    WHOLE,   /* of the output's size: walked with it */
+    NUMBER,  /* the same for all */
+    PATTERN, /* the same for each inner loop */
+    VARYING,
+} reading_t;
+
+/* What is the same for all parts of a step. */
 typedef struct {
     const cadre_operands_t *operands;
-    cadre_cpu_source_t sources[CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX]; /* of one block */
-    _Alignas(64) cadre_real_t results[CADRE_CHAIN_LINKS_MAX - 1][BLOCK]; /* of all links but the
-                                                                            last, of one block */
-} run_t;
+    const cadre_chain_t *chain;
+    int64_t inner;    /* elements of an inner loop */
+    int64_t rows;     /* inner loops */
+    int64_t together; /* rows per block, if they are short; else 0 */
+    int64_t pieces;   /* blocks per row, if they are long */
+    reading_t readings[CADRE_CHAIN_INPUTS_MAX];
+} job_t;
 
-/* The links over the `count` elements that begin `first` elements into the inner loop at `place`.
- */
+/* What a thread works with. */
+typedef struct {
+    cadre_cpu_source_t sources[CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX]; /* of one block */
+    _Alignas(64) cadre_real_t results[CADRE_CHAIN_LINKS_MAX - 1][BLOCK]; /* of links but the last */
+    _Alignas(64) cadre_real_t copies[CADRE_CHAIN_INPUTS_MAX][BLOCK];     /* of broadcast inputs */
+} desk_t;
+
+/* The links over the `count` elements of the output from `first` on; `sources` are the inputs'. */
 static void
-run_block(run_t *self, const cadre_strided_place_t *place, int64_t first, int64_t count)
+run_links(const job_t *self, desk_t *desk, int64_t first, int64_t count)
 {
-    const cadre_operands_t *operands = self->operands;
-    const cadre_plan_step_t *step = operands->step;
-    const cadre_chain_t *chain = operands->chain;
-    for (int i = 0; i < step->input_count; i++) {
-        int64_t stride = step->walk.stride[i][step->walk.rank - 1];
-        self->sources[i].data =
-            (const cadre_real_t *)operands->data[i] + place->at[i] + first * stride;
-        self->sources[i].step = stride;
-    }
-    for (int k = 0; k < chain->link_count; k++) {
-        const cadre_chain_link_t *link = &chain->links[k];
-        bool last = k == chain->link_count - 1;
+    int input_count = self->operands->step->input_count;
+    for (int k = 0; k < self->chain->link_count; k++) {
+        const cadre_chain_link_t *link = &self->chain->links[k];
+        bool last = k == self->chain->link_count - 1;
         cadre_real_t *out =
-            last ? (cadre_real_t *)operands->out_data + place->out + first : self->results[k];
-        cadre_cpu_source_t sources[3];
-        for (int i = 0; i < 3; i++) {
-            sources[i] = self->sources[link->sources[i]];
-        }
+            last ? (cadre_real_t *)self->operands->out_data + first : desk->results[k];
+        const cadre_cpu_source_t sources[3] = {desk->sources[link->sources[0]],
+                                               desk->sources[link->sources[1]],
+                                               desk->sources[link->sources[2]]};
         cadre_cpu_link(link, out, sources, count);
-        self->sources[step->input_count + k] = (cadre_cpu_source_t){.data = out, .step = 1};
+        desk->sources[input_count + k] = (cadre_cpu_source_t){.data = out, .step = 1};
+    }
+}
+
+/* Where inner loop `row` begins in input `i`. */
+static int64_t
+first_of_row(const cadre_strided_t *walk, int i, int64_t row)
+{
+    int64_t at = walk->offset[i];
+    for (int axis = walk->rank - 2; axis > 0; axis--) {
+        at += row % walk->size[axis] * walk->stride[i][axis];
+        row /= walk->size[axis];
+    }
+    return walk->rank > 1 ? at + row * walk->stride[i][0] : at;
+}
+
+/* ---- long rows ---- */
+
+static void
+run_piece(const job_t *self, desk_t *desk, int64_t at)
+{
+    const cadre_strided_t *walk = &self->operands->step->walk;
+    int64_t row = at / self->pieces;
+    int64_t first = at % self->pieces * BLOCK;
+    int64_t left = self->inner - first;
+    for (int i = 0; i < self->operands->step->input_count; i++) {
+        int64_t stride = walk->stride[i][walk->rank - 1];
+        const cadre_real_t *data = self->operands->data[i];
+        desk->sources[i] = (cadre_cpu_source_t){
+            .data = data + first_of_row(walk, i, row) + first * stride, .step = stride};
+    }
+    run_links(self, desk, row * self->inner + first, left < BLOCK ? left : BLOCK);
+}
+
+static void
+run_pieces(const void *context, int64_t begin, int64_t end)
+{
+    CADRE_UNINITIALIZED desk_t desk;
+    for (int64_t at = begin; at < end; at++) {
+        run_piece(context, &desk, at);
+    }
+}
+
+/* ---- short rows ---- */
+
+/* Writes input `i` out for `rows` rows from `row` on. */
+static void
+copy_rows(const job_t *self, desk_t *desk, int i, int64_t row, int64_t rows)
+{
+    const cadre_strided_t *walk = &self->operands->step->walk;
+    bool moves = walk->stride[i][walk->rank - 1] != 0;
+    cadre_real_t *to = desk->copies[i];
+    for (int64_t r = row; r < row + rows; r++, to += self->inner) {
+        const cadre_real_t *from =
+            (const cadre_real_t *)self->operands->data[i] + first_of_row(walk, i, r);
+        if (moves) {
+            memcpy(to, from, (size_t)self->inner * sizeof(*to));
+            continue;
+        }
+        const cadre_real_t one = *from;
+        for (int64_t k = 0; k < self->inner; k++) {
+            to[k] = one;
+        }
+    }
+}
+
+static void
+run_rows(const job_t *self, desk_t *desk, int64_t row, int64_t rows)
+{
+    for (int i = 0; i < self->operands->step->input_count; i++) {
+        const cadre_real_t *data = self->operands->data[i];
+        cadre_cpu_source_t *source = &desk->sources[i];
+        if (self->readings[i] == VARYING) {
+            copy_rows(self, desk, i, row, rows);
+        }
+        if (self->readings[i] == WHOLE) {
+            *source = (cadre_cpu_source_t){.data = data + row * self->inner, .step = 1};
+        } else if (self->readings[i] == NUMBER) {
+            *source = (cadre_cpu_source_t){.data = data, .step = 0};
+        } else {
+            *source = (cadre_cpu_source_t){.data = desk->copies[i], .step = 1};
+        }
+    }
+    run_links(self, desk, row * self->inner, rows * self->inner);
+}
+
+static void
+run_blocks(const void *context, int64_t begin, int64_t end)
+{
+    const job_t *self = context;
+    CADRE_UNINITIALIZED desk_t desk;
+    for (int i = 0; i < self->operands->step->input_count; i++) {
+        if (self->readings[i] == PATTERN) {
+            copy_rows(self, &desk, i, 0, self->together);
+        }
+    }
+    for (int64_t at = begin; at < end; at++) {
+        int64_t left = self->rows - at * self->together;
+        run_rows(self, &desk, at * self->together, left < self->together ? left : self->together);
+    }
+}
+
+/* ---- the step ---- */
+
+static reading_t
+reading_of(const cadre_strided_t *walk, int input)
+{
+    bool whole = true;
+    bool outer_moves = false;
+    int64_t step = 1;
+    for (int axis = walk->rank - 1; axis >= 0; axis--) {
+        int64_t stride = walk->stride[input][axis];
+        whole = whole && stride == step;
+        outer_moves = outer_moves || (axis < walk->rank - 1 && stride != 0);
+        step *= walk->size[axis];
+    }
+    bool inner_moves = walk->stride[input][walk->rank - 1] != 0;
+    return whole ? WHOLE : outer_moves ? VARYING : inner_moves ? PATTERN : NUMBER;
+}
+
+static int64_t
+cost_of(const cadre_chain_t *chain)
+{
+    int64_t cost = 0;
+    for (int k = 0; k < chain->link_count; k++) {
+        cost += chain->links[k].op == CADRE_OP_MAP1 ? FUNCTION_COST : 1;
+    }
+    return cost;
+}
+
+static void
+run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
+{
+    const cadre_strided_t *walk = &operands->step->walk;
+    if (operands->out->count == 0) {
+        return;
+    }
+    job_t self = {.operands = operands, .chain = chain, .inner = walk->size[walk->rank - 1]};
+    self.rows = operands->out->count / self.inner;
+    for (int i = 0; i < operands->step->input_count; i++) {
+        self.readings[i] = reading_of(walk, i);
+    }
+    int64_t grain = CADRE_CPU_PART_COST / BLOCK / cost_of(chain);
+    if (self.rows > 1 && self.inner < SHORT) {
+        self.together = BLOCK / self.inner;
+        int64_t blocks = (self.rows + self.together - 1) / self.together;
+        cadre_cpu_pool_run(operands->pool, blocks, grain, run_blocks, &self);
+    } else {
+        self.pieces = (self.inner + BLOCK - 1) / BLOCK;
+        cadre_cpu_pool_run(operands->pool, self.rows * self.pieces, grain, run_pieces, &self);
     }
 }
 
 void
 cadre_cpu_chain(const cadre_operands_t *operands)
 {
-    run_t run;
-    run.operands = operands;
-    const cadre_strided_t *walk = &operands->step->walk;
-    cadre_strided_place_t place;
-    cadre_strided_start(walk, &place);
-    do {
-        int64_t count = walk->size[walk->rank - 1];
-        for (int64_t first = 0; first < count; first += BLOCK) {
-            run_block(&run, &place, first, count - first < BLOCK ? count - first : BLOCK);
-        }
-    } while (cadre_strided_next(walk, &place));
+    run_chain(operands, operands->chain);
+}
+
+void
+cadre_cpu_element(const cadre_operands_t *operands)
+{
+    const cadre_plan_step_t *step = operands->step;
+    if (operands->inputs[0]->dtype == CADRE_I32) {
+        cadre_cpu_compare(operands);
+        return;
+    }
+    cadre_chain_t chain = {
+        .link_count = 1,
+        .links = {
+            {.op = step->op, .function = step->attributes[CADRE_FUNCTION], .sources = {0, 1, 2}}}};
+    run_chain(operands, &chain);
 }

@@ -7,10 +7,13 @@
 #include "worker/device/cpu.h"
 #include "worker/device/device_module.h"
 
+enum { ALIGNMENT = 64 };
+
 static const size_t memory_size_default = (size_t)16 << 30;
 
 typedef struct {
     cadre_slot_options_t options;
+    cadre_cpu_pool_t *pool; /* the device's */
     char *arena;
     size_t arena_size_bytes;
 } cpu_slot_t;
@@ -19,14 +22,15 @@ static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
     cadre_cpu_set_threads(request->threads);
-    *device = NULL; /* nothing to remember */
+    *device = cadre_cpu_pool_new(request->threads);
     return 0;
 }
 
 static void
 cpu_close(void *device)
 {
-    (void)device;
+    cadre_cpu_pool_t *pool = device;
+    cadre_cpu_pool_destroy(&pool);
 }
 
 static const char *
@@ -50,12 +54,36 @@ cpu_memory_free(void *device, void *memory)
     free(memory);
 }
 
+/* The device's own memory is the host's. */
+static int
+cpu_buffer_new(void *device, size_t size_bytes, void **buffer)
+{
+    *buffer = cpu_memory_new(device, size_bytes);
+    return 0;
+}
+
+static int
+cpu_buffer_write(void *device, void *buffer, const void *from, size_t size_bytes)
+{
+    (void)device;
+    memcpy(buffer, from, size_bytes);
+    return 0;
+}
+
+static int
+cpu_buffer_read(void *device, const void *buffer, void *to, size_t size_bytes)
+{
+    (void)device;
+    memcpy(to, buffer, size_bytes);
+    return 0;
+}
+
 static int
 cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
-    (void)device;
     cpu_slot_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
+    self->pool = device;
     if (self->options.memory_size_max == 0) {
         self->options.memory_size_max = memory_size_default;
     }
@@ -98,8 +126,7 @@ reserve(cpu_slot_t *self, size_t size_bytes)
     }
     free(self->arena);
     self->arena_size_bytes = 0;
-    /* A multiple of the alignment, as arena.h promises. */
-    self->arena = aligned_alloc(64, size_bytes);
+    self->arena = aligned_alloc(ALIGNMENT, size_bytes);
     if (!self->arena) {
         return cadre_fail(CADRE_ENOMEMORY, "no %zu bytes for the program", size_bytes);
     }
@@ -107,11 +134,24 @@ reserve(cpu_slot_t *self, size_t size_bytes)
     return 0;
 }
 
-/* A run needs nothing but the plan, and an arena. */
+/* Of the plan's arena, whose size is a multiple of the alignment as arena.h promises, and of what
+ * the step that needs most needs for itself. */
+static size_t
+needed_size(const cadre_plan_t *plan)
+{
+    size_t scratch_size = 0;
+    for (int at = 0; at < plan->step_count; at++) {
+        size_t size_bytes = cadre_cpu_scratch_size_bytes(plan, &plan->steps[at]);
+        scratch_size = size_bytes > scratch_size ? size_bytes : scratch_size;
+    }
+    return plan->arena_size_bytes + (scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* A run needs nothing but the plan, and memory. */
 static int
 cpu_prepare(void *slot, const cadre_plan_t *plan, void **prepared)
 {
-    int status = reserve(slot, plan->arena_size_bytes);
+    int status = reserve(slot, needed_size(plan));
     if (status == 0) {
         *prepared = (void *)(uintptr_t)plan;
     }
@@ -165,6 +205,8 @@ run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run
         operands.step = step;
         operands.chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
         operands.seed = run->seed;
+        operands.scratch = self->arena ? self->arena + plan->arena_size_bytes : NULL;
+        operands.pool = self->pool;
         operands.out = &plan->values[step->output];
         operands.out_data = value_data(self, plan, run, step->output);
         for (int i = 0; i < step->input_count; i++) {
@@ -189,7 +231,7 @@ cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
 {
     cpu_slot_t *self = slot;
     const cadre_plan_t *plan = prepared;
-    int status = reserve(self, plan->arena_size_bytes); /* a larger one may have failed since */
+    int status = reserve(self, needed_size(plan)); /* a larger one may have failed since */
     if (status < 0) {
         return status;
     }
@@ -214,6 +256,10 @@ const cadre_device_functions_t cadre_cpu_functions = {
     .name = cpu_name,
     .memory_new = cpu_memory_new,
     .memory_free = cpu_memory_free,
+    .buffer_new = cpu_buffer_new,
+    .buffer_free = cpu_memory_free,
+    .buffer_write = cpu_buffer_write,
+    .buffer_read = cpu_buffer_read,
     .slot_open = cpu_slot_open,
     .slot_close = cpu_slot_close,
     .prepare = cpu_prepare,

@@ -24,6 +24,11 @@ typedef struct {
     int64_t stride;
     int64_t padding;
     int64_t batch;
+    int64_t image_size; /* elements */
+    int64_t window_size;
+    int64_t windows_size; /* of all windows of an image */
+    const cadre_real_t *from;
+    cadre_real_t *to;
 } layout_t;
 
 /* One row of the kernel at one place: `count` elements from `image` on go to `window` on; the
@@ -36,18 +41,25 @@ typedef struct {
 
 static layout_t
 layout_of(const cadre_plan_value_t *image, const cadre_plan_value_t *windows,
-          const int64_t *attributes)
+          const cadre_operands_t *operands)
 {
-    return (layout_t){.batch = image->shape[0],
-                      .height = image->shape[1],
-                      .width = image->shape[2],
-                      .channels = image->shape[3],
-                      .rows = windows->shape[1],
-                      .columns = windows->shape[2],
-                      .kernel_height = attributes[CADRE_IMAGE_HEIGHT],
-                      .kernel_width = attributes[CADRE_IMAGE_WIDTH],
-                      .stride = attributes[CADRE_IMAGE_STRIDE],
-                      .padding = attributes[CADRE_IMAGE_PADDING]};
+    const int64_t *attributes = operands->step->attributes;
+    layout_t layout = {.batch = image->shape[0],
+                       .height = image->shape[1],
+                       .width = image->shape[2],
+                       .channels = image->shape[3],
+                       .rows = windows->shape[1],
+                       .columns = windows->shape[2],
+                       .kernel_height = attributes[CADRE_IMAGE_HEIGHT],
+                       .kernel_width = attributes[CADRE_IMAGE_WIDTH],
+                       .stride = attributes[CADRE_IMAGE_STRIDE],
+                       .padding = attributes[CADRE_IMAGE_PADDING],
+                       .from = operands->data[0],
+                       .to = operands->out_data};
+    layout.image_size = layout.height * layout.width * layout.channels;
+    layout.window_size = layout.kernel_height * layout.kernel_width * layout.channels;
+    layout.windows_size = layout.rows * layout.columns * layout.window_size;
+    return layout;
 }
 
 /* The part of row `kernel_row` of the window at (row, column) that lies in the image; both offsets
@@ -77,9 +89,11 @@ fill_row(cadre_real_t *restrict to, const cadre_real_t *restrict image, span_t s
 {
     if (size > SHORT) {
         int64_t after = size - span.window - span.count;
-        memset(to, 0, (size_t)span.window * sizeof(*to));
         memcpy(to + span.window, image + span.image, (size_t)span.count * sizeof(*to));
-        memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));
+        if (span.count < size) {
+            memset(to, 0, (size_t)span.window * sizeof(*to));
+            memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));
+        }
         return;
     }
     for (int64_t i = 0; i < size; i++) {
@@ -113,39 +127,56 @@ add_window(const layout_t *layout, const cadre_real_t *window, int64_t row, int6
     }
 }
 
-void
-cadre_cpu_im2col(const cadre_operands_t *operands)
+static void
+im2col_part(const void *context, int64_t begin, int64_t end)
 {
-    layout_t layout = layout_of(operands->inputs[0], operands->out, operands->step->attributes);
-    int64_t image_size = layout.height * layout.width * layout.channels;
-    int64_t window_size = layout.kernel_height * layout.kernel_width * layout.channels;
-    const cadre_real_t *image = operands->data[0];
-    cadre_real_t *window = operands->out_data;
-    for (int64_t i = 0; i < layout.batch; i++, image += image_size) {
-        for (int64_t row = 0; row < layout.rows; row++) {
-            for (int64_t column = 0; column < layout.columns; column++) {
-                fill_window(&layout, image, row, column, window);
-                window += window_size;
+    const layout_t *layout = context;
+    for (int64_t i = begin; i < end; i++) {
+        cadre_real_t *window = layout->to + i * layout->windows_size;
+        for (int64_t row = 0; row < layout->rows; row++) {
+            for (int64_t column = 0; column < layout->columns; column++) {
+                fill_window(layout, layout->from + i * layout->image_size, row, column, window);
+                window += layout->window_size;
             }
         }
     }
 }
 
-void
-cadre_cpu_col2im(const cadre_operands_t *operands)
+static void
+col2im_part(const void *context, int64_t begin, int64_t end)
 {
-    layout_t layout = layout_of(operands->out, operands->inputs[0], operands->step->attributes);
-    int64_t image_size = layout.height * layout.width * layout.channels;
-    int64_t window_size = layout.kernel_height * layout.kernel_width * layout.channels;
-    const cadre_real_t *window = operands->data[0];
-    cadre_real_t *image = operands->out_data;
-    memset(image, 0, operands->out->size_bytes);
-    for (int64_t i = 0; i < layout.batch; i++, image += image_size) {
-        for (int64_t row = 0; row < layout.rows; row++) {
-            for (int64_t column = 0; column < layout.columns; column++) {
-                add_window(&layout, window, row, column, image);
-                window += window_size;
+    const layout_t *layout = context;
+    for (int64_t i = begin; i < end; i++) {
+        const cadre_real_t *window = layout->from + i * layout->windows_size;
+        cadre_real_t *image = layout->to + i * layout->image_size;
+        memset(image, 0, (size_t)layout->image_size * sizeof(*image));
+        for (int64_t row = 0; row < layout->rows; row++) {
+            for (int64_t column = 0; column < layout->columns; column++) {
+                add_window(layout, window, row, column, image);
+                window += layout->window_size;
             }
         }
     }
+}
+
+/* Images are independent of each other. */
+static void
+run_images(const cadre_operands_t *operands, const layout_t *layout, cadre_cpu_part_t *part)
+{
+    cadre_cpu_pool_run(operands->pool, layout->batch,
+                       CADRE_CPU_PART_COST / (layout->windows_size + 1), part, layout);
+}
+
+void
+cadre_cpu_im2col(const cadre_operands_t *operands)
+{
+    layout_t layout = layout_of(operands->inputs[0], operands->out, operands);
+    run_images(operands, &layout, im2col_part);
+}
+
+void
+cadre_cpu_col2im(const cadre_operands_t *operands)
+{
+    layout_t layout = layout_of(operands->out, operands->inputs[0], operands);
+    run_images(operands, &layout, col2im_part);
 }

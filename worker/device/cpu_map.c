@@ -1,16 +1,14 @@
 /*
- * cpu_map - element by element: map1, map2, where, cast.
+ * cpu_map - element by element: the functions of map1, map2 and where over a block.
  */
-#include <stddef.h>
-
-#include "common/assert.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
 typedef void map1_t(cadre_real_t *out, const cadre_real_t *x, int64_t count);
 
 #define KERNEL(name)                                                                               \
-    static void map1_##name(cadre_real_t *out, const cadre_real_t *x, int64_t count)               \
+    CADRE_VECTOR static void map1_##name(cadre_real_t *out, const cadre_real_t *x, int64_t count)  \
     {                                                                                              \
         CADRE_INDEPENDENT                                                                          \
         for (int64_t i = 0; i < count; i++) {                                                      \
@@ -51,195 +49,121 @@ map1_kernel(int64_t function)
     return kernels[function];
 }
 
-void
-cadre_cpu_map1(const cadre_operands_t *operands)
-{
-    map1_t *kernel = map1_kernel(operands->step->attributes[CADRE_FUNCTION]);
-    kernel(operands->out_data, operands->data[0], operands->out->count);
-}
+typedef void map2_t(cadre_real_t *out, const cadre_cpu_source_t sources[2], int64_t count);
 
-/* One inner loop; an input's step is 1, or 0 where it is broadcast. */
-typedef void map2_t(cadre_real_t *out, const void *left, int64_t left_step, const void *right,
-                    int64_t right_step, int64_t count);
-
-#define KERNEL(kernel, type, element)                                                              \
-    static void kernel(cadre_real_t *out, const void *left, int64_t left_step, const void *right,  \
-                       int64_t right_step, int64_t count)                                          \
+#define KERNEL(name)                                                                               \
+    CADRE_VECTOR static void map2_##name(cadre_real_t *out, const cadre_cpu_source_t sources[2],   \
+                                         int64_t count)                                            \
     {                                                                                              \
-        const type *a = left;                                                                      \
-        const type *b = right;                                                                     \
-        if (left_step == 1 && right_step == 1) {                                                   \
+        const cadre_real_t *a = sources[0].data;                                                   \
+        const cadre_real_t *b = sources[1].data;                                                   \
+        if (sources[0].step == 1 && sources[1].step == 1) {                                        \
             CADRE_INDEPENDENT                                                                      \
             for (int64_t i = 0; i < count; i++) {                                                  \
-                out[i] = element(a[i], b[i]);                                                      \
+                out[i] = cadre_element_##name(a[i], b[i]);                                         \
             }                                                                                      \
-        } else if (left_step == 1) {                                                               \
-            const type one = *b;                                                                   \
+        } else if (sources[0].step == 1) {                                                         \
+            const cadre_real_t one = *b;                                                           \
             CADRE_INDEPENDENT                                                                      \
             for (int64_t i = 0; i < count; i++) {                                                  \
-                out[i] = element(a[i], one);                                                       \
+                out[i] = cadre_element_##name(a[i], one);                                          \
             }                                                                                      \
-        } else if (right_step == 1) {                                                              \
-            const type one = *a;                                                                   \
+        } else if (sources[1].step == 1) {                                                         \
+            const cadre_real_t one = *a;                                                           \
             CADRE_INDEPENDENT                                                                      \
             for (int64_t i = 0; i < count; i++) {                                                  \
-                out[i] = element(one, b[i]);                                                       \
+                out[i] = cadre_element_##name(one, b[i]);                                          \
             }                                                                                      \
         } else {                                                                                   \
-            const cadre_real_t value = element(*a, *b);                                            \
+            const cadre_real_t value = cadre_element_##name(*a, *b);                               \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 out[i] = value;                                                                    \
             }                                                                                      \
         }                                                                                          \
     }
-#define I32_GT(left, right) ((left) > (right) ? 1 : 0)
-#define I32_EQ(left, right) ((left) == (right) ? 1 : 0)
-KERNEL(map2_add, cadre_real_t, cadre_element_add)
-KERNEL(map2_sub, cadre_real_t, cadre_element_sub)
-KERNEL(map2_mul, cadre_real_t, cadre_element_mul)
-KERNEL(map2_div, cadre_real_t, cadre_element_div)
-KERNEL(map2_max, cadre_real_t, cadre_element_max)
-KERNEL(map2_min, cadre_real_t, cadre_element_min)
-KERNEL(map2_gt, cadre_real_t, cadre_element_gt)
-KERNEL(map2_eq, cadre_real_t, cadre_element_eq)
-KERNEL(map2_gt_i32, int32_t, I32_GT)
-KERNEL(map2_eq_i32, int32_t, I32_EQ)
+KERNEL(add)
+KERNEL(sub)
+KERNEL(mul)
+KERNEL(div)
+KERNEL(max)
+KERNEL(min)
+KERNEL(gt)
+KERNEL(eq)
 #undef KERNEL
 
 static map2_t *
-map2_kernel(int64_t function, bool i32)
+map2_kernel(int64_t function)
 {
-    switch ((cadre_map2_t)function) {
-    case CADRE_MAP2_ADD:
-        return map2_add;
-    case CADRE_MAP2_SUB:
-        return map2_sub;
-    case CADRE_MAP2_MUL:
-        return map2_mul;
-    case CADRE_MAP2_DIV:
-        return map2_div;
-    case CADRE_MAP2_MAX:
-        return map2_max;
-    case CADRE_MAP2_MIN:
-        return map2_min;
-    case CADRE_MAP2_GT:
-        return i32 ? map2_gt_i32 : map2_gt;
-    case CADRE_MAP2_EQ:
-        return i32 ? map2_eq_i32 : map2_eq;
-    }
-    cadre_assert(false);
-    return NULL;
+    static map2_t *const kernels[] = {
+        [CADRE_MAP2_ADD] = map2_add, [CADRE_MAP2_SUB] = map2_sub, [CADRE_MAP2_MUL] = map2_mul,
+        [CADRE_MAP2_DIV] = map2_div, [CADRE_MAP2_MAX] = map2_max, [CADRE_MAP2_MIN] = map2_min,
+        [CADRE_MAP2_GT] = map2_gt,   [CADRE_MAP2_EQ] = map2_eq,
+    };
+    return kernels[function];
 }
 
-static size_t
-element_size(const cadre_plan_value_t *value)
-{
-    return value->dtype == CADRE_I32 ? sizeof(int32_t) : sizeof(cadre_real_t);
-}
-
-void
-cadre_cpu_map2(const cadre_operands_t *operands)
-{
-    const cadre_strided_t *walk = &operands->step->walk;
-    map2_t *kernel = map2_kernel(operands->step->attributes[CADRE_FUNCTION],
-                                 operands->inputs[0]->dtype == CADRE_I32);
-    cadre_real_t *out = operands->out_data;
-    const char *left = operands->data[0];
-    const char *right = operands->data[1];
-    int64_t size = (int64_t)element_size(operands->inputs[0]);
-    int inner = walk->rank - 1;
-    cadre_strided_place_t place;
-    cadre_strided_start(walk, &place);
-    do {
-        kernel(out + place.out, left + place.at[0] * size, walk->stride[0][inner],
-               right + place.at[1] * size, walk->stride[1][inner], walk->size[inner]);
-    } while (cadre_strided_next(walk, &place));
-}
-
-static void
-where(cadre_real_t *out, const cadre_cpu_source_t sources[3], int64_t count)
+CADRE_VECTOR static void
+where_all(cadre_real_t *out, const cadre_cpu_source_t sources[3], int64_t count)
 {
     const cadre_real_t *condition = sources[0].data;
     const cadre_real_t *yes = sources[1].data;
     const cadre_real_t *no = sources[2].data;
     CADRE_INDEPENDENT
     for (int64_t i = 0; i < count; i++) {
-        out[i] = cadre_element_where(condition[i * sources[0].step], yes[i * sources[1].step],
-                                     no[i * sources[2].step]);
+        out[i] = cadre_element_where(condition[i], yes[i], no[i]);
     }
 }
 
-void
-cadre_cpu_where(const cadre_operands_t *operands)
+/* A number that stands for all elements is copied out first. */
+static void
+where_mixed(cadre_real_t *out, const cadre_cpu_source_t sources[3], int64_t count)
 {
-    const cadre_strided_t *walk = &operands->step->walk;
-    int inner = walk->rank - 1;
-    cadre_strided_place_t place;
-    cadre_strided_start(walk, &place);
-    do {
-        cadre_cpu_source_t sources[3];
-        for (int k = 0; k < 3; k++) {
-            sources[k] =
-                (cadre_cpu_source_t){.data = (const cadre_real_t *)operands->data[k] + place.at[k],
-                                     .step = walk->stride[k][inner]};
+    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t copies[3][CADRE_CPU_BLOCK];
+    cadre_cpu_source_t even[3];
+    for (int k = 0; k < 3; k++) {
+        even[k] = sources[k];
+        if (sources[k].step == 0) {
+            const cadre_real_t one = *sources[k].data;
+            for (int64_t i = 0; i < count; i++) {
+                copies[k][i] = one;
+            }
+            even[k] = (cadre_cpu_source_t){.data = copies[k], .step = 1};
         }
-        where((cadre_real_t *)operands->out_data + place.out, sources, walk->size[inner]);
-    } while (cadre_strided_next(walk, &place));
+    }
+    where_all(out, even, count);
 }
 
 void
-cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out, const cadre_cpu_source_t *sources,
-               int64_t count)
+cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
+               const cadre_cpu_source_t sources[3], int64_t count)
 {
     if (link->op == CADRE_OP_MAP1) {
         map1_kernel(link->function)(out, sources[0].data, count);
     } else if (link->op == CADRE_OP_MAP2) {
-        map2_kernel(link->function, false)(out, sources[0].data, sources[0].step, sources[1].data,
-                                           sources[1].step, count);
+        map2_kernel(link->function)(out, sources, count);
+    } else if (sources[0].step && sources[1].step && sources[2].step) {
+        where_all(out, sources, count);
     } else {
-        where(out, sources, count);
+        where_mixed(out, sources, count);
     }
-}
-
-/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
-static int32_t
-to_i32(cadre_real_t x)
-{
-    if (!(x > CADRE_REAL(-2147483648.0))) {
-        return x != x ? 0 : INT32_MIN;
-    }
-    return x >= CADRE_REAL(2147483648.0) ? INT32_MAX : (int32_t)x;
 }
 
 void
-cadre_cpu_cast(const cadre_operands_t *operands)
+cadre_cpu_compare(const cadre_operands_t *operands)
 {
-    int64_t count = operands->out->count;
-    cadre_dtype_t from = operands->inputs[0]->dtype;
-    cadre_dtype_t to = operands->out->dtype;
-    if (from == CADRE_I32 && to == CADRE_I32) {
-        const int32_t *x = operands->data[0];
-        int32_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = x[i];
+    const cadre_strided_t *walk = &operands->step->walk;
+    bool equal = operands->step->attributes[CADRE_FUNCTION] == CADRE_MAP2_EQ;
+    int inner = walk->rank - 1;
+    cadre_strided_place_t place;
+    cadre_strided_start(walk, &place);
+    do {
+        cadre_real_t *out = (cadre_real_t *)operands->out_data + place.out;
+        const int32_t *left = (const int32_t *)operands->data[0] + place.at[0];
+        const int32_t *right = (const int32_t *)operands->data[1] + place.at[1];
+        for (int64_t i = 0; i < walk->size[inner]; i++) {
+            int32_t a = left[i * walk->stride[0][inner]];
+            int32_t b = right[i * walk->stride[1][inner]];
+            out[i] = equal ? a == b : a > b;
         }
-    } else if (from == CADRE_I32) {
-        const int32_t *x = operands->data[0];
-        cadre_real_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = (cadre_real_t)x[i];
-        }
-    } else if (to == CADRE_I32) {
-        const cadre_real_t *x = operands->data[0];
-        int32_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = to_i32(x[i]);
-        }
-    } else {
-        const cadre_real_t *x = operands->data[0];
-        cadre_real_t *out = operands->out_data;
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = x[i];
-        }
-    }
+    } while (cadre_strided_next(walk, &place));
 }

@@ -1,15 +1,31 @@
 /*
- * cpu_movement - broadcast, transpose, slice, concat, pad, and random numbers.
+ * cpu_movement - broadcast, transpose, slice, concat and pad.
  */
 #include <string.h>
 
-#include "common/random.h"
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
 
+enum { TILE = 32 }; /* a tile and what it becomes are in the first-level cache */
+
+typedef struct {
+    const cadre_operands_t *operands;
+    int64_t inner;
+    int across; /* the axis along which the input lies in memory, if it is not the last; or -1 */
+    int64_t out_strides[CADRE_PROGRAM_RANK_MAX];
+    int64_t tiles; /* of the axis `across` */
+} gather_t;
+
+/* ---- row by row ---- */
+
+typedef void gather_rows_t(void *restrict to, const void *restrict from, int64_t step,
+                           int64_t count);
+
 #define KERNEL(name, type)                                                                         \
-    static void name(type *restrict out, const type *restrict x, int64_t step, int64_t count)      \
+    static void name(void *restrict to, const void *restrict from, int64_t step, int64_t count)    \
     {                                                                                              \
+        type *out = to;                                                                            \
+        const type *x = from;                                                                      \
         if (step == 1) {                                                                           \
             memcpy(out, x, (size_t)count * sizeof(*out));                                          \
         } else if (step == 0) {                                                                    \
@@ -25,32 +41,129 @@
     }
 KERNEL(gather_real, cadre_real_t)
 KERNEL(gather_i32, int32_t)
+KERNEL(gather_bf16, uint16_t)
 #undef KERNEL
+
+static void
+gather_rows(const void *context, int64_t begin, int64_t end)
+{
+    const gather_t *self = context;
+    const cadre_operands_t *operands = self->operands;
+    const cadre_strided_t *walk = &operands->step->walk;
+    int64_t step = walk->stride[0][walk->rank - 1];
+    int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
+    gather_rows_t *gather = operands->out->dtype == CADRE_I32    ? gather_i32
+                            : operands->out->dtype == CADRE_BF16 ? gather_bf16
+                                                                 : gather_real;
+    cadre_strided_place_t place;
+    cadre_strided_seek(walk, begin, &place);
+    for (int64_t row = begin; row < end; row++) {
+        gather((char *)operands->out_data + place.out * size,
+               (const char *)operands->data[0] + place.at[0] * size, step, self->inner);
+        cadre_strided_next(walk, &place);
+    }
+}
+
+/* ---- tile by tile: rows of the input become columns ---- */
+
+typedef void turn_t(void *restrict to, int64_t out_stride, const void *restrict from,
+                    int64_t stride, int64_t rows, int64_t columns);
+
+#define KERNEL(name, type)                                                                         \
+    static void name(void *restrict to, int64_t out_stride, const void *restrict from,             \
+                     int64_t stride, int64_t rows, int64_t columns)                                \
+    {                                                                                              \
+        type *out = to;                                                                            \
+        const type *x = from;                                                                      \
+        for (int64_t first = 0; first < columns; first += TILE) {                                  \
+            int64_t end = columns - first < TILE ? columns : first + TILE;                         \
+            for (int64_t row = 0; row < rows; row++) {                                             \
+                for (int64_t i = first; i < end; i++) {                                            \
+                    out[row * out_stride + i] = x[i * stride + row];                               \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+KERNEL(turn_real, cadre_real_t)
+KERNEL(turn_i32, int32_t)
+KERNEL(turn_bf16, uint16_t)
+#undef KERNEL
+
+/* A unit is a stretch of TILE along the axis `across`, at one place of the axes that are neither
+ * that nor the last. */
+static void
+turn_tiles(const void *context, int64_t begin, int64_t end)
+{
+    const gather_t *self = context;
+    const cadre_operands_t *operands = self->operands;
+    const cadre_strided_t *walk = &operands->step->walk;
+    int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
+    turn_t *turn = operands->out->dtype == CADRE_I32    ? turn_i32
+                   : operands->out->dtype == CADRE_BF16 ? turn_bf16
+                                                        : turn_real;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t first = unit % self->tiles * TILE;
+        int64_t left = walk->size[self->across] - first;
+        int64_t from = walk->offset[0] + first;
+        int64_t to = first * self->out_strides[self->across];
+        int64_t place = unit / self->tiles;
+        for (int axis = walk->rank - 2; axis >= 0; axis--) {
+            if (axis != self->across) {
+                from += place % walk->size[axis] * walk->stride[0][axis];
+                to += place % walk->size[axis] * self->out_strides[axis];
+                place /= walk->size[axis];
+            }
+        }
+        int64_t rows = left < TILE ? left : TILE;
+        int64_t stride = walk->stride[0][walk->rank - 1];
+        int64_t out_stride = self->out_strides[self->across];
+        turn((char *)operands->out_data + to * size, out_stride,
+             (const char *)operands->data[0] + from * size, stride, rows, self->inner);
+    }
+}
+
+/* ---- the step ---- */
+
+static gather_t
+gather_of(const cadre_operands_t *operands)
+{
+    const cadre_strided_t *walk = &operands->step->walk;
+    gather_t self = {.operands = operands, .inner = walk->size[walk->rank - 1], .across = -1};
+    int64_t stride = 1;
+    for (int axis = walk->rank - 1; axis >= 0; axis--) {
+        self.out_strides[axis] = stride;
+        stride *= walk->size[axis];
+        if (axis < walk->rank - 1 && walk->stride[0][axis] == 1 &&
+            walk->stride[0][walk->rank - 1] > 1) {
+            self.across = axis;
+            self.tiles = (walk->size[axis] + TILE - 1) / TILE;
+        }
+    }
+    return self;
+}
 
 void
 cadre_cpu_gather(const cadre_operands_t *operands)
 {
     const cadre_strided_t *walk = &operands->step->walk;
-    int inner = walk->rank - 1;
-    int64_t step = walk->stride[0][inner];
-    int64_t count = walk->size[inner];
-    bool i32 = operands->out->dtype == CADRE_I32;
-    cadre_strided_place_t place;
-    cadre_strided_start(walk, &place);
-    do {
-        if (i32) {
-            gather_i32((int32_t *)operands->out_data + place.out,
-                       (const int32_t *)operands->data[0] + place.at[0], step, count);
-        } else {
-            gather_real((cadre_real_t *)operands->out_data + place.out,
-                        (const cadre_real_t *)operands->data[0] + place.at[0], step, count);
-        }
-    } while (cadre_strided_next(walk, &place));
+    int64_t count = operands->out->count;
+    if (count == 0) {
+        return;
+    }
+    gather_t self = gather_of(operands);
+    if (self.across < 0) {
+        cadre_cpu_pool_run(operands->pool, count / self.inner, CADRE_CPU_PART_COST / self.inner,
+                           gather_rows, &self);
+    } else {
+        int64_t units = count / self.inner / walk->size[self.across] * self.tiles;
+        cadre_cpu_pool_run(operands->pool, units, CADRE_CPU_PART_COST / self.inner / TILE,
+                           turn_tiles, &self);
+    }
     if (operands->step->op == CADRE_OP_BROADCAST &&
         operands->step->attributes[CADRE_BROADCAST_SHARE]) {
         cadre_real_t *out = operands->out_data;
-        cadre_real_t copies = (cadre_real_t)(operands->out->count / operands->inputs[0]->count);
-        for (int64_t i = 0; i < operands->out->count; i++) {
+        cadre_real_t copies = (cadre_real_t)(count / operands->inputs[0]->count);
+        for (int64_t i = 0; i < count; i++) {
             out[i] /= copies;
         }
     }
@@ -108,24 +221,5 @@ cadre_cpu_pad(const cadre_operands_t *operands)
         memset(out + front + block_bytes, 0, padding - front);
         out += out_bytes;
         x += block_bytes;
-    }
-}
-
-void
-cadre_cpu_rand(const cadre_operands_t *operands)
-{
-    enum { BATCH = 256 };
-    /* Apart from the streams that others make of the same seed. */
-    uint64_t stream =
-        (UINT64_C(0x72616e64) << 32) | (uint64_t)operands->step->attributes[CADRE_RAND_STREAM];
-    cadre_real_t *out = operands->out_data;
-    float numbers[BATCH];
-    for (int64_t first = 0; first < operands->out->count; first += BATCH) {
-        int64_t left = operands->out->count - first;
-        int64_t count = left < BATCH ? left : BATCH;
-        cadre_random_fill_uniform(operands->seed, stream, (uint64_t)first, (size_t)count, numbers);
-        for (int64_t i = 0; i < count; i++) {
-            out[first + i] = numbers[i];
-        }
     }
 }

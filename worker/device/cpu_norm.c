@@ -9,118 +9,120 @@
  * A row is read before it is written: the output may be an input.
  */
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_sum.h"
+#include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
-enum { LANES = 16 };
+enum {
+    BLOCK = CADRE_CPU_BLOCK,
+    COST = 4 /* of an element, in additions */
+};
 
 typedef struct {
     cadre_real_t mean;
     cadre_real_t scale; /* 1 / sqrt(variance + eps) */
 } statistics_t;
 
-/* As in cpu_reduce.c: the compiler may not reorder additions, so the order is written out. */
-static cadre_real_t
-fold(cadre_real_t *lanes)
-{
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        for (int k = 0; k < width; k++) {
-            lanes[k] += lanes[k + width];
-        }
-    }
-    return lanes[0];
-}
+typedef struct {
+    const cadre_operands_t *operands;
+    int64_t size; /* of a row */
+    cadre_real_t eps;
+} rows_t;
 
-static cadre_real_t
+CADRE_INLINED cadre_real_t
 mean_of(const cadre_real_t *x, int64_t size)
 {
-    cadre_real_t lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= size; i += LANES) {
-        for (int k = 0; k < LANES; k++) {
-            lanes[k] += x[i + k];
-        }
-    }
-    for (int k = 0; i < size; i++, k++) {
-        lanes[k] += x[i];
-    }
-    return fold(lanes) / (cadre_real_t)size;
+    return (cadre_real_t)(cadre_sum_row(x, size) / (double)size);
 }
 
-static cadre_real_t
-variance_of(const cadre_real_t *x, int64_t size, cadre_real_t mean)
-{
-    cadre_real_t lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= size; i += LANES) {
-        for (int k = 0; k < LANES; k++) {
-            lanes[k] += cadre_element_square(x[i + k] - mean);
-        }
-    }
-    for (int k = 0; i < size; i++, k++) {
-        lanes[k] += cadre_element_square(x[i] - mean);
-    }
-    return fold(lanes) / (cadre_real_t)size;
-}
-
-/* The mean of g times the normalised x. */
-static cadre_real_t
-mean_of_product(const cadre_real_t *g, const cadre_real_t *x, int64_t size, statistics_t row)
-{
-    cadre_real_t lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= size; i += LANES) {
-        for (int k = 0; k < LANES; k++) {
-            lanes[k] += g[i + k] * ((x[i + k] - row.mean) * row.scale);
-        }
-    }
-    for (int k = 0; i < size; i++, k++) {
-        lanes[k] += g[i] * ((x[i] - row.mean) * row.scale);
-    }
-    return fold(lanes) / (cadre_real_t)size;
-}
-
-static statistics_t
+CADRE_INLINED statistics_t
 statistics(const cadre_real_t *x, int64_t size, cadre_real_t eps)
 {
+    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t squares[BLOCK];
     cadre_real_t mean = mean_of(x, size);
-    cadre_real_t variance = variance_of(x, size, mean);
+    double sum = 0;
+    for (int64_t first = 0; first < size; first += BLOCK) {
+        int64_t count = size - first < BLOCK ? size - first : BLOCK;
+        for (int64_t i = 0; i < count; i++) {
+            squares[i] = cadre_element_square(x[first + i] - mean);
+        }
+        sum += cadre_sum_block(squares, count);
+    }
+    cadre_real_t variance = (cadre_real_t)(sum / (double)size);
     return (statistics_t){.mean = mean, .scale = cadre_element_rsqrt(variance + eps)};
 }
 
-void
-cadre_cpu_rownorm(const cadre_operands_t *operands)
+/* The mean of g times the normalised x. */
+CADRE_INLINED cadre_real_t
+mean_of_product(const cadre_real_t *g, const cadre_real_t *x, int64_t size, statistics_t row)
 {
-    const cadre_plan_value_t *shape = operands->inputs[0];
-    int64_t size = shape->shape[shape->rank - 1];
-    cadre_real_t eps = cadre_op_float(operands->step->attributes[CADRE_ROWNORM_EPS]);
-    for (int64_t at = 0; at < shape->count; at += size) {
-        const cadre_real_t *x = (const cadre_real_t *)operands->data[0] + at;
-        cadre_real_t *out = (cadre_real_t *)operands->out_data + at;
-        statistics_t row = statistics(x, size, eps);
+    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t products[BLOCK];
+    double sum = 0;
+    for (int64_t first = 0; first < size; first += BLOCK) {
+        int64_t count = size - first < BLOCK ? size - first : BLOCK;
+        for (int64_t i = 0; i < count; i++) {
+            products[i] = g[first + i] * ((x[first + i] - row.mean) * row.scale);
+        }
+        sum += cadre_sum_block(products, count);
+    }
+    return (cadre_real_t)(sum / (double)size);
+}
+
+CADRE_VECTOR static void
+rownorm_part(const void *context, int64_t begin, int64_t end)
+{
+    const rows_t *self = context;
+    for (int64_t at = begin; at < end; at++) {
+        const cadre_real_t *x = (const cadre_real_t *)self->operands->data[0] + at * self->size;
+        cadre_real_t *out = (cadre_real_t *)self->operands->out_data + at * self->size;
+        statistics_t row = statistics(x, self->size, self->eps);
         CADRE_INDEPENDENT
-        for (int64_t i = 0; i < size; i++) {
+        for (int64_t i = 0; i < self->size; i++) {
             out[i] = (x[i] - row.mean) * row.scale;
         }
     }
 }
 
-void
-cadre_cpu_rownorm_grad(const cadre_operands_t *operands)
+CADRE_VECTOR static void
+rownorm_grad_part(const void *context, int64_t begin, int64_t end)
 {
-    const cadre_plan_value_t *shape = operands->inputs[1];
-    int64_t size = shape->shape[shape->rank - 1];
-    cadre_real_t eps = cadre_op_float(operands->step->attributes[CADRE_ROWNORM_EPS]);
-    for (int64_t at = 0; at < shape->count; at += size) {
-        const cadre_real_t *g = (const cadre_real_t *)operands->data[0] + at;
-        const cadre_real_t *x = (const cadre_real_t *)operands->data[1] + at;
-        cadre_real_t *out = (cadre_real_t *)operands->out_data + at;
-        statistics_t row = statistics(x, size, eps);
-        cadre_real_t mean = mean_of(g, size);
-        cadre_real_t along = mean_of_product(g, x, size, row);
+    const rows_t *self = context;
+    for (int64_t at = begin; at < end; at++) {
+        const cadre_real_t *g = (const cadre_real_t *)self->operands->data[0] + at * self->size;
+        const cadre_real_t *x = (const cadre_real_t *)self->operands->data[1] + at * self->size;
+        cadre_real_t *out = (cadre_real_t *)self->operands->out_data + at * self->size;
+        statistics_t row = statistics(x, self->size, self->eps);
+        cadre_real_t mean = mean_of(g, self->size);
+        cadre_real_t along = mean_of_product(g, x, self->size, row);
         CADRE_INDEPENDENT
-        for (int64_t i = 0; i < size; i++) {
+        for (int64_t i = 0; i < self->size; i++) {
             cadre_real_t y = (x[i] - row.mean) * row.scale;
             out[i] = row.scale * (g[i] - mean - y * along);
         }
     }
+}
+
+/* `shape` is of the input that is normalised. */
+static void
+run_rows(const cadre_operands_t *operands, const cadre_plan_value_t *shape, cadre_cpu_part_t *part)
+{
+    rows_t self = {.operands = operands,
+                   .size = shape->shape[shape->rank - 1],
+                   .eps = cadre_op_float(operands->step->attributes[CADRE_ROWNORM_EPS])};
+    if (shape->count > 0) {
+        cadre_cpu_pool_run(operands->pool, shape->count / self.size,
+                           CADRE_CPU_PART_COST / COST / self.size + 1, part, &self);
+    }
+}
+
+void
+cadre_cpu_rownorm(const cadre_operands_t *operands)
+{
+    run_rows(operands, operands->inputs[0], rownorm_part);
+}
+
+void
+cadre_cpu_rownorm_grad(const cadre_operands_t *operands)
+{
+    run_rows(operands, operands->inputs[1], rownorm_grad_part);
 }

@@ -1,107 +1,184 @@
 /*
  * cpu_reduce - sum, mean, max and argmax over neighbouring axes, seen as [outer, size, inner].
  *
- * A row is summed in blocks of LANES parallel sums: the compiler may not reorder additions, so the
- * order is written out, and many short sums round less than one long one.
+ * Rows that lie in memory as they are (inner is 1) are summed as in cpu_sum.h. Otherwise rows are
+ * added to each other, a block of them at a time, and the blocks' sums in double. One row that is
+ * all there is to sum is cut into stretches, whose number depends on its length alone.
  */
 #include "common/assert.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_sum.h"
+#include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
-enum { LANES = 16, BLOCK = 1024 };
+enum {
+    ROWS = 64,       /* that are added to each other before they are added to the total */
+    COLUMNS = 256,   /* that are summed together */
+    STRETCHES = 64,  /* of a single row, at most */
+    STRETCH = 32768, /* elements, at least: a multiple of CADRE_SUM_BLOCK */
+};
 
 typedef struct {
     int64_t outer;
     int64_t size;
     int64_t inner;
-} layout_t;
+    int64_t tiles; /* of COLUMNS columns, in inner */
+    const cadre_real_t *x;
+    cadre_real_t *out;
+    double divisor; /* of sums: 1, or for the mean the size */
+} reduction_t;
 
-static cadre_real_t
-sum_block(const cadre_real_t *x, int64_t size)
+/* ---- sums ---- */
+
+CADRE_VECTOR static void
+sum_rows(const void *context, int64_t begin, int64_t end)
 {
-    cadre_real_t lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= size; i += LANES) {
-        for (int k = 0; k < LANES; k++) {
-            lanes[k] += x[i + k];
-        }
+    const reduction_t *self = context;
+    for (int64_t o = begin; o < end; o++) {
+        self->out[o] =
+            (cadre_real_t)(cadre_sum_row(self->x + o * self->size, self->size) / self->divisor);
     }
-    for (int k = 0; i < size; i++, k++) {
-        lanes[k] += x[i];
-    }
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        for (int k = 0; k < width; k++) {
-            lanes[k] += lanes[k + width];
-        }
-    }
-    return lanes[0];
 }
 
-static cadre_real_t
-sum_row(const cadre_real_t *x, int64_t size)
+typedef struct {
+    const reduction_t *reduction;
+    int64_t stretch; /* elements of each but the last */
+    double *totals;
+} single_t;
+
+CADRE_VECTOR static void
+sum_stretches(const void *context, int64_t begin, int64_t end)
 {
-    double total = 0;
-    for (int64_t i = 0; i < size; i += BLOCK) {
-        total += sum_block(x + i, size - i < BLOCK ? size - i : BLOCK);
+    const single_t *self = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = i * self->stretch;
+        int64_t left = self->reduction->size - first;
+        self->totals[i] =
+            cadre_sum_row(self->reduction->x + first, left < self->stretch ? left : self->stretch);
     }
-    return (cadre_real_t)total;
 }
 
 static void
-sum(cadre_real_t *restrict out, const cadre_real_t *restrict x, layout_t layout)
+sum_single(const reduction_t *self, cadre_cpu_pool_t *pool)
 {
-    if (layout.inner == 1) {
-        for (int64_t o = 0; o < layout.outer; o++) {
-            out[o] = sum_row(x + o * layout.size, layout.size);
+    double totals[STRETCHES] = {0};
+    int64_t least = (self->size + STRETCHES - 1) / STRETCHES;
+    int64_t stretch = (least + STRETCH - 1) / STRETCH * STRETCH;
+    single_t single = {.reduction = self, .stretch = stretch, .totals = totals};
+    int64_t count = (self->size + stretch - 1) / stretch;
+    cadre_cpu_pool_run(pool, count, CADRE_CPU_PART_COST / STRETCH, sum_stretches, &single);
+    double total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        total += totals[i];
+    }
+    self->out[0] = (cadre_real_t)(total / self->divisor);
+}
+
+/* Columns [first, first + count) of one [size, inner]. */
+CADRE_INLINED void
+sum_tile(const reduction_t *self, const cadre_real_t *x, cadre_real_t *out, int64_t count)
+{
+    double totals[COLUMNS] = {0};
+    for (int64_t s = 0; s < self->size; s += ROWS) {
+        cadre_real_t block[COLUMNS] = {0};
+        int64_t rows = self->size - s < ROWS ? self->size - s : ROWS;
+        for (int64_t r = 0; r < rows; r++) {
+            const cadre_real_t *row = x + (s + r) * self->inner;
+            for (int64_t i = 0; i < count; i++) {
+                block[i] += row[i];
+            }
         }
+        for (int64_t i = 0; i < count; i++) {
+            totals[i] += block[i];
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = (cadre_real_t)(totals[i] / self->divisor);
+    }
+}
+
+CADRE_VECTOR static void
+sum_tiles(const void *context, int64_t begin, int64_t end)
+{
+    const reduction_t *self = context;
+    for (int64_t at = begin; at < end; at++) {
+        int64_t outer = at / self->tiles;
+        int64_t first = at % self->tiles * COLUMNS;
+        int64_t left = self->inner - first;
+        sum_tile(self, self->x + outer * self->size * self->inner + first,
+                 self->out + outer * self->inner + first, left < COLUMNS ? left : COLUMNS);
+    }
+}
+
+static void
+sum(const reduction_t *self, cadre_cpu_pool_t *pool)
+{
+    if (self->outer * self->inner == 0) {
         return;
     }
-    for (int64_t o = 0; o < layout.outer; o++) {
-        cadre_real_t *restrict row = out + o * layout.inner;
-        const cadre_real_t *restrict rows = x + o * layout.size * layout.inner;
-        for (int64_t i = 0; i < layout.inner; i++) {
+    if (self->inner == 1 && self->outer == 1) {
+        sum_single(self, pool);
+    } else if (self->inner == 1) {
+        cadre_cpu_pool_run(pool, self->outer, CADRE_CPU_PART_COST / (self->size + 1), sum_rows,
+                           self);
+    } else {
+        cadre_cpu_pool_run(pool, self->outer * self->tiles,
+                           CADRE_CPU_PART_COST / COLUMNS / (self->size + 1), sum_tiles, self);
+    }
+}
+
+/* ---- largest ---- */
+
+CADRE_VECTOR static void
+largest_of_rows(const void *context, int64_t begin, int64_t end)
+{
+    const reduction_t *self = context;
+    for (int64_t o = begin; o < end; o++) {
+        self->out[o] = cadre_largest(self->x + o * self->size, self->size);
+    }
+}
+
+CADRE_VECTOR static void
+largest_of_columns(const void *context, int64_t begin, int64_t end)
+{
+    const reduction_t *self = context;
+    for (int64_t o = begin; o < end; o++) {
+        cadre_real_t *row = self->out + o * self->inner;
+        const cadre_real_t *rows = self->x + o * self->size * self->inner;
+        for (int64_t i = 0; i < self->inner; i++) {
             row[i] = rows[i];
         }
-        for (int64_t s = 1; s < layout.size; s++) {
-            const cadre_real_t *restrict next = rows + s * layout.inner;
-            for (int64_t i = 0; i < layout.inner; i++) {
-                row[i] += next[i];
+        for (int64_t s = 1; s < self->size; s++) {
+            const cadre_real_t *next = rows + s * self->inner;
+            CADRE_INDEPENDENT
+            for (int64_t i = 0; i < self->inner; i++) {
+                row[i] = cadre_element_max(row[i], next[i]);
             }
         }
     }
 }
 
 static void
-largest(cadre_real_t *restrict out, const cadre_real_t *restrict x, layout_t layout)
+largest(const reduction_t *self, cadre_cpu_pool_t *pool)
 {
-    for (int64_t o = 0; o < layout.outer; o++) {
-        cadre_real_t *restrict row = out + o * layout.inner;
-        const cadre_real_t *restrict rows = x + o * layout.size * layout.inner;
-        for (int64_t i = 0; i < layout.inner; i++) {
-            row[i] = rows[i];
-        }
-        for (int64_t s = 1; s < layout.size; s++) {
-            for (int64_t i = 0; i < layout.inner; i++) {
-                row[i] = cadre_element_max(row[i], rows[s * layout.inner + i]);
-            }
-        }
-    }
+    cadre_cpu_pool_run(pool, self->outer, CADRE_CPU_PART_COST / (self->size * self->inner + 1),
+                       self->inner == 1 ? largest_of_rows : largest_of_columns, self);
 }
 
+/* The first of equal ones; NaN is no larger than anything, and nothing larger than NaN. */
 static void
-place_of_largest(int32_t *restrict out, const cadre_real_t *restrict x, layout_t layout)
+place_of_largest(const reduction_t *self, int32_t *out)
 {
-    for (int64_t o = 0; o < layout.outer; o++) {
-        for (int64_t i = 0; i < layout.inner; i++) {
-            const cadre_real_t *column = x + o * layout.size * layout.inner + i;
-            int64_t best = 0;
-            for (int64_t s = 1; s < layout.size; s++) {
-                if (column[s * layout.inner] > column[best * layout.inner]) {
-                    best = s;
-                }
+    for (int64_t at = 0; at < self->outer * self->inner; at++) {
+        const cadre_real_t *column =
+            self->x + at / self->inner * self->size * self->inner + at % self->inner;
+        int64_t best = 0;
+        for (int64_t s = 1; s < self->size; s++) {
+            if (column[s * self->inner] > column[best * self->inner]) {
+                best = s;
             }
-            out[o * layout.inner + i] = (int32_t)best;
         }
+        out[at] = (int32_t)best;
     }
 }
 
@@ -110,29 +187,32 @@ cadre_cpu_reduce(const cadre_operands_t *operands)
 {
     const cadre_plan_value_t *x = operands->inputs[0];
     const int64_t *attributes = operands->step->attributes;
-    layout_t layout = {1, 1, 1};
+    reduction_t self = {.outer = 1,
+                        .size = 1,
+                        .inner = 1,
+                        .x = operands->data[0],
+                        .out = operands->out_data,
+                        .divisor = 1};
     for (int i = 0; i < x->rank; i++) {
-        int64_t *part = i < attributes[CADRE_REDUCE_BEGIN] ? &layout.outer
-                        : i < attributes[CADRE_REDUCE_END] ? &layout.size
-                                                           : &layout.inner;
+        int64_t *part = i < attributes[CADRE_REDUCE_BEGIN] ? &self.outer
+                        : i < attributes[CADRE_REDUCE_END] ? &self.size
+                                                           : &self.inner;
         *part *= x->shape[i];
     }
-    cadre_real_t *out = operands->out_data;
+    self.tiles = (self.inner + COLUMNS - 1) / COLUMNS;
     switch ((cadre_reduce_t)attributes[CADRE_FUNCTION]) {
     case CADRE_REDUCE_SUM:
-        sum(out, operands->data[0], layout);
+        sum(&self, operands->pool);
         return;
     case CADRE_REDUCE_MEAN:
-        sum(out, operands->data[0], layout);
-        for (int64_t i = 0; i < operands->out->count; i++) {
-            out[i] /= (cadre_real_t)layout.size;
-        }
+        self.divisor = (double)self.size;
+        sum(&self, operands->pool);
         return;
     case CADRE_REDUCE_MAX:
-        largest(out, operands->data[0], layout);
+        largest(&self, operands->pool);
         return;
     case CADRE_REDUCE_ARGMAX:
-        place_of_largest(operands->out_data, operands->data[0], layout);
+        place_of_largest(&self, operands->out_data);
         return;
     }
     cadre_assert(false);

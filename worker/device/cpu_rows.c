@@ -1,79 +1,202 @@
 /*
  * cpu_rows - softmax and cross entropy over the last axis.
  *
- * Each row is shifted by its largest element, so that no exponential overflows. A row is read
+ * Each row is shifted by its largest element, so that no exponential overflows. Exponentials are
+ * computed a block at a time: of one long row, or of several short ones together. A row is read
  * before it is written: the output may be the input.
  */
 #include <inttypes.h>
 
 #include "common/status.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_sum.h"
+#include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
-static cadre_real_t
-row_max(const cadre_real_t *x, int64_t size)
-{
-    cadre_real_t max = x[0];
-    for (int64_t i = 1; i < size; i++) {
-        max = cadre_element_max(max, x[i]);
-    }
-    return max;
-}
+enum {
+    BLOCK = CADRE_CPU_BLOCK,
+    SHORT = 32, /* rows up to this are worked on together */
+    COST = 16   /* of an element, in additions */
+};
 
-/* out = exp(x - max); returns their sum. */
-static cadre_real_t
-row_exp(cadre_real_t *out, const cadre_real_t *x, int64_t size)
+/* Of each row of a group. */
+typedef struct {
+    cadre_real_t max[BLOCK];
+    cadre_real_t sum[BLOCK]; /* of exp(x - max) */
+} summaries_t;
+
+/* A step's rows. */
+typedef struct {
+    const cadre_operands_t *operands;
+    int64_t size;  /* of a row */
+    int64_t rows;  /* in all */
+    int64_t group; /* rows that are worked on together */
+} rows_t;
+
+/* Rows [begin, begin + count) together. */
+typedef struct {
+    const cadre_real_t *x; /* of the first */
+    int64_t begin;
+    int64_t count;
+} group_t;
+
+CADRE_INLINED void
+shifted_exp(cadre_real_t *out, const cadre_real_t *x, cadre_real_t max, int64_t size)
 {
-    cadre_real_t max = row_max(x, size);
-    cadre_real_t sum = 0;
+    CADRE_INDEPENDENT
     for (int64_t i = 0; i < size; i++) {
         out[i] = cadre_element_exp(x[i] - max);
-        sum += out[i];
     }
-    return sum;
 }
 
-/* log(sum(exp(x - max))). The caller subtracts max and this one after the other: their sum would
- * lose the digits of a small loss under a large logit. */
-static cadre_real_t
-row_log_sum(const cadre_real_t *x, int64_t size, cadre_real_t max)
+/* One row that may be longer than a block. `out` may be NULL. */
+CADRE_VECTOR static void
+summarise_long(const cadre_real_t *x, int64_t size, cadre_real_t *out, summaries_t *summaries)
 {
-    cadre_real_t sum = 0;
-    for (int64_t i = 0; i < size; i++) {
-        sum += cadre_element_exp(x[i] - max);
+    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t block[BLOCK];
+    cadre_real_t max = cadre_largest(x, size);
+    double sum = 0;
+    for (int64_t i = 0; i < size; i += BLOCK) {
+        int64_t count = size - i < BLOCK ? size - i : BLOCK;
+        cadre_real_t *to = out ? out + i : block;
+        shifted_exp(to, x + i, max, count);
+        sum += cadre_sum_block(to, count);
     }
-    return cadre_element_log(sum);
+    summaries->max[0] = max;
+    summaries->sum[0] = (cadre_real_t)sum;
 }
 
-void
-cadre_cpu_softmax(const cadre_operands_t *operands)
+/* Rows that fit into a block together, turned into columns there: neighbours are then of different
+ * rows, and loops over rows are vectorised. */
+CADRE_VECTOR static void
+summarise_short(const cadre_real_t *x, int64_t size, int64_t rows, cadre_real_t *out,
+                summaries_t *summaries)
+{
+    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t block[BLOCK];
+    cadre_real_t *restrict max = summaries->max;
+    cadre_real_t *restrict sum = summaries->sum;
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t i = 0; i < size; i++) {
+            block[i * rows + row] = x[row * size + i];
+        }
+        max[row] = block[row];
+        sum[row] = 0;
+    }
+    for (int64_t i = 1; i < size; i++) {
+        for (int64_t row = 0; row < rows; row++) {
+            max[row] = cadre_element_max(max[row], block[i * rows + row]);
+        }
+    }
+    for (int64_t i = 0; i < size; i++) {
+        for (int64_t row = 0; row < rows; row++) {
+            cadre_real_t y = cadre_element_exp(block[i * rows + row] - max[row]);
+            block[i * rows + row] = y;
+            sum[row] += y;
+        }
+    }
+    for (int64_t row = 0; out && row < rows; row++) {
+        for (int64_t i = 0; i < size; i++) {
+            out[row * size + i] = block[i * rows + row];
+        }
+    }
+}
+
+/* Leaves exp(x - max) in `out` unless it is NULL. */
+static void
+summarise(const rows_t *self, const group_t *group, cadre_real_t *out, summaries_t *summaries)
+{
+    if (self->size > SHORT) {
+        summarise_long(group->x, self->size, out, summaries);
+    } else {
+        summarise_short(group->x, self->size, group->count, out, summaries);
+    }
+}
+
+static group_t
+group_at(const rows_t *self, int64_t at)
+{
+    int64_t begin = at * self->group;
+    int64_t left = self->rows - begin;
+    return (group_t){.x = (const cadre_real_t *)self->operands->data[0] + begin * self->size,
+                     .begin = begin,
+                     .count = left < self->group ? left : self->group};
+}
+
+/* Runs `part` over groups of rows. */
+static void
+run_groups(const cadre_operands_t *operands, cadre_cpu_part_t *part)
 {
     const cadre_plan_value_t *shape = operands->inputs[0];
-    int64_t size = shape->shape[shape->rank - 1];
-    const cadre_real_t *x = operands->data[0];
-    cadre_real_t *out = operands->out_data;
-    bool logarithm = operands->step->attributes[CADRE_SOFTMAX_LOG] != 0;
-    for (int64_t at = 0; at < shape->count; at += size) {
-        if (logarithm) {
-            cadre_real_t max = row_max(x + at, size);
-            cadre_real_t log_sum = row_log_sum(x + at, size, max);
-            for (int64_t i = 0; i < size; i++) {
-                out[at + i] = x[at + i] - max - log_sum;
-            }
-        } else {
-            cadre_real_t scale = 1 / row_exp(out + at, x + at, size);
-            for (int64_t i = 0; i < size; i++) {
-                out[at + i] *= scale;
+    rows_t self = {.operands = operands, .size = shape->shape[shape->rank - 1]};
+    if (shape->count == 0) {
+        return;
+    }
+    self.rows = shape->count / self.size;
+    self.group = self.size > SHORT ? 1 : BLOCK / self.size;
+    int64_t grain = CADRE_CPU_PART_COST / COST / (self.group * self.size) + 1;
+    cadre_cpu_pool_run(operands->pool, (self.rows + self.group - 1) / self.group, grain, part,
+                       &self);
+}
+
+/* ---- softmax ---- */
+
+CADRE_VECTOR static void
+scale_row(cadre_real_t *y, int64_t size, cadre_real_t scale)
+{
+    for (int64_t i = 0; i < size; i++) {
+        y[i] *= scale;
+    }
+}
+
+/* Subtracts max and the logarithm one after the other: their sum would lose the digits of a small
+ * loss under a large logit. */
+CADRE_VECTOR static void
+shift_row(cadre_real_t *y, const cadre_real_t *x, int64_t size, cadre_real_t max,
+          cadre_real_t log_sum)
+{
+    CADRE_INDEPENDENT
+    for (int64_t i = 0; i < size; i++) {
+        y[i] = x[i] - max - log_sum;
+    }
+}
+
+static void
+softmax_part(const void *context, int64_t begin, int64_t end)
+{
+    const rows_t *self = context;
+    bool logarithm = self->operands->step->attributes[CADRE_SOFTMAX_LOG] != 0;
+    for (int64_t at = begin; at < end; at++) {
+        group_t group = group_at(self, at);
+        CADRE_UNINITIALIZED summaries_t summaries;
+        cadre_real_t *out = (cadre_real_t *)self->operands->out_data + group.begin * self->size;
+        summarise(self, &group, logarithm ? NULL : out, &summaries);
+        for (int64_t row = 0; row < group.count; row++) {
+            cadre_real_t *y = out + row * self->size;
+            if (logarithm) {
+                shift_row(y, group.x + row * self->size, self->size, summaries.max[row],
+                          cadre_element_log(summaries.sum[row]));
+            } else {
+                scale_row(y, self->size, 1 / summaries.sum[row]);
             }
         }
     }
 }
 
-static int
-check_labels(const cadre_operands_t *operands, int64_t rows, int64_t size)
+void
+cadre_cpu_softmax(const cadre_operands_t *operands)
 {
+    run_groups(operands, softmax_part);
+}
+
+/* ---- cross entropy ---- */
+
+static int
+check_labels(const cadre_operands_t *operands)
+{
+    const cadre_plan_value_t *logits = operands->inputs[0];
+    int64_t size = logits->shape[logits->rank - 1];
     const int32_t *labels = operands->data[1];
-    for (int64_t row = 0; row < rows; row++) {
+    for (int64_t row = 0; row < operands->inputs[1]->count; row++) {
         if (labels[row] < 0 || labels[row] >= size) {
             return cadre_fail(CADRE_EDATA,
                               "cross entropy: label %" PRId32 " in row %" PRId64
@@ -84,49 +207,59 @@ check_labels(const cadre_operands_t *operands, int64_t rows, int64_t size)
     return 0;
 }
 
+static void
+xent_part(const void *context, int64_t begin, int64_t end)
+{
+    const rows_t *self = context;
+    for (int64_t at = begin; at < end; at++) {
+        group_t group = group_at(self, at);
+        CADRE_UNINITIALIZED summaries_t summaries;
+        summarise(self, &group, NULL, &summaries);
+        const int32_t *labels = (const int32_t *)self->operands->data[1] + group.begin;
+        cadre_real_t *out = (cadre_real_t *)self->operands->out_data + group.begin;
+        for (int64_t row = 0; row < group.count; row++) {
+            cadre_real_t mine = group.x[row * self->size + labels[row]];
+            out[row] = cadre_element_log(summaries.sum[row]) - (mine - summaries.max[row]);
+        }
+    }
+}
+
 int
 cadre_cpu_xent(const cadre_operands_t *operands)
 {
-    const cadre_plan_value_t *logits = operands->inputs[0];
-    int64_t size = logits->shape[logits->rank - 1];
-    int64_t rows = operands->out->count;
-    int status = check_labels(operands, rows, size);
-    if (status < 0) {
-        return status;
+    int status = check_labels(operands);
+    if (status == 0) {
+        run_groups(operands, xent_part);
     }
-    const cadre_real_t *x = operands->data[0];
-    const int32_t *labels = operands->data[1];
-    cadre_real_t *out = operands->out_data;
-    for (int64_t row = 0; row < rows; row++) {
-        cadre_real_t max = row_max(x + row * size, size);
-        out[row] = row_log_sum(x + row * size, size, max) - (x[row * size + labels[row]] - max);
-    }
-    return 0;
+    return status;
 }
 
 /* (softmax(x) - [i is the label]) times the row's gradient. */
+static void
+xent_grad_part(const void *context, int64_t begin, int64_t end)
+{
+    const rows_t *self = context;
+    for (int64_t at = begin; at < end; at++) {
+        group_t group = group_at(self, at);
+        CADRE_UNINITIALIZED summaries_t summaries;
+        cadre_real_t *out = (cadre_real_t *)self->operands->out_data + group.begin * self->size;
+        const int32_t *labels = (const int32_t *)self->operands->data[1] + group.begin;
+        const cadre_real_t *gradient = (const cadre_real_t *)self->operands->data[2] + group.begin;
+        summarise(self, &group, out, &summaries);
+        for (int64_t row = 0; row < group.count; row++) {
+            cadre_real_t *y = out + row * self->size;
+            scale_row(y, self->size, gradient[row] / summaries.sum[row]);
+            y[labels[row]] -= gradient[row];
+        }
+    }
+}
+
 int
 cadre_cpu_xent_grad(const cadre_operands_t *operands)
 {
-    const cadre_plan_value_t *logits = operands->inputs[0];
-    int64_t size = logits->shape[logits->rank - 1];
-    int64_t rows = operands->inputs[1]->count;
-    int status = check_labels(operands, rows, size);
-    if (status < 0) {
-        return status;
+    int status = check_labels(operands);
+    if (status == 0) {
+        run_groups(operands, xent_grad_part);
     }
-    const cadre_real_t *x = operands->data[0];
-    const int32_t *labels = operands->data[1];
-    const cadre_real_t *gradient = operands->data[2];
-    cadre_real_t *out = operands->out_data;
-    for (int64_t row = 0; row < rows; row++) {
-        cadre_real_t scale = gradient[row];
-        cadre_real_t *y = out + row * size;
-        cadre_real_t share = scale / row_exp(y, x + row * size, size);
-        for (int64_t i = 0; i < size; i++) {
-            y[i] *= share;
-        }
-        y[labels[row]] -= scale;
-    }
-    return 0;
+    return status;
 }

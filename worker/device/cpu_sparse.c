@@ -9,6 +9,8 @@
 
 #include "common/status.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_sum.h"
+#include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
 enum { PADDING = -1 };
@@ -27,7 +29,7 @@ check_index(const char *what, const int32_t *index, int64_t count, int64_t low, 
     return 0;
 }
 
-static void
+CADRE_VECTOR static void
 add_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, int64_t size)
 {
     for (int64_t i = 0; i < size; i++) {
@@ -35,7 +37,7 @@ add_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, int64_t si
     }
 }
 
-static void
+CADRE_VECTOR static void
 add_scaled_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, cadre_real_t scale,
                int64_t size)
 {
@@ -44,30 +46,40 @@ add_scaled_row(cadre_real_t *restrict out, const cadre_real_t *restrict row, cad
     }
 }
 
+static void
+take_part(const void *context, int64_t begin, int64_t end)
+{
+    const cadre_operands_t *operands = context;
+    const cadre_plan_value_t *table = operands->inputs[0];
+    const int32_t *index = operands->data[1];
+    size_t row_size = table->size_bytes / (size_t)table->shape[0];
+    if (table->dtype == CADRE_F32 && row_size == sizeof(cadre_real_t)) {
+        const cadre_real_t *from = operands->data[0];
+        cadre_real_t *out = operands->out_data;
+        for (int64_t i = begin; i < end; i++) {
+            out[i] = from[index[i]];
+        }
+        return;
+    }
+    const char *from = operands->data[0];
+    char *out = operands->out_data;
+    for (int64_t i = begin; i < end; i++) {
+        memcpy(out + (size_t)i * row_size, from + (size_t)index[i] * row_size, row_size);
+    }
+}
+
 int
 cadre_cpu_take(const cadre_operands_t *operands)
 {
     const cadre_plan_value_t *table = operands->inputs[0];
     int64_t rows = table->shape[0];
-    int64_t size = table->count / rows;
     int64_t count = operands->inputs[1]->count;
-    const cadre_real_t *from = operands->data[0];
-    const int32_t *index = operands->data[1];
-    cadre_real_t *out = operands->out_data;
-    int status = check_index("take", index, count, 0, rows);
-    if (status < 0) {
-        return status;
+    int status = check_index("take", operands->data[1], count, 0, rows);
+    if (status == 0 && count > 0) {
+        int64_t grain = CADRE_CPU_PART_COST / (table->count / rows + 1);
+        cadre_cpu_pool_run(operands->pool, count, grain, take_part, operands);
     }
-    if (size == 1) {
-        for (int64_t i = 0; i < count; i++) {
-            out[i] = from[index[i]];
-        }
-        return 0;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        memcpy(out + i * size, from + index[i] * size, (size_t)size * sizeof(*out));
-    }
-    return 0;
+    return status;
 }
 
 int
@@ -100,6 +112,8 @@ typedef struct {
     int64_t rows; /* of the table */
     int64_t size; /* of one */
     bool mean;
+    const cadre_real_t *from; /* what is read at the bag, or for it */
+    cadre_real_t *out;
 } bags_t;
 
 static bags_t
@@ -113,7 +127,9 @@ bags_of(const cadre_operands_t *operands, const cadre_plan_value_t *table)
                     .bags = operands->inputs[2]->count,
                     .rows = table->shape[0],
                     .size = table->shape[1],
-                    .mean = step->attributes[CADRE_BAG_MODE] == CADRE_BAG_MEAN};
+                    .mean = step->attributes[CADRE_BAG_MODE] == CADRE_BAG_MEAN,
+                    .from = operands->data[0],
+                    .out = operands->out_data};
 }
 
 /* Bags follow each other without a gap from the first entry on. */
@@ -151,73 +167,101 @@ divisor_of(const bags_t *bags, int64_t bag)
     return count > 0 ? (cadre_real_t)count : 1;
 }
 
+/* Parts of the bags, which are about alike; `part` takes a bags_t. */
+static void
+run_bags(const cadre_operands_t *operands, const bags_t *bags, cadre_cpu_part_t *part)
+{
+    int64_t elements = (bags->entries + bags->bags) * bags->size; /* not beyond 2^46 and some */
+    int64_t share = bags->bags > 0 ? elements / bags->bags : 0;
+    cadre_cpu_pool_run(operands->pool, bags->bags, CADRE_CPU_PART_COST / (share + 1), part, bags);
+}
+
+static void
+add_bag(const bags_t *bags, int64_t bag, cadre_real_t *out)
+{
+    memset(out, 0, (size_t)bags->size * sizeof(*out));
+    for (int64_t i = bags->offsets[bag]; i < end_of(bags, bag); i++) {
+        if (bags->index[i] == PADDING) {
+            continue;
+        }
+        const cadre_real_t *row = bags->from + bags->index[i] * bags->size;
+        if (bags->last) {
+            add_scaled_row(out, row, bags->last[i], bags->size);
+        } else {
+            add_row(out, row, bags->size);
+        }
+    }
+    cadre_real_t divisor = bags->mean ? divisor_of(bags, bag) : 1;
+    for (int64_t k = 0; k < bags->size && bags->mean; k++) {
+        out[k] /= divisor;
+    }
+}
+
+static void
+bag_part(const void *context, int64_t begin, int64_t end)
+{
+    const bags_t *bags = context;
+    for (int64_t bag = begin; bag < end; bag++) {
+        add_bag(bags, bag, bags->out + bag * bags->size);
+    }
+}
+
 int
 cadre_cpu_bag(const cadre_operands_t *operands)
 {
     bags_t bags = bags_of(operands, operands->inputs[0]);
-    const cadre_real_t *table = operands->data[0];
-    cadre_real_t *out = operands->out_data;
     int status = check_bags("bag", &bags);
-    if (status < 0) {
-        return status;
+    if (status == 0) {
+        run_bags(operands, &bags, bag_part);
     }
-    memset(out, 0, operands->out->size_bytes);
-    for (int64_t bag = 0; bag < bags.bags; bag++, out += bags.size) {
-        for (int64_t i = bags.offsets[bag]; i < end_of(&bags, bag); i++) {
-            if (bags.index[i] == PADDING) {
-                continue;
-            }
-            const cadre_real_t *row = table + bags.index[i] * bags.size;
-            if (bags.last) {
-                add_scaled_row(out, row, bags.last[i], bags.size);
-            } else {
-                add_row(out, row, bags.size);
-            }
-        }
-        cadre_real_t divisor = bags.mean ? divisor_of(&bags, bag) : 1;
-        for (int64_t k = 0; k < bags.size && bags.mean; k++) {
-            out[k] /= divisor;
-        }
-    }
-    return 0;
+    return status;
 }
 
 /* Each row of the table gets the gradients of the bags that it is in, in the order of the index. */
 static void
-gradient_of_table(const bags_t *bags, const cadre_real_t *gradient, cadre_real_t *out)
+gradient_of_table(const bags_t *bags)
 {
-    for (int64_t bag = 0; bag < bags->bags; bag++, gradient += bags->size) {
+    for (int64_t bag = 0; bag < bags->bags; bag++) {
+        const cadre_real_t *gradient = bags->from + bag * bags->size;
         cadre_real_t share = bags->mean ? 1 / divisor_of(bags, bag) : 1;
         for (int64_t i = bags->offsets[bag]; i < end_of(bags, bag); i++) {
             cadre_real_t scale = bags->last ? bags->last[i] : share;
             if (bags->index[i] != PADDING) {
-                add_scaled_row(out + bags->index[i] * bags->size, gradient, scale, bags->size);
+                add_scaled_row(bags->out + bags->index[i] * bags->size, gradient, scale,
+                               bags->size);
             }
         }
     }
 }
 
-static cadre_real_t
+CADRE_VECTOR static cadre_real_t
 product(const cadre_real_t *left, const cadre_real_t *right, int64_t size)
 {
-    cadre_real_t sum = 0;
-    for (int64_t i = 0; i < size; i++) {
-        sum += left[i] * right[i];
+    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t products[CADRE_CPU_BLOCK];
+    double sum = 0;
+    for (int64_t first = 0; first < size; first += CADRE_CPU_BLOCK) {
+        int64_t count = size - first < CADRE_CPU_BLOCK ? size - first : CADRE_CPU_BLOCK;
+        for (int64_t i = 0; i < count; i++) {
+            products[i] = left[first + i] * right[first + i];
+        }
+        sum += cadre_sum_block(products, count);
     }
-    return sum;
+    return (cadre_real_t)sum;
 }
 
 /* Of each entry the product of its row with the gradient of its bag; of padding 0. */
 static void
-gradient_of_weights(const bags_t *bags, const cadre_real_t *gradient, cadre_real_t *out)
+gradient_of_weights(const void *context, int64_t begin, int64_t end)
 {
-    for (int64_t bag = 0; bag < bags->bags; bag++, gradient += bags->size) {
+    const bags_t *bags = context;
+    for (int64_t bag = begin; bag < end; bag++) {
+        const cadre_real_t *gradient = bags->from + bag * bags->size;
         for (int64_t i = bags->offsets[bag]; i < end_of(bags, bag); i++) {
             cadre_real_t sum = 0;
             if (bags->index[i] != PADDING) {
                 sum = product(bags->last + bags->index[i] * bags->size, gradient, bags->size);
             }
-            out[i] = sum;
+            bags->out[i] = sum;
         }
     }
 }
@@ -232,10 +276,10 @@ cadre_cpu_bag_grad(const cadre_operands_t *operands)
         return status;
     }
     if (of_weights) {
-        gradient_of_weights(&bags, operands->data[0], operands->out_data);
+        run_bags(operands, &bags, gradient_of_weights);
         return 0;
     }
     memset(operands->out_data, 0, operands->out->size_bytes);
-    gradient_of_table(&bags, operands->data[0], operands->out_data);
+    gradient_of_table(&bags);
     return 0;
 }

@@ -193,6 +193,37 @@ cadre_device_memory_free(cadre_device_t *self, void *memory)
     self->functions->memory_free(self->device, memory);
 }
 
+int
+cadre_device_buffer_new(cadre_device_t *self, size_t size_bytes, void **out)
+{
+    if (!self->functions->buffer_new) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "%s keeps nothing", cadre_device_name(self));
+    }
+    return relay(self->functions, self->functions->buffer_new(self->device, size_bytes, out));
+}
+
+void
+cadre_device_buffer_free(cadre_device_t *self, void *buffer)
+{
+    if (buffer) {
+        self->functions->buffer_free(self->device, buffer);
+    }
+}
+
+int
+cadre_device_buffer_write(cadre_device_t *self, void *buffer, const void *from, size_t size_bytes)
+{
+    return relay(self->functions,
+                 self->functions->buffer_write(self->device, buffer, from, size_bytes));
+}
+
+int
+cadre_device_buffer_read(cadre_device_t *self, const void *buffer, void *to, size_t size_bytes)
+{
+    return relay(self->functions,
+                 self->functions->buffer_read(self->device, buffer, to, size_bytes));
+}
+
 /* ---- slots ---- */
 
 int

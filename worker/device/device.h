@@ -59,6 +59,17 @@ const char *cadre_device_excuse(const cadre_device_t *self);
 void *cadre_device_memory_new(cadre_device_t *self, size_t size_bytes);
 void cadre_device_memory_free(cadre_device_t *self, void *memory);
 
+/* Memory of the device itself, for what stays there from run to run (`resident` of a run). What is
+ * in it is undefined until it is written. CADRE_ENOMEMORY, CADRE_EDEVICE; CADRE_EUNAVAILABLE on a
+ * device that keeps nothing. Freed before the device is closed; freeing NULL is harmless. */
+int cadre_device_buffer_new(cadre_device_t *self, size_t size_bytes, void **out);
+void cadre_device_buffer_free(cadre_device_t *self, void *buffer);
+
+/* Copies from and to the host, while no run uses the buffer. */
+int cadre_device_buffer_write(cadre_device_t *self, void *buffer, const void *from,
+                              size_t size_bytes);
+int cadre_device_buffer_read(cadre_device_t *self, const void *buffer, void *to, size_t size_bytes);
+
 /* Zeroed fields give the defaults. */
 typedef struct {
     size_t memory_size_max; /* bytes of one slot's arena; beyond it CADRE_ENOMEMORY. 0: 16 GiB
@@ -84,8 +95,9 @@ typedef struct {
     const void *const *variables;         /* values of each variable, contiguous, program's order */
     const cadre_dtype_t *variable_dtypes; /* of these: f32, or bf16 where cadre_slot_takes_bf16;
                                              NULL: all f32 */
-    const uint64_t *versions; /* of these: a number that is equal only when the content is the same
-                                 as in an earlier run of the slot; 0: unknown; NULL: all unknown */
+    const uint64_t *versions; /* of these: a number that no other content had in an earlier run of
+                                 the slot, of whichever variable: what is on the device already need
+                                 not be copied; 0: unknown; NULL: all unknown */
     uint64_t seed;            /* of the closure: the same in each of its attempts */
     void *const *gradients;   /* per push: room for the variable's values, contiguous; the last
                                  op writes there itself. May overlap nothing else. */
@@ -94,6 +106,8 @@ typedef struct {
     bool *not_finite;        /* per push: set where a gradient in bf16 holds infinity or NaN,
                                 else left; NULL without such */
     cadre_tensor_t *results; /* per result: initialised on success, ended by the caller */
+    bool resident; /* the data of arguments, variables and gradients, all f32 or i32, is in buffers
+                      of the device: nothing but results is copied to the host */
 } cadre_slot_run_t;
 
 /* Runs the program and waits until gradients and results are there. On failure nothing is owned by

@@ -55,6 +55,12 @@ typedef struct cadre_device_functions {
     void *(*memory_new)(void *device, size_t size_bytes);
     void (*memory_free)(void *device, void *memory);
 
+    /* Memory of the device itself; all four are NULL on a device that keeps nothing. */
+    int (*buffer_new)(void *device, size_t size_bytes, void **buffer);
+    void (*buffer_free)(void *device, void *buffer);
+    int (*buffer_write)(void *device, void *buffer, const void *from, size_t size_bytes);
+    int (*buffer_read)(void *device, const void *buffer, void *to, size_t size_bytes);
+
     int (*slot_open)(void *device, const cadre_slot_options_t *options, void **slot);
     void (*slot_close)(void *slot); /* what was prepared has been released */
 

@@ -11,7 +11,9 @@
 #define CADRE_WORKER_DEVICE_ELEMENT_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef CADRE_REAL_DOUBLE
 typedef double cadre_real_t;
@@ -23,6 +25,23 @@ typedef float cadre_real_t;
 #define CADRE_REAL_DTYPE   CADRE_F32
 #define CADRE_MATH(name)   name##f
 #define CADRE_REAL(number) number##F
+#endif
+
+/* In f32 on the host, functions that many elements can be in at once; in double, where the last
+ * digits count, and on another device, the library's. */
+#if defined(CADRE_ELEMENT) || defined(CADRE_REAL_DOUBLE)
+#define CADRE_ELEMENT_EXP(x)        CADRE_MATH(exp)(x)
+#define CADRE_ELEMENT_LOG(x)        CADRE_MATH(log)(x)
+#define CADRE_ELEMENT_LOG1P_UNIT(x) CADRE_MATH(log1p)(x)
+#define CADRE_ELEMENT_TANH(x)       CADRE_MATH(tanh)(x)
+#define CADRE_ELEMENT_ERF(x)        CADRE_MATH(erf)(x)
+#else
+#include "worker/device/element_math.h"
+#define CADRE_ELEMENT_EXP(x)        cadre_math_exp(x)
+#define CADRE_ELEMENT_LOG(x)        cadre_math_log(x)
+#define CADRE_ELEMENT_LOG1P_UNIT(x) cadre_math_log1p_unit(x)
+#define CADRE_ELEMENT_TANH(x)       cadre_math_tanh(x)
+#define CADRE_ELEMENT_ERF(x)        cadre_math_erf(x)
 #endif
 
 #ifndef CADRE_ELEMENT
@@ -38,13 +57,13 @@ cadre_element_neg(cadre_real_t x)
 CADRE_ELEMENT cadre_real_t
 cadre_element_exp(cadre_real_t x)
 {
-    return CADRE_MATH(exp)(x);
+    return CADRE_ELEMENT_EXP(x);
 }
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_log(cadre_real_t x)
 {
-    return CADRE_MATH(log)(x);
+    return CADRE_ELEMENT_LOG(x);
 }
 
 CADRE_ELEMENT cadre_real_t
@@ -98,13 +117,13 @@ cadre_element_relu(cadre_real_t x)
 CADRE_ELEMENT cadre_real_t
 cadre_element_sigmoid(cadre_real_t x)
 {
-    return 1 / (1 + CADRE_MATH(exp)(-x));
+    return 1 / (1 + CADRE_ELEMENT_EXP(-x));
 }
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_tanh(cadre_real_t x)
 {
-    return CADRE_MATH(tanh)(x);
+    return CADRE_ELEMENT_TANH(x);
 }
 
 /* x Phi(x), Phi the normal distribution function. */
@@ -112,7 +131,7 @@ CADRE_ELEMENT cadre_real_t
 cadre_element_gelu(cadre_real_t x)
 {
     const cadre_real_t inverse_root_two = CADRE_REAL(0.70710678118654752440);
-    return CADRE_REAL(0.5) * x * (1 + CADRE_MATH(erf)(x * inverse_root_two));
+    return CADRE_REAL(0.5) * x * (1 + CADRE_ELEMENT_ERF(x * inverse_root_two));
 }
 
 /* Phi(x) + x phi(x). */
@@ -121,15 +140,15 @@ cadre_element_dgelu(cadre_real_t x)
 {
     const cadre_real_t inverse_root_two = CADRE_REAL(0.70710678118654752440);
     const cadre_real_t inverse_root_two_pi = CADRE_REAL(0.39894228040143267794);
-    cadre_real_t below = CADRE_REAL(0.5) * (1 + CADRE_MATH(erf)(x * inverse_root_two));
-    return below + x * inverse_root_two_pi * CADRE_MATH(exp)(CADRE_REAL(-0.5) * x * x);
+    cadre_real_t below = CADRE_REAL(0.5) * (1 + CADRE_ELEMENT_ERF(x * inverse_root_two));
+    return below + x * inverse_root_two_pi * CADRE_ELEMENT_EXP(CADRE_REAL(-0.5) * x * x);
 }
 
 /* log(1 + exp(x)) without overflow. */
 CADRE_ELEMENT cadre_real_t
 cadre_element_softplus(cadre_real_t x)
 {
-    return (x > 0 ? x : 0) + CADRE_MATH(log1p)(CADRE_MATH(exp)(-CADRE_MATH(fabs)(x)));
+    return (x > 0 ? x : 0) + CADRE_ELEMENT_LOG1P_UNIT(CADRE_ELEMENT_EXP(-CADRE_MATH(fabs)(x)));
 }
 
 CADRE_ELEMENT cadre_real_t
@@ -184,6 +203,41 @@ CADRE_ELEMENT cadre_real_t
 cadre_element_where(cadre_real_t condition, cadre_real_t yes, cadre_real_t no)
 {
     return condition != 0 ? yes : no;
+}
+
+/* ---- casts ---- */
+
+/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
+CADRE_ELEMENT int32_t
+cadre_element_to_i32(cadre_real_t x)
+{
+    bool fits = x > CADRE_REAL(-2147483648.0) && x < CADRE_REAL(2147483648.0);
+    int32_t whole = (int32_t)(fits ? x : 0);
+    int32_t bound = x >= 1 ? INT32_MAX : x <= -1 ? INT32_MIN : 0;
+    return fits ? whole : bound;
+}
+
+/* bf16 is the upper half of an f32. To the nearest, ties to even. NaN keeps its sign and becomes
+ * quiet: rounding could turn it into infinity. */
+CADRE_ELEMENT uint16_t
+cadre_element_to_bf16(cadre_real_t x)
+{
+    float narrow = (float)x;
+    uint32_t word = 0;
+    memcpy(&word, &narrow, sizeof(word));
+    if ((word & 0x7fffffffU) > 0x7f800000U) {
+        return (uint16_t)(word >> 16 | 0x40);
+    }
+    return (uint16_t)((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_from_bf16(uint16_t x)
+{
+    uint32_t word = (uint32_t)x << 16;
+    float wide = 0;
+    memcpy(&wide, &word, sizeof(wide));
+    return wide;
 }
 
 #endif

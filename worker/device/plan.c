@@ -168,8 +168,9 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
         int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
         walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
         memcpy(walk->stride[0], strides, sizeof(strides));
-    } else if (step->op == CADRE_OP_MAP2 || step->op == CADRE_OP_WHERE ||
-               step->op == CADRE_STEP_CHAIN || step->op == CADRE_OP_BROADCAST) {
+    } else if (step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
+               step->op == CADRE_OP_WHERE || step->op == CADRE_STEP_CHAIN ||
+               step->op == CADRE_OP_BROADCAST) {
         walked = step->input_count;
         for (int i = 0; i < walked; i++) {
             const cadre_plan_value_t *input = &self->values[step->inputs[i]];

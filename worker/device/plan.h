@@ -85,7 +85,7 @@ typedef struct {
     int32_t output; /* indexes into values */
     int input_count;
     int32_t inputs[CADRE_OP_INPUTS_MAX];
-    cadre_strided_t walk; /* map2, where, chain, broadcast, transpose, slice */
+    cadre_strided_t walk; /* map1, map2, where, chain, broadcast, transpose, slice */
     int chain;            /* of CADRE_STEP_CHAIN: which of the plan's */
     int fusion;           /* the group that it is in, counted from 1; 0: none */
 } cadre_plan_step_t;

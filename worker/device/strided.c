@@ -79,6 +79,21 @@ cadre_strided_start(const cadre_strided_t *self, cadre_strided_place_t *place)
     }
 }
 
+void
+cadre_strided_seek(const cadre_strided_t *self, int64_t row, cadre_strided_place_t *place)
+{
+    cadre_strided_start(self, place);
+    place->out = row * self->size[self->rank - 1];
+    for (int axis = self->rank - 2; axis >= 0; axis--) {
+        int64_t index = axis > 0 ? row % self->size[axis] : row;
+        row /= self->size[axis];
+        place->index[axis] = index;
+        for (int i = 0; i < CADRE_STRIDED_INPUTS_MAX; i++) {
+            place->at[i] += index * self->stride[i][axis];
+        }
+    }
+}
+
 int
 cadre_strided_next(const cadre_strided_t *self, cadre_strided_place_t *place)
 {

@@ -41,6 +41,9 @@ typedef struct {
 
 void cadre_strided_start(const cadre_strided_t *self, cadre_strided_place_t *place);
 
+/* The place of inner loop number `row`, counted from the first; it exists. */
+void cadre_strided_seek(const cadre_strided_t *self, int64_t row, cadre_strided_place_t *place);
+
 /* On to the next inner loop; 0 when there is none. */
 int cadre_strided_next(const cadre_strided_t *self, cadre_strided_place_t *place);
 

@@ -96,9 +96,9 @@ static const example_t examples[] = {
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [3]}}",
      "j.json:2:40: a layer is an object with a \"type\""},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv\"}]}}",
-     "j.json:2:49: there is no \"conv\""},
+     "j.json:2:49: type: there is no \"conv\""},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
-     "j.json:2:49: there is no \"dens\"; did you mean \"dense\"?"},
+     "j.json:2:49: type: there is no \"dens\"; did you mean \"dense\"?"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\"}]}}",
      "j.json:2:40: \"units\" is missing in dense"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
@@ -115,7 +115,20 @@ static const example_t examples[] = {
      "j.json:2:74: causal must be true or false, not a whole number"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"activation\", "
      "\"activation\": \"rel\"}]}}",
-     "j.json:2:77: there is no \"rel\"; did you mean \"relu\"?"},
+     "j.json:2:77: activation: there is no \"rel\"; did you mean \"relu\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"wire\": \"bf61\"}}",
+     "j.json:2:49: model.wire: \"bf61\" is none of f32|bf16; did you mean \"bf16\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"wire\": 16}}",
+     "j.json:2:49: model.wire: must be a string, not a whole number"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
+     "\"units\": 2, \"wire\": \"bf61\"}]}}",
+     "j.json:2:78: wire: there is no \"bf61\"; did you mean \"bf16\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
+     "\"units\": 2, \"wire\": 1}]}}",
+     "j.json:2:78: wire must be a string, not a whole number"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\", "
+     "\"wire\": \"bf16\"}]}}",
+     "j.json:2:60: unknown key \"wire\" in model/layers/0"},
     {"{" DATA ",\n\"model\": {\"type\": \"linear\"}}",
      "j.json:2:19: a linear model needs \"label_kind\": \"value\""},
     {"{" DATA ",\n" MODEL ",\n" MODEL "}", "j.json:3:7: duplicate object key"},

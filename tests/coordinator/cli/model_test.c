@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "common/status.h"
@@ -38,6 +39,39 @@ build(const char *label_kind, const char *model, bool training)
     "{\"type\": \"max_pool2d\", \"stride\": 1}, {\"type\": \"mean_pool2d\", \"size\": 1},"         \
     "{\"type\": \"mean\"}, {\"type\": \"flatten\"}, {\"type\": \"dropout\", \"rate\": 0.5},"       \
     "{\"type\": \"positions\"}, {\"type\": \"layer_norm\"}, {\"type\": \"dense\", \"units\": 2}]"
+
+/* The variables of a model of layers that travel as bf16, one letter each in the order of layers:
+ * n for those, w for the others. */
+static void
+expect_wires(const char *keys, const char *layer_wire, const char *wanted)
+{
+    const int64_t widths[] = {FEATURES, CLASSES};
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_auto(cadre_free) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    cadre_auto(cadre_free) char *text = cadre_asprintf(
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}}, \"model\": {\"type\": "
+        "\"layers\"%s, \"layers\": [{\"type\": \"dense\", \"units\": 4}, {\"type\": "
+        "\"layer_norm\"%s}]}}",
+        keys, layer_wire);
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_model_network(&job, widths, true, network), 0);
+    cr_assert_eq(network->variable_count, strlen(wanted));
+    for (size_t i = 0; i < network->variable_count; i++) {
+        cr_expect_eq(network->variables[i].wire, wanted[i] == 'n' ? CADRE_BF16 : CADRE_F32, "%s %s",
+                     keys, network->variables[i].name);
+    }
+    cadre_program_destroy(&network->program);
+}
+
+Test(model, a_layer_travels_as_it_says_or_as_the_model_does)
+{
+    expect_wires("", "", "wwwwww");
+    expect_wires(", \"wire\": \"bf16\"", "", "nnnnnn");
+    expect_wires(", \"wire\": \"f32\"", "", "wwwwww");
+    expect_wires(", \"wire\": \"bf16\"", ", \"wire\": \"f32\"", "nnwwnn");
+    expect_wires("", ", \"wire\": \"bf16\"", "wwnnww");
+}
 
 Test(model, is_a_sound_program_for_every_kind_of_label)
 {

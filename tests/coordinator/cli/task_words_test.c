@@ -50,6 +50,17 @@ Test(task_words, say_why_a_worker_stays_away)
                      "the job ends");
 }
 
+Test(task_words, tell_a_lost_device_from_a_bug)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.end = (cadre_process_end_t){.number = 70};
+    cr_expect_str_eq(cadre_task_end_words(&report, text),
+                     "worker 1 exited with 70, its device is lost");
+    report.role = CADRE_LAUNCH_PS;
+    cr_expect_str_eq(cadre_task_end_words(&report, text), "ps 1 exited with 70, a bug in Cadre");
+}
+
 Test(task_words, say_that_the_shard_of_a_ps_waits_for_it)
 {
     char text[CADRE_TASK_WORDS_SIZE];

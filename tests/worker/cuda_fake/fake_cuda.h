@@ -31,6 +31,7 @@ typedef struct {
     int64_t objects;
     int64_t allocations; /* ever made */
     int64_t launches;    /* of graphs, ever */
+    size_t bytes_in;     /* copied from the host, ever */
 } fake_cuda_count_t;
 
 fake_cuda_count_t fake_cuda_count(void);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/bf16.h"
 #include "common/status.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/cpu.h"
@@ -66,6 +67,51 @@ FAKE_KERNEL(cadre_cuda_bag)
 FAKE_KERNEL(cadre_cuda_bag_grad)
 FAKE_KERNEL(cadre_cuda_im2col)
 FAKE_KERNEL(cadre_cuda_col2im)
+
+typedef struct {
+    const void *x;
+    void *out;
+    int64_t count;
+    int32_t *flag;
+} convert_t;
+
+static void
+narrow(const void *argument)
+{
+    const convert_t *convert = argument;
+    if (!cadre_bf16_narrow(convert->x, convert->out, (size_t)convert->count)) {
+        *convert->flag = 1;
+    }
+}
+
+static void
+widen(const void *argument)
+{
+    const convert_t *convert = argument;
+    cadre_bf16_widen(convert->x, convert->out, (size_t)convert->count);
+}
+
+int
+cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite, void *stream)
+{
+    convert_t convert = {.x = x, .out = out, .count = count, .flag = not_finite};
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    fake_enqueue(stream, narrow, &convert, sizeof(convert));
+    return 0;
+}
+
+int
+cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
+{
+    convert_t convert = {.x = x, .out = out, .count = count};
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    fake_enqueue(stream, widen, &convert, sizeof(convert));
+    return 0;
+}
 
 typedef struct {
     const float *x;

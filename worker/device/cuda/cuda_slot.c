@@ -5,7 +5,9 @@
 
 #include "common/assert.h"
 #include "common/memory.h"
+#include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
+#include "worker/device/cuda/narrow.h"
 
 /* Copies begin before all of the slab is filled, in pieces of this size. */
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -23,6 +25,8 @@ struct cadre_cuda_slot {
     size_t slab_in_size_bytes;
     char *slab_out; /* pinned; begins at the layout's out_offset */
     size_t slab_out_size_bytes;
+    cadre_held_t held;
+    cadre_cuda_narrow_t narrow;
     bool *direct; /* [output_count of the run]: copied to its place without the slab */
     int direct_room;
 
@@ -95,6 +99,8 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
     cudaFree(self->block);
     cudaFreeHost(self->slab_in);
     cudaFreeHost(self->slab_out);
+    cadre_held_fini(&self->held);
+    cadre_cuda_narrow_fini(&self->narrow);
     free(self->direct);
     free(self);
 }
@@ -102,7 +108,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
 size_t
 cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
 {
-    return self->block_size_bytes;
+    return self->block_size_bytes + self->narrow.size_bytes;
 }
 
 cudaStream_t
@@ -125,6 +131,7 @@ grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
     if (size_bytes <= self->block_size_bytes) {
         return 0;
     }
+    cadre_held_clear(&self->held);
     CADRE_CUDA_TRY(cudaFree(self->block));
     self->block = NULL;
     self->block_size_bytes = 0;
@@ -248,21 +255,61 @@ is_pinned(const void *memory)
     return known && attributes.type == cudaMemoryTypeHost;
 }
 
+/* Straight from where it is: pinned memory, or the device's own. */
 static int
-put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
+             const void *data)
 {
-    const void *data = self->run->variables[input->index];
-    if (input->size_bytes < PIECE_SIZE || !is_pinned(data)) {
-        return put(self, progress, input->offset, data, input->size_bytes);
-    }
     int status = send(self, progress, progress->filled);
     if (status < 0) {
         return status;
     }
-    CADRE_CUDA_TRY(cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
-                                   cudaMemcpyHostToDevice, self->lane->copy_in));
+    CADRE_CUDA_TRY(
+        cudaMemcpyAsync(self->block + input->offset, data, input->size_bytes,
+                        self->run->resident ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+                        self->lane->copy_in));
     progress->filled = progress->sent = input->offset + input->size_bytes;
     return 0;
+}
+
+static int
+put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->arguments[input->index].data;
+    return self->run->resident ? put_directly(self, progress, input, data)
+                               : put(self, progress, input->offset, data, input->size_bytes);
+}
+
+static int
+put_narrow(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    int status = send(self, progress, progress->filled);
+    progress->filled = progress->sent = input->offset + input->size_bytes;
+    if (!is_pinned(data)) {
+        data = memcpy(self->slab_in + input->offset, data, input->size_bytes / 2);
+    }
+    return status < 0
+               ? status
+               : cadre_cuda_narrow_in(&self->narrow, data, input, self->block, self->lane->copy_in);
+}
+
+static int
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+{
+    const void *data = self->run->variables[input->index];
+    uint64_t version = self->run->versions ? self->run->versions[input->index] : 0;
+    if (cadre_held_has(&self->held, input, version)) {
+        int status = send(self, progress, progress->filled);
+        progress->filled = progress->sent = input->offset + input->size_bytes;
+        return status;
+    }
+    if (cadre_cuda_narrow_variable(self->run, input)) {
+        return put_narrow(self, progress, input);
+    }
+    bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
+    return directly ? put_directly(self, progress, input, data)
+                    : put(self, progress, input->offset, data, input->size_bytes);
 }
 
 static int
@@ -272,18 +319,17 @@ copy_in(cadre_cuda_slot_t *self)
     progress_t progress = {0};
     int status =
         put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
-    for (int i = 0; i < layout->argument_count && status == 0; i++) {
-        const cadre_layout_input_t *input = &layout->arguments[i];
-        status = put(self, &progress, input->offset, self->run->arguments[input->index].data,
-                     input->size_bytes);
-    }
     for (int i = 0; i < layout->variable_count && status == 0; i++) {
         status = put_variable(self, &progress, &layout->variables[i]);
+    }
+    for (int i = 0; i < layout->argument_count && status == 0; i++) {
+        status = put_argument(self, &progress, &layout->arguments[i]);
     }
     status = status < 0 ? status : send(self, &progress, progress.filled);
     if (status < 0) {
         return status;
     }
+    cadre_held_set(&self->held, layout, self->run->versions);
     CADRE_CUDA_TRY(cudaEventRecord(self->in, self->lane->copy_in));
     return 0;
 }
@@ -298,11 +344,12 @@ destination(const cadre_slot_run_t *run, cadre_plan_place_t place)
 }
 
 static int
-copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes)
+copy_down(cadre_cuda_slot_t *self, void *to, size_t offset, size_t size_bytes,
+          enum cudaMemcpyKind kind)
 {
     if (size_bytes > 0) {
-        CADRE_CUDA_TRY(cudaMemcpyAsync(to, self->block + offset, size_bytes, cudaMemcpyDeviceToHost,
-                                       self->lane->copy_out));
+        CADRE_CUDA_TRY(
+            cudaMemcpyAsync(to, self->block + offset, size_bytes, kind, self->lane->copy_out));
     }
     return 0;
 }
@@ -311,7 +358,19 @@ static int
 copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
 {
     size_t base = cadre_execution_layout(self->execution)->out_offset;
-    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin) : 0;
+    return end > begin ? copy_down(self, self->slab_out + (begin - base), begin, end - begin,
+                                   cudaMemcpyDeviceToHost)
+                       : 0;
+}
+
+/* To where the caller wants it, or to its place in the slab. */
+static int
+copy_narrow(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
+{
+    size_t base = cadre_execution_layout(self->execution)->out_offset;
+    return cadre_cuda_narrow_out(&self->narrow, output, self->block,
+                                 direct ? to : self->slab_out + (output->offset - base),
+                                 self->lane->copy_out);
 }
 
 /* Outputs that go by the slab lie side by side and are copied as one. */
@@ -324,11 +383,18 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
     for (int i = group->first; i < group->first + group->count && status == 0; i++) {
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
-        self->direct[i] = output->size_bytes >= PIECE_SIZE && is_pinned(to);
-        if (self->direct[i]) {
+        bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
+        bool narrow = cadre_cuda_narrow_gradient(self->run, output);
+        self->direct[i] = stays || ((narrow || output->size_bytes >= PIECE_SIZE) && is_pinned(to));
+        if (self->direct[i] || narrow) {
             status = copy_to_slab(self, begin, output->offset);
-            status = status < 0 ? status : copy_down(self, to, output->offset, output->size_bytes);
             begin = output->offset + output->size_bytes;
+        }
+        if (status == 0 && narrow) {
+            status = copy_narrow(self, output, to, self->direct[i]);
+        } else if (status == 0 && self->direct[i]) {
+            status = copy_down(self, to, output->offset, output->size_bytes,
+                               stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
         }
     }
     return status < 0 ? status : copy_to_slab(self, begin, group->offset + group->size_bytes);
@@ -338,15 +404,19 @@ static int
 copy_out(cadre_cuda_slot_t *self)
 {
     const cadre_layout_t *layout = cadre_execution_layout(self->execution);
-    for (int i = 0; i < layout->group_count; i++) {
+    int status = cadre_cuda_narrow_begin_out(&self->narrow, self->lane->copy_out);
+    for (int i = 0; i < layout->group_count && status == 0; i++) {
         CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->copy_out, self->ready[i], 0));
-        int status = copy_group(self, &layout->groups[i]);
+        status = copy_group(self, &layout->groups[i]);
+        if (status == 0 && i == layout->group_count - 1) {
+            status = cadre_cuda_narrow_end_out(&self->narrow, self->lane->copy_out);
+        }
         if (status < 0) {
             return status;
         }
         CADRE_CUDA_TRY(cudaEventRecord(self->out[i], self->lane->copy_out));
     }
-    return 0;
+    return status;
 }
 
 /* ---- running ---- */
@@ -379,6 +449,9 @@ static int
 start(cadre_cuda_slot_t *self)
 {
     int status = reserve(self, self->execution);
+    status = status < 0 ? status
+                        : cadre_cuda_narrow_reserve(
+                              &self->narrow, cadre_execution_layout(self->execution), self->run);
     if (status < 0) {
         return status;
     }
@@ -387,7 +460,11 @@ start(cadre_cuda_slot_t *self)
         status = cadre_execution_record(self->execution, &memory, self->stream);
     }
     status = status < 0 ? status : copy_in(self);
-    return status < 0 ? status : compute_in_turn(self, &memory);
+    status = status < 0 ? status : compute_in_turn(self, &memory);
+    if (status < 0) {
+        cadre_held_clear(&self->held);
+    }
+    return status;
 }
 
 int
@@ -395,7 +472,9 @@ cadre_cuda_slot_run(cadre_cuda_slot_t *self, cadre_execution_t *execution,
                     const cadre_slot_run_t *run)
 {
     int status = cadre_lane_enter(self->lane);
-    status = status < 0 ? status : cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    if (status == 0 && !run->resident) { /* what is on the device already, the kernels check */
+        status = cadre_cuda_check_indexes(cadre_execution_plan(execution), run);
+    }
     if (status < 0) {
         return cadre_lane_note(self->lane, status);
     }
@@ -414,9 +493,11 @@ take_outputs(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
         CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
         for (int k = group->first; k < group->first + group->count; k++) {
             const cadre_layout_output_t *output = &layout->outputs[k];
+            size_t shrink = cadre_cuda_narrow_gradient(self->run, output) ? 2 : 1;
             if (!self->direct[k] && output->size_bytes > 0) {
                 memcpy(destination(self->run, output->place),
-                       self->slab_out + (output->offset - layout->out_offset), output->size_bytes);
+                       self->slab_out + (output->offset - layout->out_offset),
+                       output->size_bytes / shrink);
             }
         }
     }
@@ -445,6 +526,9 @@ finish(cadre_cuda_slot_t *self)
     }
     if (status == 0 && flags[CADRE_LAYOUT_FLAG_FAULT]) {
         return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
+    }
+    if (status == 0) {
+        cadre_cuda_narrow_tell(&self->narrow, self->run);
     }
     return status;
 }

@@ -135,3 +135,36 @@ cadre_lane_note(cadre_lane_t *self, int status)
     }
     return status;
 }
+
+/* ---- memory ---- */
+
+int
+cadre_lane_buffer_new(size_t size_bytes, void **buffer)
+{
+    cudaError_t error = cudaMalloc(buffer, size_bytes);
+    if (error != cudaSuccess) {
+        int status = cadre_cuda_fail(error, "cudaMalloc");
+        return cadre_fail_within(status, "a buffer of %zu bytes", size_bytes);
+    }
+    return 0;
+}
+
+/* By pinned memory: a copy from any other may return before it has reached the device, and no
+ * stream of ours waits for it. */
+int
+cadre_lane_buffer_write(void *buffer, const void *from, size_t size_bytes)
+{
+    void *pinned = NULL;
+    CADRE_CUDA_TRY(cudaMallocHost(&pinned, size_bytes));
+    memcpy(pinned, from, size_bytes);
+    cudaError_t error = cudaMemcpy(buffer, pinned, size_bytes, cudaMemcpyHostToDevice);
+    cudaFreeHost(pinned);
+    return error == cudaSuccess ? 0 : cadre_cuda_fail(error, "cudaMemcpy");
+}
+
+int
+cadre_lane_buffer_read(const void *buffer, void *to, size_t size_bytes)
+{
+    CADRE_CUDA_TRY(cudaMemcpy(to, buffer, size_bytes, cudaMemcpyDeviceToHost));
+    return 0;
+}

@@ -44,6 +44,11 @@ void cadre_lane_close(cadre_lane_t **self_p);
 /* Makes the GPU that of the calling thread. CADRE_EDEVICE when the lane is lost. */
 int cadre_lane_enter(const cadre_lane_t *self);
 
+/* Memory on the GPU of the calling thread. Reading and writing have ended when they return. */
+int cadre_lane_buffer_new(size_t size_bytes, void **buffer);
+int cadre_lane_buffer_write(void *buffer, const void *from, size_t size_bytes);
+int cadre_lane_buffer_read(const void *buffer, void *to, size_t size_bytes);
+
 /* Passes a status on; CADRE_EDEVICE loses the lane. */
 int cadre_lane_note(cadre_lane_t *self, int status);
 

@@ -26,7 +26,6 @@ add_input(cadre_layout_input_t **inputs, int *count, const cadre_plan_value_t *v
         (cadre_layout_input_t){.index = value->place.index, .size_bytes = value->size_bytes};
 }
 
-/* Arguments before variables: they are small and at hand while variables may still be coming. */
 static void
 place_inputs(cadre_layout_t *self, const cadre_plan_t *plan)
 {
@@ -43,11 +42,11 @@ place_inputs(cadre_layout_t *self, const cadre_plan_t *plan)
     }
     size_t end = 0;
     self->seed_offset = take(&end, sizeof(uint64_t));
-    for (int i = 0; i < self->argument_count; i++) {
-        self->arguments[i].offset = take(&end, self->arguments[i].size_bytes);
-    }
     for (int i = 0; i < self->variable_count; i++) {
         self->variables[i].offset = take(&end, self->variables[i].size_bytes);
+    }
+    for (int i = 0; i < self->argument_count; i++) {
+        self->arguments[i].offset = take(&end, self->arguments[i].size_bytes);
     }
     self->in_size_bytes = end;
     self->out_offset = end;

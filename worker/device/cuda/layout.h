@@ -1,12 +1,13 @@
 /*
  * layout - where everything that one plan touches lies in a slot's block of device memory.
  *
- *     [ seed | arguments | variables ][ gradients, results | flags ][ arena ]
+ *     [ seed | variables | arguments ][ gradients, results | flags ][ arena ]
  *       copied in, in this order       copied out, in the order in which they become ready
  *
- * The first two parts have a twin in pinned host memory with the same offsets. Every place begins
- * at a multiple of CADRE_ARENA_ALIGNMENT, which is what cuBLAS is promised. Plain bookkeeping: no
- * memory is touched.
+ * Variables come first, so that they are in the same place whatever the batch (held.h). The first
+ * two parts have a twin in pinned host memory with the same offsets. Every place begins at a
+ * multiple of CADRE_ARENA_ALIGNMENT, which is what cuBLAS is promised. Plain bookkeeping: no memory
+ * is touched.
  *
  * Owner:   what was prepared of a plan. Thread: never changes once made.
  */

@@ -49,6 +49,40 @@ cuda_memory_free(void *device, void *memory)
 }
 
 static int
+cuda_buffer_new(void *device, size_t size_bytes, void **buffer)
+{
+    cadre_lane_t *lane = device;
+    int status = cadre_lane_enter(lane);
+    return status < 0 ? status : cadre_lane_note(lane, cadre_lane_buffer_new(size_bytes, buffer));
+}
+
+static void
+cuda_buffer_free(void *device, void *buffer)
+{
+    const cadre_lane_t *lane = device;
+    cudaSetDevice(lane->index);
+    cudaFree(buffer);
+}
+
+static int
+cuda_buffer_write(void *device, void *buffer, const void *from, size_t size_bytes)
+{
+    cadre_lane_t *lane = device;
+    int status = cadre_lane_enter(lane);
+    return status < 0 ? status
+                      : cadre_lane_note(lane, cadre_lane_buffer_write(buffer, from, size_bytes));
+}
+
+static int
+cuda_buffer_read(void *device, const void *buffer, void *to, size_t size_bytes)
+{
+    cadre_lane_t *lane = device;
+    int status = cadre_lane_enter(lane);
+    return status < 0 ? status
+                      : cadre_lane_note(lane, cadre_lane_buffer_read(buffer, to, size_bytes));
+}
+
+static int
 cuda_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
     cadre_cuda_slot_t *self = NULL;
@@ -117,6 +151,10 @@ cadre_device_module(void)
         .name = cuda_name,
         .memory_new = cuda_memory_new,
         .memory_free = cuda_memory_free,
+        .buffer_new = cuda_buffer_new,
+        .buffer_free = cuda_buffer_free,
+        .buffer_write = cuda_buffer_write,
+        .buffer_read = cuda_buffer_read,
         .slot_open = cuda_slot_open,
         .slot_close = cuda_slot_close,
         .prepare = cuda_prepare,
@@ -125,6 +163,7 @@ cadre_device_module(void)
         .wait = cuda_wait,
         .arena_size_bytes = cuda_arena_size_bytes,
         .stream = cuda_stream,
+        .takes_bf16 = true,
     };
     static const cadre_device_module_t module = {
         .abi = CADRE_DEVICE_ABI, .layout = CADRE_DEVICE_LAYOUT, .functions = &functions};

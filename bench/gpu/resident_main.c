@@ -1,0 +1,56 @@
+/* cadre-bench-gpu-resident: trains a model on one device where everything stays (resident.h); with
+ * --dump DIR it only writes the model there. See runner.h. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bench/gpu/dump.h"
+#include "bench/gpu/resident.h"
+#include "bench/measure.h"
+#include "common/graph/program.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+static int
+cpu_seconds(void *context, double *seconds)
+{
+    (void)context;
+    return cadre_bench_cpu_seconds(getpid(), seconds);
+}
+
+static int
+dump(const gpu_options_t *options)
+{
+    gpu_model_t model;
+    cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
+    int status = gpu_model_make(&options->size, gpu_finish_values, &model, &program);
+    return status < 0 ? status : gpu_dump(&model, &options->size, options->dump);
+}
+
+static int
+serve(const gpu_options_t *options)
+{
+    cadre_auto(gpu_resident_close) gpu_resident_t *resident = NULL;
+    int status = gpu_resident_open(options, &resident);
+    if (status < 0) {
+        return status;
+    }
+    const gpu_runner_t runner = {.context = resident,
+                                 .reset = gpu_resident_reset,
+                                 .train = gpu_resident_train,
+                                 .cpu_seconds = cpu_seconds};
+    return gpu_runner_serve(&runner, gpu_resident_device_name(resident));
+}
+
+int
+main(int argc, char **argv)
+{
+    gpu_options_t options;
+    int status = gpu_options_parse(argc, argv, &options);
+    if (status == 0) {
+        status = options.dump ? dump(&options) : serve(&options);
+    }
+    if (status < 0) {
+        fprintf(stderr, "%s: %s\n", argv[0], cadre_error_text());
+    }
+    return status < 0;
+}

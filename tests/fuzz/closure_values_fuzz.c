@@ -1,0 +1,80 @@
+/*
+ * CLOSUREs of unknown origin, one after the other at one worker: what they take from each other is
+ * refused, or their arguments are as many as their names.
+ *
+ * Input: messages, each its length as u16 little-endian and then as in codec_decode_fuzz.c.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/codec.h"
+#include "common/memory.h"
+#include "worker/worker_state.h"
+
+enum { CHUNKS_MAX = 3, KEPT_MAX = 20000 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+run_one(cadre_worker_core_t *core, cadre_message_t *message)
+{
+    cadre_run_t *run = cadre_run_new(message, 0);
+    size_t names = run->message.closure.names.count;
+    cadre_tensor_t *tensors = NULL;
+    size_t count = 0;
+    if (cadre_worker_take_values(core, run) && cadre_run_tensors(run, &tensors, &count) == 0) {
+        cadre_assert(count == names);
+        cadre_tensors_fini(&tensors, count);
+    }
+    cadre_assert(core->kept.size_bytes <= KEPT_MAX);
+    cadre_run_destroy(&run);
+}
+
+static void
+take(cadre_worker_core_t *core, const uint8_t *data, size_t size)
+{
+    size_t count = size > 0 ? data[0] & CHUNKS_MAX : 0;
+    cadre_chunk_t *chunks[CHUNKS_MAX] = {NULL};
+    cadre_message_t message = {0};
+    if (size < 1 + 2 * count) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t size_bytes = (size_t)data[1 + 2 * i] | (size_t)data[2 + 2 * i] << 8;
+        chunks[i] = cadre_chunk_new(size_bytes);
+        memset(cadre_chunk_data(chunks[i]), 1, size_bytes);
+    }
+    if (cadre_message_decode(data + 1 + 2 * count, size - 1 - 2 * count, chunks, count, &message) ==
+        0) {
+        if (message.type == CADRE_MESSAGE_CLOSURE && cadre_run_accepts(&message.closure)) {
+            run_one(core, &message);
+        }
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            cadre_chunk_unref(&chunks[i]);
+        }
+    }
+    cadre_message_fini(&message);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cadre_worker_options_t options = {.task = {CADRE_ROLE_WORKER, 0, 1},
+                                      .build = "1",
+                                      .host = "here",
+                                      .devices = "cpu",
+                                      .slots = 1,
+                                      .kept_values_max = KEPT_MAX};
+    cadre_worker_core_t *core = cadre_worker_core_new(&options, 0);
+    for (size_t at = 0; at + 2 <= size;) {
+        size_t length = (size_t)data[at] | (size_t)data[at + 1] << 8;
+        at += 2;
+        length = length < size - at ? length : size - at;
+        take(core, data + at, length);
+        at += length;
+    }
+    cadre_worker_core_destroy(&core);
+    return 0;
+}

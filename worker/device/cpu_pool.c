@@ -1,0 +1,144 @@
+#include "worker/device/cpu_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+
+/* Several parts per thread: a thread that the system delays holds up the others less. */
+enum { PARTS_PER_THREAD = 4 };
+
+struct cadre_cpu_pool {
+    pthread_t *threads;
+    int thread_count; /* that were started */
+
+    pthread_mutex_t mutex; /* of all that follows */
+    pthread_cond_t work;   /* there are parts to take, or `stop` */
+    pthread_cond_t idle;   /* the last part is done */
+    bool busy;             /* somebody's loop is being run */
+    bool stop;
+    cadre_cpu_part_t *part;
+    const void *context;
+    int64_t count;
+    int64_t parts;
+    int64_t taken;
+    int64_t done;
+};
+
+/* Takes parts until there are none; called and returns with the mutex held. */
+static void
+take_parts(cadre_cpu_pool_t *self)
+{
+    while (self->taken < self->parts) {
+        int64_t at = self->taken++;
+        int64_t begin =
+            self->count / self->parts * at + self->count % self->parts * at / self->parts;
+        int64_t next = at + 1;
+        int64_t end =
+            self->count / self->parts * next + self->count % self->parts * next / self->parts;
+        pthread_mutex_unlock(&self->mutex);
+        self->part(self->context, begin, end);
+        pthread_mutex_lock(&self->mutex);
+        self->done++;
+    }
+    if (self->done == self->parts) {
+        pthread_cond_signal(&self->idle);
+    }
+}
+
+static void *
+run_thread(void *argument)
+{
+    cadre_cpu_pool_t *self = argument;
+    pthread_mutex_lock(&self->mutex);
+    while (!self->stop) {
+        if (self->taken < self->parts) {
+            take_parts(self);
+        } else {
+            pthread_cond_wait(&self->work, &self->mutex);
+        }
+    }
+    pthread_mutex_unlock(&self->mutex);
+    return NULL;
+}
+
+/* Signals are for the threads that the program made itself. A thread that cannot be started is
+ * done without. */
+cadre_cpu_pool_t *
+cadre_cpu_pool_new(int threads)
+{
+    cadre_cpu_pool_t *self = cadre_calloc(1, sizeof(*self));
+    pthread_mutex_init(&self->mutex, NULL);
+    pthread_cond_init(&self->work, NULL);
+    pthread_cond_init(&self->idle, NULL);
+    self->threads = cadre_calloc((size_t)threads, sizeof(*self->threads));
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (self->thread_count < threads - 1 &&
+           pthread_create(&self->threads[self->thread_count], NULL, run_thread, self) == 0) {
+        self->thread_count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return self;
+}
+
+void
+cadre_cpu_pool_destroy(cadre_cpu_pool_t **self_p)
+{
+    cadre_cpu_pool_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    pthread_mutex_lock(&self->mutex);
+    self->stop = true;
+    pthread_cond_broadcast(&self->work);
+    pthread_mutex_unlock(&self->mutex);
+    for (int i = 0; i < self->thread_count; i++) {
+        pthread_join(self->threads[i], NULL);
+    }
+    pthread_cond_destroy(&self->idle);
+    pthread_cond_destroy(&self->work);
+    pthread_mutex_destroy(&self->mutex);
+    free(self->threads);
+    free(self);
+}
+
+void
+cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_cpu_part_t *part,
+                   const void *context)
+{
+    int64_t parts = count / (grain > 0 ? grain : 1);
+    int64_t parts_max = self ? (int64_t)PARTS_PER_THREAD * (self->thread_count + 1) : 1;
+    parts = parts < parts_max ? parts : parts_max;
+    if (!self || parts < 2 || self->thread_count == 0) {
+        part(context, 0, count);
+        return;
+    }
+    pthread_mutex_lock(&self->mutex);
+    if (self->busy) {
+        pthread_mutex_unlock(&self->mutex);
+        part(context, 0, count);
+        return;
+    }
+    self->busy = true;
+    self->part = part;
+    self->context = context;
+    self->count = count;
+    self->parts = parts;
+    self->taken = 0;
+    self->done = 0;
+    pthread_cond_broadcast(&self->work);
+    take_parts(self);
+    while (self->done < self->parts) {
+        pthread_cond_wait(&self->idle, &self->mutex);
+    }
+    self->parts = 0;
+    self->taken = 0;
+    self->busy = false;
+    pthread_mutex_unlock(&self->mutex);
+}
