@@ -133,7 +133,7 @@ PLANS = [
      "plan->values[made].place.kind != CADRE_PLACE_NONE ||", "false ||"),
     ("chain-of-other-shape", "an operation of fewer elements joins a chain",
      "worker/device/plan_chain.c",
-     "        !same_shape(&plan->values[made], out)) {\n", "        out->count < 0) {\n"),
+     "        !same_shape(&plan->values[made], out)) {\n", "        (out->count < 0 && !same_shape(&plan->values[made], out))) {\n"),
     ("chain-begins-anew", "each block of a chain reads the first one's inputs",
      "worker/device/cpu_chain.c",
      "first_of_row(walk, i, row) + first * stride", "first_of_row(walk, i, row)"),
