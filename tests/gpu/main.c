@@ -50,6 +50,7 @@ run_all(gpu_check_t *self)
     cadre_assert(cadre_device_open("cpu", 4, &self->cpu) == 0);
     printf("device %s\n", cadre_device_name(self->device));
     run(self, "operations", gpu_check_ops);
+    run(self, "fused", gpu_check_fuse);
     run(self, "models", gpu_check_models);
     run(self, "math", gpu_check_math);
     run(self, "memory", gpu_check_memory);
