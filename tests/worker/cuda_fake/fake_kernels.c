@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/bf16.h"
 #include "common/status.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/cpu.h"
@@ -12,14 +13,13 @@ static void
 run_step(const void *argument)
 {
     const cadre_cuda_operands_t *from = argument;
-    cadre_operands_t operands;
+    cadre_operands_t operands = {.seed = *from->seed};
     operands.step = from->step;
     operands.chain = from->chain;
     operands.out = from->out;
     operands.out_data = from->out_data;
     memcpy(operands.inputs, from->inputs, sizeof(operands.inputs));
     memcpy(operands.data, from->data, sizeof(operands.data));
-    operands.seed = *from->seed;
     if (cadre_cpu_step(&operands) < 0) {
         *from->fault = 1;
     }
@@ -102,5 +102,47 @@ cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag
     }
     limit_t argument = {.x = x, .count = count, .limit = limit, .flag = flag};
     fake_enqueue(stream, check_limit, &argument, sizeof(argument));
+    return 0;
+}
+
+/* ---- bf16 ---- */
+
+typedef struct {
+    const void *from;
+    void *to;
+    size_t count;
+    int32_t *flag; /* NULL: to f32 */
+} convert_t;
+
+static void
+convert(const void *argument)
+{
+    const convert_t *convert = argument;
+    if (!convert->flag) {
+        cadre_bf16_widen(convert->from, convert->to, convert->count);
+    } else if (!cadre_bf16_narrow(convert->from, convert->to, convert->count)) {
+        *convert->flag = 1;
+    }
+}
+
+int
+cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
+{
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    convert_t argument = {.from = x, .to = out, .count = (size_t)count};
+    fake_enqueue(stream, convert, &argument, sizeof(argument));
+    return 0;
+}
+
+int
+cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite, void *stream)
+{
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    convert_t argument = {.from = x, .to = out, .count = (size_t)count, .flag = not_finite};
+    fake_enqueue(stream, convert, &argument, sizeof(argument));
     return 0;
 }

@@ -7,6 +7,8 @@
 #include "common/memory.h"
 #include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
+#include "worker/device/cuda/narrow.h"
+#include "worker/device/cuda/pinned.h"
 
 /* Copies begin before all of the slab is filled, in pieces of this size. */
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -25,6 +27,7 @@ struct cadre_cuda_slot {
     char *slab_out; /* pinned; begins at the layout's out_offset */
     size_t slab_out_size_bytes;
     cadre_held_t held;
+    cadre_narrow_t narrow;
     bool *direct; /* [output_count of the run]: copied to its place without the slab */
     int direct_room;
 
@@ -98,6 +101,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
     cudaFreeHost(self->slab_in);
     cudaFreeHost(self->slab_out);
     cadre_held_fini(&self->held);
+    cadre_narrow_fini(&self->narrow);
     free(self->direct);
     free(self);
 }
@@ -144,31 +148,17 @@ grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
 }
 
 static int
-grow_slab(char **slab, size_t *slab_size_bytes, size_t size_bytes)
-{
-    if (size_bytes <= *slab_size_bytes) {
-        return 0;
-    }
-    CADRE_CUDA_TRY(cudaFreeHost(*slab));
-    *slab = NULL;
-    *slab_size_bytes = 0;
-    void *memory = NULL;
-    CADRE_CUDA_TRY(cudaMallocHost(&memory, size_bytes));
-    *slab = memory;
-    *slab_size_bytes = size_bytes;
-    return 0;
-}
-
-static int
 reserve(cadre_cuda_slot_t *self, const cadre_execution_t *execution)
 {
     const cadre_layout_t *layout = cadre_execution_layout(execution);
     int status = grow_block(self, cadre_execution_size_bytes(execution));
     if (status == 0) {
-        status = grow_slab(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
+        status =
+            cadre_pinned_grow(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
     }
     if (status == 0) {
-        status = grow_slab(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
+        status =
+            cadre_pinned_grow(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
     }
     if (status == 0 && layout->output_count > self->direct_room) {
         self->direct_room = layout->output_count;
@@ -240,18 +230,6 @@ put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *da
     return 0;
 }
 
-/* Whether the device reaches this host memory itself (cadre_device_memory_new). */
-static bool
-is_pinned(const void *memory)
-{
-    struct cudaPointerAttributes attributes;
-    bool known = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess;
-    if (!known) {
-        cudaGetLastError();
-    }
-    return known && attributes.type == cudaMemoryTypeHost;
-}
-
 /* Straight from where it is: pinned memory, or the device's own. */
 static int
 put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
@@ -277,17 +255,32 @@ put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
                                : put(self, progress, input->offset, data, input->size_bytes);
 }
 
+/* The place of the variable is left as it is. */
 static int
-put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+skip(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
+    int status = send(self, progress, progress->filled);
+    progress->filled = progress->sent = input->offset + input->size_bytes;
+    return status;
+}
+
+static int
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_t *layout, int index)
+{
+    const cadre_layout_input_t *input = &layout->variables[index];
     const void *data = self->run->variables[input->index];
     uint64_t version = self->run->versions ? self->run->versions[input->index] : 0;
     if (cadre_held_has(&self->held, input, version)) {
-        int status = send(self, progress, progress->filled);
-        progress->filled = progress->sent = input->offset + input->size_bytes;
-        return status;
+        return skip(self, progress, input);
     }
-    bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
+    if (cadre_narrow_is_variable(self->run, input)) {
+        int status = skip(self, progress, input);
+        return status < 0
+                   ? status
+                   : cadre_narrow_put(&self->narrow, layout, index, data, self->lane->copy_in);
+    }
+    bool directly =
+        self->run->resident || (input->size_bytes >= PIECE_SIZE && cadre_pinned_is(data));
     return directly ? put_directly(self, progress, input, data)
                     : put(self, progress, input->offset, data, input->size_bytes);
 }
@@ -300,7 +293,7 @@ copy_in(cadre_cuda_slot_t *self)
     int status =
         put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
     for (int i = 0; i < layout->variable_count && status == 0; i++) {
-        status = put_variable(self, &progress, &layout->variables[i]);
+        status = put_variable(self, &progress, layout, i);
     }
     for (int i = 0; i < layout->argument_count && status == 0; i++) {
         status = put_argument(self, &progress, &layout->arguments[i]);
@@ -354,12 +347,14 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
         bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
-        self->direct[i] = stays || (output->size_bytes >= PIECE_SIZE && is_pinned(to));
+        bool narrow = cadre_narrow_is_output(self->run, output);
+        self->direct[i] =
+            stays || narrow || (output->size_bytes >= PIECE_SIZE && cadre_pinned_is(to));
         if (self->direct[i]) {
             status = copy_to_slab(self, begin, output->offset);
             status = status < 0
                          ? status
-                         : copy_down(self, to, output->offset, output->size_bytes,
+                         : copy_down(self, to, output->offset, narrow ? 0 : output->size_bytes,
                                      stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
             begin = output->offset + output->size_bytes;
         }
@@ -388,8 +383,14 @@ static int
 compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 {
     CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->compute, self->in, 0));
-    int status = cadre_execution_enqueue(self->execution, memory, self->lane->compute);
-    return status < 0 ? status : copy_out(self);
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
+    int status = cadre_narrow_widen(&self->narrow, layout, self->block, self->lane->compute);
+    status =
+        status < 0 ? status : cadre_execution_enqueue(self->execution, memory, self->lane->compute);
+    status = status < 0 ? status : copy_out(self);
+    return status < 0
+               ? status
+               : cadre_narrow_give(&self->narrow, self->lane, layout, self->run, self->block);
 }
 
 static int
@@ -411,7 +412,9 @@ memory_of(cadre_cuda_slot_t *self)
 static int
 start(cadre_cuda_slot_t *self)
 {
+    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
     int status = reserve(self, self->execution);
+    status = status < 0 ? status : cadre_narrow_begin(&self->narrow, layout, self->run);
     if (status < 0) {
         return status;
     }
@@ -461,7 +464,7 @@ take_outputs(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
     }
     memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset),
            CADRE_LAYOUT_FLAGS * sizeof(*flags));
-    return 0;
+    return cadre_narrow_take(&self->narrow, layout, self->run);
 }
 
 /* The inputs are still in the block: nothing writes there. */
