@@ -14,7 +14,8 @@
 
 enum { FEATURES = 1024, DENSE = 13, TABLES = 26, SIZE = 64, VALUE_SEED = 3, BATCH_SEED = 5 };
 
-static const float mlp_rate = 0.002F;
+static const float mlp_rate = 0.25F; /* divided by the width: steps as large as they can be grow
+                                         smaller with it */
 static const float dlrm_rate = 0.05F;
 
 /* A model in the making. */
@@ -108,7 +109,7 @@ static cadre_node_t
 make_mlp(maker_t *maker, const gpu_size_t *size)
 {
     cadre_program_t *p = maker->program;
-    maker->model->rate = mlp_rate;
+    maker->model->rate = mlp_rate / (float)size->width;
     cadre_node_t h = add_argument(maker, CADRE_F32, FEATURES, 0);
     cadre_node_t target = add_argument(maker, CADRE_F32, 0, 0);
     h = cadre_relu(p, add_dense(maker, h, FEATURES, size->width, true));

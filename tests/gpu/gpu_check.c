@@ -258,6 +258,10 @@ gpu_check_case(gpu_check_t *self, gpu_case_t *one, int runs)
     const char *name = one->name;
     cadre_slot_t *slot = NULL;
     gpu_outcome_t want;
+    if (self->cases++ % (self->every > 1 ? self->every : 1) != 0) {
+        gpu_case_fini(one);
+        return;
+    }
     cadre_assert(cadre_slot_open(self->cpu, NULL, &slot) == 0);
     int status = gpu_case_run(one, slot, 5, &want);
     gpu_check_that(self, status == 0, "%s on the CPU: %s", name, cadre_error_text());

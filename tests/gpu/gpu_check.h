@@ -27,6 +27,8 @@ typedef struct {
                      cadre_device_t **out); /* the device once more, multiplying
                                                in that way; NULL when it has one */
     int scale;                              /* 1: sizes for a device, 0: smaller ones for a fake */
+    int every;                              /* one in so many cases is run; 0 is 1 */
+    int cases;
     int checks;
     int failures;
 } gpu_check_t;

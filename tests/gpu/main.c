@@ -1,14 +1,17 @@
-/* cadre-gpu-check [DEVICE]: operations, models, ways of multiplying, memory and errors of a device
- * (cuda:0) beside the CPU; "cpu" compares the CPU with itself, which tests the checks. Exit status
- * 0, 1 when something differs, 77 with a reason where there is no device (with CADRE_REQUIRE_CUDA=1
- * that is a failure, too), 2 for a bad command line. With CADRE_GPU_CHECK_SMALL set the sizes are
- * small: for the tools of compute-sanitizer. */
+/* cadre-gpu-check [DEVICE [PART ...]]: operations, models, math, memory, errors and killed, or
+ * those of them that are named, on a device (cuda:0) beside the CPU; "cpu" compares the CPU with
+ * itself, which tests the checks. Exit status 0, 1 when something differs, 77 with a reason where
+ * there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure, too), 2 for a bad command line.
+ *
+ * For the tools of compute-sanitizer: with CADRE_GPU_CHECK_SMALL set the sizes are small, and with
+ * CADRE_GPU_CHECK_EVERY=N one in N programs of the operations is run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
 #include "common/clock.h"
+#include "common/memory.h"
 #include "common/status.h"
 #include "tests/gpu/gpu_check.h"
 
@@ -44,18 +47,50 @@ open_math(const char *math, cadre_device_t **out)
     return cadre_device_open_with(&options, out);
 }
 
+static const struct {
+    const char *name;
+    void (*check)(gpu_check_t *);
+} parts[] = {{"operations", gpu_check_ops}, {"fused", gpu_check_fuse},
+             {"models", gpu_check_models},  {"math", gpu_check_math},
+             {"memory", gpu_check_memory},  {"errors", gpu_check_errors},
+             {"killed", gpu_check_killed}};
+
+/* Whether part `index` is in the list of names; an empty list has all. */
+static bool
+is_wanted(size_t index, char *const *names)
+{
+    bool wanted = !names[0];
+    for (; *names; names++) {
+        wanted = wanted || strcmp(*names, parts[index].name) == 0;
+    }
+    return wanted;
+}
+
+static bool
+are_parts(char *const *names)
+{
+    for (; *names; names++) {
+        bool known = false;
+        for (size_t i = 0; i < CADRE_COUNT_OF(parts); i++) {
+            known = known || strcmp(*names, parts[i].name) == 0;
+        }
+        if (!known) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int
-run_all(gpu_check_t *self)
+run_all(gpu_check_t *self, char *const *names)
 {
     cadre_assert(cadre_device_open("cpu", 4, &self->cpu) == 0);
     printf("device %s\n", cadre_device_name(self->device));
-    run(self, "operations", gpu_check_ops);
-    run(self, "fused", gpu_check_fuse);
-    run(self, "models", gpu_check_models);
-    run(self, "math", gpu_check_math);
-    run(self, "memory", gpu_check_memory);
-    run(self, "errors", gpu_check_errors);
-    run(self, "killed", gpu_check_killed);
+    for (size_t i = 0; i < CADRE_COUNT_OF(parts); i++) {
+        if (is_wanted(i, names)) {
+            run(self, parts[i].name, parts[i].check);
+        }
+    }
     cadre_device_close(&self->cpu);
     printf("%d checks, %d failures\n", self->checks, self->failures);
     return self->failures > 0;
@@ -65,19 +100,23 @@ int
 main(int argc, char **argv)
 {
     bool hold = argc == 3 && strcmp(argv[1], "--hold") == 0;
-    if (argc > 2 && !hold) {
-        fprintf(stderr, "cadre-gpu-check [DEVICE]\n");
+    char *const *names = argv + (argc < 2 ? 1 : 2);
+    if (!hold && !are_parts(names)) {
+        fprintf(stderr, "cadre-gpu-check [DEVICE [PART ...]]\n");
         return 2;
     }
-    device_name = argc > 1 ? argv[argc - 1] : device_name;
-    gpu_check_t self = {.name = device_name, .scale = getenv("CADRE_GPU_CHECK_SMALL") ? 0 : 1};
+    device_name = hold ? argv[2] : argc > 1 ? argv[1] : device_name;
+    const char *every = getenv("CADRE_GPU_CHECK_EVERY");
+    gpu_check_t self = {.name = device_name,
+                        .scale = getenv("CADRE_GPU_CHECK_SMALL") ? 0 : 1,
+                        .every = every ? (int)strtol(every, NULL, 10) : 1};
     if (strcmp(device_name, "cpu") != 0) {
         self.open_math = open_math;
     }
     if (open_math("f32", &self.device) < 0) {
         return skip();
     }
-    int status = hold ? gpu_check_hold(self.device) < 0 : run_all(&self);
+    int status = hold ? gpu_check_hold(self.device) < 0 : run_all(&self, names);
     cadre_device_close(&self.device);
     return status;
 }

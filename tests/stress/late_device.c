@@ -41,6 +41,7 @@ late_open(const cadre_device_request_t *request, void **device)
     late_device_t *self = cadre_calloc(1, sizeof(*self));
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->changed, NULL);
+    self->cpu = cpu;
     self->random = next_seed * 2 + 1;
     self->fault = next_fault;
     for (int i = 0; i < LATE_COPIERS; i++) {
@@ -74,6 +75,7 @@ late_close(void *device)
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->changed);
     opened = NULL;
+    cadre_cpu_functions.close(self->cpu);
     free(self);
 }
 
@@ -150,7 +152,7 @@ late_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
     late_device_t *self = device;
     late_slot_t *made = cadre_calloc(1, sizeof(*made));
     made->device = self;
-    int status = cadre_cpu_functions.slot_open(NULL, options, &made->cpu);
+    int status = cadre_cpu_functions.slot_open(self->cpu, options, &made->cpu);
     if (status < 0) {
         free(made);
         return status;

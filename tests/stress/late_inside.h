@@ -66,6 +66,7 @@ typedef struct late_device {
     pthread_cond_t changed;
     pthread_t threads[LATE_COPIERS + 1];
     bool stopping;
+    void *cpu; /* the CPU as a device */
     uint64_t random;
     late_fault_t fault;
     late_slot_t *slots;
