@@ -1,5 +1,5 @@
-/* cadre-gpu-check [DEVICE [PART ...]]: operations, models, math, memory, errors and killed, or
- * those of them that are named, on a device (cuda:0) beside the CPU; "cpu" compares the CPU with
+/* cadre-gpu-check [DEVICE [PART ...]]: operations, fused, models, math, memory, errors and killed,
+ * or those of them that are named, on a device (cuda:0) beside the CPU; "cpu" compares the CPU with
  * itself, which tests the checks. Exit status 0, 1 when something differs, 77 with a reason where
  * there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure, too), 2 for a bad command line.
  *
