@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/random.h"
+
 /* One loop over all elements; `x`, `y`, `z` are this place's. */
 #define ELEMENTS(name, expression)                                                                 \
     void cadre_bench_loop_##name(const cadre_bench_arrays_t *arrays)                               \
@@ -199,3 +201,204 @@ cadre_bench_loop_concat(const cadre_bench_arrays_t *arrays)
         memcpy(out + arrays->columns, arrays->y + r * arrays->columns, size_bytes);
     }
 }
+
+void
+cadre_bench_loop_argmax(const cadre_bench_arrays_t *arrays)
+{
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        const float *x = arrays->x + r * arrays->columns;
+        int64_t best = 0;
+        for (int64_t c = 1; c < arrays->columns; c++) {
+            best = x[c] > x[best] ? c : best;
+        }
+        arrays->out[r] = (float)best;
+    }
+}
+
+void
+cadre_bench_loop_xent_grad(const cadre_bench_arrays_t *arrays)
+{
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        const float *x = arrays->x + r * arrays->columns;
+        float *restrict out = arrays->out + r * arrays->columns;
+        float shift = log_sum(x, arrays->columns);
+        for (int64_t c = 0; c < arrays->columns; c++) {
+            out[c] = expf(x[c] - shift) * arrays->column[r];
+        }
+        out[arrays->labels[r]] -= arrays->column[r];
+    }
+}
+
+/* The mean of a row, and one over its deviation. */
+static void
+moments(const float *x, int64_t count, float *mean, float *scale)
+{
+    float sum = 0;
+    float squares = 0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += x[i];
+    }
+    *mean = sum / (float)count;
+    for (int64_t i = 0; i < count; i++) {
+        squares += (x[i] - *mean) * (x[i] - *mean);
+    }
+    *scale = 1 / sqrtf(squares / (float)count + 1e-5F);
+}
+
+void
+cadre_bench_loop_rownorm(const cadre_bench_arrays_t *arrays)
+{
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        const float *x = arrays->x + r * arrays->columns;
+        float *restrict out = arrays->out + r * arrays->columns;
+        float mean = 0;
+        float scale = 0;
+        moments(x, arrays->columns, &mean, &scale);
+        for (int64_t c = 0; c < arrays->columns; c++) {
+            out[c] = (x[c] - mean) * scale;
+        }
+    }
+}
+
+void
+cadre_bench_loop_rownorm_grad(const cadre_bench_arrays_t *arrays)
+{
+    float size = (float)arrays->columns;
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        const float *g = arrays->y + r * arrays->columns;
+        const float *x = arrays->x + r * arrays->columns;
+        float *restrict out = arrays->out + r * arrays->columns;
+        float mean = 0;
+        float scale = 0;
+        float sum = 0;
+        float along = 0;
+        moments(x, arrays->columns, &mean, &scale);
+        for (int64_t c = 0; c < arrays->columns; c++) {
+            sum += g[c];
+            along += g[c] * (x[c] - mean) * scale;
+        }
+        for (int64_t c = 0; c < arrays->columns; c++) {
+            out[c] = scale * (g[c] - sum / size - (x[c] - mean) * scale * along / size);
+        }
+    }
+}
+
+void
+cadre_bench_loop_broadcast(const cadre_bench_arrays_t *arrays)
+{
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        memcpy(arrays->out + r * arrays->columns, arrays->row,
+               (size_t)arrays->columns * sizeof(float));
+    }
+}
+
+void
+cadre_bench_loop_pad(const cadre_bench_arrays_t *arrays)
+{
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        float *out = arrays->out + r * (arrays->columns + 2);
+        out[0] = 0;
+        memcpy(out + 1, arrays->x + r * arrays->columns, (size_t)arrays->columns * sizeof(float));
+        out[arrays->columns + 1] = 0;
+    }
+}
+
+void
+cadre_bench_loop_take(const cadre_bench_arrays_t *arrays)
+{
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        memcpy(arrays->out + r * arrays->columns, arrays->x + arrays->labels[r] * arrays->columns,
+               (size_t)arrays->columns * sizeof(float));
+    }
+}
+
+/* Adds row `from` of x to row `to` of the output. */
+static void
+add_row(const cadre_bench_arrays_t *arrays, int64_t to, int64_t from)
+{
+    float *restrict out = arrays->out + to * arrays->columns;
+    const float *restrict x = arrays->x + from * arrays->columns;
+    for (int64_t c = 0; c < arrays->columns; c++) {
+        out[c] += x[c];
+    }
+}
+
+void
+cadre_bench_loop_scatter(const cadre_bench_arrays_t *arrays)
+{
+    memset(arrays->out, 0, (size_t)(arrays->rows * arrays->columns) * sizeof(float));
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        add_row(arrays, arrays->labels[r], r);
+    }
+}
+
+void
+cadre_bench_loop_bag(const cadre_bench_arrays_t *arrays)
+{
+    size_t size = (size_t)(arrays->rows / CADRE_BENCH_BAG * arrays->columns);
+    memset(arrays->out, 0, size * sizeof(float));
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        add_row(arrays, r / CADRE_BENCH_BAG, arrays->labels[r]);
+    }
+}
+
+void
+cadre_bench_loop_bag_grad(const cadre_bench_arrays_t *arrays)
+{
+    memset(arrays->out, 0, (size_t)(arrays->rows * arrays->columns) * sizeof(float));
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        add_row(arrays, arrays->labels[r], r / CADRE_BENCH_BAG);
+    }
+}
+
+void
+cadre_bench_loop_rand(const cadre_bench_arrays_t *arrays)
+{
+    cadre_random_fill_uniform(1, 1, 0, (size_t)(arrays->rows * arrays->columns), arrays->out);
+}
+
+/* Which element of an image is at (y, x) of it; -1 in the border. */
+static int64_t
+pixel(int64_t y, int64_t x)
+{
+    enum { SIDE = CADRE_BENCH_IMAGE_SIDE };
+    return y < 0 || y >= SIDE || x < 0 || x >= SIDE ? -1
+                                                    : (y * SIDE + x) * CADRE_BENCH_IMAGE_CHANNELS;
+}
+
+/* Visits what the windows over image `r` cover, in their order. */
+#define WINDOWS(visit)                                                                             \
+    for (int64_t y = 0; y < CADRE_BENCH_IMAGE_SIDE; y++) {                                         \
+        for (int64_t x = 0; x < CADRE_BENCH_IMAGE_SIDE; x++) {                                     \
+            for (int64_t k = 0; k < CADRE_BENCH_KERNEL * CADRE_BENCH_KERNEL; k++) {                \
+                int64_t at =                                                                       \
+                    pixel(y + k / CADRE_BENCH_KERNEL - 1, x + k % CADRE_BENCH_KERNEL - 1);         \
+                for (int64_t c = 0; c < CADRE_BENCH_IMAGE_CHANNELS; c++) {                         \
+                    visit;                                                                         \
+                }                                                                                  \
+                window += CADRE_BENCH_IMAGE_CHANNELS;                                              \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+void
+cadre_bench_loop_im2col(const cadre_bench_arrays_t *arrays)
+{
+    float *restrict window = arrays->out;
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        const float *restrict image = arrays->x + r * arrays->columns;
+        WINDOWS(window[c] = at < 0 ? 0 : image[at + c])
+    }
+}
+
+void
+cadre_bench_loop_col2im(const cadre_bench_arrays_t *arrays)
+{
+    const float *restrict window = arrays->windows;
+    memset(arrays->out, 0, (size_t)(arrays->rows * arrays->columns) * sizeof(float));
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        float *restrict image = arrays->out + r * arrays->columns;
+        WINDOWS(if (at >= 0) { image[at + c] += window[c]; })
+    }
+}
+#undef WINDOWS

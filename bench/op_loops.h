@@ -18,9 +18,18 @@ typedef struct {
     const float *z;
     const float *row;
     const float *column;
-    const int32_t *labels; /* [rows] */
-    float *out;            /* as large as a matrix */
+    const int32_t *labels; /* [rows], below 10 */
+    const float *windows;  /* of images, as im2col makes them */
+    float *out;            /* as large as any of them */
 } cadre_bench_arrays_t;
+
+/* A row seen as an image, and the windows over it: 3 x 3 in steps of 1, with a border of zeros. */
+enum {
+    CADRE_BENCH_IMAGE_SIDE = 8,
+    CADRE_BENCH_IMAGE_CHANNELS = 8,
+    CADRE_BENCH_KERNEL = 3,
+    CADRE_BENCH_BAG = 4, /* rows in a bag */
+};
 
 typedef void cadre_bench_loop_t(const cadre_bench_arrays_t *arrays);
 
@@ -60,7 +69,20 @@ typedef void cadre_bench_loop_t(const cadre_bench_arrays_t *arrays);
     X(xent)                                                                                        \
     X(transpose)                                                                                   \
     X(slice)                                                                                       \
-    X(concat)
+    X(concat)                                                                                      \
+    X(argmax)                                                                                      \
+    X(xent_grad)                                                                                   \
+    X(rownorm)                                                                                     \
+    X(rownorm_grad)                                                                                \
+    X(broadcast)                                                                                   \
+    X(pad)                                                                                         \
+    X(take)                                                                                        \
+    X(scatter)                                                                                     \
+    X(bag)                                                                                         \
+    X(bag_grad)                                                                                    \
+    X(rand)                                                                                        \
+    X(im2col)                                                                                      \
+    X(col2im)
 
 #define CADRE_BENCH_LOOP(name) cadre_bench_loop_t cadre_bench_loop_##name;
 CADRE_BENCH_LOOPS(CADRE_BENCH_LOOP)

@@ -8,6 +8,7 @@
 #include "bench/bench.h"
 #include "bench/blas.h"
 #include "bench/measure.h"
+#include "bench/op_cases.h"
 #include "bench/op_loops.h"
 #include "common/graph/program.h"
 #include "common/memory.h"
@@ -15,146 +16,12 @@
 #include "worker/device/device.h"
 
 enum {
-    ROWS = 256, /* a matrix is 512 KiB: three are in a second-level cache, none in the first */
-    COLUMNS = 512,
-    CLASSES = 10,
+    ROWS = CADRE_BENCH_ROWS,
+    COLUMNS = CADRE_BENCH_COLUMNS,
     RUNS = 128,
     REPETITIONS = 9,
-    INPUTS = 5, /* x, y, z, row, column */
+    INPUTS = 6, /* x, y, z, row, column, windows */
 };
-
-/* What an operation is built from. Its result is pushed as a gradient, which the device writes
- * where it is wanted: nothing is allocated or copied. */
-typedef struct {
-    cadre_program_t *p;
-    cadre_node_t x;
-    cadre_node_t y; /* above 0 */
-    cadre_node_t z;
-    cadre_node_t row;
-    cadre_node_t column; /* [rows, 1] */
-} place_t;
-
-typedef cadre_node_t build_t(const place_t *at);
-
-#define MAP1(name, function)                                                                       \
-    static cadre_node_t build_##name(const place_t *at)                                            \
-    {                                                                                              \
-        return function;                                                                           \
-    }
-MAP1(neg, cadre_neg(at->p, at->x))
-MAP1(exp, cadre_exp(at->p, at->x))
-MAP1(log, cadre_logarithm(at->p, at->y))
-MAP1(sqrt, cadre_sqrt(at->p, at->y))
-MAP1(rsqrt, cadre_rsqrt(at->p, at->y))
-MAP1(recip, cadre_recip(at->p, at->x))
-MAP1(square, cadre_square(at->p, at->x))
-MAP1(abs, cadre_abs(at->p, at->x))
-MAP1(sign, cadre_sign(at->p, at->x))
-MAP1(step, cadre_step(at->p, at->x))
-MAP1(relu, cadre_relu(at->p, at->x))
-MAP1(sigmoid, cadre_sigmoid(at->p, at->x))
-MAP1(tanh, cadre_tanh(at->p, at->x))
-MAP1(gelu, cadre_gelu(at->p, at->x))
-MAP1(dgelu, cadre_dgelu(at->p, at->x))
-MAP1(softplus, cadre_softplus(at->p, at->x))
-MAP1(add, cadre_add(at->p, at->x, at->y))
-MAP1(add_row, cadre_add(at->p, at->x, at->row))
-MAP1(add_column, cadre_add(at->p, at->x, at->column))
-MAP1(div, cadre_div(at->p, at->x, at->y))
-MAP1(max, cadre_max(at->p, at->x, at->y))
-MAP1(gt, cadre_gt(at->p, at->x, at->y))
-MAP1(where, cadre_where(at->p, at->x, at->y, at->z))
-MAP1(cast, cadre_cast(at->p, cadre_cast(at->p, at->x, CADRE_I32), CADRE_F32))
-MAP1(bias_relu, cadre_relu(at->p, cadre_add(at->p, at->x, at->row)))
-MAP1(tanh_gradient,
-     cadre_mul(at->p, at->y,
-               cadre_sub(at->p, cadre_const_f32(at->p, 1), cadre_square(at->p, at->x))))
-MAP1(sum_rows, cadre_sum(at->p, at->x, 1))
-MAP1(sum_columns, cadre_sum(at->p, at->x, 0))
-MAP1(sum_all, cadre_sum_all(at->p, at->x))
-MAP1(largest, cadre_reduce_max(at->p, at->x, 1))
-MAP1(softmax, cadre_softmax(at->p, at->x))
-MAP1(log_softmax, cadre_log_softmax(at->p, at->x))
-MAP1(transpose, cadre_transpose(at->p, at->x, (const int[]){1, 0}))
-MAP1(slice, cadre_slice(at->p, at->x, 1, 0, COLUMNS / 2))
-MAP1(concat, cadre_concat(at->p, (const cadre_node_t[]){at->x, at->y}, 2, 1))
-#undef MAP1
-
-static cadre_node_t
-build_xent(const place_t *at)
-{
-    cadre_node_t labels =
-        cadre_arg(at->p, "labels", CADRE_I32, (const cadre_dim_t[]){cadre_dim(ROWS)}, 1);
-    return cadre_xent(at->p, at->x, labels);
-}
-
-typedef struct {
-    const char *name;
-    build_t *build;
-    cadre_bench_loop_t *loop;
-    int columns; /* of the matrices */
-    int rank;    /* of the result */
-    int64_t shape[2];
-} case_t;
-
-#define MATRIX(name)                                                                               \
-    {                                                                                              \
-#name, build_##name, cadre_bench_loop_##name, COLUMNS, 2,                                  \
-        {                                                                                          \
-            ROWS, COLUMNS                                                                          \
-        }                                                                                          \
-    }
-#define NARROW(text, name)                                                                         \
-    {                                                                                              \
-        text, build_##name, cadre_bench_loop_##name, CLASSES, 2,                                   \
-        {                                                                                          \
-            ROWS, CLASSES                                                                          \
-        }                                                                                          \
-    }
-static const case_t cases[] = {
-    MATRIX(neg),
-    MATRIX(exp),
-    MATRIX(log),
-    MATRIX(sqrt),
-    MATRIX(rsqrt),
-    MATRIX(recip),
-    MATRIX(square),
-    MATRIX(abs),
-    MATRIX(sign),
-    MATRIX(step),
-    MATRIX(relu),
-    MATRIX(sigmoid),
-    MATRIX(tanh),
-    MATRIX(gelu),
-    MATRIX(dgelu),
-    MATRIX(softplus),
-    MATRIX(add),
-    MATRIX(add_row),
-    MATRIX(add_column),
-    NARROW("add_row, 10 columns", add_row),
-    NARROW("add_column, 10 columns", add_column),
-    MATRIX(div),
-    MATRIX(max),
-    MATRIX(gt),
-    MATRIX(where),
-    MATRIX(cast),
-    MATRIX(bias_relu),
-    MATRIX(tanh_gradient),
-    {"sum over columns", build_sum_rows, cadre_bench_loop_sum_rows, COLUMNS, 1, {ROWS}},
-    {"sum over rows", build_sum_columns, cadre_bench_loop_sum_columns, COLUMNS, 1, {COLUMNS}},
-    {"sum of all", build_sum_all, cadre_bench_loop_sum_all, COLUMNS, 0, {0}},
-    {"max over columns", build_largest, cadre_bench_loop_largest, COLUMNS, 1, {ROWS}},
-    MATRIX(softmax),
-    NARROW("softmax, 10 columns", softmax),
-    MATRIX(log_softmax),
-    {"xent", build_xent, cadre_bench_loop_xent, COLUMNS, 1, {ROWS}},
-    {"xent, 10 columns", build_xent, cadre_bench_loop_xent, CLASSES, 1, {ROWS}},
-    {"transpose", build_transpose, cadre_bench_loop_transpose, COLUMNS, 2, {COLUMNS, ROWS}},
-    {"slice", build_slice, cadre_bench_loop_slice, COLUMNS, 2, {ROWS, COLUMNS / 2}},
-    {"concat", build_concat, cadre_bench_loop_concat, COLUMNS, 2, {ROWS, 2 * COLUMNS}},
-};
-#undef MATRIX
-#undef NARROW
 
 /* As they come in a network of two hidden layers, and one that fills the caches. */
 static const cadre_bench_product_t products[] = {
@@ -187,14 +54,14 @@ fill(float *values, int64_t count, float least, float most, uint64_t stream)
 static void
 subject_init(subject_t *self)
 {
-    enum { ROOM = 1024 * 1024 }; /* elements of the largest matrix */
+    enum { ROOM = 1280 * 1024 }; /* elements of the largest matrix */
     for (int i = 0; i < INPUTS; i++) {
         self->memory[i] = cadre_aligned_alloc(ROOM * sizeof(float));
         fill(self->memory[i], ROOM, i == 1 ? 0.01F : -4, 4, (uint64_t)i);
     }
     self->labels = cadre_calloc(ROWS, sizeof(*self->labels));
     for (int i = 0; i < ROWS; i++) {
-        self->labels[i] = i % CLASSES;
+        self->labels[i] = i % CADRE_BENCH_CLASSES;
     }
     self->arrays = (cadre_bench_arrays_t){.rows = ROWS,
                                           .x = self->memory[0],
@@ -202,6 +69,7 @@ subject_init(subject_t *self)
                                           .z = self->memory[2],
                                           .row = self->memory[3],
                                           .column = self->memory[4],
+                                          .windows = self->memory[5],
                                           .labels = self->labels,
                                           .out = cadre_aligned_alloc(ROOM * sizeof(float))};
 }
@@ -269,7 +137,8 @@ run_blas(void *context, double *value)
     return 0;
 }
 
-/* Runs `program`, whose variables are x, y, z, row, column as far as it has them, and out. */
+/* Runs `program`, whose variables are x, y, z, row, column, windows as far as it has them, and out.
+ */
 static int
 measure(cadre_bench_t *bench, subject_t *self, cadre_program_t *program,
         cadre_bench_measure_t measures[2])
@@ -286,6 +155,7 @@ measure(cadre_bench_t *bench, subject_t *self, cadre_program_t *program,
                        : name[0] == 'y' ? self->arrays.y
                        : name[0] == 'z' ? self->arrays.z
                        : name[0] == 'r' ? self->arrays.row
+                       : name[0] == 'w' ? self->arrays.windows
                                         : self->arrays.column;
     }
     void *gradients[1] = {self->arrays.out};
@@ -299,17 +169,17 @@ measure(cadre_bench_t *bench, subject_t *self, cadre_program_t *program,
 }
 
 static int
-measure_case(cadre_bench_t *bench, subject_t *self, const case_t *test)
+measure_case(cadre_bench_t *bench, subject_t *self, const cadre_bench_op_t *test)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new(test->name);
     const int64_t matrix[] = {ROWS, test->columns};
     const int64_t column[] = {ROWS, 1};
-    const place_t at = {.p = p,
-                        .x = cadre_var(p, "x", matrix, 2),
-                        .y = cadre_var(p, "y", matrix, 2),
-                        .z = cadre_var(p, "z", matrix, 2),
-                        .row = cadre_var(p, "row", matrix + 1, 1),
-                        .column = cadre_var(p, "column", column, 2)};
+    const cadre_bench_place_t at = {.p = p,
+                                    .x = cadre_var(p, "x", matrix, 2),
+                                    .y = cadre_var(p, "y", matrix, 2),
+                                    .z = cadre_var(p, "z", matrix, 2),
+                                    .row = cadre_var(p, "row", matrix + 1, 1),
+                                    .column = cadre_var(p, "column", column, 2)};
     cadre_push(p, cadre_var(p, "out", test->shape, test->rank), test->build(&at));
     self->arrays.columns = test->columns;
     self->elements = (double)ROWS * test->columns;
@@ -372,8 +242,8 @@ cadre_bench_ops(cadre_bench_t *self)
     }
     subject_init(&subject);
     status = cadre_slot_open(device, NULL, &subject.slot);
-    for (size_t i = 0; i < CADRE_COUNT_OF(cases) && status == 0; i++) {
-        status = measure_case(self, &subject, &cases[i]);
+    for (size_t i = 0; i < cadre_bench_op_count && status == 0; i++) {
+        status = measure_case(self, &subject, &cadre_bench_ops_list[i]);
     }
     for (size_t i = 0; i < CADRE_COUNT_OF(products) && status == 0; i++) {
         status = measure_product(self, &subject, &products[i]);

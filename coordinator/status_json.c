@@ -48,6 +48,26 @@ shards_json(const cadre_core_t *core)
     return shards;
 }
 
+/* Where their closures can run: a worker that has failed to build one fails those. */
+static json_t *
+resources_json(const cadre_core_t *core)
+{
+    json_t *resources = json_array();
+    for (uint32_t i = 0; i < core->catalogue.resource_count; i++) {
+        const cadre_resource_t *resource = core->catalogue.resources[i];
+        int ready = 0;
+        for (uint32_t k = 0; k < core->membership.worker_capacity; k++) {
+            const cadre_member_t *member = core->membership.workers[k];
+            ready += member && member->resources_built >= resource->id;
+        }
+        const cadre_function_t *function = core->catalogue.functions[resource->call->function - 1];
+        json_array_append_new(resources, json_pack("{s:s, s:s, s:i, s:i}", "name", resource->name,
+                                                   "function", function->name, "ready", ready,
+                                                   "workers", (int)core->membership.worker_count));
+    }
+    return resources;
+}
+
 char *
 cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
 {
@@ -80,6 +100,9 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed,
         "retention_failed", (json_int_t)totals->retentions_failed, "last",
         core->checkpoint.last_path);
+    json_object_set_new(json_object_get(status, "closures"), "blocked",
+                        json_integer((json_int_t)core->queue.blocked.count));
+    json_object_set_new(status, "resources", resources_json(core));
     char *text = json_dumps(status, JSON_COMPACT);
     json_decref(status);
     return text;

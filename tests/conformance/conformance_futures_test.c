@@ -78,6 +78,21 @@ drop(cadre_future_t *future)
     cadre_future_drop(&future);
 }
 
+/* A number of the status, added up over all workers where each has it. */
+static long long
+count_of(stage_t *stage, const char *counter)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", counter);
+    OK(cadre_status_json(stage->coordinator, &text));
+    long long sum = 0;
+    for (const char *at = text; (at = strstr(at, key));) {
+        at += strlen(key);
+        sum += strtoll(at, NULL, 10);
+    }
+    return sum;
+}
+
 BOTH_CAPACITIES(conformance_futures, C12_a_closure_waits_for_another_and_gets_its_result)
 {
     stage_t stage;
@@ -88,6 +103,7 @@ BOTH_CAPACITIES(conformance_futures, C12_a_closure_waits_for_another_and_gets_it
     stage_schedule(&stage, "add_one", 3); /* others do not wait for it */
     EVENTUALLY(cadre_totals(stage.coordinator).finished == 3);
     cr_expect_eq(cadre_totals(stage.coordinator).queued, 1);
+    cr_expect_eq(count_of(&stage, "blocked"), 1);
     cr_expect_eq(cadre_future_closure_id(second), 0, "it was not begun");
     FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, "closures to end");
     hold_release(&hold);
@@ -177,21 +193,6 @@ BOTH_CAPACITIES(conformance_futures, C12_programs_give_and_take_results)
     stage_expect(&stage, 3);
     drop(twice);
     stage_close(&stage);
-}
-
-/* What the status says of a worker's counter, added up over all workers. */
-static long long
-count_of(stage_t *stage, const char *counter)
-{
-    cadre_auto(cadre_free) char *text = NULL;
-    cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", counter);
-    OK(cadre_status_json(stage->coordinator, &text));
-    long long sum = 0;
-    for (const char *at = text; (at = strstr(at, key));) {
-        at += strlen(key);
-        sum += strtoll(at, NULL, 10);
-    }
-    return sum;
 }
 
 /* A large result goes to a worker once: from the second closure on it is there, and the one that

@@ -252,6 +252,37 @@ BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
     stage_close(&stage);
 }
 
+static bool
+status_says(stage_t *stage, const char *part)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    OK(cadre_status_json(stage->coordinator, &text));
+    return strstr(text, part);
+}
+
+/* Nothing of a resource is lost to sight: who builds it, who has it, who must build it again. */
+Test(conformance_values, the_status_tells_of_resources_and_of_workers_that_have_them)
+{
+    stage_t stage;
+    hold_t build;
+    stage_open(&stage, 1, 2);
+    cr_expect(status_says(&stage, "\"resources\":[]"));
+    create_held(&stage, "ones", &build);
+    hold_wait(&build, 2);
+    cr_expect(status_says(&stage, "\"resources\":[{\"name\":\"ones\",\"function\":\"build\","
+                                  "\"ready\":0,\"workers\":2}]"));
+    hold_release(&build);
+    EVENTUALLY(status_says(&stage, "\"ready\":2,\"workers\":2}"));
+    unlink(build.release);
+    local_cluster_restart(&stage.cluster, LOCAL_WORKER, 1);
+    hold_wait(&build, 3);
+    cr_expect(status_says(&stage, "\"ready\":1,\"workers\":2}"));
+    hold_release(&build);
+    EVENTUALLY(status_says(&stage, "\"ready\":2,\"workers\":2}"));
+    hold_fini(&build);
+    stage_close(&stage);
+}
+
 /* Who builds is waited for by those only that use what is built. */
 Test(conformance_values, closures_without_the_resource_run_while_it_is_built)
 {

@@ -295,4 +295,55 @@ WIRE = [
      "    const bool exact = question->from->role == CADRE_ROLE_PS;\n"),
 ]
 
-MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE
+# --- what stays on workers, and what closures take from each other ---
+
+VALUES = [
+    ("resource-not-rebuilt", "a worker that takes the place of another is not told of resources",
+     "coordinator/briefing.c",
+     "        send_resource(self, member, self->catalogue.resources[i]);\n", ""),
+    ("resource-before-built", "closures are begun while their resource is being built",
+     "worker/worker_builds.c",
+     "        cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_BUILDING);\n",
+     "        cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_BUILT);\n"),
+    ("resource-of-another", "a closure gets the first of its resources in the place of the others",
+     "worker/worker_builds.c",
+     "cadre_directory_resource(&self->directory, ids->items[i])->holding;\n",
+     "cadre_directory_resource(&self->directory, ids->items[0])->holding;\n"),
+    ("resource-not-built-again", "a build that was lost through nobody's fault is not repeated",
+     "worker/worker_builds.c",
+     "    cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_UNBUILT);\n", ""),
+    ("resource-failure-waits", "closures wait for a resource that will never be built",
+     "worker/worker_builds.c",
+     "            return CADRE_EINVALID;\n",
+     "            return CADRE_EAGAIN;\n"),
+    ("resource-failed-for-good", "a build that was lost through nobody's fault fails its closures",
+     "worker/worker_builds.c",
+     "outcome->failure == CADRE_FAILURE_USER && !atomic_load(&run->cancelled)) {\n",
+     "!atomic_load(&run->cancelled)) {\n"),
+    ("value-one-is-enough", "a closure is begun when one of the results that it takes is there",
+     "coordinator/closure_queue.c",
+     "        if (--closure->missing == 0) {\n",
+     "        if (--closure->missing == 0 || closure->state == CADRE_CLOSURE_BLOCKED) {\n"),
+    ("value-never-unblocked", "a closure whose results are there stays blocked",
+     "coordinator/closure_queue.c",
+     "        unblock(self, results);\n",
+     "        results->waiting_first ? settle(self) : unblock(self, results);\n"),
+    ("value-failure-cancels", "who waits for a closure that fails is cancelled",
+     "coordinator/closure_queue.c",
+     "    if (results && how->status < 0) {\n", "    if (results && how->status == 1) {\n"),
+    ("value-told-at-once", "what is told first in a message is left out in the rest of it",
+     "coordinator/sending.c",
+     "        add_value(&lists, &closure->arguments[i], worker, message);\n",
+     "        add_value(&lists, &closure->arguments[i], worker, message);\n"
+     "        note_told(closure, worker);\n"),
+    ("value-lacked-again", "a worker that lacks a value is sent the closure without it again",
+     "coordinator/sending.c",
+     "        cadre_results_lacked(argument->from, argument->position, worker);\n",
+     "        cadre_results_told(argument->from, argument->position, worker);\n"),
+    ("value-of-another-place", "a value is taken for the first result whatever its place",
+     "worker/closure_run.c",
+     "i >= names - values ? self->values[i - (names - values)] : NULL;\n",
+     "i >= names - values ? self->values[0] : NULL;\n"),
+]
+
+MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE + VALUES

@@ -391,6 +391,19 @@ fails_with_source(const sim_check_t *self, const sim_call_t *call, int status)
     return found && call->id == 0;
 }
 
+/* Whether a call that it takes results of has failed: it must have failed then, too. */
+static bool
+has_failed_source(const sim_check_t *self, const sim_call_t *call)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < call->source_count; i++) {
+        const sim_call_t *source = self->calls[call->sources[i]];
+        found =
+            found || (source->ended && source->status < 0 && source->status != CADRE_ECANCELLED);
+    }
+    return found;
+}
+
 /* How a closure may end. */
 static void
 check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *closure,
@@ -401,7 +414,7 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
     if (end->status == 0) {
         good = !is_broken && call->fail_step == SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_ECANCELLED) {
-        good = self->may_cancel;
+        good = self->may_cancel && !has_failed_source(self, call);
     } else if (end->status == CADRE_EFUNCTION) {
         good = call->fail_step != SIM_NEVER && call->attempts > 0;
     } else if (end->status == CADRE_EINVALID) {

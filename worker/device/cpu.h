@@ -29,7 +29,7 @@ typedef struct {
 enum {
     CADRE_CPU_BLOCK = 512,         /* elements that are worked on together: a few such stay in the
                                       first-level         cache */
-    CADRE_CPU_PART_COST = 1 << 17, /* additions that are worth another thread, 20 to 50 us */
+    CADRE_CPU_PART_COST = 1 << 18, /* additions that are worth another thread, 20 to 50 us */
 };
 
 /* What an element function reads: neighbours, or with step 0 one number again and again. */

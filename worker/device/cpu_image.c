@@ -89,9 +89,11 @@ fill_row(cadre_real_t *restrict to, const cadre_real_t *restrict image, span_t s
 {
     if (size > SHORT) {
         int64_t after = size - span.window - span.count;
-        memset(to, 0, (size_t)span.window * sizeof(*to));
         memcpy(to + span.window, image + span.image, (size_t)span.count * sizeof(*to));
-        memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));
+        if (span.count < size) {
+            memset(to, 0, (size_t)span.window * sizeof(*to));
+            memset(to + span.window + span.count, 0, (size_t)after * sizeof(*to));
+        }
         return;
     }
     for (int64_t i = 0; i < size; i++) {

@@ -1,17 +1,12 @@
 /*
- * cpu_movement - broadcast, transpose, slice, concat, pad, and random numbers.
+ * cpu_movement - broadcast, transpose, slice, concat and pad.
  */
 #include <string.h>
 
-#include "common/random.h"
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
 
-enum {
-    TILE = 32,    /* a tile and what it becomes are in the first-level cache */
-    BATCH = 256,  /* random numbers */
-    RAND_COST = 8 /* of one, in additions */
-};
+enum { TILE = 32 }; /* a tile and what it becomes are in the first-level cache */
 
 typedef struct {
     const cadre_operands_t *operands;
@@ -218,30 +213,4 @@ cadre_cpu_pad(const cadre_operands_t *operands)
         out += out_bytes;
         x += block_bytes;
     }
-}
-
-static void
-rand_part(const void *context, int64_t begin, int64_t end)
-{
-    const cadre_operands_t *operands = context;
-    /* Apart from the streams that others make of the same seed. */
-    uint64_t stream =
-        (UINT64_C(0x72616e64) << 32) | (uint64_t)operands->step->attributes[CADRE_RAND_STREAM];
-    cadre_real_t *out = operands->out_data;
-    float numbers[BATCH];
-    for (int64_t first = begin * BATCH; first < end * BATCH; first += BATCH) {
-        int64_t left = operands->out->count - first;
-        int64_t count = left < BATCH ? left : BATCH;
-        cadre_random_fill_uniform(operands->seed, stream, (uint64_t)first, (size_t)count, numbers);
-        for (int64_t i = 0; i < count; i++) {
-            out[first + i] = numbers[i];
-        }
-    }
-}
-
-void
-cadre_cpu_rand(const cadre_operands_t *operands)
-{
-    cadre_cpu_pool_run(operands->pool, (operands->out->count + BATCH - 1) / BATCH,
-                       CADRE_CPU_PART_COST / BATCH / RAND_COST, rand_part, operands);
 }

@@ -15,13 +15,15 @@
 
 enum {
     BLOCK = CADRE_CPU_BLOCK,
-    COST = 16 /* of an element, in additions */
+    SHORT = 32, /* rows up to this are worked on together */
+    COST = 16   /* of an element, in additions */
 };
 
+/* Of each row of a group. */
 typedef struct {
-    cadre_real_t max;
-    cadre_real_t sum; /* of exp(x - max) */
-} summary_t;
+    cadre_real_t max[BLOCK];
+    cadre_real_t sum[BLOCK]; /* of exp(x - max) */
+} summaries_t;
 
 /* A step's rows. */
 typedef struct {
@@ -49,47 +51,61 @@ shifted_exp(cadre_real_t *out, const cadre_real_t *x, cadre_real_t max, int64_t 
 
 /* One row that may be longer than a block. `out` may be NULL. */
 CADRE_VECTOR static void
-summarise_long(const cadre_real_t *x, int64_t size, cadre_real_t *out, summary_t *summary)
+summarise_long(const cadre_real_t *x, int64_t size, cadre_real_t *out, summaries_t *summaries)
 {
     CADRE_UNINITIALIZED _Alignas(64) cadre_real_t block[BLOCK];
-    summary->max = cadre_largest(x, size);
+    cadre_real_t max = cadre_largest(x, size);
     double sum = 0;
     for (int64_t i = 0; i < size; i += BLOCK) {
         int64_t count = size - i < BLOCK ? size - i : BLOCK;
         cadre_real_t *to = out ? out + i : block;
-        shifted_exp(to, x + i, summary->max, count);
+        shifted_exp(to, x + i, max, count);
         sum += cadre_sum_block(to, count);
     }
-    summary->sum = (cadre_real_t)sum;
+    summaries->max[0] = max;
+    summaries->sum[0] = (cadre_real_t)sum;
 }
 
-/* Rows that fit into a block. */
+/* Rows that fit into a block together, turned into columns there: neighbours are then of different
+ * rows, and loops over rows are vectorised. */
 CADRE_VECTOR static void
 summarise_short(const cadre_real_t *x, int64_t size, int64_t rows, cadre_real_t *out,
-                summary_t *summaries)
+                summaries_t *summaries)
 {
     CADRE_UNINITIALIZED _Alignas(64) cadre_real_t block[BLOCK];
+    cadre_real_t *restrict max = summaries->max;
+    cadre_real_t *restrict sum = summaries->sum;
     for (int64_t row = 0; row < rows; row++) {
-        cadre_real_t max = cadre_largest(x + row * size, size);
-        summaries[row].max = max;
         for (int64_t i = 0; i < size; i++) {
-            block[row * size + i] = x[row * size + i] - max;
+            block[i * rows + row] = x[row * size + i];
+        }
+        max[row] = block[row];
+        sum[row] = 0;
+    }
+    for (int64_t i = 1; i < size; i++) {
+        for (int64_t row = 0; row < rows; row++) {
+            max[row] = cadre_element_max(max[row], block[i * rows + row]);
         }
     }
-    shifted_exp(block, block, 0, rows * size);
-    for (int64_t row = 0; row < rows; row++) {
-        summaries[row].sum = cadre_sum_block(block + row * size, size);
+    for (int64_t i = 0; i < size; i++) {
+        for (int64_t row = 0; row < rows; row++) {
+            cadre_real_t y = cadre_element_exp(block[i * rows + row] - max[row]);
+            block[i * rows + row] = y;
+            sum[row] += y;
+        }
     }
-    for (int64_t i = 0; out && i < rows * size; i++) {
-        out[i] = block[i];
+    for (int64_t row = 0; out && row < rows; row++) {
+        for (int64_t i = 0; i < size; i++) {
+            out[row * size + i] = block[i * rows + row];
+        }
     }
 }
 
 /* Leaves exp(x - max) in `out` unless it is NULL. */
 static void
-summarise(const rows_t *self, const group_t *group, cadre_real_t *out, summary_t *summaries)
+summarise(const rows_t *self, const group_t *group, cadre_real_t *out, summaries_t *summaries)
 {
-    if (self->group == 1) {
+    if (self->size > SHORT) {
         summarise_long(group->x, self->size, out, summaries);
     } else {
         summarise_short(group->x, self->size, group->count, out, summaries);
@@ -116,7 +132,7 @@ run_groups(const cadre_operands_t *operands, cadre_cpu_part_t *part)
         return;
     }
     self.rows = shape->count / self.size;
-    self.group = self.size < BLOCK / 2 ? BLOCK / self.size : 1;
+    self.group = self.size > SHORT ? 1 : BLOCK / self.size;
     int64_t grain = CADRE_CPU_PART_COST / COST / (self.group * self.size) + 1;
     cadre_cpu_pool_run(operands->pool, (self.rows + self.group - 1) / self.group, grain, part,
                        &self);
@@ -151,16 +167,16 @@ softmax_part(const void *context, int64_t begin, int64_t end)
     bool logarithm = self->operands->step->attributes[CADRE_SOFTMAX_LOG] != 0;
     for (int64_t at = begin; at < end; at++) {
         group_t group = group_at(self, at);
-        CADRE_UNINITIALIZED summary_t summaries[BLOCK];
+        CADRE_UNINITIALIZED summaries_t summaries;
         cadre_real_t *out = (cadre_real_t *)self->operands->out_data + group.begin * self->size;
-        summarise(self, &group, logarithm ? NULL : out, summaries);
+        summarise(self, &group, logarithm ? NULL : out, &summaries);
         for (int64_t row = 0; row < group.count; row++) {
             cadre_real_t *y = out + row * self->size;
             if (logarithm) {
-                shift_row(y, group.x + row * self->size, self->size, summaries[row].max,
-                          cadre_element_log(summaries[row].sum));
+                shift_row(y, group.x + row * self->size, self->size, summaries.max[row],
+                          cadre_element_log(summaries.sum[row]));
             } else {
-                scale_row(y, self->size, 1 / summaries[row].sum);
+                scale_row(y, self->size, 1 / summaries.sum[row]);
             }
         }
     }
@@ -197,13 +213,13 @@ xent_part(const void *context, int64_t begin, int64_t end)
     const rows_t *self = context;
     for (int64_t at = begin; at < end; at++) {
         group_t group = group_at(self, at);
-        CADRE_UNINITIALIZED summary_t summaries[BLOCK];
-        summarise(self, &group, NULL, summaries);
+        CADRE_UNINITIALIZED summaries_t summaries;
+        summarise(self, &group, NULL, &summaries);
         const int32_t *labels = (const int32_t *)self->operands->data[1] + group.begin;
         cadre_real_t *out = (cadre_real_t *)self->operands->out_data + group.begin;
         for (int64_t row = 0; row < group.count; row++) {
             cadre_real_t mine = group.x[row * self->size + labels[row]];
-            out[row] = cadre_element_log(summaries[row].sum) - (mine - summaries[row].max);
+            out[row] = cadre_element_log(summaries.sum[row]) - (mine - summaries.max[row]);
         }
     }
 }
@@ -225,14 +241,14 @@ xent_grad_part(const void *context, int64_t begin, int64_t end)
     const rows_t *self = context;
     for (int64_t at = begin; at < end; at++) {
         group_t group = group_at(self, at);
-        CADRE_UNINITIALIZED summary_t summaries[BLOCK];
+        CADRE_UNINITIALIZED summaries_t summaries;
         cadre_real_t *out = (cadre_real_t *)self->operands->out_data + group.begin * self->size;
         const int32_t *labels = (const int32_t *)self->operands->data[1] + group.begin;
         const cadre_real_t *gradient = (const cadre_real_t *)self->operands->data[2] + group.begin;
-        summarise(self, &group, out, summaries);
+        summarise(self, &group, out, &summaries);
         for (int64_t row = 0; row < group.count; row++) {
             cadre_real_t *y = out + row * self->size;
-            scale_row(y, self->size, gradient[row] / summaries[row].sum);
+            scale_row(y, self->size, gradient[row] / summaries.sum[row]);
             y[labels[row]] -= gradient[row];
         }
     }

@@ -112,7 +112,8 @@ CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self)
 CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
 
 /* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
- * their counters, checkpoints. The caller frees it. */
+ * their counters, checkpoints, resources and how many workers are ready for their closures. The
+ * caller frees it. */
 CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* ---- Variables

@@ -68,6 +68,51 @@ FAKE_KERNEL(cadre_cuda_im2col)
 FAKE_KERNEL(cadre_cuda_col2im)
 
 typedef struct {
+    const void *x;
+    void *out;
+    int64_t count;
+    int32_t *flag;
+} convert_t;
+
+static void
+narrow(const void *argument)
+{
+    const convert_t *convert = argument;
+    if (!cadre_bf16_narrow(convert->x, convert->out, (size_t)convert->count)) {
+        *convert->flag = 1;
+    }
+}
+
+static void
+widen(const void *argument)
+{
+    const convert_t *convert = argument;
+    cadre_bf16_widen(convert->x, convert->out, (size_t)convert->count);
+}
+
+int
+cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite, void *stream)
+{
+    convert_t convert = {.x = x, .out = out, .count = count, .flag = not_finite};
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    fake_enqueue(stream, narrow, &convert, sizeof(convert));
+    return 0;
+}
+
+int
+cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
+{
+    convert_t convert = {.x = x, .out = out, .count = count};
+    if (fake_error(__func__)) {
+        return CADRE_EDEVICE;
+    }
+    fake_enqueue(stream, widen, &convert, sizeof(convert));
+    return 0;
+}
+
+typedef struct {
     const float *x;
     int64_t count;
     float limit;
@@ -102,47 +147,5 @@ cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag
     }
     limit_t argument = {.x = x, .count = count, .limit = limit, .flag = flag};
     fake_enqueue(stream, check_limit, &argument, sizeof(argument));
-    return 0;
-}
-
-/* ---- bf16 ---- */
-
-typedef struct {
-    const void *from;
-    void *to;
-    size_t count;
-    int32_t *flag; /* NULL: to f32 */
-} convert_t;
-
-static void
-convert(const void *argument)
-{
-    const convert_t *convert = argument;
-    if (!convert->flag) {
-        cadre_bf16_widen(convert->from, convert->to, convert->count);
-    } else if (!cadre_bf16_narrow(convert->from, convert->to, convert->count)) {
-        *convert->flag = 1;
-    }
-}
-
-int
-cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream)
-{
-    if (fake_error(__func__)) {
-        return CADRE_EDEVICE;
-    }
-    convert_t argument = {.from = x, .to = out, .count = (size_t)count};
-    fake_enqueue(stream, convert, &argument, sizeof(argument));
-    return 0;
-}
-
-int
-cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite, void *stream)
-{
-    if (fake_error(__func__)) {
-        return CADRE_EDEVICE;
-    }
-    convert_t argument = {.from = x, .to = out, .count = (size_t)count, .flag = not_finite};
-    fake_enqueue(stream, convert, &argument, sizeof(argument));
     return 0;
 }

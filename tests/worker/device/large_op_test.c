@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
 TestSuite(large_op, .timeout = 60);
@@ -148,5 +149,22 @@ Test(large_op, transposes_by_tiles)
             check_transpose(CADRE_F32, shapes[k], orders[i]);
             check_transpose(CADRE_I32, shapes[k], orders[i]);
         }
+    }
+}
+
+Test(large_op, draws_the_numbers_of_its_stream)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(sizes); i++) {
+        cadre_program_t *p = cadre_program_new("rand");
+        cadre_extents_t shape = {.rank = 1, .extents = {cadre_extent_number(sizes[i])}};
+        cadre_program_emit_rand(p, &shape);
+        cadre_node_t node = cadre_program_emit_rand(p, &shape); /* the second of its kind */
+        uint64_t stream = UINT64_C(0x72616e64) << 32 |
+                          (uint64_t)cadre_program_at(p, node)->attributes[CADRE_RAND_STREAM];
+        cadre_tensor_t y = run_once(p, node, NULL);
+        for (int64_t k = 0; k < sizes[i]; k++) {
+            cr_assert_eq(f32_at(&y, k), cadre_random_uniform(9, stream, (uint64_t)k));
+        }
+        cadre_tensor_fini(&y);
     }
 }

@@ -8,7 +8,6 @@
 #include "worker/device/cuda/held.h"
 #include "worker/device/cuda/indexes.h"
 #include "worker/device/cuda/narrow.h"
-#include "worker/device/cuda/pinned.h"
 
 /* Copies begin before all of the slab is filled, in pieces of this size. */
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -27,7 +26,7 @@ struct cadre_cuda_slot {
     char *slab_out; /* pinned; begins at the layout's out_offset */
     size_t slab_out_size_bytes;
     cadre_held_t held;
-    cadre_narrow_t narrow;
+    cadre_cuda_narrow_t narrow;
     bool *direct; /* [output_count of the run]: copied to its place without the slab */
     int direct_room;
 
@@ -101,7 +100,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
     cudaFreeHost(self->slab_in);
     cudaFreeHost(self->slab_out);
     cadre_held_fini(&self->held);
-    cadre_narrow_fini(&self->narrow);
+    cadre_cuda_narrow_fini(&self->narrow);
     free(self->direct);
     free(self);
 }
@@ -109,7 +108,7 @@ cadre_cuda_slot_close(cadre_cuda_slot_t **self_p)
 size_t
 cadre_cuda_slot_size_bytes(const cadre_cuda_slot_t *self)
 {
-    return self->block_size_bytes;
+    return self->block_size_bytes + self->narrow.size_bytes;
 }
 
 cudaStream_t
@@ -148,17 +147,31 @@ grow_block(cadre_cuda_slot_t *self, size_t size_bytes)
 }
 
 static int
+grow_slab(char **slab, size_t *slab_size_bytes, size_t size_bytes)
+{
+    if (size_bytes <= *slab_size_bytes) {
+        return 0;
+    }
+    CADRE_CUDA_TRY(cudaFreeHost(*slab));
+    *slab = NULL;
+    *slab_size_bytes = 0;
+    void *memory = NULL;
+    CADRE_CUDA_TRY(cudaMallocHost(&memory, size_bytes));
+    *slab = memory;
+    *slab_size_bytes = size_bytes;
+    return 0;
+}
+
+static int
 reserve(cadre_cuda_slot_t *self, const cadre_execution_t *execution)
 {
     const cadre_layout_t *layout = cadre_execution_layout(execution);
     int status = grow_block(self, cadre_execution_size_bytes(execution));
     if (status == 0) {
-        status =
-            cadre_pinned_grow(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
+        status = grow_slab(&self->slab_in, &self->slab_in_size_bytes, layout->in_size_bytes);
     }
     if (status == 0) {
-        status =
-            cadre_pinned_grow(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
+        status = grow_slab(&self->slab_out, &self->slab_out_size_bytes, layout->out_size_bytes);
     }
     if (status == 0 && layout->output_count > self->direct_room) {
         self->direct_room = layout->output_count;
@@ -230,6 +243,18 @@ put(cadre_cuda_slot_t *self, progress_t *progress, size_t offset, const void *da
     return 0;
 }
 
+/* Whether the device reaches this host memory itself (cadre_device_memory_new). */
+static bool
+is_pinned(const void *memory)
+{
+    struct cudaPointerAttributes attributes;
+    bool known = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess;
+    if (!known) {
+        cudaGetLastError();
+    }
+    return known && attributes.type == cudaMemoryTypeHost;
+}
+
 /* Straight from where it is: pinned memory, or the device's own. */
 static int
 put_directly(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input,
@@ -255,32 +280,34 @@ put_argument(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_i
                                : put(self, progress, input->offset, data, input->size_bytes);
 }
 
-/* The place of the variable is left as it is. */
 static int
-skip(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
+put_narrow(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
+    const void *data = self->run->variables[input->index];
     int status = send(self, progress, progress->filled);
     progress->filled = progress->sent = input->offset + input->size_bytes;
-    return status;
+    if (!is_pinned(data)) {
+        data = memcpy(self->slab_in + input->offset, data, input->size_bytes / 2);
+    }
+    return status < 0
+               ? status
+               : cadre_cuda_narrow_in(&self->narrow, data, input, self->block, self->lane->copy_in);
 }
 
 static int
-put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_t *layout, int index)
+put_variable(cadre_cuda_slot_t *self, progress_t *progress, const cadre_layout_input_t *input)
 {
-    const cadre_layout_input_t *input = &layout->variables[index];
     const void *data = self->run->variables[input->index];
     uint64_t version = self->run->versions ? self->run->versions[input->index] : 0;
     if (cadre_held_has(&self->held, input, version)) {
-        return skip(self, progress, input);
+        int status = send(self, progress, progress->filled);
+        progress->filled = progress->sent = input->offset + input->size_bytes;
+        return status;
     }
-    if (cadre_narrow_is_variable(self->run, input)) {
-        int status = skip(self, progress, input);
-        return status < 0
-                   ? status
-                   : cadre_narrow_put(&self->narrow, layout, index, data, self->lane->copy_in);
+    if (cadre_cuda_narrow_variable(self->run, input)) {
+        return put_narrow(self, progress, input);
     }
-    bool directly =
-        self->run->resident || (input->size_bytes >= PIECE_SIZE && cadre_pinned_is(data));
+    bool directly = self->run->resident || (input->size_bytes >= PIECE_SIZE && is_pinned(data));
     return directly ? put_directly(self, progress, input, data)
                     : put(self, progress, input->offset, data, input->size_bytes);
 }
@@ -293,7 +320,7 @@ copy_in(cadre_cuda_slot_t *self)
     int status =
         put(self, &progress, layout->seed_offset, &self->run->seed, sizeof(self->run->seed));
     for (int i = 0; i < layout->variable_count && status == 0; i++) {
-        status = put_variable(self, &progress, layout, i);
+        status = put_variable(self, &progress, &layout->variables[i]);
     }
     for (int i = 0; i < layout->argument_count && status == 0; i++) {
         status = put_argument(self, &progress, &layout->arguments[i]);
@@ -336,6 +363,16 @@ copy_to_slab(cadre_cuda_slot_t *self, size_t begin, size_t end)
                        : 0;
 }
 
+/* To where the caller wants it, or to its place in the slab. */
+static int
+copy_narrow(cadre_cuda_slot_t *self, const cadre_layout_output_t *output, void *to, bool direct)
+{
+    size_t base = cadre_execution_layout(self->execution)->out_offset;
+    return cadre_cuda_narrow_out(&self->narrow, output, self->block,
+                                 direct ? to : self->slab_out + (output->offset - base),
+                                 self->lane->copy_out);
+}
+
 /* Outputs that go by the slab lie side by side and are copied as one. */
 static int
 copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
@@ -347,16 +384,17 @@ copy_group(cadre_cuda_slot_t *self, const cadre_layout_group_t *group)
         const cadre_layout_output_t *output = &layout->outputs[i];
         void *to = destination(self->run, output->place);
         bool stays = self->run->resident && output->place.kind == CADRE_PLACE_GRADIENT;
-        bool narrow = cadre_narrow_is_output(self->run, output);
-        self->direct[i] =
-            stays || narrow || (output->size_bytes >= PIECE_SIZE && cadre_pinned_is(to));
-        if (self->direct[i]) {
+        bool narrow = cadre_cuda_narrow_gradient(self->run, output);
+        self->direct[i] = stays || ((narrow || output->size_bytes >= PIECE_SIZE) && is_pinned(to));
+        if (self->direct[i] || narrow) {
             status = copy_to_slab(self, begin, output->offset);
-            status = status < 0
-                         ? status
-                         : copy_down(self, to, output->offset, narrow ? 0 : output->size_bytes,
-                                     stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
             begin = output->offset + output->size_bytes;
+        }
+        if (status == 0 && narrow) {
+            status = copy_narrow(self, output, to, self->direct[i]);
+        } else if (status == 0 && self->direct[i]) {
+            status = copy_down(self, to, output->offset, output->size_bytes,
+                               stays ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost);
         }
     }
     return status < 0 ? status : copy_to_slab(self, begin, group->offset + group->size_bytes);
@@ -366,15 +404,19 @@ static int
 copy_out(cadre_cuda_slot_t *self)
 {
     const cadre_layout_t *layout = cadre_execution_layout(self->execution);
-    for (int i = 0; i < layout->group_count; i++) {
+    int status = cadre_cuda_narrow_begin_out(&self->narrow, self->lane->copy_out);
+    for (int i = 0; i < layout->group_count && status == 0; i++) {
         CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->copy_out, self->ready[i], 0));
-        int status = copy_group(self, &layout->groups[i]);
+        status = copy_group(self, &layout->groups[i]);
+        if (status == 0 && i == layout->group_count - 1) {
+            status = cadre_cuda_narrow_end_out(&self->narrow, self->lane->copy_out);
+        }
         if (status < 0) {
             return status;
         }
         CADRE_CUDA_TRY(cudaEventRecord(self->out[i], self->lane->copy_out));
     }
-    return 0;
+    return status;
 }
 
 /* ---- running ---- */
@@ -383,14 +425,8 @@ static int
 compute(cadre_cuda_slot_t *self, const cadre_execution_memory_t *memory)
 {
     CADRE_CUDA_TRY(cudaStreamWaitEvent(self->lane->compute, self->in, 0));
-    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
-    int status = cadre_narrow_widen(&self->narrow, layout, self->block, self->lane->compute);
-    status =
-        status < 0 ? status : cadre_execution_enqueue(self->execution, memory, self->lane->compute);
-    status = status < 0 ? status : copy_out(self);
-    return status < 0
-               ? status
-               : cadre_narrow_give(&self->narrow, self->lane, layout, self->run, self->block);
+    int status = cadre_execution_enqueue(self->execution, memory, self->lane->compute);
+    return status < 0 ? status : copy_out(self);
 }
 
 static int
@@ -412,9 +448,10 @@ memory_of(cadre_cuda_slot_t *self)
 static int
 start(cadre_cuda_slot_t *self)
 {
-    const cadre_layout_t *layout = cadre_execution_layout(self->execution);
     int status = reserve(self, self->execution);
-    status = status < 0 ? status : cadre_narrow_begin(&self->narrow, layout, self->run);
+    status = status < 0 ? status
+                        : cadre_cuda_narrow_reserve(
+                              &self->narrow, cadre_execution_layout(self->execution), self->run);
     if (status < 0) {
         return status;
     }
@@ -456,15 +493,17 @@ take_outputs(cadre_cuda_slot_t *self, int32_t flags[CADRE_LAYOUT_FLAGS])
         CADRE_CUDA_TRY(cudaEventSynchronize(self->out[i]));
         for (int k = group->first; k < group->first + group->count; k++) {
             const cadre_layout_output_t *output = &layout->outputs[k];
+            size_t shrink = cadre_cuda_narrow_gradient(self->run, output) ? 2 : 1;
             if (!self->direct[k] && output->size_bytes > 0) {
                 memcpy(destination(self->run, output->place),
-                       self->slab_out + (output->offset - layout->out_offset), output->size_bytes);
+                       self->slab_out + (output->offset - layout->out_offset),
+                       output->size_bytes / shrink);
             }
         }
     }
     memcpy(flags, self->slab_out + (layout->flags_offset - layout->out_offset),
            CADRE_LAYOUT_FLAGS * sizeof(*flags));
-    return cadre_narrow_take(&self->narrow, layout, self->run);
+    return 0;
 }
 
 /* The inputs are still in the block: nothing writes there. */
@@ -487,6 +526,9 @@ finish(cadre_cuda_slot_t *self)
     }
     if (status == 0 && flags[CADRE_LAYOUT_FLAG_FAULT]) {
         return cadre_fail(CADRE_EDATA, "an index that the program computes is out of range");
+    }
+    if (status == 0) {
+        cadre_cuda_narrow_tell(&self->narrow, self->run);
     }
     return status;
 }

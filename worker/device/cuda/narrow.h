@@ -1,62 +1,51 @@
 /*
- * narrow - variables and gradients that are bf16 in host memory, and f32 on the device: they cross
- * as bf16 and are converted there.
+ * narrow - variables and gradients that are bf16 on the host, and f32 in a slot's block.
  *
- *     [ variables | gradients | a flag for each output ]
+ * What arrives is widened, and what leaves is narrowed, in memory of their own on the device, by
+ * the stream that copies: half the bytes cross the bus. A place of the block has its narrow twin at
+ * half its offset.
  *
- * A block on the device and its twin in pinned memory, beside the slot's; both only grow, and
- * nothing is allocated for runs without bf16.
- *
- * Owner:   a slot. Thread: the slot's. Enqueuing on `compute` and `copy_out` is under the lane's
- *          mutex.
+ * Owner: a slot. Thread: the slot's.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_NARROW_H
 #define CADRE_WORKER_DEVICE_CUDA_NARROW_H
 
-#include "worker/device/cuda/lane.h"
+#include "worker/device/cuda/cuda_status.h"
 #include "worker/device/cuda/layout.h"
+#include "worker/device/device.h"
 
-/* Zeroed memory is one that has no memory yet. */
+/* Zeroed memory is an empty one. */
 typedef struct {
-    char *device;
-    char *pinned;
+    char *block; /* on the device; both only grow */
     size_t size_bytes;
-    cudaEvent_t ready; /* the gradients are there, */
-    cudaEvent_t out;   /* and in pinned memory */
+    int32_t *flags; /* pinned; [flag_count] */
+    int flag_room;
+    int flag_count;      /* pushes of the run in progress; 0: none of them is narrow */
+    size_t flags_offset; /* of their twin on the device */
+} cadre_cuda_narrow_t;
 
-    /* of the run in progress */
-    size_t *variables; /* [layout->variable_count]: where each begins */
-    bool *fresh;       /* [layout->variable_count]: it was put there, and is to be converted */
-    size_t *outputs;   /* [layout->output_count] */
-    size_t out_begin;  /* of the gradients */
-    size_t flags;
-    bool has_gradients;
-} cadre_narrow_t;
+void cadre_cuda_narrow_fini(cadre_cuda_narrow_t *self);
 
-void cadre_narrow_fini(cadre_narrow_t *self);
+/* Room for what the run has in bf16, if anything. */
+int cadre_cuda_narrow_reserve(cadre_cuda_narrow_t *self, const cadre_layout_t *layout,
+                              const cadre_slot_run_t *run);
 
-bool cadre_narrow_is_variable(const cadre_slot_run_t *run, const cadre_layout_input_t *variable);
-bool cadre_narrow_is_output(const cadre_slot_run_t *run, const cadre_layout_output_t *output);
+bool cadre_cuda_narrow_variable(const cadre_slot_run_t *run, const cadre_layout_input_t *input);
+bool cadre_cuda_narrow_gradient(const cadre_slot_run_t *run, const cadre_layout_output_t *output);
 
-/* Finds a place for everything of the run; before the others. CADRE_ENOMEMORY, CADRE_EDEVICE. */
-int cadre_narrow_begin(cadre_narrow_t *self, const cadre_layout_t *layout,
-                       const cadre_slot_run_t *run);
+/* Enqueues the copy of a narrow variable, from pinned memory, into its place of `block`. */
+int cadre_cuda_narrow_in(const cadre_cuda_narrow_t *self, const void *data,
+                         const cadre_layout_input_t *input, char *block, cudaStream_t stream);
 
-/* Copies the layout's variable `index` to the device, on `copy_in`. */
-int cadre_narrow_put(cadre_narrow_t *self, const cadre_layout_t *layout, int index,
-                     const void *data, cudaStream_t copy_in);
+/* Before the first narrow gradient of a run, and after the last one, on their stream. */
+int cadre_cuda_narrow_begin_out(const cadre_cuda_narrow_t *self, cudaStream_t stream);
+int cadre_cuda_narrow_end_out(const cadre_cuda_narrow_t *self, cudaStream_t stream);
 
-/* Converts what was put into the slot's block. */
-int cadre_narrow_widen(const cadre_narrow_t *self, const cadre_layout_t *layout, char *block,
-                       cudaStream_t compute);
+/* Enqueues the copy of a narrow gradient from its place in `block` to pinned memory. */
+int cadre_cuda_narrow_out(const cadre_cuda_narrow_t *self, const cadre_layout_output_t *output,
+                          const char *block, void *to, cudaStream_t stream);
 
-/* Converts the gradients of the slot's block, behind all that `compute` does, and copies them out.
- */
-int cadre_narrow_give(const cadre_narrow_t *self, const cadre_lane_t *lane,
-                      const cadre_layout_t *layout, const cadre_slot_run_t *run, const char *block);
-
-/* Waits for them, and puts them and what they say where the run wants them. */
-int cadre_narrow_take(const cadre_narrow_t *self, const cadre_layout_t *layout,
-                      const cadre_slot_run_t *run);
+/* When all of that has happened: tells run->not_finite. */
+void cadre_cuda_narrow_tell(const cadre_cuda_narrow_t *self, const cadre_slot_run_t *run);
 
 #endif
