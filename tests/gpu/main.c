@@ -50,10 +50,10 @@ open_math(const char *math, cadre_device_t **out)
 static const struct {
     const char *name;
     void (*check)(gpu_check_t *);
-} parts[] = {{"operations", gpu_check_ops}, {"fused", gpu_check_fuse},
-             {"models", gpu_check_models},  {"math", gpu_check_math},
-             {"memory", gpu_check_memory},  {"errors", gpu_check_errors},
-             {"killed", gpu_check_killed}};
+} parts[] = {{"operations", gpu_check_ops}, {"bf16", gpu_check_bf16},
+             {"fused", gpu_check_fuse},     {"models", gpu_check_models},
+             {"math", gpu_check_math},      {"memory", gpu_check_memory},
+             {"errors", gpu_check_errors},  {"killed", gpu_check_killed}};
 
 /* Whether part `index` is in the list of names; an empty list has all. */
 static bool
