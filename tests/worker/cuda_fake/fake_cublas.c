@@ -43,19 +43,12 @@ enum {
 /* ---- controls ---- */
 
 static int refused;
-static bool zero_bit;
 static fake_cublas_counts_t counts;
 
 void
 fake_cublas_refuse(int bits)
 {
     refused = bits;
-}
-
-void
-fake_cublas_set_zero_bit(bool on)
-{
-    zero_bit = on;
 }
 
 fake_cublas_counts_t
@@ -337,7 +330,7 @@ finished(const product_t *product, int64_t row, int64_t column, float number)
     }
     if (has(product, BIT_RELU)) {
         if (has(product, BIT_MASK)) {
-            write_mask(product, row, column, number > 0 || (number == 0 && zero_bit));
+            write_mask(product, row, column, number > 0);
         }
         number = number > 0 ? number : 0;
     }
