@@ -4,6 +4,9 @@
  * The nodes are walked from the loss to the front. adjoints[i] is the gradient of the loss with
  * respect to node i, complete when the walk arrives there, because every user of i comes later in
  * the list. Only nodes through which the loss depends on a wanted one are visited (`depends`).
+ *
+ * All adjoints are f32, also those of bf16 nodes: gradients of several uses are added, which bf16
+ * has no operation for and not enough bits. So a cast between the two hands its gradient on.
  */
 #include <stdlib.h>
 

@@ -72,13 +72,17 @@ give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visi
     }
 }
 
-/* C = op(A) op(B), where op transposes if its flag is set. */
+/* C = op(A) op(B), where op transposes if its flag is set. Of bf16 the products of the way back are
+ * of bf16 too, for their speed: the gradient is rounded, their sums are f32. */
 static void
 visit_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_node_t a = cadre_gradient_input(visit, 0);
     cadre_node_t b = cadre_gradient_input(visit, 1);
     cadre_node_t g = visit->gradient;
+    if (cadre_program_at(walk->program, a)->dtype == CADRE_BF16) {
+        g = cadre_cast(walk->program, g, CADRE_BF16);
+    }
     int flip_a = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
     int flip_b = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
     if (cadre_gradient_wanted(walk, visit, 0)) {
@@ -395,7 +399,7 @@ cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *
     case CADRE_OP_BAG_GRAD:
         cadre_gradient_visit_sparse(walk, visit);
         return;
-    case CADRE_OP_CAST: /* f32 to f32: see cadre_gradient_flows */
+    case CADRE_OP_CAST: /* between f32 and bf16, whose gradient is f32 as well */
         cadre_gradient_give(walk, visit, 0, visit->gradient);
         return;
     case CADRE_OP_ARG:
@@ -430,8 +434,8 @@ cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t 
     case CADRE_OP_BAG_GRAD:
         return index == 0 || index == 3;
     case CADRE_OP_CAST:
-        return node->dtype == CADRE_F32 &&
-               cadre_program_node(program, node->inputs[0])->dtype == CADRE_F32;
+        return node->dtype != CADRE_I32 &&
+               cadre_program_node(program, node->inputs[0])->dtype != CADRE_I32;
     case CADRE_OP_DETACH:
         return false;
     case CADRE_OP_XENT_GRAD:

@@ -82,7 +82,7 @@ static int
 infer_cast(const cadre_program_t *program, cadre_program_node_t *node)
 {
     int64_t dtype = node->attributes[CADRE_CAST_DTYPE];
-    if (dtype != CADRE_F32 && dtype != CADRE_I32) {
+    if (dtype != CADRE_F32 && dtype != CADRE_I32 && dtype != CADRE_BF16) {
         return cadre_fail(CADRE_EDTYPE, "cannot cast to %s",
                           dtype >= 0 && cadre_dtype_valid((uint64_t)dtype)
                               ? cadre_dtype_text((cadre_dtype_t)dtype)

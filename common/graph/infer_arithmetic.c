@@ -8,7 +8,18 @@
 #include "common/status.h"
 #include "common/tensor.h"
 
-/* [.., m, k] times [.., k, n], either transposed, with equal leading axes. */
+static int
+need_same_dtype(const cadre_program_node_t *left, const cadre_program_node_t *right)
+{
+    if (left->dtype != right->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "types differ: %s and %s", cadre_dtype_text(left->dtype),
+                          cadre_dtype_text(right->dtype));
+    }
+    return 0;
+}
+
+/* [.., m, k] times [.., k, n], either transposed, with equal leading axes. Of bf16 as of f32 it is
+ * f32: sums of products are never narrower. */
 int
 cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node)
 {
@@ -16,8 +27,10 @@ cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node)
     const cadre_program_node_t *right = cadre_infer_input(program, node, 1);
     int64_t flip_left = node->attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
     int64_t flip_right = node->attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
-    if (cadre_infer_need_dtype(left, CADRE_F32) < 0 ||
-        cadre_infer_need_dtype(right, CADRE_F32) < 0) {
+    if (left->dtype == CADRE_I32) {
+        return cadre_fail(CADRE_EDTYPE, "needs f32 or bf16, not i32");
+    }
+    if (need_same_dtype(left, right) < 0) {
         return CADRE_EDTYPE;
     }
     if (flip_left < 0 || flip_left > 1 || flip_right < 0 || flip_right > 1) {
@@ -89,11 +102,10 @@ cadre_infer_map2(const cadre_program_t *program, cadre_program_node_t *node)
         return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
     }
     bool compares = function == CADRE_MAP2_GT || function == CADRE_MAP2_EQ;
-    if (left->dtype != right->dtype) {
-        return cadre_fail(CADRE_EDTYPE, "types differ: %s and %s", cadre_dtype_text(left->dtype),
-                          cadre_dtype_text(right->dtype));
+    if (need_same_dtype(left, right) < 0) {
+        return CADRE_EDTYPE;
     }
-    if (!compares && cadre_infer_need_dtype(left, CADRE_F32) < 0) {
+    if ((!compares || left->dtype != CADRE_I32) && cadre_infer_need_dtype(left, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
     node->dtype = CADRE_F32;

@@ -47,8 +47,11 @@ cadre_infer_take(const cadre_program_t *program, cadre_program_node_t *node)
 {
     const cadre_program_node_t *table = cadre_infer_input(program, node, 0);
     const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
-    node->dtype = CADRE_F32;
-    if (cadre_infer_need_dtype(table, CADRE_F32) < 0 || need_positions(index, "the index") < 0) {
+    node->dtype = table->dtype;
+    if (table->dtype == CADRE_I32) {
+        return cadre_fail(CADRE_EDTYPE, "needs f32 or bf16, not i32");
+    }
+    if (need_positions(index, "the index") < 0) {
         return CADRE_EDTYPE;
     }
     return rows_at(program, &table->shape, &index->shape, &node->shape);

@@ -135,8 +135,8 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
             return cadre_fail(CADRE_EEXISTS, "argument %s is there already", name);
         }
     }
-    if (dtype != CADRE_F32 && dtype != CADRE_I32) {
-        return cadre_fail(CADRE_EDTYPE, "argument %s must be f32 or i32, not %s", name,
+    if (dtype != CADRE_F32 && dtype != CADRE_I32 && dtype != CADRE_BF16) {
+        return cadre_fail(CADRE_EDTYPE, "argument %s must be f32, i32 or bf16, not %s", name,
                           cadre_dtype_text(dtype));
     }
     if (self->argument_count == CADRE_ARGUMENTS_MAX) {
@@ -220,7 +220,8 @@ cadre_program_add_push(cadre_program_t *self, int variable, int32_t node)
                           cadre_extents_text(&from->shape, self->symbols, right));
     }
     if (from->dtype != CADRE_F32) {
-        return cadre_fail(CADRE_EDTYPE, "push: the gradient of %s must be f32", to->name);
+        return cadre_fail(CADRE_EDTYPE, "push: the gradient of %s must be f32, not %s", to->name,
+                          cadre_dtype_text(from->dtype));
     }
     self->pushes = grown(self->pushes, self->push_count, sizeof(*self->pushes));
     self->pushes[self->push_count++] = (cadre_program_push_t){.variable = variable, .node = node};

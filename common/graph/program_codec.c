@@ -230,11 +230,12 @@ malformed(const char *what)
     return cadre_fail(CADRE_EMALFORMED, "program: %s", what);
 }
 
+/* Of an argument, or of a constant, which is never bf16. */
 static cadre_dtype_t
-get_dtype(reader_t *reader)
+get_dtype(reader_t *reader, bool argument)
 {
     uint64_t number = get(reader, 1);
-    if (number != CADRE_F32 && number != CADRE_I32) {
+    if (number != CADRE_F32 && number != CADRE_I32 && !(argument && number == CADRE_BF16)) {
         reader->broken = true;
         return CADRE_F32;
     }
@@ -263,7 +264,7 @@ get_argument(reader_t *reader, cadre_program_t *program)
 {
     name_t name;
     get_name(reader, &name);
-    cadre_dtype_t dtype = get_dtype(reader);
+    cadre_dtype_t dtype = get_dtype(reader, true);
     cadre_extents_t shape = get_shape(reader);
     int32_t index = 0;
     return reader->broken ? malformed("a broken arg")
@@ -287,7 +288,7 @@ get_variable(reader_t *reader, cadre_program_t *program)
 static int
 get_constant(reader_t *reader, cadre_program_t *program)
 {
-    cadre_dtype_t dtype = get_dtype(reader);
+    cadre_dtype_t dtype = get_dtype(reader, false);
     cadre_extents_t shape = get_shape(reader);
     int64_t numbers[CADRE_PROGRAM_RANK_MAX] = {0};
     numbers_only(reader, &shape, numbers);

@@ -206,3 +206,38 @@ Test(tensor_list, believes_neither_items_nor_chunks)
     static const payload_t huge = {{6, 1, UINT64_C(1) << 41}, 3, {1}};
     cr_assert_eq(decode(&huge), CADRE_ETOOLARGE);
 }
+
+Test(tensor_list, gives_one_of_its_tensors)
+{
+    cadre_tensor_t tensors[4];
+    make_tensors(tensors);
+    cadre_auto(cadre_tensor_list_fini) cadre_tensor_list_t list = {.count = 0};
+    cr_assert_eq(cadre_tensor_list_encode(tensors, 4, SIZE_MAX, &list), 0);
+    for (size_t i = 0; i < 4; i++) {
+        cadre_auto(cadre_tensor_list_fini) cadre_tensor_list_t part = {.count = 0};
+        cr_assert_eq(cadre_tensor_list_part(&list, i, &part), 0, "%s", cadre_error_text());
+        cr_assert_eq(part.size_bytes, cadre_tensor_size_bytes(&tensors[i]));
+        const cadre_message_t message = {.chunks = part.chunks, .chunk_count = part.chunk_count};
+        cadre_tensor_t *copies = NULL;
+        size_t count = 0;
+        cr_assert_eq(cadre_tensor_list_decode(cadre_tensor_list_items(&part), &message, SIZE_MAX,
+                                              &copies, &count),
+                     0, "%s", cadre_error_text());
+        cr_assert_eq(count, 1);
+        cr_assert_eq(copies[0].dtype, tensors[i].dtype);
+        cr_assert_eq(copies[0].rank, tensors[i].rank);
+        cr_assert(part.size_bytes == 0 ||
+                  memcmp(copies[0].data, tensors[i].data, part.size_bytes) == 0);
+        cadre_tensors_fini(&copies, count);
+    }
+    cadre_tensor_list_t none = {.count = 0};
+    cr_assert_eq(cadre_tensor_list_part(&list, 4, &none), CADRE_EMALFORMED, "beyond the last");
+    uint64_t dtype = list.items[0];
+    list.items[0] = 77;
+    cr_assert_eq(cadre_tensor_list_part(&list, 1, &none), CADRE_EMALFORMED, "after a bad one");
+    list.items[0] = dtype;
+    list.chunk_count--;
+    cr_assert_eq(cadre_tensor_list_part(&list, 3, &none), CADRE_EMALFORMED, "its chunk is missing");
+    list.chunk_count++;
+    fini_tensors(tensors);
+}

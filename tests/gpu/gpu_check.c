@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/bf16.h"
 #include "common/memory.h"
 #include "common/random.h"
 #include "common/status.h"
@@ -40,6 +41,8 @@ gpu_random(cadre_dtype_t dtype, const int64_t *shape, int rank, float low, float
         float number = low + (high - low) * cadre_random_uniform(11, stream, (uint64_t)i);
         if (dtype == CADRE_I32) {
             ((int32_t *)tensor.data)[i] = (int32_t)floorf(number);
+        } else if (dtype == CADRE_BF16) {
+            (void)cadre_bf16_narrow(&number, (uint16_t *)tensor.data + i, 1);
         } else {
             ((float *)tensor.data)[i] = number;
         }
@@ -194,6 +197,9 @@ compare(gpu_check_t *self, const char *name, const gpu_case_t *one, const gpu_ou
         int64_t count = cadre_tensor_count(tensor);
         if (tensor->dtype == CADRE_I32) {
             compare_i32(self, &place, got->results[i].data, tensor->data, count);
+        } else if (tensor->dtype == CADRE_BF16) {
+            gpu_check_that(self, memcmp(got->results[i].data, tensor->data, (size_t)count * 2) == 0,
+                           "%s: result %d has other bits than on the CPU", name, i);
         } else {
             compare_f32(self, &place, got->results[i].data, tensor->data, count);
         }

@@ -71,6 +71,8 @@ void gpu_check_case(gpu_check_t *self, gpu_case_t *one, int runs);
 /* ---- the checks ---- */
 
 void gpu_check_ops(gpu_check_t *self);
+void gpu_check_fuse(gpu_check_t *self); /* what is part of a product */
+void gpu_check_bf16(gpu_check_t *self); /* inside programs */
 void gpu_check_models(gpu_check_t *self);
 void gpu_check_memory(gpu_check_t *self); /* nothing grows; several slots; many plans */
 void gpu_check_math(gpu_check_t *self);   /* f32, tf32, bf16 */

@@ -1,5 +1,5 @@
-/* cadre-gpu-check [DEVICE [PART ...]]: operations, models, math, memory, errors and killed, or
- * those of them that are named, on a device (cuda:0) beside the CPU; "cpu" compares the CPU with
+/* cadre-gpu-check [DEVICE [PART ...]]: operations, fused, models, math, memory, errors and killed,
+ * or those of them that are named, on a device (cuda:0) beside the CPU; "cpu" compares the CPU with
  * itself, which tests the checks. Exit status 0, 1 when something differs, 77 with a reason where
  * there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure, too), 2 for a bad command line.
  *
@@ -50,7 +50,8 @@ open_math(const char *math, cadre_device_t **out)
 static const struct {
     const char *name;
     void (*check)(gpu_check_t *);
-} parts[] = {{"operations", gpu_check_ops}, {"models", gpu_check_models},
+} parts[] = {{"operations", gpu_check_ops}, {"bf16", gpu_check_bf16},
+             {"fused", gpu_check_fuse},     {"models", gpu_check_models},
              {"math", gpu_check_math},      {"memory", gpu_check_memory},
              {"errors", gpu_check_errors},  {"killed", gpu_check_killed}};
 

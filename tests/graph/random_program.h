@@ -124,6 +124,24 @@ random_rows(cadre_program_t *p, const random_draw_t *draw)
     }
 }
 
+/* Products and movement of bf16. */
+static inline cadre_node_t
+random_half(cadre_program_t *p, const random_draw_t *draw)
+{
+    cadre_node_t x = cadre_cast(p, draw->x, CADRE_BF16);
+    cadre_node_t square = cadre_cast(p, draw->square, CADRE_BF16);
+    cadre_node_t halves[2] = {cadre_slice(p, x, 1, 2, 4), cadre_slice(p, x, 1, 0, 2)};
+    switch (draw->choice) {
+    case 0:
+        return cadre_matmul(p, x, square);
+    case 1:
+        return cadre_matmul(p, cadre_concat(p, halves, 2, 1),
+                            cadre_transpose(p, square, (int[]){1, 0}));
+    default:
+        return cadre_cast(p, cadre_take(p, square, cadre_argmax(p, draw->x, 1)), CADRE_F32);
+    }
+}
+
 static inline cadre_node_t
 random_sparse(cadre_program_t *p, const random_draw_t *draw)
 {
@@ -174,6 +192,8 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
     case 9:
     case 10:
         return random_sparse(p, &draw);
+    case 11:
+        return draw.choice < 3 ? random_half(p, &draw) : cadre_matmul(p, draw.x, draw.square);
     default:
         return cadre_matmul(p, draw.x, draw.square);
     }

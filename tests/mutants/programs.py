@@ -205,4 +205,34 @@ TABLES = [
      "        values[i] = 1;\n"),
 ]
 
-PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS + TABLES
+# --- bf16 inside programs ---
+
+BF16 = [
+    ("bf16-cut", "bf16 is cut, not rounded",
+     "worker/device/element.h",
+     "    return (uint16_t)((word + 0x7fff + (word >> 16 & 1)) >> 16);\n",
+     "    return (uint16_t)(word >> 16);\n"),
+    ("bf16-nan", "NaN is rounded as a number",
+     "worker/device/element.h",
+     "    if ((word & 0x7fffffffU) > 0x7f800000U) {\n",
+     "    if ((word & 0x7fffffffU) > 0x7fffffffU) {\n"),
+    ("bf16-compared", "bf16 is compared as if it was f32",
+     "common/graph/infer_arithmetic.c",
+     "    if ((!compares || left->dtype != CADRE_I32) && ",
+     "    if (!compares && "),
+    ("bf16-constant", "a decoded constant may be bf16",
+     "common/graph/program_codec.c",
+     "!(argument && number == CADRE_BF16)", "number != (argument ? CADRE_BF16 : CADRE_BF16)"),
+    ("bf16-no-flow", "no gradient flows through a cast to bf16",
+     "common/graph/gradient_rules.c",
+     "        return node->dtype != CADRE_I32 &&\n",
+     "        return node->dtype == CADRE_F32 &&\n"),
+    ("bf16-wide-gradient", "the gradient of a product of bf16 stays f32",
+     "common/graph/gradient_rules.c",
+     "        g = cadre_cast(walk->program, g, CADRE_BF16);\n", "        (void)g;\n"),
+    ("bf16-right-side", "the right operand of bf16 is the left one",
+     "worker/device/cpu_matmul.c",
+     "        b = wide + left->count;\n", "        b = wide;\n"),
+]
+
+PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS + TABLES + BF16

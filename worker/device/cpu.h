@@ -22,9 +22,13 @@ typedef struct {
     void *out_data;
     const cadre_plan_value_t *inputs[CADRE_OP_INPUTS_MAX];
     const void *data[CADRE_OP_INPUTS_MAX];
+    void *scratch;          /* cadre_cpu_scratch_size_bytes(), aligned to 64, no content */
     uint64_t seed;          /* of the closure */
     cadre_cpu_pool_t *pool; /* or NULL: the calling thread does it all */
 } cadre_operands_t;
+
+/* Bytes of scratch memory that a step of the plan needs; 0 for most. */
+size_t cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step);
 
 enum {
     CADRE_CPU_BLOCK = 512,         /* elements that are worked on together: a few such stay in the
@@ -51,6 +55,9 @@ void cadre_cpu_element(const cadre_operands_t *operands);
 void cadre_cpu_compare(const cadre_operands_t *operands);
 void cadre_cpu_chain(const cadre_operands_t *operands);
 void cadre_cpu_cast(const cadre_operands_t *operands);
+
+/* The numbers of `count` bf16. */
+void cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count);
 
 void cadre_cpu_reduce(const cadre_operands_t *operands);
 

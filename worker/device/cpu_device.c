@@ -7,6 +7,8 @@
 #include "worker/device/cpu.h"
 #include "worker/device/device_module.h"
 
+enum { ALIGNMENT = 64 };
+
 static const size_t memory_size_default = (size_t)16 << 30;
 
 typedef struct {
@@ -124,8 +126,7 @@ reserve(cpu_slot_t *self, size_t size_bytes)
     }
     free(self->arena);
     self->arena_size_bytes = 0;
-    /* A multiple of the alignment, as arena.h promises. */
-    self->arena = aligned_alloc(64, size_bytes);
+    self->arena = aligned_alloc(ALIGNMENT, size_bytes);
     if (!self->arena) {
         return cadre_fail(CADRE_ENOMEMORY, "no %zu bytes for the program", size_bytes);
     }
@@ -133,11 +134,24 @@ reserve(cpu_slot_t *self, size_t size_bytes)
     return 0;
 }
 
-/* A run needs nothing but the plan, and an arena. */
+/* Of the plan's arena, whose size is a multiple of the alignment as arena.h promises, and of what
+ * the step that needs most needs for itself. */
+static size_t
+needed_size(const cadre_plan_t *plan)
+{
+    size_t scratch_size = 0;
+    for (int at = 0; at < plan->step_count; at++) {
+        size_t size_bytes = cadre_cpu_scratch_size_bytes(plan, &plan->steps[at]);
+        scratch_size = size_bytes > scratch_size ? size_bytes : scratch_size;
+    }
+    return plan->arena_size_bytes + (scratch_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* A run needs nothing but the plan, and memory. */
 static int
 cpu_prepare(void *slot, const cadre_plan_t *plan, void **prepared)
 {
-    int status = reserve(slot, plan->arena_size_bytes);
+    int status = reserve(slot, needed_size(plan));
     if (status == 0) {
         *prepared = (void *)(uintptr_t)plan;
     }
@@ -191,6 +205,7 @@ run_steps(const cpu_slot_t *self, const cadre_plan_t *plan, const cadre_slot_run
         operands.step = step;
         operands.chain = step->op == CADRE_STEP_CHAIN ? &plan->chains[step->chain] : NULL;
         operands.seed = run->seed;
+        operands.scratch = self->arena ? self->arena + plan->arena_size_bytes : NULL;
         operands.pool = self->pool;
         operands.out = &plan->values[step->output];
         operands.out_data = value_data(self, plan, run, step->output);
@@ -216,7 +231,7 @@ cpu_run(void *slot, void *prepared, const cadre_slot_run_t *run)
 {
     cpu_slot_t *self = slot;
     const cadre_plan_t *plan = prepared;
-    int status = reserve(self, plan->arena_size_bytes); /* a larger one may have failed since */
+    int status = reserve(self, needed_size(plan)); /* a larger one may have failed since */
     if (status < 0) {
         return status;
     }

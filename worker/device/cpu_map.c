@@ -1,9 +1,6 @@
 /*
- * cpu_map - element by element: the functions of map1, map2 and where over a block, and cast.
+ * cpu_map - element by element: the functions of map1, map2 and where over a block.
  */
-#include <string.h>
-
-#include "common/assert.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
@@ -169,49 +166,4 @@ cadre_cpu_compare(const cadre_operands_t *operands)
             out[i] = equal ? a == b : a > b;
         }
     } while (cadre_strided_next(walk, &place));
-}
-
-/* ---- cast ---- */
-
-/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
-CADRE_INLINED int32_t
-to_i32(cadre_real_t x)
-{
-    bool fits = x > CADRE_REAL(-2147483648.0) && x < CADRE_REAL(2147483648.0);
-    int32_t whole = (int32_t)(fits ? x : 0);
-    int32_t bound = x >= 1 ? INT32_MAX : x <= -1 ? INT32_MIN : 0;
-    return fits ? whole : bound;
-}
-
-CADRE_VECTOR static void
-cast_part(const void *context, int64_t begin, int64_t end)
-{
-    const cadre_operands_t *operands = context;
-    cadre_dtype_t from = operands->inputs[0]->dtype;
-    cadre_dtype_t to = operands->out->dtype;
-    if (from == to) {
-        size_t size = from == CADRE_I32 ? sizeof(int32_t) : sizeof(cadre_real_t);
-        memcpy((char *)operands->out_data + (size_t)begin * size,
-               (const char *)operands->data[0] + (size_t)begin * size,
-               (size_t)(end - begin) * size);
-    } else if (from == CADRE_I32) {
-        const int32_t *x = operands->data[0];
-        cadre_real_t *out = operands->out_data;
-        for (int64_t i = begin; i < end; i++) {
-            out[i] = (cadre_real_t)x[i];
-        }
-    } else {
-        const cadre_real_t *x = operands->data[0];
-        int32_t *out = operands->out_data;
-        for (int64_t i = begin; i < end; i++) {
-            out[i] = to_i32(x[i]);
-        }
-    }
-}
-
-void
-cadre_cpu_cast(const cadre_operands_t *operands)
-{
-    cadre_cpu_pool_run(operands->pool, operands->out->count, CADRE_CPU_PART_COST, cast_part,
-                       operands);
 }

@@ -13,6 +13,17 @@ cadre_cpu_set_threads(int threads)
     openblas_set_num_threads(threads);
 }
 
+/* OpenBLAS multiplies bf16 only where it was built to. */
+size_t
+cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
+{
+    if (step->op != CADRE_OP_MATMUL || plan->values[step->inputs[0]].dtype != CADRE_BF16) {
+        return 0;
+    }
+    int64_t count = plan->values[step->inputs[0]].count + plan->values[step->inputs[1]].count;
+    return (size_t)count * sizeof(cadre_real_t);
+}
+
 void
 cadre_cpu_matmul(const cadre_operands_t *operands)
 {
@@ -32,6 +43,13 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
     const cadre_real_t *a = operands->data[0];
     const cadre_real_t *b = operands->data[1];
     cadre_real_t *c = operands->out_data;
+    if (left->dtype == CADRE_BF16) {
+        cadre_real_t *wide = operands->scratch;
+        cadre_cpu_widen(wide, a, left->count);
+        cadre_cpu_widen(wide + left->count, b, operands->inputs[1]->count);
+        a = wide;
+        b = wide + left->count;
+    }
     for (int64_t batch = 0; batch < out->count / out_count; batch++) {
 #ifdef CADRE_REAL_DOUBLE
         cblas_dgemm(

@@ -18,9 +18,14 @@ typedef struct {
 
 /* ---- row by row ---- */
 
+typedef void gather_rows_t(void *restrict to, const void *restrict from, int64_t step,
+                           int64_t count);
+
 #define KERNEL(name, type)                                                                         \
-    static void name(type *restrict out, const type *restrict x, int64_t step, int64_t count)      \
+    static void name(void *restrict to, const void *restrict from, int64_t step, int64_t count)    \
     {                                                                                              \
+        type *out = to;                                                                            \
+        const type *x = from;                                                                      \
         if (step == 1) {                                                                           \
             memcpy(out, x, (size_t)count * sizeof(*out));                                          \
         } else if (step == 0) {                                                                    \
@@ -36,6 +41,7 @@ typedef struct {
     }
 KERNEL(gather_real, cadre_real_t)
 KERNEL(gather_i32, int32_t)
+KERNEL(gather_bf16, uint16_t)
 #undef KERNEL
 
 static void
@@ -45,27 +51,30 @@ gather_rows(const void *context, int64_t begin, int64_t end)
     const cadre_operands_t *operands = self->operands;
     const cadre_strided_t *walk = &operands->step->walk;
     int64_t step = walk->stride[0][walk->rank - 1];
-    bool i32 = operands->out->dtype == CADRE_I32;
+    int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
+    gather_rows_t *gather = operands->out->dtype == CADRE_I32    ? gather_i32
+                            : operands->out->dtype == CADRE_BF16 ? gather_bf16
+                                                                 : gather_real;
     cadre_strided_place_t place;
     cadre_strided_seek(walk, begin, &place);
     for (int64_t row = begin; row < end; row++) {
-        if (i32) {
-            gather_i32((int32_t *)operands->out_data + place.out,
-                       (const int32_t *)operands->data[0] + place.at[0], step, self->inner);
-        } else {
-            gather_real((cadre_real_t *)operands->out_data + place.out,
-                        (const cadre_real_t *)operands->data[0] + place.at[0], step, self->inner);
-        }
+        gather((char *)operands->out_data + place.out * size,
+               (const char *)operands->data[0] + place.at[0] * size, step, self->inner);
         cadre_strided_next(walk, &place);
     }
 }
 
 /* ---- tile by tile: rows of the input become columns ---- */
 
+typedef void turn_t(void *restrict to, int64_t out_stride, const void *restrict from,
+                    int64_t stride, int64_t rows, int64_t columns);
+
 #define KERNEL(name, type)                                                                         \
-    static void name(type *restrict out, int64_t out_stride, const type *restrict x,               \
+    static void name(void *restrict to, int64_t out_stride, const void *restrict from,             \
                      int64_t stride, int64_t rows, int64_t columns)                                \
     {                                                                                              \
+        type *out = to;                                                                            \
+        const type *x = from;                                                                      \
         for (int64_t first = 0; first < columns; first += TILE) {                                  \
             int64_t end = columns - first < TILE ? columns : first + TILE;                         \
             for (int64_t row = 0; row < rows; row++) {                                             \
@@ -77,6 +86,7 @@ gather_rows(const void *context, int64_t begin, int64_t end)
     }
 KERNEL(turn_real, cadre_real_t)
 KERNEL(turn_i32, int32_t)
+KERNEL(turn_bf16, uint16_t)
 #undef KERNEL
 
 /* A unit is a stretch of TILE along the axis `across`, at one place of the axes that are neither
@@ -87,6 +97,10 @@ turn_tiles(const void *context, int64_t begin, int64_t end)
     const gather_t *self = context;
     const cadre_operands_t *operands = self->operands;
     const cadre_strided_t *walk = &operands->step->walk;
+    int64_t size = (int64_t)operands->out->size_bytes / operands->out->count;
+    turn_t *turn = operands->out->dtype == CADRE_I32    ? turn_i32
+                   : operands->out->dtype == CADRE_BF16 ? turn_bf16
+                                                        : turn_real;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t first = unit % self->tiles * TILE;
         int64_t left = walk->size[self->across] - first;
@@ -103,13 +117,8 @@ turn_tiles(const void *context, int64_t begin, int64_t end)
         int64_t rows = left < TILE ? left : TILE;
         int64_t stride = walk->stride[0][walk->rank - 1];
         int64_t out_stride = self->out_strides[self->across];
-        if (operands->out->dtype == CADRE_I32) {
-            turn_i32((int32_t *)operands->out_data + to, out_stride,
-                     (const int32_t *)operands->data[0] + from, stride, rows, self->inner);
-        } else {
-            turn_real((cadre_real_t *)operands->out_data + to, out_stride,
-                      (const cadre_real_t *)operands->data[0] + from, stride, rows, self->inner);
-        }
+        turn((char *)operands->out_data + to * size, out_stride,
+             (const char *)operands->data[0] + from * size, stride, rows, self->inner);
     }
 }
 

@@ -50,15 +50,21 @@ static void
 take_part(const void *context, int64_t begin, int64_t end)
 {
     const cadre_operands_t *operands = context;
-    int64_t size = operands->inputs[0]->count / operands->inputs[0]->shape[0];
-    const cadre_real_t *from = operands->data[0];
+    const cadre_plan_value_t *table = operands->inputs[0];
     const int32_t *index = operands->data[1];
-    cadre_real_t *out = operands->out_data;
-    for (int64_t i = begin; i < end && size == 1; i++) {
-        out[i] = from[index[i]];
+    size_t row_size = table->size_bytes / (size_t)table->shape[0];
+    if (table->dtype == CADRE_F32 && row_size == sizeof(cadre_real_t)) {
+        const cadre_real_t *from = operands->data[0];
+        cadre_real_t *out = operands->out_data;
+        for (int64_t i = begin; i < end; i++) {
+            out[i] = from[index[i]];
+        }
+        return;
     }
-    for (int64_t i = begin; i < end && size != 1; i++) {
-        memcpy(out + i * size, from + index[i] * size, (size_t)size * sizeof(*out));
+    const char *from = operands->data[0];
+    char *out = operands->out_data;
+    for (int64_t i = begin; i < end; i++) {
+        memcpy(out + (size_t)i * row_size, from + (size_t)index[i] * row_size, row_size);
     }
 }
 

@@ -11,7 +11,9 @@
 #define CADRE_WORKER_DEVICE_ELEMENT_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef CADRE_REAL_DOUBLE
 typedef double cadre_real_t;
@@ -201,6 +203,41 @@ CADRE_ELEMENT cadre_real_t
 cadre_element_where(cadre_real_t condition, cadre_real_t yes, cadre_real_t no)
 {
     return condition != 0 ? yes : no;
+}
+
+/* ---- casts ---- */
+
+/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
+CADRE_ELEMENT int32_t
+cadre_element_to_i32(cadre_real_t x)
+{
+    bool fits = x > CADRE_REAL(-2147483648.0) && x < CADRE_REAL(2147483648.0);
+    int32_t whole = (int32_t)(fits ? x : 0);
+    int32_t bound = x >= 1 ? INT32_MAX : x <= -1 ? INT32_MIN : 0;
+    return fits ? whole : bound;
+}
+
+/* bf16 is the upper half of an f32. To the nearest, ties to even. NaN keeps its sign and becomes
+ * quiet: rounding could turn it into infinity. */
+CADRE_ELEMENT uint16_t
+cadre_element_to_bf16(cadre_real_t x)
+{
+    float narrow = (float)x;
+    uint32_t word = 0;
+    memcpy(&word, &narrow, sizeof(word));
+    if ((word & 0x7fffffffU) > 0x7f800000U) {
+        return (uint16_t)(word >> 16 | 0x40);
+    }
+    return (uint16_t)((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
+CADRE_ELEMENT cadre_real_t
+cadre_element_from_bf16(uint16_t x)
+{
+    uint32_t word = (uint32_t)x << 16;
+    float wide = 0;
+    memcpy(&wide, &word, sizeof(wide));
+    return wide;
 }
 
 #endif

@@ -17,8 +17,12 @@
  *     cadre_result(p, "loss", loss);
  *     int status = cadre_program_finish(p);
  *
- * Tensors are contiguous, row-major, of rank 0 to 4, of type f32 or i32. Gradients are nodes like
- * any others: they are added here and a worker knows nothing of differentiation.
+ * Tensors are contiguous, row-major, of rank 0 to 4, of type f32, i32 or bf16. bf16 is for what is
+ * large: arguments, and operands of matmul; only matmul, take, cast, detach, broadcast and what
+ * moves (reshape, transpose, concat, slice, pad) know it, everything else computes in f32.
+ *
+ * Gradients are nodes like any others: they are added here and a worker knows nothing of
+ * differentiation. They are f32, those of bf16 nodes too.
  *
  * Owner:   whoever called cadre_program_new, until it hands the program over.
  * Thread:  one thread at a time while building; a finished program never changes and may be read by
@@ -122,7 +126,8 @@ CADRE_API cadre_node_t cadre_gelu(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_dgelu(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_softplus(cadre_program_t *self, cadre_node_t x);
 
-/* [.., m, k] times [.., k, n] is [.., m, n]. The leading axes of both are the same, or `right` has
+/* [.., m, k] times [.., k, n] is [.., m, n], f32; both sides f32 or both bf16, whose products are
+ * added in f32. The leading axes of both are the same, or `right` has
  * rank 2 and is used for all of them. */
 CADRE_API cadre_node_t cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
@@ -214,7 +219,8 @@ CADRE_API cadre_node_t cadre_im2col(cadre_program_t *self, cadre_node_t x, const
 
 /* ---- other ---- */
 
-/* f32 to i32 rounds toward zero. */
+/* To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by way of f32. A
+ * gradient flows between f32 and bf16 as if nothing was rounded. */
 CADRE_API cadre_node_t cadre_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype);
 
 /* Uniform in [0, 1), made of the closure's seed, this node and the element's index (Philox), so

@@ -214,6 +214,8 @@ main(void)
     self.open_math = open_math;
     gpu_check_math(&self);
     gpu_check_ops(&self);
+    gpu_check_fuse(&self);
+    gpu_check_bf16(&self);
     gpu_check_errors(&self);
     cadre_device_close(&self.device);
     cadre_device_close(&self.cpu);

@@ -26,6 +26,7 @@ typedef struct {
     uint64_t columns;
     int64_t leading;
     int32_t batches;
+    cudaDataType type;
     int64_t stride;
 } layout_t;
 
@@ -42,19 +43,12 @@ enum {
 /* ---- controls ---- */
 
 static int refused;
-static bool zero_bit;
 static fake_cublas_counts_t counts;
 
 void
 fake_cublas_refuse(int bits)
 {
     refused = bits;
-}
-
-void
-fake_cublas_set_zero_bit(bool on)
-{
-    zero_bit = on;
 }
 
 fake_cublas_counts_t
@@ -173,10 +167,10 @@ cublasStatus_t
 cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type, uint64_t rows,
                            uint64_t columns, int64_t leading)
 {
-    cadre_assert(type == CUDA_R_32F && leading >= (int64_t)rows);
+    cadre_assert((type == CUDA_R_32F || type == CUDA_R_16BF) && leading >= (int64_t)rows);
     make(out, sizeof(layout_t));
-    *(layout_t *)*out =
-        (layout_t){.rows = rows, .columns = columns, .leading = leading, .batches = 1};
+    *(layout_t *)*out = (layout_t){
+        .rows = rows, .columns = columns, .leading = leading, .batches = 1, .type = type};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -272,17 +266,35 @@ typedef struct {
     layout_t layout_a;
     layout_t layout_b;
     layout_t layout_d;
-    const float *a;
-    const float *b;
+    const void *a;
+    const void *b;
     float *d;
 } call_t;
 
 /* Element (row, column) of op(x). */
 static float
-element(const float *x, const layout_t *layout, bool flip, uint64_t row, uint64_t column)
+element(const void *x, const layout_t *layout, bool flip, uint64_t row, uint64_t column)
 {
-    return flip ? x[(int64_t)row * layout->leading + (int64_t)column]
-                : x[(int64_t)column * layout->leading + (int64_t)row];
+    int64_t at = (int64_t)(flip ? row : column) * layout->leading + (int64_t)(flip ? column : row);
+    if (layout->type == CUDA_R_32F) {
+        return ((const float *)x)[at];
+    }
+    uint32_t word = (uint32_t)((const uint16_t *)x)[at] << 16;
+    float number = 0;
+    memcpy(&number, &word, sizeof(number));
+    return number;
+}
+
+static size_t
+element_size(const layout_t *layout)
+{
+    return layout->type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
+}
+
+static const void *
+batch_of(const void *x, const layout_t *layout, int32_t batch)
+{
+    return (const char *)x + batch * layout->stride * (int64_t)element_size(layout);
 }
 
 /* ---- epilogues ---- */
@@ -318,7 +330,7 @@ finished(const product_t *product, int64_t row, int64_t column, float number)
     }
     if (has(product, BIT_RELU)) {
         if (has(product, BIT_MASK)) {
-            write_mask(product, row, column, number > 0 || (number == 0 && zero_bit));
+            write_mask(product, row, column, number > 0);
         }
         number = number > 0 ? number : 0;
     }
@@ -364,12 +376,14 @@ multiply(const void *argument)
     bool flip_a = call->product.flip_a == CUBLAS_OP_T;
     bool flip_b = call->product.flip_b == CUBLAS_OP_T;
     uint64_t inner = flip_a ? call->layout_a.rows : call->layout_a.columns;
+    cadre_assert(call->layout_a.type == call->layout_b.type && call->layout_d.type == CUDA_R_32F);
+    cadre_assert(call->layout_a.type == CUDA_R_32F || call->product.compute == CUBLAS_COMPUTE_32F);
     cadre_assert(inner == (flip_b ? call->layout_b.columns : call->layout_b.rows));
     cadre_assert((flip_a ? call->layout_a.columns : call->layout_a.rows) == call->layout_d.rows);
     cadre_assert((flip_b ? call->layout_b.rows : call->layout_b.columns) == call->layout_d.columns);
     for (int32_t batch = 0; batch < call->layout_d.batches; batch++) {
-        const float *a = call->a + batch * call->layout_a.stride;
-        const float *b = call->b + batch * call->layout_b.stride;
+        const void *a = batch_of(call->a, &call->layout_a, batch);
+        const void *b = batch_of(call->b, &call->layout_b, batch);
         float *d = call->d + batch * call->layout_d.stride;
         for (uint64_t column = 0; column < call->layout_d.columns; column++) {
             for (uint64_t row = 0; row < call->layout_d.rows; row++) {
@@ -401,7 +415,7 @@ overlap(const void *left, size_t left_size, const void *right, size_t right_size
 static size_t
 matrix_size(const layout_t *layout)
 {
-    return sizeof(float) * (size_t)layout->columns * (size_t)layout->leading;
+    return element_size(layout) * (size_t)layout->columns * (size_t)layout->leading;
 }
 
 /* An epilogue writes no memory that the product reads, in whatever order it does so. */

@@ -42,9 +42,6 @@ void fake_cuda_limit(size_t size_bytes);
 /* cublasLt has no product whose epilogue has one of these bits; 0: all of them. */
 void fake_cublas_refuse(int bits);
 
-/* Whether the mask of a relu says that 0 is above 0. */
-void fake_cublas_set_zero_bit(bool on);
-
 /* Products computed so far, by their epilogue; written by whoever waits for the device. */
 typedef struct {
     int64_t plain;

@@ -13,14 +13,13 @@ static void
 run_step(const void *argument)
 {
     const cadre_cuda_operands_t *from = argument;
-    cadre_operands_t operands;
+    cadre_operands_t operands = {.seed = *from->seed};
     operands.step = from->step;
     operands.chain = from->chain;
     operands.out = from->out;
     operands.out_data = from->out_data;
     memcpy(operands.inputs, from->inputs, sizeof(operands.inputs));
     memcpy(operands.data, from->data, sizeof(operands.data));
-    operands.seed = *from->seed;
     if (cadre_cpu_step(&operands) < 0) {
         *from->fault = 1;
     }

@@ -93,8 +93,10 @@ static int
 multiply_on_cpu(const cadre_cuda_operands_t *operands, void *stream)
 {
     (void)stream;
-    cadre_operands_t step = {
-        .step = operands->step, .out = operands->out, .out_data = operands->out_data};
+    cadre_operands_t step = {.step = operands->step,
+                             .out = operands->out,
+                             .out_data = operands->out_data,
+                             .scratch = operands->scratch};
     memcpy(step.inputs, operands->inputs, sizeof(step.inputs));
     memcpy(step.data, operands->data, sizeof(step.data));
     return cadre_cpu_step(&step);
@@ -146,7 +148,9 @@ run_step(machine_t *self, const cadre_plan_step_t *step)
         operands.inputs[i] = &plan->values[step->inputs[i]];
         operands.data[i] = self->values[operands.inputs[i]->root].data;
     }
-    memory_t scratch = memory_new(cadre_cuda_scratch_size_bytes(&operands), false);
+    size_t scratch_size =
+        cadre_cuda_scratch_size_bytes(&operands) + cadre_cpu_scratch_size_bytes(plan, step);
+    memory_t scratch = memory_new(scratch_size, false);
     operands.scratch = scratch.data;
     int status = run_kernels(&operands);
     free(scratch.block);

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "common/random.h"
@@ -36,7 +37,8 @@ runner_close(runner_t *runner)
     cadre_device_close(&runner->device);
 }
 
-/* A tensor with numbers of a random stream in -1 to 1, or for i32 in 0 to 3. */
+/* A tensor with numbers of a random stream in -1 to 1, those of bf16 cut to its bits, or for i32 in
+ * 0 to 3. */
 static inline cadre_tensor_t
 random_tensor(cadre_dtype_t dtype, const int64_t *shape, int rank, uint64_t stream)
 {
@@ -45,8 +47,13 @@ random_tensor(cadre_dtype_t dtype, const int64_t *shape, int rank, uint64_t stre
     int64_t count = cadre_tensor_count(&tensor);
     for (int64_t i = 0; i < count; i++) {
         float value = cadre_random_uniform(3, stream, (uint64_t)i);
+        float number = 2 * value - 1;
         if (dtype == CADRE_F32) {
-            ((float *)tensor.data)[i] = 2 * value - 1;
+            ((float *)tensor.data)[i] = number;
+        } else if (dtype == CADRE_BF16) {
+            uint32_t word = 0;
+            memcpy(&word, &number, sizeof(word));
+            ((uint16_t *)tensor.data)[i] = (uint16_t)(word >> 16);
         } else {
             ((int32_t *)tensor.data)[i] = (int32_t)(value * 4);
         }
@@ -97,6 +104,16 @@ static inline float
 f32_at(const cadre_tensor_t *tensor, int64_t index)
 {
     return ((const float *)tensor->data)[index];
+}
+
+/* Of a tensor of bf16. */
+static inline float
+bf16_at(const cadre_tensor_t *tensor, int64_t index)
+{
+    uint32_t word = (uint32_t)((const uint16_t *)tensor->data)[index] << 16;
+    float number = 0;
+    memcpy(&number, &word, sizeof(number));
+    return number;
 }
 
 static inline int32_t

@@ -235,7 +235,7 @@ static int
 launch_chain_sized(const chain_code_t &code, const walk_memory_t &memory)
 {
     walk_t<CADRE_CHAIN_INPUTS_MAX, divider_t> walk;
-    walk_init<width>(&walk, memory, code.input_count);
+    walk_init<width>(&walk, memory, code.input_count, sizeof(float));
     uint64_t units = (static_cast<uint64_t>(memory.count) + width - 1) / width;
     return launch(chain_kernel<registers, width, divider_t>, block_count(units), BLOCK,
                   memory.stream, code, walk);

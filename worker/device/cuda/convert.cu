@@ -19,18 +19,6 @@ is_finite(float x)
     return (__float_as_uint(x) & 0x7f800000U) != 0x7f800000U;
 }
 
-/* To nearest, ties to even. NaN keeps its sign and becomes quiet: rounding could turn it into
- * infinity. */
-static __device__ __forceinline__ uint16_t
-round_to_bf16(float x)
-{
-    uint32_t word = __float_as_uint(x);
-    if ((word & 0x7fffffffU) > 0x7f800000U) {
-        return static_cast<uint16_t>(word >> 16 | 0x40);
-    }
-    return static_cast<uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16);
-}
-
 static __device__ __forceinline__ bool
 is_bf16_finite(uint16_t word)
 {
@@ -102,14 +90,14 @@ to_bf16(const __grid_constant__ convert_t convert)
         for (int k = 0; k < EIGHT; k += VECTOR) {
             vector_t<float> x = *reinterpret_cast<const vector_t<float> *>(convert.f32 + first + k);
             for (int i = 0; i < VECTOR; i++) {
-                results.words[k + i] = round_to_bf16(x.words[i]);
+                results.words[k + i] = cadre_element_to_bf16(x.words[i]);
                 finite = finite && is_bf16_finite(results.words[k + i]);
             }
         }
         *reinterpret_cast<eight_bf16_t *>(convert.out_bf16 + first) = results;
     } else {
         for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
-            convert.out_bf16[i] = round_to_bf16(convert.f32[i]);
+            convert.out_bf16[i] = cadre_element_to_bf16(convert.f32[i]);
             finite = finite && is_bf16_finite(convert.out_bf16[i]);
         }
     }
@@ -127,14 +115,14 @@ from_bf16(const __grid_constant__ convert_t convert)
         for (int k = 0; k < EIGHT; k += VECTOR) {
             vector_t<float> results;
             for (int i = 0; i < VECTOR; i++) {
-                results.words[i] = __uint_as_float(static_cast<uint32_t>(x.words[k + i]) << 16);
+                results.words[i] = cadre_element_from_bf16(x.words[k + i]);
             }
             *reinterpret_cast<vector_t<float> *>(convert.out_f32 + first + k) = results;
         }
         return;
     }
     for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
-        convert.out_f32[i] = __uint_as_float(static_cast<uint32_t>(convert.bf16[i]) << 16);
+        convert.out_f32[i] = cadre_element_from_bf16(convert.bf16[i]);
     }
 }
 

@@ -65,14 +65,22 @@ int
 cadre_cuda_cast(const cadre_cuda_operands_t *operands, void *stream)
 {
     int64_t count = operands->out->count;
-    bool from_i32 = operands->inputs[0]->dtype == CADRE_I32;
-    bool to_i32 = operands->out->dtype == CADRE_I32;
+    cadre_dtype_t from = operands->inputs[0]->dtype;
+    cadre_dtype_t to = operands->out->dtype;
+    const void *const *data = operands->data;
     void *out = operands->out_data;
-    if (from_i32 && !to_i32) {
-        return launch_map(cast_to_f32_t(), operands->data, out, count, stream);
+    if (from == to) {
+        return to == CADRE_BF16 ? launch_map(copy_half_t(), data, out, count, stream)
+                                : launch_map(copy_word_t(), data, out, count, stream);
     }
-    if (!from_i32 && to_i32) {
-        return launch_map(cast_to_i32_t(), operands->data, out, count, stream);
+    if (from == CADRE_F32) {
+        return to == CADRE_BF16 ? launch_map(f32_to_bf16_t(), data, out, count, stream)
+                                : launch_map(f32_to_i32_t(), data, out, count, stream);
     }
-    return launch_map(copy_word_t(), operands->data, out, count, stream);
+    if (from == CADRE_I32) {
+        return to == CADRE_BF16 ? launch_map(i32_to_bf16_t(), data, out, count, stream)
+                                : launch_map(i32_to_f32_t(), data, out, count, stream);
+    }
+    return to == CADRE_F32 ? launch_map(bf16_to_f32_t(), data, out, count, stream)
+                           : launch_map(bf16_to_i32_t(), data, out, count, stream);
 }

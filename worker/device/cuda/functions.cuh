@@ -111,29 +111,33 @@ struct copy_word_t {
     }
 };
 
-struct cast_to_f32_t {
-    typedef int32_t word_t;
-    typedef float out_t;
+struct copy_half_t {
+    typedef uint16_t word_t;
+    typedef uint16_t out_t;
     static const int inputs = 1;
-    __device__ __forceinline__ float apply(const int32_t *x) const
+    __device__ __forceinline__ uint16_t apply(const uint16_t *x) const
     {
-        return static_cast<float>(x[0]);
+        return x[0];
     }
 };
 
-/* Toward zero; what an i32 cannot hold becomes its nearest, and NaN becomes 0. */
-struct cast_to_i32_t {
-    typedef float word_t;
-    typedef int32_t out_t;
-    static const int inputs = 1;
-    __device__ __forceinline__ int32_t apply(const float *x) const
-    {
-        if (!(x[0] > -2147483648.0F)) {
-            return x[0] != x[0] ? 0 : INT32_MIN;
-        }
-        return x[0] >= 2147483648.0F ? INT32_MAX : static_cast<int32_t>(x[0]);
-    }
-};
+#define FUNCTION(name, from, to, value)                                                            \
+    struct name##_t {                                                                              \
+        typedef from word_t;                                                                       \
+        typedef to out_t;                                                                          \
+        static const int inputs = 1;                                                               \
+        __device__ __forceinline__ to apply(const from *x) const                                   \
+        {                                                                                          \
+            return value;                                                                          \
+        }                                                                                          \
+    };
+FUNCTION(i32_to_f32, int32_t, float, static_cast<float>(x[0]))
+FUNCTION(i32_to_bf16, int32_t, uint16_t, cadre_element_to_bf16(static_cast<float>(x[0])))
+FUNCTION(f32_to_i32, float, int32_t, cadre_element_to_i32(x[0]))
+FUNCTION(f32_to_bf16, float, uint16_t, cadre_element_to_bf16(x[0]))
+FUNCTION(bf16_to_f32, uint16_t, float, cadre_element_from_bf16(x[0]))
+FUNCTION(bf16_to_i32, uint16_t, int32_t, cadre_element_to_i32(cadre_element_from_bf16(x[0])))
+#undef FUNCTION
 
 struct share_t {
     typedef float word_t;

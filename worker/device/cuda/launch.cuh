@@ -71,8 +71,8 @@ enum {
     VECTOR = 4, /* elements that one thread loads at once, 16 bytes */
 };
 
-/* Four words of 16 bytes as one access. */
-template <typename word_t> struct alignas(16) vector_t {
+/* Four words as one access. */
+template <typename word_t> struct alignas(VECTOR * sizeof(word_t)) vector_t {
     word_t words[VECTOR];
 };
 

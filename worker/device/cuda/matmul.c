@@ -28,6 +28,7 @@ typedef struct {
     int32_t batches;
     bool flip_left;
     bool flip_right;
+    cudaDataType_t operands; /* the type of both */
 } sizes_t;
 
 static sizes_t
@@ -40,6 +41,7 @@ find_sizes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
     sizes.m = (uint64_t)out->shape[out->rank - 2];
     sizes.n = (uint64_t)out->shape[out->rank - 1];
     sizes.k = (uint64_t)left->shape[sizes.flip_left ? left->rank - 2 : left->rank - 1];
+    sizes.operands = left->dtype == CADRE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
     uint64_t each = sizes.m * sizes.n;
     sizes.batches = each > 0 ? (int32_t)((uint64_t)out->count / each) : 0;
     return sizes;
@@ -47,12 +49,13 @@ find_sizes(const cadre_plan_t *plan, const cadre_plan_step_t *step)
 
 /* A row-major [rows, columns] as cuBLAS sees it. */
 static int
-make_layout(uint64_t rows, uint64_t columns, int32_t batches, cublasLtMatrixLayout_t *out)
+make_layout(cudaDataType_t type, uint64_t rows, uint64_t columns, const sizes_t *sizes,
+            cublasLtMatrixLayout_t *out)
 {
     int64_t stride = (int64_t)(rows * columns);
-    CADRE_CUBLAS_TRY(cublasLtMatrixLayoutCreate(out, CUDA_R_32F, columns, rows, (int64_t)columns));
+    CADRE_CUBLAS_TRY(cublasLtMatrixLayoutCreate(out, type, columns, rows, (int64_t)columns));
     CADRE_CUBLAS_TRY(cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
-                                                      &batches, sizeof(batches)));
+                                                      &sizes->batches, sizeof(sizes->batches)));
     CADRE_CUBLAS_TRY(cublasLtMatrixLayoutSetAttribute(
         *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)));
     return 0;
@@ -63,18 +66,20 @@ describe(cadre_cuda_matmul_t *self, const sizes_t *sizes)
 {
     cublasOperation_t flip_first = sizes->flip_right ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t flip_second = sizes->flip_left ? CUBLAS_OP_T : CUBLAS_OP_N;
-    CADRE_CUBLAS_TRY(cublasLtMatmulDescCreate(&self->product, self->lane->math, CUDA_R_32F));
+    /* The ways to round f32 operands have no meaning for others. */
+    bool wide = sizes->operands == CUDA_R_32F;
+    CADRE_CUBLAS_TRY(cublasLtMatmulDescCreate(
+        &self->product, wide ? self->lane->math : CUBLAS_COMPUTE_32F, CUDA_R_32F));
     CADRE_CUBLAS_TRY(cublasLtMatmulDescSetAttribute(self->product, CUBLASLT_MATMUL_DESC_TRANSA,
                                                     &flip_first, sizeof(flip_first)));
     CADRE_CUBLAS_TRY(cublasLtMatmulDescSetAttribute(self->product, CUBLASLT_MATMUL_DESC_TRANSB,
                                                     &flip_second, sizeof(flip_second)));
-    int status = make_layout(sizes->flip_right ? sizes->n : sizes->k,
-                             sizes->flip_right ? sizes->k : sizes->n, sizes->batches, &self->first);
+    int status = make_layout(sizes->operands, sizes->flip_right ? sizes->n : sizes->k,
+                             sizes->flip_right ? sizes->k : sizes->n, sizes, &self->first);
     status = status < 0 ? status
-                        : make_layout(sizes->flip_left ? sizes->k : sizes->m,
-                                      sizes->flip_left ? sizes->m : sizes->k, sizes->batches,
-                                      &self->second);
-    return status < 0 ? status : make_layout(sizes->m, sizes->n, sizes->batches, &self->out);
+                        : make_layout(sizes->operands, sizes->flip_left ? sizes->k : sizes->m,
+                                      sizes->flip_left ? sizes->m : sizes->k, sizes, &self->second);
+    return status < 0 ? status : make_layout(CUDA_R_32F, sizes->m, sizes->n, sizes, &self->out);
 }
 
 static int

@@ -28,15 +28,16 @@ struct transpose_t {
     int64_t size[2];  /* of the other axes, outer first; 1 where there is none */
     int64_t in[2];    /* their steps */
     int64_t out_of[2];
-    const uint32_t *x; /* its first element */
-    uint32_t *out;
+    const void *x; /* its first element */
+    void *out;
 };
 
 /* One tile per block. The 33rd column keeps a column's words in different banks. */
+template <typename word_t>
 static __global__ void
 transpose_tiles(const __grid_constant__ transpose_t transpose)
 {
-    CADRE_SHARED(uint32_t, tile, TILE * (TILE + 1));
+    CADRE_SHARED(word_t, tile, TILE * (TILE + 1));
     int64_t near_tiles = (transpose.near_size + TILE - 1) / TILE;
     int64_t inner_tiles = (transpose.inner_size + TILE - 1) / TILE;
     int64_t block = blockIdx.x;
@@ -46,8 +47,10 @@ transpose_tiles(const __grid_constant__ transpose_t transpose)
     block /= inner_tiles;
     int64_t second = block % transpose.size[1];
     int64_t first = block / transpose.size[1];
-    const uint32_t *x = transpose.x + first * transpose.in[0] + second * transpose.in[1];
-    uint32_t *out = transpose.out + first * transpose.out_of[0] + second * transpose.out_of[1];
+    const word_t *x = static_cast<const word_t *>(transpose.x) + first * transpose.in[0] +
+                      second * transpose.in[1];
+    word_t *out = static_cast<word_t *>(transpose.out) + first * transpose.out_of[0] +
+                  second * transpose.out_of[1];
     int across = static_cast<int>(threadIdx.x) % TILE;
     int down = static_cast<int>(threadIdx.x) / TILE;
     for (int row = down; row < TILE; row += TILE_ROWS) {
@@ -62,6 +65,13 @@ transpose_tiles(const __grid_constant__ transpose_t transpose)
                 tile[across * (TILE + 1) + row];
         }
     }
+}
+
+/* Bytes of an element. */
+static int64_t
+word_size(const cadre_cuda_operands_t *operands)
+{
+    return operands->out->dtype == CADRE_BF16 ? sizeof(uint16_t) : sizeof(uint32_t);
 }
 
 /* Whether the walk is a transposition worth tiles; fills *out. */
@@ -97,8 +107,9 @@ find_transpose(const cadre_cuda_operands_t *operands, transpose_t *out)
         }
         step *= walk->size[axis];
     }
-    transpose.x = static_cast<const uint32_t *>(operands->data[0]) + walk->offset[0];
-    transpose.out = static_cast<uint32_t *>(operands->out_data);
+    transpose.x =
+        static_cast<const char *>(operands->data[0]) + walk->offset[0] * word_size(operands);
+    transpose.out = operands->out_data;
     *out = transpose;
     return true;
 }
@@ -113,15 +124,17 @@ cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream)
         share_t share = {static_cast<float>(operands->out->count / operands->inputs[0]->count)};
         return launch_walk(share, memory);
     }
+    bool half = operands->out->dtype == CADRE_BF16;
     transpose_t transpose;
     if (operands->out->count == 0 || !find_transpose(operands, &transpose)) {
-        return launch_walk(copy_word_t(), memory);
+        return half ? launch_walk(copy_half_t(), memory) : launch_walk(copy_word_t(), memory);
     }
     uint64_t near_tiles = static_cast<uint64_t>((transpose.near_size + TILE - 1) / TILE);
     uint64_t inner_tiles = static_cast<uint64_t>((transpose.inner_size + TILE - 1) / TILE);
     uint64_t others = static_cast<uint64_t>(transpose.size[0] * transpose.size[1]);
-    return launch(transpose_tiles, block_count(near_tiles * inner_tiles * others * BLOCK), BLOCK,
-                  stream, transpose);
+    unsigned blocks = block_count(near_tiles * inner_tiles * others * BLOCK);
+    return half ? launch(transpose_tiles<uint16_t>, blocks, BLOCK, stream, transpose)
+                : launch(transpose_tiles<uint32_t>, blocks, BLOCK, stream, transpose);
 }
 
 /* ---- concat and pad ---- */
@@ -162,6 +175,7 @@ join_rows(const __grid_constant__ join_t join)
 }
 
 /* `join` in words; moved in vectors where all parts allow it. */
+template <typename word_t>
 static int
 launch_join(join_t *join, void *stream)
 {
@@ -173,7 +187,7 @@ launch_join(join_t *join, void *stream)
         vectors = vectors && is_vector_aligned(join->data[i]) && join->begin[i + 1] % VECTOR == 0;
     }
     if (!vectors) {
-        return launch(join_rows<uint32_t>, block_count(static_cast<uint64_t>(join->count)), BLOCK,
+        return launch(join_rows<word_t>, block_count(static_cast<uint64_t>(join->count)), BLOCK,
                       stream, *join);
     }
     join->count /= VECTOR;
@@ -181,8 +195,15 @@ launch_join(join_t *join, void *stream)
     for (int i = 0; i <= join->source_count; i++) {
         join->begin[i] /= VECTOR;
     }
-    return launch(join_rows<vector_t<uint32_t>>, block_count(static_cast<uint64_t>(join->count)),
+    return launch(join_rows<vector_t<word_t>>, block_count(static_cast<uint64_t>(join->count)),
                   BLOCK, stream, *join);
+}
+
+static int
+launch_join_of(cadre_dtype_t dtype, join_t *join, void *stream)
+{
+    return dtype == CADRE_BF16 ? launch_join<uint16_t>(join, stream)
+                               : launch_join<uint32_t>(join, stream);
 }
 
 /* Elements of one step along `axis` times all axes before it are one row. */
@@ -209,7 +230,7 @@ cadre_cuda_concat(const cadre_cuda_operands_t *operands, void *stream)
         join.begin[i + 1] = join.begin[i] + row_size(operands->inputs[i], axis);
         join.data[i] = operands->data[i];
     }
-    return launch_join(&join, stream);
+    return launch_join_of(operands->out->dtype, &join, stream);
 }
 
 int
@@ -229,7 +250,7 @@ cadre_cuda_pad(const cadre_cuda_operands_t *operands, void *stream)
     join.begin[1] = before == 0 ? 0 : (join.row_size - size) / units * before;
     join.begin[2] = join.begin[1] + size;
     join.begin[3] = join.row_size;
-    return launch_join(&join, stream);
+    return launch_join_of(operands->out->dtype, &join, stream);
 }
 
 /* ---- random numbers ---- */

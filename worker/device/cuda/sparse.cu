@@ -41,6 +41,26 @@ take_rows(const __grid_constant__ take_t take)
     static_cast<unit_t *>(take.out)[unit] = value;
 }
 
+/* `take` in words; moved in vectors where rows allow it. */
+template <typename word_t>
+static int
+launch_take(take_t *take, void *stream)
+{
+    if (take->units == 0) {
+        return 0;
+    }
+    bool vectors = take->row_size % VECTOR == 0 && is_vector_aligned(take->table) &&
+                   is_vector_aligned(take->out);
+    if (!vectors) {
+        return launch(take_rows<word_t>, block_count(static_cast<uint64_t>(take->units)), BLOCK,
+                      stream, *take);
+    }
+    take->units /= VECTOR;
+    take->row_size /= VECTOR;
+    return launch(take_rows<vector_t<word_t>>, block_count(static_cast<uint64_t>(take->units)),
+                  BLOCK, stream, *take);
+}
+
 int
 cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream)
 {
@@ -53,19 +73,8 @@ cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream)
     take.index = static_cast<const int32_t *>(operands->data[1]);
     take.out = operands->out_data;
     take.fault = operands->fault;
-    if (take.units == 0) {
-        return 0;
-    }
-    bool vectors =
-        take.row_size % VECTOR == 0 && is_vector_aligned(take.table) && is_vector_aligned(take.out);
-    if (!vectors) {
-        return launch(take_rows<float>, block_count(static_cast<uint64_t>(take.units)), BLOCK,
-                      stream, take);
-    }
-    take.units /= VECTOR;
-    take.row_size /= VECTOR;
-    return launch(take_rows<vector_t<float>>, block_count(static_cast<uint64_t>(take.units)), BLOCK,
-                  stream, take);
+    return table->dtype == CADRE_BF16 ? launch_take<uint16_t>(&take, stream)
+                                      : launch_take<uint32_t>(&take, stream);
 }
 
 /* ---- bag ---- */

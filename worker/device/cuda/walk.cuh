@@ -102,7 +102,7 @@ struct walk_memory_t {
     void *stream;
 };
 
-/* Whether all vectors lie at multiples of 16 bytes, within one row. */
+/* Whether all vectors lie at multiples of their size, within one row. */
 static inline bool
 walk_takes_vectors(const walk_memory_t &memory, int inputs)
 {
@@ -128,10 +128,11 @@ walk_takes_vectors(const walk_memory_t &memory, int inputs)
     return true;
 }
 
-/* A kernel's parameter for the first `input_count` inputs, of 4 bytes an element. */
+/* A kernel's parameter for the first `input_count` inputs, of `word_size` bytes an element. */
 template <int width, int inputs, typename divider_t>
 static void
-walk_init(walk_t<inputs, divider_t> *self, const walk_memory_t &memory, int input_count)
+walk_init(walk_t<inputs, divider_t> *self, const walk_memory_t &memory, int input_count,
+          int64_t word_size)
 {
     const cadre_strided_t *from = memory.walk;
     *self = {};
@@ -148,7 +149,7 @@ walk_init(walk_t<inputs, divider_t> *self, const walk_memory_t &memory, int inpu
         }
     }
     for (int i = 0; i < input_count; i++) {
-        self->data[i] = static_cast<const uint32_t *>(memory.data[i]) + from->offset[i];
+        self->data[i] = static_cast<const char *>(memory.data[i]) + from->offset[i] * word_size;
     }
 }
 
@@ -157,7 +158,7 @@ static int
 launch_walk_sized(const function_t &function, const walk_memory_t &memory)
 {
     walk_t<function_t::inputs, divider_t> walk;
-    walk_init<width>(&walk, memory, function_t::inputs);
+    walk_init<width>(&walk, memory, function_t::inputs, sizeof(typename function_t::word_t));
     auto kernel = walk_kernel<function_t, width, divider_t>;
     uint64_t units = (static_cast<uint64_t>(memory.count) + width - 1) / width;
     return launch(kernel, block_count(units), BLOCK, memory.stream, function, walk);

@@ -1,0 +1,69 @@
+/*
+ * cpu_cast - from each type to each.
+ */
+#include "common/assert.h"
+#include "worker/device/cpu.h"
+#include "worker/device/cpu_vector.h"
+#include "worker/device/element.h"
+
+typedef void cast_t(void *out, const void *x, int64_t begin, int64_t end);
+
+#define KERNEL(name, from_t, to_t, convert)                                                        \
+    CADRE_VECTOR static void name(void *out_data, const void *data, int64_t begin, int64_t end)    \
+    {                                                                                              \
+        const from_t *x = data;                                                                    \
+        to_t *out = out_data;                                                                      \
+        CADRE_INDEPENDENT                                                                          \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            out[i] = convert(x[i]);                                                                \
+        }                                                                                          \
+    }
+#define SAME(x)        (x)
+#define I32_TO_REAL(x) ((cadre_real_t)(x))
+#define I32_TO_BF16(x) cadre_element_to_bf16((cadre_real_t)(x))
+#define BF16_TO_I32(x) cadre_element_to_i32(cadre_element_from_bf16(x))
+KERNEL(real_to_real, cadre_real_t, cadre_real_t, SAME)
+KERNEL(real_to_i32, cadre_real_t, int32_t, cadre_element_to_i32)
+KERNEL(real_to_bf16, cadre_real_t, uint16_t, cadre_element_to_bf16)
+KERNEL(i32_to_real, int32_t, cadre_real_t, I32_TO_REAL)
+KERNEL(i32_to_i32, int32_t, int32_t, SAME)
+KERNEL(i32_to_bf16, int32_t, uint16_t, I32_TO_BF16)
+KERNEL(bf16_to_real, uint16_t, cadre_real_t, cadre_element_from_bf16)
+KERNEL(bf16_to_i32, uint16_t, int32_t, BF16_TO_I32)
+KERNEL(bf16_to_bf16, uint16_t, uint16_t, SAME)
+#undef KERNEL
+
+enum { REAL, I32, BF16, KINDS };
+
+static int
+kind_of(cadre_dtype_t dtype)
+{
+    cadre_assert(dtype == CADRE_F32 || dtype == CADRE_I32 || dtype == CADRE_BF16);
+    return dtype == CADRE_F32 ? REAL : dtype == CADRE_I32 ? I32 : BF16;
+}
+
+static void
+cast_part(const void *context, int64_t begin, int64_t end)
+{
+    static cast_t *const kernels[KINDS][KINDS] = {
+        [REAL] = {real_to_real, real_to_i32, real_to_bf16},
+        [I32] = {i32_to_real, i32_to_i32, i32_to_bf16},
+        [BF16] = {bf16_to_real, bf16_to_i32, bf16_to_bf16},
+    };
+    const cadre_operands_t *operands = context;
+    cast_t *kernel = kernels[kind_of(operands->inputs[0]->dtype)][kind_of(operands->out->dtype)];
+    kernel(operands->out_data, operands->data[0], begin, end);
+}
+
+void
+cadre_cpu_cast(const cadre_operands_t *operands)
+{
+    cadre_cpu_pool_run(operands->pool, operands->out->count, CADRE_CPU_PART_COST, cast_part,
+                       operands);
+}
+
+void
+cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count)
+{
+    bf16_to_real(out, x, 0, count);
+}
