@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "common/assert.h"
 #include "common/status.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_sum.h"
@@ -79,7 +80,7 @@ summarise_short(const cadre_real_t *x, int64_t size, int64_t rows, cadre_real_t 
         for (int64_t i = 0; i < size; i++) {
             block[i * rows + row] = x[row * size + i];
         }
-        max[row] = block[row];
+        max[row] = x[row * size];
         sum[row] = 0;
     }
     for (int64_t i = 1; i < size; i++) {
@@ -106,6 +107,7 @@ static void
 summarise(const rows_t *self, const group_t *group, cadre_real_t *out, summaries_t *summaries)
 {
     if (self->size > SHORT) {
+        cadre_assert(group->count == 1);
         summarise_long(group->x, self->size, out, summaries);
     } else {
         summarise_short(group->x, self->size, group->count, out, summaries);

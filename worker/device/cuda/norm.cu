@@ -115,7 +115,7 @@ launch_norm(kernel_t *of_warps, kernel_t *of_blocks, const norm_t &norm, void *s
     bool short_rows = norm.size <= WARP_ROW_MAX;
     kernel_t *kernel = short_rows ? of_warps : of_blocks;
     uint64_t threads = static_cast<uint64_t>(norm.rows) * (short_rows ? WARP : BLOCK);
-    return launch(kernel, block_count(threads), BLOCK, stream, norm);
+    return threads == 0 ? 0 : launch(kernel, block_count(threads), BLOCK, stream, norm);
 }
 
 int

@@ -155,7 +155,7 @@ launch_rows(kernel_t *of_warps, kernel_t *of_blocks, const rows_t &rows, void *s
     bool short_rows = rows.size <= WARP_ROW_MAX;
     kernel_t *kernel = short_rows ? of_warps : of_blocks;
     uint64_t threads = static_cast<uint64_t>(rows.rows) * (short_rows ? WARP : BLOCK);
-    return launch(kernel, block_count(threads), BLOCK, stream, rows);
+    return threads == 0 ? 0 : launch(kernel, block_count(threads), BLOCK, stream, rows);
 }
 
 int
