@@ -145,8 +145,8 @@ typedef struct {
 static int
 read_shape(cursor_t *self, cadre_tensor_t *out, size_t *size_bytes)
 {
-    const uint64_t *items = self->items.items + self->item;
     size_t left = self->items.count - self->item;
+    const uint64_t *items = left > 0 ? self->items.items + self->item : NULL;
     if (left < 2 || items[1] > CADRE_RANK_MAX || items[1] > left - 2) {
         return cadre_fail(CADRE_EMALFORMED, "tensor %zu: %zu items hold no dtype, rank and shape",
                           self->tensor, left);
