@@ -2,7 +2,8 @@
  * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants of the protocol
  * after every event.
  *
- *     sim_test                     seeds 1 to 500 and 1 to 10 quiet, and that a seed repeats itself
+ *     sim_test                     seeds 1 to 500 (150 with a sanitizer) and 1 to 10 quiet, and
+ *                                  that a seed repeats itself
  *     sim_test --seeds 1..5000     others; a line for each with --list
  *     sim_test --quiet --seeds ... jobs in which only messages suffer
  *     sim_test --seed 17 --verbose one, with every message and fault
@@ -18,9 +19,10 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "tests/sanitizer.h"
 #include "tests/sim/sim_run.h"
 
-enum { SEEDS = 500, QUIET_SEEDS = 10, REPEATED = 20 };
+enum { SEEDS = SANITIZER ? 150 : 500, QUIET_SEEDS = 10, REPEATED = 20 };
 
 typedef struct {
     uint64_t first;

@@ -11,13 +11,21 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "tests/gpu/gpu_check.h"
+#include "tests/sanitizer.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "tests/worker/device/random_layers.h"
 #include "worker/device/device_module.h"
 
 const cadre_device_module_t *cadre_device_module(void);
 
-enum { SEEDS = 300, WIDTH = 6, RELU = 2, MASKS = 128, SUMS = 16, FACTOR_SUMS = 512 | 256 };
+enum {
+    SEEDS = SANITIZER ? 100 : 300,
+    WIDTH = 6,
+    RELU = 2,
+    MASKS = 128,
+    SUMS = 16,
+    FACTOR_SUMS = 512 | 256
+};
 
 static cadre_device_t *
 open_device(void)

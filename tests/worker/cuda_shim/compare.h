@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "common/graph/program_data.h"
+#include "tests/sanitizer.h"
 #include "tests/worker/cuda_shim/kernel_device.h"
 #include "tests/worker/device/run_program.h"
 
-enum { COMPARE_SEED = 9 };
+/* With a sanitizer every second mode: it looks at memory, not at orders. */
+enum { COMPARE_SEED = 9, COMPARE_STEP = SANITIZER ? 2 : 1 };
 
 static const kernel_mode_t compare_modes[] = {
     {.order = CADRE_SHIM_FORWARD},
@@ -59,7 +61,7 @@ compare(cadre_program_t *p, cadre_node_t node, const cadre_tensor_t *arguments, 
     runner_t runner = runner_open(&options);
     int status = cadre_slot_run(runner.slot, &run);
     runner_close(&runner);
-    for (size_t i = 0; i < CADRE_COUNT_OF(compare_modes); i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(compare_modes); i += COMPARE_STEP) {
         cadre_tensor_t got = {0};
         run.results = &got;
         cr_assert_eq(kernel_device_run(&run, &compare_modes[i]), status, "mode %d", (int)i);

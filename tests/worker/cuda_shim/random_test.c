@@ -7,7 +7,7 @@
 
 TestSuite(random, .timeout = 240);
 
-enum { ROWS = 5, WEIGHTS = RANDOM_SIDE * RANDOM_SIDE, SEEDS = 15 };
+enum { ROWS = 5, WEIGHTS = RANDOM_SIDE * RANDOM_SIDE, SEEDS = SANITIZER ? 5 : 15 };
 
 typedef struct {
     cadre_tensor_t results[RANDOM_RESULTS];
