@@ -1,5 +1,6 @@
 /* The public calls that schedule closures and wait for them. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,18 +51,12 @@ copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
 {
     cadre_tensor_t *tensors = cadre_calloc(call->tensor_count, sizeof(*tensors));
     closure->names = cadre_calloc(call->tensor_count, sizeof(char *));
-    int status = 0;
-    for (size_t i = 0; i < call->tensor_count && status == 0; i++) {
-        status = cadre_name_check("argument", call->tensors[i].name);
-        if (status == 0) {
-            closure->names[closure->name_count++] = cadre_strdup(call->tensors[i].name);
-            tensors[i] = *call->tensors[i].tensor;
-        }
+    for (size_t i = 0; i < call->tensor_count; i++) {
+        closure->names[closure->name_count++] = cadre_strdup(call->tensors[i].name);
+        tensors[i] = *call->tensors[i].tensor;
     }
-    if (status == 0) {
-        status = cadre_tensor_list_encode(tensors, call->tensor_count, CADRE_ARGUMENTS_SIZE_MAX,
+    int status = cadre_tensor_list_encode(tensors, call->tensor_count, CADRE_ARGUMENTS_SIZE_MAX,
                                           &closure->tensors);
-    }
     free(tensors);
     return status;
 }
@@ -89,10 +84,6 @@ add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_cal
 {
     for (size_t i = 0; call && i < call->future_count; i++) {
         const cadre_future_argument_t *argument = &call->futures[i];
-        int status = cadre_name_check("argument", argument->name);
-        if (status < 0) {
-            return status;
-        }
         cadre_results_t *from = cadre_future_results(argument->future, self);
         if (!from) {
             return cadre_fail(CADRE_EINVALID, "argument %s: this is no future of this coordinator",
@@ -134,6 +125,50 @@ check_counts(const cadre_call_t *call)
                                          : 0;
 }
 
+/* Of a tensor or, behind those, of a future. */
+static const char *
+argument_name(const cadre_call_t *call, size_t i)
+{
+    return i < call->tensor_count ? call->tensors[i].name
+                                  : call->futures[i - call->tensor_count].name;
+}
+
+/* Whether a batch of the call has a column of that name. */
+static bool
+is_column(const cadre_call_t *call, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < call->batch_count && !found; i++) {
+        char number[8] = "";
+        if (i > 0) {
+            snprintf(number, sizeof(number), "%zu", i);
+        }
+        found = (name[0] == 'x' || name[0] == 'y') && strcmp(name + 1, number) == 0;
+    }
+    return found;
+}
+
+/* An argument that is said twice would have one of both values. */
+static int
+check_names(const cadre_call_t *call)
+{
+    for (size_t i = 0; i < call->tensor_count + call->future_count; i++) {
+        const char *name = argument_name(call, i);
+        int status = cadre_name_check("argument", name);
+        if (status < 0) {
+            return status;
+        }
+        bool twice = is_column(call, name);
+        for (size_t k = 0; k < i && !twice; k++) {
+            twice = strcmp(name, argument_name(call, k)) == 0;
+        }
+        if (twice) {
+            return cadre_fail(CADRE_EINVALID, "argument %s is there twice", name);
+        }
+    }
+    return 0;
+}
+
 /* A closure of `function` with everything of `call` copied. */
 static int
 make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
@@ -141,6 +176,9 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
 {
     cadre_closure_t *closure = cadre_closure_new(function->id);
     int status = call ? check_counts(call) : 0;
+    if (call && status == 0) {
+        status = check_names(call);
+    }
     if (call && status == 0) {
         closure->steps = call->steps ? call->steps : 1;
         if (call->batch_count > 0) {

@@ -99,6 +99,22 @@ cadre_results_lacked(cadre_results_t *self, size_t position, uint64_t worker)
 
 /* --- the end of their closure --- */
 
+/* Those that the worker keeps, a bit each. */
+static uint64_t
+kept_by_worker(const cadre_results_t *self)
+{
+    uint64_t kept = 0;
+    for (size_t i = 0; i < self->name_count; i++) {
+        cadre_tensor_list_t tensor = {.count = 0};
+        if (cadre_tensor_list_part(&self->tensors, i, &tensor) == 0 &&
+            tensor.size_bytes >= CADRE_KEPT_VALUE_SIZE_MIN) {
+            kept |= UINT64_C(1) << i;
+        }
+        cadre_tensor_list_fini(&tensor);
+    }
+    return kept;
+}
+
 void
 cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const char *text,
                   const cadre_message_t *message)
@@ -122,8 +138,9 @@ cadre_results_end(cadre_results_t *self, uint64_t closure_id, int status, const 
     }
     cadre_tensor_list_share(&self->tensors, done->tensors, message->chunks, message->chunk_count);
     self->attempt = done->attempt;
-    if (self->tensors.size_bytes >= CADRE_KEPT_VALUE_SIZE_MIN) {
-        holder_of(self, message->incarnation)->results = UINT64_MAX;
+    uint64_t kept = kept_by_worker(self);
+    if (kept) {
+        holder_of(self, message->incarnation)->results = kept;
     }
 }
 

@@ -319,6 +319,10 @@ Test(conformance_futures, C12_what_is_no_future_is_refused_at_the_call)
           "argument gradient");
     arguments[0] = (cadre_future_argument_t){"a b", future, NULL};
     FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID, "a b");
+    arguments[0] = arguments[1] = (cadre_future_argument_t){"gradient", future, NULL};
+    call.future_count = 2;
+    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+          "argument gradient is there twice");
     char names[65][8];
     for (int i = 0; i < 65; i++) {
         snprintf(names[i], sizeof(names[i]), "a%d", i);

@@ -36,25 +36,35 @@ schedule(fixture_t *self, cadre_results_t *from, cadre_results_t *from_too)
     return closure->results;
 }
 
-/* A worker reports the closure, which gives `count` numbers. */
+/* A worker reports the closure, which gives `count` numbers, and `beside` others if not 0. */
 static void
-done_with(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt, int64_t count)
+done_with_two(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt,
+              int64_t count, int64_t beside)
 {
-    static const char *const names[] = {"r"};
+    static const char *const names[] = {"r", "beside"};
     static int64_t numbers[BIG];
-    cadre_tensor_t tensor = {.dtype = CADRE_I64, .rank = 1, .shape = {count}, .data = numbers};
+    const cadre_tensor_t tensors[] = {
+        {.dtype = CADRE_I64, .rank = 1, .shape = {count}, .data = numbers},
+        {.dtype = CADRE_I64, .rank = 1, .shape = {beside}, .data = numbers}};
+    size_t results = beside ? 2 : 1;
     cadre_tensor_list_t list = {.count = 0};
     cadre_message_t message = fixture_message(from, CADRE_MESSAGE_CLOSURE_DONE);
-    cr_assert_eq(cadre_tensor_list_encode(&tensor, 1, CADRE_RESULT_SIZE_MAX, &list), 0);
+    cr_assert_eq(cadre_tensor_list_encode(tensors, results, CADRE_RESULT_SIZE_MAX, &list), 0);
     message.closure_done =
         (cadre_closure_done_message_t){.id = id,
                                        .attempt = attempt,
-                                       .names = {names, 1},
+                                       .names = {names, results},
                                        .tensors = cadre_tensor_list_items(&list)};
     cadre_tensor_list_add_chunks(&list, &message);
     fixture_say(self, from, &message);
     cadre_tensor_list_fini(&list);
     fixture_turn(self);
+}
+
+static void
+done_with(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt, int64_t count)
+{
+    done_with_two(self, from, id, attempt, count, 0);
 }
 
 static void
@@ -129,7 +139,7 @@ Test(sending, small_values_are_always_told)
     schedule(self, schedule(self, NULL, NULL), NULL);
     fixture_turn(self);
     fixture_clear(self);
-    done_with(self, &worker, 1, 1, SMALL);
+    done_with_two(self, &worker, 1, 1, SMALL, BIG);
     const cadre_message_t *sent = fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 0);
     expect_told(sent, 0, 1, 1, 1);
     cr_expect_eq(sent->chunk_count, 1);

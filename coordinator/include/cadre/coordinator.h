@@ -297,8 +297,8 @@ typedef struct {
  * results have no room fail with CADRE_EFULL.
  *
  * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
- * coordinator, CADRE_ETOOLARGE beyond 8 batches, 64 tensors and futures, 64 MiB of tensors or 16
- * resources. */
+ * coordinator and for an argument that is named twice, CADRE_ETOOLARGE beyond 8 batches, 64 tensors
+ * and futures, 64 MiB of tensors or 16 resources. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
 
