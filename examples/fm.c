@@ -7,6 +7,7 @@
  * has 64. The model sums over them and over the products of all pairs (Rendle 2010). A random fifth
  * of the rows is held out.
  */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <cadre/coordinator.h>
 #include <limits.h>
 #include <stdio.h>

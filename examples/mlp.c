@@ -5,6 +5,7 @@
  *
  * A random fifth of the rows is held out.
  */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <cadre/coordinator.h>
 #include <limits.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
  * one is left. All are scheduled at once: each waits for the two whose futures it names, and
  * nothing in between comes to this program.
  */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <cadre/coordinator.h>
 #include <limits.h>
 #include <stdio.h>
