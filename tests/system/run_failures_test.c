@@ -45,8 +45,8 @@ Test(run_failures, killed_workers_leave_adult_as_accurate)
 {
     const char *data = getenv("CADRE_TEST_DATA");
     if (!data || SANITIZER) {
-        cr_skip_test(data ? "how accurate a model is does not depend on a sanitizer"
-                          : "CADRE_TEST_DATA names no folder");
+        cr_skip_test("%s", data ? "how accurate a model is does not depend on a sanitizer"
+                                : "CADRE_TEST_DATA names no folder");
     }
     command_t command;
     command_open(&command);
