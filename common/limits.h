@@ -59,6 +59,8 @@ enum {
     CADRE_ASIDE_MAX = 4096,  /* closures that wait for a shard that is away; then nothing new is
                                 begun */
     CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
+    CADRE_BUILD_TRIES_MAX = 10, /* of a resource on one worker, ended by its device; then it has
+                                   failed there */
 
     CADRE_HEARTBEAT_MS = 1000,
     CADRE_SUSPECT_MS = 3000,           /* silent that long: no new work */

@@ -66,13 +66,14 @@ typedef enum {
     CADRE_RESOURCE_UNBUILT, /* its function is to run, again or for the first time */
     CADRE_RESOURCE_BUILDING,
     CADRE_RESOURCE_BUILT,
-    CADRE_RESOURCE_FAILED, /* for good: by its function's fault */
+    CADRE_RESOURCE_FAILED, /* for good: by its function's fault, or its device's too often */
 } cadre_resource_state_t;
 
 typedef struct {
     cadre_message_t message; /* the RESOURCE */
     cadre_resource_state_t state;
     uint64_t due_ms;                    /* UNBUILT: not before */
+    uint32_t tries;                     /* that the device has ended */
     cadre_holding_t *holding;           /* BUILT; closures on slots read it */
     char text[CADRE_TEXT_SIZE_MAX + 1]; /* FAILED: why */
 } cadre_resource_entry_t;

@@ -4,11 +4,13 @@
  * A build is a run like a closure's, on a slot, but with an id above those of closures: it is in no
  * list of what is held, is not cancelled by anybody but the end of the session, pushes nothing, and
  * its end is told by the next HEARTBEAT, at once. One that fails by its function's fault has failed
- * for good and fails the closures that name it; any other (a shard was away) is tried again.
+ * for good and fails the closures that name it, and so has one on which the device has failed
+ * CADRE_BUILD_TRIES_MAX times; any other (a shard was away) is tried again.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "worker/worker_state.h"
@@ -72,6 +74,20 @@ cadre_worker_unbuild(cadre_worker_core_t *self, const cadre_run_t *run, uint64_t
     cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_UNBUILT);
 }
 
+/* Whether it is not to be tried again. */
+static bool
+failed_for_good(cadre_resource_entry_t *entry, const cadre_run_t *run,
+                const cadre_run_outcome_t *outcome)
+{
+    if (atomic_load(&run->cancelled)) {
+        return false;
+    }
+    if (outcome->failure == CADRE_FAILURE_DEVICE) {
+        return ++entry->tries >= CADRE_BUILD_TRIES_MAX;
+    }
+    return outcome->failure == CADRE_FAILURE_USER;
+}
+
 void
 cadre_worker_built(cadre_worker_core_t *self, const cadre_run_t *run, cadre_run_outcome_t *outcome,
                    uint64_t now_ms)
@@ -83,7 +99,7 @@ cadre_worker_built(cadre_worker_core_t *self, const cadre_run_t *run, cadre_run_
         entry->holding = outcome->holding ? outcome->holding : cadre_holding_new(resource->name);
         outcome->holding = NULL;
         cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_BUILT);
-    } else if (outcome->failure == CADRE_FAILURE_USER && !atomic_load(&run->cancelled)) {
+    } else if (failed_for_good(entry, run, outcome)) {
         snprintf(entry->text, sizeof(entry->text),
                  "resource %.100s was not built on worker %" PRIu32 " by function %.100s: %s",
                  resource->name, self->options.task.index, run->function->name,

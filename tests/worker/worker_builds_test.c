@@ -166,6 +166,81 @@ Test(worker_builds, a_build_that_is_not_to_blame_is_tried_again)
     fixture_fini(&self);
 }
 
+/* Begins the build that is due and has it fail so; a try that is not the last. */
+static void
+try_in_vain(fixture_t *self, cadre_failure_t failure)
+{
+    cadre_run_t *run = started(self);
+    cr_assert(run && run->builds);
+    drop_everything(self);
+    end_build(self, run, CADRE_ENOMEMORY, failure);
+    expect_told(self, 1, 0);
+    cr_expect_null(started(self), "not at once");
+    fixture_pass(self, 1000);
+}
+
+Test(worker_builds, a_build_on_which_the_device_fails_too_often_has_failed)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    resource(&self, 1);
+    for (int i = 0; i < CADRE_BUILD_TRIES_MAX - 1; i++) {
+        try_in_vain(&self, CADRE_FAILURE_DEVICE);
+        try_in_vain(&self, CADRE_FAILURE_SHARD); /* is not counted */
+    }
+    cadre_run_t *run = started(&self);
+    cr_assert(run && run->builds, "below the limit");
+    closure(&self, 7, 1, 0);
+    drop_everything(&self);
+    end_build(&self, run, CADRE_ENOMEMORY, CADRE_FAILURE_DEVICE);
+    cadre_message_t message = {0};
+    cr_assert(take_message(&self, CADRE_MESSAGE_CLOSURE_FAILED, -1, &message));
+    cr_expect_eq(message.closure_failed.id, 7);
+    cr_expect_eq(message.closure_failed.status, -CADRE_EINVALID);
+    cr_expect_eq(message.closure_failed.reason, CADRE_FAILURE_USER);
+    cr_expect_str_eq(message.closure_failed.text,
+                     "resource r was not built on worker 3 by function f: why");
+    cadre_message_fini(&message);
+    fixture_acknowledge(&self, 7, 1);
+    expect_told(&self, 1, 1);
+    fixture_pass(&self, 5000);
+    cr_expect_null(started(&self), "never again");
+    fixture_fini(&self);
+}
+
+Test(worker_builds, a_build_that_ends_well_at_its_last_try_is_built)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    resource(&self, 1);
+    for (int i = 0; i < CADRE_BUILD_TRIES_MAX - 1; i++) {
+        try_in_vain(&self, CADRE_FAILURE_DEVICE);
+    }
+    end_build(&self, started(&self), 0, 0);
+    closure(&self, 7, 1, 0);
+    cadre_run_t *run = started(&self);
+    cr_assert(run && cadre_run_id(run) == 7);
+    finish(&self, run, 0);
+    fixture_fini(&self);
+}
+
+Test(worker_builds, no_number_of_shards_away_fails_a_build)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    resource(&self, 1);
+    for (int i = 0; i < 2 * CADRE_BUILD_TRIES_MAX; i++) {
+        try_in_vain(&self, CADRE_FAILURE_SHARD);
+    }
+    cadre_run_t *run = started(&self);
+    cr_assert(run && run->builds);
+    end_build(&self, run, 0, 0);
+    fixture_fini(&self);
+}
+
 Test(worker_builds, a_build_pushes_nothing_and_is_cancelled_by_nobody)
 {
     fixture_t self;

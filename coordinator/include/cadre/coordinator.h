@@ -326,7 +326,8 @@ CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
  *
  * `call` (may be NULL) has tensors only. The call does not wait: closures that name the resource
  * wait for a worker that has it, others do not. Where the function fails, those closures fail with
- * CADRE_EINVALID and a text that names resource, worker and function; a resource that nobody uses
+ * CADRE_EINVALID and a text that names resource, worker and function; so they do where the device
+ * fails at it (it does not fit its memory) ten times, a second apart. A resource that nobody uses
  * is not heard of. Cancelling closures leaves resources as they are; they end with the session, and
  * a coordinator that resumes makes them again.
  *
