@@ -142,14 +142,30 @@ gpu_outcome_fini(const gpu_case_t *self, gpu_outcome_t *outcome)
 
 /* ---- comparing ---- */
 
-static bool
-near(float left, float right)
+/* The largest of the finite ones. */
+static float
+largest(const float *numbers, int64_t count)
 {
-    if (isnan(left) || isnan(right)) {
-        return isnan(left) && isnan(right);
+    float result = 0;
+    for (int64_t i = 0; i < count; i++) {
+        float size = fabsf(numbers[i]);
+        result = isfinite(size) && size > result ? size : result;
     }
-    float size = fmaxf(1, fmaxf(fabsf(left), fabsf(right)));
-    return left == right || fabsf(left - right) <= GPU_CHECK_TOLERANCE * size;
+    return result;
+}
+
+int64_t
+gpu_check_compare(const float *got, const float *want, int64_t count)
+{
+    float allowed = fmaxf(GPU_CHECK_TOLERANCE * largest(want, count), GPU_CHECK_TINY);
+    for (int64_t i = 0; i < count; i++) {
+        bool both_nan = isnan(got[i]) && isnan(want[i]);
+        bool close = isfinite(got[i]) && isfinite(want[i]) && fabsf(got[i] - want[i]) <= allowed;
+        if (got[i] != want[i] && !both_nan && !close) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 typedef struct {
@@ -162,15 +178,11 @@ static void
 compare_f32(gpu_check_t *self, const place_t *place, const float *got, const float *want,
             int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        if (!near(got[i], want[i])) {
-            gpu_check_that(self, false, "%s: %s %d at %lld of %lld: %.9g, the CPU has %.9g",
-                           place->name, place->kind, place->index, (long long)i, (long long)count,
-                           (double)got[i], (double)want[i]);
-            return;
-        }
-    }
-    gpu_check_that(self, true, "-");
+    int64_t at = gpu_check_compare(got, want, count);
+    int64_t shown = at < 0 ? 0 : at;
+    gpu_check_that(self, at < 0, "%s: %s %d at %lld of %lld: %.9g, the CPU has %.9g", place->name,
+                   place->kind, place->index, (long long)at, (long long)count,
+                   count ? (double)got[shown] : 0, count ? (double)want[shown] : 0);
 }
 
 static void

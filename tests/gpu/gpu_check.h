@@ -16,8 +16,11 @@
 
 enum { GPU_CHECK_ARGUMENTS_MAX = 8, GPU_CHECK_VARIABLES_MAX = 16, GPU_CHECK_OUTPUTS_MAX = 32 };
 
-/* Absolute, and relative to the larger number: what two orders of summing f32 may differ by. */
+/* What two orders of summing f32 may differ by, relative to the largest number of a tensor: the
+ * gradient of a mean is tiny as a whole. */
 #define GPU_CHECK_TOLERANCE 1e-4F
+/* What may stand where a tensor ought to be all zeros. */
+#define GPU_CHECK_TINY 1e-20F
 
 typedef struct {
     cadre_device_t *device;
@@ -36,6 +39,10 @@ typedef struct {
 /* Counts a check, and says what is wrong unless `right`. */
 void gpu_check_that(gpu_check_t *self, bool right, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The first of `count` numbers that is not near the wanted one, -1 if all are. A NaN is near a NaN
+ * only, an infinity near itself only. */
+int64_t gpu_check_compare(const float *got, const float *want, int64_t count);
 
 /* One program with everything that it is run on. */
 typedef struct {
@@ -70,6 +77,7 @@ void gpu_check_case(gpu_check_t *self, gpu_case_t *one, int runs);
 
 /* ---- the checks ---- */
 
+void gpu_check_compares(gpu_check_t *self); /* the comparison itself: what it must find */
 void gpu_check_ops(gpu_check_t *self);
 void gpu_check_fuse(gpu_check_t *self); /* what is part of a product */
 void gpu_check_bf16(gpu_check_t *self); /* inside programs */
