@@ -32,9 +32,10 @@
 #include "ps/partition.h"
 #include "tests/sim/sim_state.h"
 
+#define SIM_NEVER UINT32_MAX
+
 enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
-    SIM_NEVER = UINT32_MAX,
     SIM_SOURCES_MAX = 3,
     SIM_RESOURCES_MAX = 4,
     SIM_RESOURCE_BROKEN = 4, /* the id of one that is never built */
