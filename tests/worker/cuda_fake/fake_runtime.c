@@ -341,7 +341,9 @@ cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, enum cudaMemcpyKi
     bool from_host = kind == cudaMemcpyHostToDevice;
     cadre_assert(attributes[0].type == (to_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice));
     cadre_assert(attributes[1].type == (from_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice));
-    count.bytes_in += from_host ? size_bytes : 0;
+    if (from_host) { /* slots copy at the same time */
+        __atomic_fetch_add(&count.bytes_in, size_bytes, __ATOMIC_RELAXED);
+    }
     copy_t copy = {.to = to, .from = from, .size_bytes = size_bytes};
     fake_enqueue(stream, do_copy, &copy, sizeof(copy));
     return cudaSuccess;
