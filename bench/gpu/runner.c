@@ -31,7 +31,7 @@ parse_number(const char *text, int64_t *number)
     char *end = NULL;
     *number = strtoll(text, &end, 10);
     return *end || *number < 1 || *number > INT32_MAX
-               ? cadre_fail(CADRE_EINVALID, "%s is no number above 0", text)
+               ? cadre_fail(CADRE_EINVALID, "\"%s\" is no whole number in 1 to %d", text, INT32_MAX)
                : 0;
 }
 
@@ -42,7 +42,11 @@ set_number(gpu_options_t *options, int name, const char *text)
     int64_t number = 0;
     int status = parse_number(text, &number);
     if (status < 0) {
-        return status;
+        const struct option *option = names;
+        while (option->val != name) {
+            option++;
+        }
+        return cadre_fail_within(status, "--%s", option->name);
     }
     switch (name) {
     case 'b':
@@ -92,11 +96,14 @@ gpu_options_parse(int argc, char **argv, gpu_options_t *options)
             options->verbose = true;
             break;
         case '?':
-            status = cadre_fail(CADRE_EINVALID, "see bench/gpu/runner.h");
+            status = cadre_fail(CADRE_EINVALID, "the options stand in bench/gpu/runner.h");
             break;
         default:
             status = set_number(options, name, optarg);
         }
+    }
+    if (status == 0 && optind < argc) {
+        status = cadre_fail(CADRE_EINVALID, "\"%s\" is no option", argv[optind]);
     }
     return status;
 }
