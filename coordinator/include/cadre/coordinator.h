@@ -161,7 +161,9 @@ CADRE_API cadre_variable_options_t cadre_variable_options(void);
  * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
  * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only.
  * CADRE_EDTYPE for a `wire` that does not go with it. A closure whose gradient of a variable is
- * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing. */
+ * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing; so
+ * does one that pulls a finite value which would be infinite in the wire type: bf16 ends
+ * at 3.39e38, f32 at 3.40e38. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
