@@ -158,6 +158,21 @@ type_fits(const char *types, const json_t *value)
     return false;
 }
 
+static const char *
+wanted(const char *types)
+{
+    static const char *const words[][2] = {{"s", "a string"},
+                                           {"i", "a whole number"},
+                                           {"n", "a number"},
+                                           {"si", "a string or a whole number"},
+                                           {"sb", "a string, true or false"}};
+    size_t i = 0;
+    while (strcmp(words[i][0], types) != 0) {
+        i++;
+    }
+    return words[i][1];
+}
+
 /* Position of `word` in `choices`, -1 when it is none of them. */
 static int
 choice_position(const char *choices, const char *word)
@@ -178,17 +193,18 @@ static int
 check_description_value(const cadre_json_source_t *source, const char *pointer, size_t number,
                         const json_t *value)
 {
-    const char *key = description_keys[number].key;
-    if (!type_fits(description_keys[number].types, value)) {
-        return cadre_json_source_fail(source, pointer, false, "%s cannot be %s", key,
-                                      cadre_json_type_text(value));
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    const char *types = description_keys[number].types;
+    if (!type_fits(types, value)) {
+        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
+                                      wanted(types), cadre_json_type_text(value));
     }
     if (json_is_integer(value) && json_integer_value(value) < 0) {
-        return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", key);
+        return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", field);
     }
     const char *choices = description_keys[number].choices;
     if (choices && choice_position(choices, json_string_value(value)) < 0) {
-        return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", key,
+        return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", field,
                                       json_string_value(value), choices);
     }
     return 0;
@@ -198,8 +214,8 @@ static int
 check_description(const cadre_json_source_t *source, const char *pointer, const json_t *object)
 {
     if (!json_is_object(object)) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be an object, not %s",
-                                      pointer + 1, cadre_json_type_text(object));
+        return cadre_json_source_fail(source, pointer, false, "data.%s must be an object, not %s",
+                                      strrchr(pointer, '/') + 1, cadre_json_type_text(object));
     }
     const char *known[CADRE_COUNT_OF(description_keys)];
     for (size_t i = 0; i < CADRE_COUNT_OF(description_keys); i++) {
@@ -220,8 +236,8 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
         const char *format = json_string_value(json_object_get(object, "format"));
         bool needed = i < 2 || strcmp(format, "idx") == 0;
         if (needed && !json_object_get(object, required[i])) {
-            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s",
-                                            required[i], pointer + 1);
+            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
+                                            required[i], strrchr(pointer, '/') + 1);
         }
     }
     return status;
@@ -247,16 +263,17 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
     double value = json_number_value(fraction);
     if (!json_is_number(fraction) || !(value > 0 && value < 1)) {
         return cadre_json_source_fail(source, "/data/test/fraction", false,
-                                      "fraction must be a number between 0 and 1");
+                                      "data.test.fraction must be a number between 0 and 1");
     }
     const json_t *seed = json_object_get(test, "seed");
     if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 1)) {
         return cadre_json_source_fail(source, "/data/test/seed", false,
-                                      "seed must be a whole number from 1 on");
+                                      "data.test.seed must be a whole number from 1 on");
     }
     if (json_object_get(job->train, "held_out")) {
-        return cadre_json_source_fail(source, "/data/test/fraction", true,
-                                      "fraction does not go with \"held_out\" in data/train");
+        return cadre_json_source_fail(
+            source, "/data/test/fraction", true,
+            "data.test.fraction does not go with \"held_out\" in data.train");
     }
     job->test_seed = json_integer_value(seed);
     job->test_fraction = value;
@@ -290,7 +307,7 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     }
     if (label_kind(test) != job->label) {
         return cadre_json_source_fail(source, "/data/test", false,
-                                      "data/train and data/test differ in label_kind");
+                                      "data.train and data.test differ in label_kind");
     }
     job->test = json_deep_copy(test);
     return 0;
@@ -339,8 +356,9 @@ read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
         char pointer[POINTER_SIZE];
         snprintf(pointer, sizeof(pointer), "/optimizer/%s", table[i].name);
         if (!json_is_number(value)) {
-            return cadre_json_source_fail(source, pointer, false, "%s must be a number, not %s",
-                                          table[i].name, cadre_json_type_text(value));
+            return cadre_json_source_fail(source, pointer, false,
+                                          "optimizer.%s must be a number, not %s", table[i].name,
+                                          cadre_json_type_text(value));
         }
         if (cadre_optimizer_spec_set(&spec, table[i].name, json_number_value(value)) < 0) {
             cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
