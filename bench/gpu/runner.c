@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/measure.h"
 #include "common/memory.h"
@@ -125,20 +126,27 @@ serve_losses(const gpu_runner_t *self, int count)
 }
 
 static int
+cpu_seconds(const gpu_runner_t *self, double *seconds)
+{
+    return self->cpu_seconds ? self->cpu_seconds(self->context, seconds)
+                             : cadre_bench_cpu_seconds(getpid(), seconds);
+}
+
+static int
 serve_steps(const gpu_runner_t *self, int count)
 {
     double before = 0;
     double after = 0;
-    int status = self->cpu_seconds(self->context, &before);
+    int status = cpu_seconds(self, &before);
     double begin = cadre_bench_now();
     status = status < 0 ? status : self->train(self->context, count, NULL);
     double seconds = cadre_bench_now() - begin;
-    status = status < 0 ? status : self->cpu_seconds(self->context, &after);
+    status = status < 0 ? status : cpu_seconds(self, &after);
     if (status == 0) {
         printf("{\"steps\": %d, \"seconds\": %.6f, \"cpu_seconds\": %.6f", count, seconds,
                after - before);
         if (self->more) {
-            self->more(self->context, count);
+            self->more(self->context);
         }
         printf("}\n");
     }

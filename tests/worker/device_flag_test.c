@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "tests/copy_file.h"
 
 static char folder[64];
 
@@ -20,17 +21,7 @@ copy(const char *from, const char *name)
 {
     cadre_auto(cadre_free) char *source = cadre_asprintf("%s/%s", getenv("CADRE_BIN_DIR"), from);
     cadre_auto(cadre_free) char *to = cadre_asprintf("%s/%s", folder, name);
-    FILE *in = fopen(source, "rb");
-    FILE *out = fopen(to, "wb");
-    cr_assert(in && out, "%s", source);
-    char bytes[65536];
-    size_t count = 0;
-    while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0) {
-        cr_assert_eq(fwrite(bytes, 1, count, out), count);
-    }
-    fclose(in);
-    fclose(out);
-    cr_assert_eq(chmod(to, 0755), 0);
+    copy_file(source, to);
 }
 
 static void
