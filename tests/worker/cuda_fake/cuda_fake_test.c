@@ -10,8 +10,6 @@
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/device_module.h"
 
-const cadre_device_module_t *cadre_device_module(void);
-
 static cadre_device_t *
 open_device(const char *math)
 {

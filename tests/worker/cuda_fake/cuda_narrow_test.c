@@ -16,8 +16,6 @@
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/device_module.h"
 
-const cadre_device_module_t *cadre_device_module(void);
-
 /* One small variable, one beyond what is copied at once; each has a gradient. */
 enum { VARIABLES = 3, SMALL = 5, LARGE = (1 << 19) + 3, ROUNDS = 24 };
 
