@@ -364,11 +364,14 @@ cadre_job_finish(cadre_job_t *self)
         self->checkpoint_dir = cadre_asprintf("cadre-checkpoints/%s", self->name);
     }
     if (self->target_accuracy > 0 && !self->test && self->test_fraction == 0) {
-        return cadre_fail(CADRE_ECONFIG, "training.target_accuracy needs held-out rows: data.test");
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.target_accuracy needs held-out rows: data.test",
+                          self->file);
     }
     if (self->target_accuracy > 0 && self->label == CADRE_JOB_VALUE) {
         return cadre_fail(CADRE_ECONFIG,
-                          "training.target_accuracy needs classes, but label_kind is \"value\"");
+                          "%s: training.target_accuracy needs classes, but label_kind is \"value\"",
+                          self->file);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data_spec.h"
 #include "common/memory.h"
 #include "common/optimizer_spec.h"
 #include "coordinator/cli/job_model.h"
@@ -113,7 +114,8 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
 
 /* --- data --- */
 
-/* Keys of a dataset description (docs/data.md); the worker that opens it checks the rest. */
+/* Keys of a dataset description (docs/data.md), so that what is wrong with one is told at its
+ * place; the rest is up to data_spec.h. */
 static const struct {
     const char *key;
     const char *types; /* s string, i whole number, n number, b true or false */
@@ -210,6 +212,22 @@ check_description_value(const cadre_json_source_t *source, const char *pointer, 
     return 0;
 }
 
+/* What the worker that opens the rows would refuse of the description. */
+static int
+check_ranges(const cadre_json_source_t *source, const char *pointer, const json_t *object)
+{
+    cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
+    if (cadre_data_spec_decode(text, strlen(text), &spec) == 0) {
+        return 0;
+    }
+    static const char prefix[] = "dataset: ";
+    cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+    bool prefixed = strncmp(reason, prefix, strlen(prefix)) == 0;
+    return cadre_json_source_fail(source, pointer, false, "data.%s: %s", strrchr(pointer, '/') + 1,
+                                  reason + (prefixed ? strlen(prefix) : 0));
+}
+
 static int
 check_description(const cadre_json_source_t *source, const char *pointer, const json_t *object)
 {
@@ -295,13 +313,16 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     }
     job->train = json_deep_copy(train);
     job->label = label_kind(train);
-    if (!test) {
-        return 0;
+    if (test && json_object_get(test, "fraction")) {
+        status = read_fraction(job, source, test);
+        test = NULL;
     }
-    if (json_object_get(test, "fraction")) {
-        return read_fraction(job, source, test);
+    status = status < 0 ? status : check_ranges(source, "/data/train", train);
+    if (status < 0 || !test) {
+        return status;
     }
     status = check_description(source, "/data/test", test);
+    status = status < 0 ? status : check_ranges(source, "/data/test", test);
     if (status < 0) {
         return status;
     }

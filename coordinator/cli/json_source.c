@@ -16,8 +16,8 @@ cadre_json_source_parse(cadre_json_source_t *self, const char *file, const char 
     json_error_t error;
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
-        return cadre_fail(CADRE_ECONFIG, "%s:%d:%d: %s", file, error.line, error.column,
-                          error.text);
+        return cadre_fail(CADRE_ECONFIG, "%s:%d:%d: %s", file, error.line,
+                          error.column > 0 ? error.column : 1, error.text);
     }
     if (!json_is_object(root)) {
         json_decref(root);

@@ -187,6 +187,12 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
                                             keys[i].key, field, types[type]);
         }
     }
+    if (status == 0 && read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
+        snprintf(place, sizeof(place), "%s/padding", pointer);
+        return cadre_json_source_fail(source, place, false,
+                                      "%s.padding: %lld is not below the kernel, %lld", field,
+                                      (long long)read.padding, (long long)read.size);
+    }
     if (status == 0) {
         *layer = read;
     }

@@ -113,12 +113,9 @@ cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, b
 int
 cadre_model_check(const cadre_job_t *job)
 {
-    int64_t features = 1;
+    int64_t features = 1; /* of rows whose shape nothing says: as good as any number */
     for (size_t i = 0; i < job->input_rank; i++) {
         features *= job->input[i];
-    }
-    if (job->input_rank == 0) {
-        return 0;
     }
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
     return cadre_model_program(job, features, 2, true, &program);

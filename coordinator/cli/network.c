@@ -312,8 +312,10 @@ can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
     if (rank == 0 || shape.rank == rank) {
         return true;
     }
-    char text[CADRE_EXTENTS_TEXT_SIZE];
-    cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
+    char text[CADRE_EXTENTS_TEXT_SIZE] = "rows of numbers";
+    if (shape.rank > 2) {
+        cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
+    }
     snprintf(self->text, sizeof(self->text), "%s needs %s, but is given %s: %s", scope,
              rank == 4 ? "images [B,height,width,channels]" : "sequences [B,positions,numbers]",
              text,

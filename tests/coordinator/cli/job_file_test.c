@@ -55,6 +55,10 @@ static const example_t examples[] = {
      "j.json:3:21: cluster.math: \"f16\" is none of f32|tf32|bf16"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"label\": 0.5}},\n" MODEL "}",
      "j.json:1:60: data.train.label must be a string or a whole number, not a number"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"classes\": 1}},\n" MODEL "}",
+     "j.json:1:20: data.train: key \"classes\" must be a whole number from 2 to "},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"\"}},\n" MODEL "}",
+     "j.json:1:20: data.train: key \"path\" must be a path"},
     {"{" DATA ",\n" MODEL ",\n\"cluster\": []}",
      "j.json:3:12: cluster must be an object, not an array"},
     {"{" MODEL "}", "j.json:1:1: \"data\" is missing"},
@@ -70,6 +74,9 @@ static const example_t examples[] = {
      "j.json:1:38: unknown key \"pth\" in data.train; did you mean \"path\"?"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"rows\": -1}},\n" MODEL "}",
      "j.json:1:59: data.train.rows cannot be negative"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"format\": "
+     "\"csv\", \"path\": \"a\", \"scale\": 0}},\n" MODEL "}",
+     "j.json:1:60: data.test: key \"scale\" must be a number other than 0"},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"fraction\": "
      "1}},\n" MODEL "}",
      "j.json:1:73: data.test.fraction must be a number between 0 and 1"},
@@ -116,6 +123,9 @@ static const example_t examples[] = {
      "positions|transformer"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
      "j.json:2:49: model.layers[0].type: \"dens\" is none of .*; did you mean \"dense\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", "
+     "\"filters\": 2, \"padding\": 3}]}}",
+     "j.json:2:84: model.layers[0].padding: 3 is not below the kernel, 3"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\"}]}}",
      "j.json:2:40: \"units\" is missing in model.layers[0] (dense)"},
     {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
@@ -151,6 +161,7 @@ static const example_t examples[] = {
      "j.json:2:19: a linear model needs \"label_kind\": \"value\""},
     {"{" DATA ",\n" MODEL ",\n" MODEL "}", "j.json:3:7: duplicate object key"},
     {"{\n\"data\": oops}", "j.json:2:12: invalid token near 'oops'"},
+    {"", "j.json:1:1: '[' or '{' expected near end of file"},
     {"[]", "j.json:1:1: the file must hold one JSON object"},
 };
 

@@ -135,17 +135,18 @@ Test(model, names_the_layer_that_does_not_fit)
         {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"flatten\"}, "
          "{\"type\": \"max_pool2d\"}]",
          "model.layers[1] (max_pool2d) needs images [B,height,width,channels], but is given "
-         "[B,36]: "
+         "rows of numbers: "
          "the shape of a row is \"input\" in model, such as [28, 28, 1]"},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 2}]",
-         "model.layers[0] (conv2d) needs images [B,height,width,channels], but is given [B,36]: "
+         "model.layers[0] (conv2d) needs images [B,height,width,channels], but is given rows of "
+         "numbers: "
          "the shape of a row is \"input\" in model, such as [28, 28, 1]"},
         {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"mean_pool2d\"}]",
          "model.layers[0] (mean_pool2d) needs images [B,height,width,channels], but is given "
          "[B,6,6]: the layers before it, or \"input\" in model, make something else"},
         {"\"type\": \"layers\", \"layers\": [{\"type\": \"transformer\"}]",
          "model.layers[0] (transformer) needs sequences [B,positions,numbers], but is given "
-         "[B,36]: "
+         "rows of numbers: "
          "the shape of a row is \"input\" in model, such as [8, 16]"},
         {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"mean_pool2d\", "
          "\"size\": 7}]",
@@ -181,7 +182,10 @@ Test(model, is_checked_before_the_rows_are_known_when_it_says_their_shape)
         {"\"type\": \"layers\", \"input\": [1048576, 1048576, 1048576], \"layers\": [{\"type\": "
          "\"flatten\"}]",
          CADRE_ECONFIG},
-        {"\"type\": \"layers\", \"layers\": [{\"type\": \"max_pool2d\"}]", 0},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"max_pool2d\"}]", CADRE_ECONFIG},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"layer_norm\"}]", 0},
+        {"\"type\": \"mlp\", \"hidden\": [1048576, 1048576]", 0},
+        {"\"type\": \"logistic\"", 0},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         cadre_auto(cadre_job_fini) cadre_job_t job;
