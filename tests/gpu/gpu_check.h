@@ -85,6 +85,7 @@ void gpu_check_compares(gpu_check_t *self); /* the comparison itself: what it mu
 void gpu_check_ops(gpu_check_t *self);
 void gpu_check_fuse(gpu_check_t *self); /* what is part of a product */
 void gpu_check_bf16(gpu_check_t *self); /* inside programs */
+void gpu_check_wire(gpu_check_t *self); /* bf16 on the host, f32 in programs */
 void gpu_check_models(gpu_check_t *self);
 void gpu_check_memory(gpu_check_t *self); /* nothing grows; several slots; many plans */
 void gpu_check_math(gpu_check_t *self);   /* f32, tf32, bf16 */

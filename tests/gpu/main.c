@@ -1,8 +1,8 @@
-/* cadre-gpu-check [DEVICE [PART ...]]: compare, operations, bf16, fused, models, math, memory,
- * errors and killed, or those of them that are named, on a device (cuda:0) beside the CPU; "cpu"
- * compares the CPU with itself, which tests the checks. Exit status 0, 1 when something differs, 77
- * with a reason where there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure, too), 2 for
- * a bad command line, to which a name that no device can have belongs.
+/* cadre-gpu-check [DEVICE [PART ...]]: compare, operations, bf16, wire, fused, models, math,
+ * memory, errors and killed, or those of them that are named, on a device (cuda:0) beside the CPU;
+ * "cpu" compares the CPU with itself, which tests the checks. Exit status 0, 1 when something
+ * differs, 77 with a reason where there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure,
+ * too), 2 for a bad command line, to which a name that no device can have belongs.
  *
  * For the tools of compute-sanitizer: with CADRE_GPU_CHECK_SMALL set the sizes are small, and with
  * CADRE_GPU_CHECK_EVERY=N one in N programs of the operations is run. */
@@ -52,10 +52,11 @@ open_math(const char *math, cadre_device_t **out)
 static const struct {
     const char *name;
     void (*check)(gpu_check_t *);
-} parts[] = {
-    {"compare", gpu_check_compares}, {"operations", gpu_check_ops}, {"bf16", gpu_check_bf16},
-    {"fused", gpu_check_fuse},       {"models", gpu_check_models},  {"math", gpu_check_math},
-    {"memory", gpu_check_memory},    {"errors", gpu_check_errors},  {"killed", gpu_check_killed}};
+} parts[] = {{"compare", gpu_check_compares}, {"operations", gpu_check_ops},
+             {"bf16", gpu_check_bf16},        {"wire", gpu_check_wire},
+             {"fused", gpu_check_fuse},       {"models", gpu_check_models},
+             {"math", gpu_check_math},        {"memory", gpu_check_memory},
+             {"errors", gpu_check_errors},    {"killed", gpu_check_killed}};
 
 /* Whether part `index` is in the list of names; an empty list has all. */
 static bool

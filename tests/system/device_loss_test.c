@@ -56,6 +56,7 @@ expect_loss(const char *workers)
     cr_expect_neq(access(marker, F_OK), 0, "no device was lost");
     digits_expect_said(&digits, "\"reason\":\"train_step: the made-up device is gone\"");
     digits_expect_said(&digits, "exited with 70, its device is lost: ");
+    digits_expect_said(&digits, "\"event\":\"left\",\"reason\":\"its device is lost\"");
     cr_expect_gt(json_number_at(result, "closures.attempts"),
                  json_number_at(result, "closures.scheduled"));
     json_decref(result);
