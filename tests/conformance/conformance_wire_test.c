@@ -246,6 +246,44 @@ Test(conformance_wire, a_gradient_that_bf16_cannot_hold_fails_its_closure_by_nam
     stage_close(&stage);
 }
 
+/* The other way: the ps has what a worker would see as infinity. Whoever pulls it fails, and only
+ * they; with a value that bf16 holds all goes on. */
+BOTH_SIZES(conformance_wire, a_value_that_bf16_cannot_hold_fails_its_closure_by_name)
+{
+    float values[WIDE_ROWS];
+    cadre_tensor_t value = row(values, 1);
+    stage_t stage;
+    open_stage(&stage, size, size, CADRE_BF16);
+    cadre_variable_t *a = create(&stage, "a", CADRE_BF16, "add");
+    cadre_variable_t *b = create(&stage, "b", CADRE_F32, "add");
+    const cadre_function_t *function = both_function(&stage);
+    cadre_auto(cadre_free) char *refusal = cadre_asprintf(
+        "ps %d: a, partition %d: value 3.4e+38 is beyond the largest bf16", size - 1, size - 1);
+    values[WIDE_ROWS - 1] = 3.4e38f;
+    OK(cadre_variable_assign(a, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    for (int i = 0; i < 2; i++) {
+        cadre_future_t *future = call_both(&stage, function, 1);
+        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, refusal);
+        cadre_future_drop(&future);
+        stage_schedule(&stage, "read", 1);
+        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, "wide, partition");
+    }
+    stage_schedule(&stage, "add_one", 1); /* pulls nothing */
+    stage_join(&stage);
+    value = row(values, 4);
+    OK(cadre_variable_assign(a, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    cadre_future_t *future = call_both(&stage, function, 1);
+    stage_schedule(&stage, "read", 1);
+    stage_join(&stage);
+    cadre_future_drop(&future);
+    expect_all(a, 5);
+    expect_all(b, 1);
+    stage_expect(&stage, 4);
+    stage_close(&stage);
+}
+
 /* --- tasks that die --- */
 
 static uint64_t
