@@ -96,7 +96,7 @@ find_cuda(char *const *folders, const cadre_device_functions_t **functions)
     }
     if (status == CADRE_ENOTFOUND || status == CADRE_EUNAVAILABLE) {
         cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
-        return cadre_fail(status, "%s; %s", reason, advice);
+        cadre_fail(status, "%s; %s", reason, advice);
     }
     return status;
 }
@@ -107,8 +107,8 @@ open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out
     char *folders[CADRE_MODULE_FOLDERS] = {0};
     const cadre_device_functions_t *functions = NULL;
     int status = cadre_module_folders(folders);
-    status = status < 0 ? status : find_cuda(folders, &functions);
-    status = status < 0 ? status : open_functions(functions, options, index, out);
+    status = status == 0 ? find_cuda(folders, &functions) : status;
+    status = status == 0 ? open_functions(functions, options, index, out) : status;
     for (int i = 0; i < CADRE_MODULE_FOLDERS; i++) {
         free(folders[i]);
     }
@@ -150,9 +150,9 @@ cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **o
     status = open_cuda(options, device, out);
     if (status < 0) {
         cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
-        return cadre_fail(status, "%s; or take the device cpu or auto", reason);
+        cadre_fail(status, "%s; or take the device cpu or auto", reason);
     }
-    return 0;
+    return status;
 }
 
 int

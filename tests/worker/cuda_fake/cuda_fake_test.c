@@ -16,8 +16,6 @@ enum { SEEDS = 1 }; /* each takes it a minute */
 enum { SEEDS = 3 };
 #endif
 
-const cadre_device_module_t *cadre_device_module(void);
-
 static cadre_device_t *
 open_device(const char *math)
 {

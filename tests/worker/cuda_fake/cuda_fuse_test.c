@@ -16,8 +16,6 @@
 #include "tests/worker/device/random_layers.h"
 #include "worker/device/device_module.h"
 
-const cadre_device_module_t *cadre_device_module(void);
-
 enum {
     SEEDS = SANITIZER ? 100 : 300,
     WIDTH = 6,

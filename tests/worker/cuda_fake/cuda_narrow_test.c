@@ -6,8 +6,6 @@
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/device_module.h"
 
-const cadre_device_module_t *cadre_device_module(void);
-
 enum { SEEDS = 3 };
 
 int
