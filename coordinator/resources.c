@@ -256,22 +256,6 @@ choose(const cadre_core_t *self, const cadre_resource_t *resource)
     return busy;
 }
 
-/* Begins its trial, or goes on with it: the worker has to end first what it runs. */
-static void
-try(cadre_core_t *self, cadre_resource_t *resource)
-{
-    cadre_member_t *member = cadre_membership_find(&self->membership, resource->trial);
-    if (!resource->trial && (member = choose(self, resource))) {
-        resource->trial = member->task.incarnation;
-        resource->trial_index = member->index;
-        member->trial = resource->id;
-    }
-    if (member && member->in_flight.count == 0 &&
-        !cadre_resource_set_has(&member->resources_told, resource->id)) {
-        tell(self, member, resource);
-    }
-}
-
 static bool
 names(const cadre_closure_t *closure, const cadre_resource_t *resource)
 {
@@ -281,6 +265,31 @@ names(const cadre_closure_t *closure, const cadre_resource_t *resource)
         }
     }
     return false;
+}
+
+/* Whether a closure waits for it: nobody is to die for what nobody uses. */
+static bool
+is_wanted(const cadre_core_t *self, const cadre_resource_t *resource)
+{
+    const cadre_closure_t *again = self->replay.redo.first;
+    return cadre_closure_lanes_naming(&self->queue.lanes, resource->id) ||
+           (again && names(again, resource));
+}
+
+/* Begins its trial, or goes on with it: the worker has to end first what it runs. */
+static void
+try(cadre_core_t *self, cadre_resource_t *resource)
+{
+    cadre_member_t *member = cadre_membership_find(&self->membership, resource->trial);
+    if (!resource->trial && is_wanted(self, resource) && (member = choose(self, resource))) {
+        resource->trial = member->task.incarnation;
+        resource->trial_index = member->index;
+        member->trial = resource->id;
+    }
+    if (member && member->in_flight.count == 0 &&
+        !cadre_resource_set_has(&member->resources_told, resource->id)) {
+        tell(self, member, resource);
+    }
 }
 
 /* Ends what names a resource that has failed. */
@@ -305,11 +314,16 @@ cadre_resources_tick(cadre_core_t *self)
         return;
     }
     for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
-        cadre_resource_t *resource = self->catalogue.resources[i];
-        if (is_suspect(resource)) {
-            try(self, resource);
-        } else if (resource->error) {
-            refuse(self, resource);
+        if (self->catalogue.resources[i]->error) {
+            refuse(self, self->catalogue.resources[i]);
+        }
+    }
+    /* The least suspect first: those that are innocent are built and out of the way. */
+    for (uint32_t lost = CADRE_BUILD_SUSPECT; lost < CADRE_BUILD_LOST_MAX; lost++) {
+        for (uint32_t i = 0; i < self->catalogue.resource_count && self->resources_suspect; i++) {
+            if (self->catalogue.resources[i]->lost == lost) {
+                try(self, self->catalogue.resources[i]);
+            }
         }
     }
 }

@@ -254,6 +254,14 @@ BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
     stage_close(&stage);
 }
 
+static bool
+status_says(stage_t *stage, const char *part)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    OK(cadre_status_json(stage->coordinator, &text));
+    return strstr(text, part);
+}
+
 /* A resource whose build aborts that often in a row. */
 static cadre_resource_t *
 create_deadly(stage_t *stage, const char *name, int64_t deaths, hold_t *hold)
@@ -288,6 +296,7 @@ BOTH_SIZES(conformance_values, a_resource_that_kills_its_workers_fails_in_the_en
     FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON,
           "resource deadly: 20 workers in a row were lost while they built it by function build");
     cr_expect_eq(hold_begun(&builds), CADRE_BUILD_LOST_MAX);
+    cr_expect(status_says(&stage, "\"error\":\"resource deadly: 20 workers"));
     stage_schedule(&stage, "add_one", 4); /* the job goes on without it */
     use_often(&stage, "push_built", ones, ones ? 3 : 0);
     stage_join(&stage);
@@ -336,14 +345,6 @@ Test(conformance_values, a_build_that_hangs_keeps_nobody_from_other_resources)
     stage_expect(&stage, 1);
     hold_fini(&hang);
     stage_close(&stage);
-}
-
-static bool
-status_says(stage_t *stage, const char *part)
-{
-    cadre_auto(cadre_free) char *text = NULL;
-    OK(cadre_status_json(stage->coordinator, &text));
-    return strstr(text, part);
 }
 
 /* Nothing of a resource is lost to sight: who builds it, who has it, who must build it again. */

@@ -15,7 +15,7 @@ enum {
     LOAD_MS_MAX = 40,
     DATASET_ROWS = 1000,
     BUILD_MS_MAX = 3000,
-    SLOW_BUILD_MS = 20000, /* of SIM_RESOURCE_SLOW */
+    SLOW_BUILD_MS = 10000, /* of SIM_RESOURCE_SLOW */
     BUILD_LOST = 1000, /* chance that a build fails through no fault of its function, in 10,000 */
 };
 
