@@ -95,8 +95,8 @@ struct cadre_core {
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
-    uint32_t turn;                   /* worker index that is served next */
-    uint32_t resources_suspect;      /* how many are to be built alone (resources.c) */
+    uint32_t turn;              /* worker index that is served next */
+    uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
     cadre_place_t *shards;           /* [ps_count] */
     uint64_t announced;              /* sum of the shards' announced generations */
