@@ -36,10 +36,19 @@ MAP1(softplus, cadre_softplus(at->p, at->x))
 MAP1(add, cadre_add(at->p, at->x, at->y))
 MAP1(add_row, cadre_add(at->p, at->x, at->row))
 MAP1(add_column, cadre_add(at->p, at->x, at->column))
+MAP1(sub, cadre_sub(at->p, at->x, at->y))
+MAP1(mul, cadre_mul(at->p, at->x, at->y))
 MAP1(div, cadre_div(at->p, at->x, at->y))
 MAP1(max, cadre_max(at->p, at->x, at->y))
+MAP1(min, cadre_min(at->p, at->x, at->y))
 MAP1(gt, cadre_gt(at->p, at->x, at->y))
+MAP1(eq, cadre_eq(at->p, at->x, at->y))
 MAP1(where, cadre_where(at->p, at->x, at->y, at->z))
+MAP1(where_number, cadre_where(at->p, at->x, at->y, cadre_const_f32(at->p, 0)))
+MAP1(where_chain,
+     cadre_where(at->p, cadre_gt(at->p, at->x, at->y), cadre_mul(at->p, at->y, at->z), at->z))
+MAP1(leaky_relu, cadre_where(at->p, cadre_step(at->p, at->x), at->x,
+                             cadre_mul(at->p, at->x, cadre_const_f32(at->p, 0.01F))))
 MAP1(cast, cadre_cast(at->p, cadre_cast(at->p, at->x, CADRE_I32), CADRE_F32))
 MAP1(bias_relu, cadre_relu(at->p, cadre_add(at->p, at->x, at->row)))
 MAP1(tanh_gradient,
@@ -48,6 +57,7 @@ MAP1(tanh_gradient,
 MAP1(sum_rows, cadre_sum(at->p, at->x, 1))
 MAP1(sum_columns, cadre_sum(at->p, at->x, 0))
 MAP1(sum_all, cadre_sum_all(at->p, at->x))
+MAP1(mean_rows, cadre_mean(at->p, at->x, 1))
 MAP1(largest, cadre_reduce_max(at->p, at->x, 1))
 MAP1(softmax, cadre_softmax(at->p, at->x))
 MAP1(log_softmax, cadre_log_softmax(at->p, at->x))
@@ -210,16 +220,24 @@ const cadre_bench_op_t cadre_bench_ops_list[] = {
     MATRIX(add_column),
     NARROW("add_row, 10 columns", add_row),
     NARROW("add_column, 10 columns", add_column),
+    MATRIX(sub),
+    MATRIX(mul),
     MATRIX(div),
     MATRIX(max),
+    MATRIX(min),
     MATRIX(gt),
+    MATRIX(eq),
     MATRIX(where),
-    MATRIX(cast),
+    MATRIX(where_number),
+    MATRIX(where_chain),
+    MATRIX(leaky_relu),
+    {"cast to i32 and back", build_cast, cadre_bench_loop_cast, COLUMNS, 2, {ROWS, COLUMNS}},
     MATRIX(bias_relu),
     MATRIX(tanh_gradient),
     {"sum over columns", build_sum_rows, cadre_bench_loop_sum_rows, COLUMNS, 1, {ROWS}},
     {"sum over rows", build_sum_columns, cadre_bench_loop_sum_columns, COLUMNS, 1, {COLUMNS}},
     {"sum of all", build_sum_all, cadre_bench_loop_sum_all, COLUMNS, 0, {0}},
+    {"mean over columns", build_mean_rows, cadre_bench_loop_mean_rows, COLUMNS, 1, {ROWS}},
     {"max over columns", build_largest, cadre_bench_loop_largest, COLUMNS, 1, {ROWS}},
     MATRIX(softmax),
     NARROW("softmax, 10 columns", softmax),

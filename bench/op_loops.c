@@ -45,11 +45,17 @@ ELEMENTS(gelu, x *normal_below(x))
 ELEMENTS(dgelu, normal_below(x) + x * 0.39894228F * expf(-0.5F * x * x))
 ELEMENTS(softplus, fmaxf(x, 0) + log1pf(expf(-fabsf(x))))
 ELEMENTS(add, x + y)
+ELEMENTS(sub, x - y)
+ELEMENTS(mul, x *y)
 ELEMENTS(div, x / y)
 ELEMENTS(max, x > y ? x : y)
+ELEMENTS(min, x < y ? x : y)
 ELEMENTS(gt, x > y ? 1.0F : 0.0F)
-ELEMENTS(where, x > 0 ? y : z)
-ELEMENTS(cast, (float)(int32_t)x)
+ELEMENTS(eq, x == y ? 1.0F : 0.0F)
+ELEMENTS(where, x != 0 ? y : z)
+ELEMENTS(where_number, x != 0 ? y : 0)
+ELEMENTS(where_chain, x > y ? y * z : z)
+ELEMENTS(leaky_relu, x > 0 ? x : 0.01F * x)
 ELEMENTS(tanh_gradient, y *(1 - x * x))
 
 #define ROWS(name, expression)                                                                     \
@@ -68,6 +74,21 @@ ROWS(add_column, x[c] + arrays->column[r])
 ROWS(bias_relu, fmaxf(x[c] + arrays->row[c], 0))
 #undef ROWS
 
+/* In two passes, as the two operations that it is. */
+void
+cadre_bench_loop_cast(const cadre_bench_arrays_t *arrays)
+{
+    int64_t count = arrays->rows * arrays->columns;
+    int32_t *restrict whole = arrays->whole;
+    float *restrict out = arrays->out;
+    for (int64_t i = 0; i < count; i++) {
+        whole[i] = (int32_t)arrays->x[i];
+    }
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = (float)whole[i];
+    }
+}
+
 void
 cadre_bench_loop_sum_rows(const cadre_bench_arrays_t *arrays)
 {
@@ -77,6 +98,15 @@ cadre_bench_loop_sum_rows(const cadre_bench_arrays_t *arrays)
             sum += arrays->x[r * arrays->columns + c];
         }
         arrays->out[r] = sum;
+    }
+}
+
+void
+cadre_bench_loop_mean_rows(const cadre_bench_arrays_t *arrays)
+{
+    cadre_bench_loop_sum_rows(arrays);
+    for (int64_t r = 0; r < arrays->rows; r++) {
+        arrays->out[r] /= (float)arrays->columns;
     }
 }
 

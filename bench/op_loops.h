@@ -21,6 +21,7 @@ typedef struct {
     const int32_t *labels; /* [rows], below 10 */
     const float *windows;  /* of images, as im2col makes them */
     float *out;            /* as large as any of them */
+    int32_t *whole;        /* [rows, columns], to keep something in */
 } cadre_bench_arrays_t;
 
 /* A row seen as an image, and the windows over it: 3 x 3 in steps of 1, with a border of zeros. */
@@ -53,14 +54,22 @@ typedef void cadre_bench_loop_t(const cadre_bench_arrays_t *arrays);
     X(add)                                                                                         \
     X(add_row)                                                                                     \
     X(add_column)                                                                                  \
+    X(sub)                                                                                         \
+    X(mul)                                                                                         \
     X(div)                                                                                         \
     X(max)                                                                                         \
+    X(min)                                                                                         \
     X(gt)                                                                                          \
+    X(eq)                                                                                          \
     X(where)                                                                                       \
+    X(where_number)                                                                                \
+    X(where_chain)                                                                                 \
+    X(leaky_relu)                                                                                  \
     X(cast)                                                                                        \
     X(bias_relu)                                                                                   \
     X(tanh_gradient)                                                                               \
     X(sum_rows)                                                                                    \
+    X(mean_rows)                                                                                   \
     X(sum_columns)                                                                                 \
     X(sum_all)                                                                                     \
     X(largest)                                                                                     \

@@ -63,15 +63,17 @@ subject_init(subject_t *self)
     for (int i = 0; i < ROWS; i++) {
         self->labels[i] = i % CADRE_BENCH_CLASSES;
     }
-    self->arrays = (cadre_bench_arrays_t){.rows = ROWS,
-                                          .x = self->memory[0],
-                                          .y = self->memory[1],
-                                          .z = self->memory[2],
-                                          .row = self->memory[3],
-                                          .column = self->memory[4],
-                                          .windows = self->memory[5],
-                                          .labels = self->labels,
-                                          .out = cadre_aligned_alloc(ROOM * sizeof(float))};
+    self->arrays = (cadre_bench_arrays_t){
+        .rows = ROWS,
+        .x = self->memory[0],
+        .y = self->memory[1],
+        .z = self->memory[2],
+        .row = self->memory[3],
+        .column = self->memory[4],
+        .windows = self->memory[5],
+        .labels = self->labels,
+        .out = cadre_aligned_alloc(ROOM * sizeof(float)),
+        .whole = cadre_aligned_alloc((size_t)ROWS * COLUMNS * sizeof(int32_t))};
 }
 
 static void
@@ -82,6 +84,7 @@ subject_fini(subject_t *self)
     }
     free(self->labels);
     free(self->arrays.out);
+    free(self->arrays.whole);
 }
 
 /* ---- both sides ---- */

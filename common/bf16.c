@@ -2,6 +2,8 @@
 
 #include <stdint.h>
 
+#include "common/bf16_word.h"
+
 /* As in ps/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver runs
  * before a sanitizer is ready; clang has another notion of it. Static, because a function with a
  * choice would be exported by a library that exports nothing else of this file. */
@@ -16,18 +18,7 @@
 typedef uint16_t unaligned_u16_t __attribute__((aligned(1), may_alias));
 typedef uint32_t aliasing_u32_t __attribute__((may_alias));
 
-static const uint32_t infinity = UINT32_C(0x7f800000);
 static const uint16_t exponent = UINT16_C(0x7f80);
-
-/* NaN keeps its sign and becomes quiet: rounding could turn it into infinity. Written as a choice
- * between two numbers, so that the loop around it becomes vectors. */
-static inline uint16_t
-round_to_bf16(uint32_t word)
-{
-    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;
-    uint32_t quiet = word >> 16 | 0x40;
-    return (uint16_t)((word & 0x7fffffff) > infinity ? quiet : rounded);
-}
 
 KERNEL static bool
 narrow(const float *in, void *out, size_t count)
@@ -36,7 +27,7 @@ narrow(const float *in, void *out, size_t count)
     unaligned_u16_t *restrict to = out;
     uint16_t bad = 0;
     for (size_t i = 0; i < count; i++) {
-        uint16_t result = round_to_bf16(words[i]);
+        uint16_t result = cadre_bf16_word(words[i]);
         to[i] = result;
         bad = (uint16_t)(bad | ((result & exponent) == exponent));
     }
@@ -80,4 +71,22 @@ bool
 cadre_bf16_finite(const void *words, size_t count)
 {
     return finite(words, count);
+}
+
+static bool
+is_infinite_or_nan(uint32_t bf16)
+{
+    return (bf16 & exponent) == exponent;
+}
+
+size_t
+cadre_bf16_beyond(const float *in, size_t count)
+{
+    const aliasing_u32_t *words = (const aliasing_u32_t *)in;
+    size_t i = 0;
+    while (i < count &&
+           (is_infinite_or_nan(words[i] >> 16) || !is_infinite_or_nan(cadre_bf16_word(words[i])))) {
+        i++;
+    }
+    return i;
 }

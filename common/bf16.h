@@ -1,8 +1,8 @@
 /*
  * bf16 - f32 to bf16 and back: the upper half of an f32, so its range with 8 bits of precision.
  *
- * The one place on the host that rounds; worker/device/cuda/convert.cu rounds the same, bit for
- * bit. Compiled with -O3; on x86-64 built plain and with AVX2, and the CPU chooses.
+ * What rounds is in bf16_word.h, for devices as well. Compiled with -O3; on x86-64 built plain and
+ * with AVX2, and the CPU chooses.
  *
  * Thread:  any.
  */
@@ -19,6 +19,10 @@ bool cadre_bf16_narrow(const float *in, void *out, size_t count);
 
 /* The f32 of `count` bf16, which may begin at any address. Exact. */
 void cadre_bf16_widen(const void *in, float *out, size_t count);
+
+/* The first of `count` numbers that is finite and becomes infinite as bf16; `count` when there is
+ * none. Slow: for saying what cadre_bf16_narrow has found. */
+size_t cadre_bf16_beyond(const float *in, size_t count);
 
 /* Whether none of `count` bf16, which may begin at any address, is infinite or NaN. */
 bool cadre_bf16_finite(const void *words, size_t count);

@@ -216,17 +216,6 @@ cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     return 0;
 }
 
-int
-cadre_socket_disconnect(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
-{
-    char text[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_endpoint_text(endpoint, text);
-    if (zmq_disconnect(self->handle, text) < 0) {
-        return cadre_fail(CADRE_EIO, "disconnecting from %s: %s", text, zmq_strerror(errno));
-    }
-    return 0;
-}
-
 const cadre_endpoint_t *
 cadre_socket_endpoint(const cadre_socket_t *self)
 {

@@ -85,9 +85,6 @@ int cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
  * CADRE_EINVALID for an endpoint without host or port, CADRE_EIO with endpoint and reason. */
 int cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
 
-/* Gives up a connection made with cadre_socket_connect; what was queued for it is dropped. */
-int cadre_socket_disconnect(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
-
 /* What a bound socket really got, with the port filled in, and the host as it was given when that
  * was a name; valid as long as the socket. Before a bind its kind is 0. */
 const cadre_endpoint_t *cadre_socket_endpoint(const cadre_socket_t *self);

@@ -50,6 +50,9 @@ cadre_shape_size(cadre_dtype_t dtype, const int64_t *shape, int rank, int64_t *c
     if (rank < 0 || rank > CADRE_RANK_MAX) {
         return cadre_fail(CADRE_EINVALID, "rank %d is not in 0..%d", rank, CADRE_RANK_MAX);
     }
+    if (rank > 0 && !shape) {
+        return cadre_fail(CADRE_EINVALID, "rank %d, but no dimensions", rank);
+    }
     /* The product over the dimensions other than 0 must fit too, so that an empty tensor stays
      * cheap to check. */
     int64_t product = 1;

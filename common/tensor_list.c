@@ -46,6 +46,9 @@ measure(const cadre_tensor_t *tensors, size_t count, size_t size_bytes_max,
             return cadre_fail(CADRE_ETOOLARGE, "tensor %zu: the tensors take more than %d chunks",
                               i, CADRE_MESSAGE_CHUNKS_MAX);
         }
+        if (size_bytes > 0 && !tensor->data) {
+            return cadre_fail(CADRE_EINVALID, "tensor %zu has no data", i);
+        }
     }
     return 0;
 }

@@ -61,6 +61,46 @@ copy_tensors(cadre_closure_t *closure, const cadre_call_t *call)
     return status;
 }
 
+/* Whether an argument of that name could be a result of the resource. */
+static bool
+is_result_of(const cadre_resource_t *resource, const char *name)
+{
+    size_t length = strlen(resource->name);
+    return strncmp(name, resource->name, length) == 0 && name[length] == '.';
+}
+
+/* Of a tensor or, behind those, of a future. */
+static const char *
+argument_name(const cadre_call_t *call, size_t i)
+{
+    return i < call->tensor_count ? call->tensors[i].name
+                                  : call->futures[i - call->tensor_count].name;
+}
+
+/* What a resource gives has names that begin with its own; which they are, only workers know. */
+static int
+check_result_names(const cadre_call_t *call, const cadre_resource_t *resource)
+{
+    for (size_t i = 0; i < call->tensor_count + call->future_count; i++) {
+        const char *name = argument_name(call, i);
+        if (is_result_of(resource, name)) {
+            return cadre_fail(CADRE_EINVALID,
+                              "argument %s could be a result of resource %s, which the call names",
+                              name, resource->name);
+        }
+    }
+    for (size_t i = 0; i < call->resource_count; i++) {
+        const cadre_resource_t *other = call->resources[i];
+        if (other && is_result_of(resource, other->name)) {
+            return cadre_fail(CADRE_EINVALID,
+                              "resources %s and %s in one call: results of both could be called "
+                              "%s.NAME",
+                              resource->name, other->name, other->name);
+        }
+    }
+    return 0;
+}
+
 static int
 copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
@@ -69,6 +109,10 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
         const cadre_resource_t *resource = call->resources[i];
         if (!resource || resource->coordinator != self) {
             return cadre_fail(CADRE_EINVALID, "resource %zu is none of this coordinator", i);
+        }
+        int status = check_result_names(call, resource);
+        if (status < 0) {
+            return status;
         }
         closure->resources[closure->resource_count++] = resource->id;
     }
@@ -103,6 +147,21 @@ check_futures(const cadre_closure_t *closure)
 }
 
 static int
+check_array(const void *array, size_t count, const char *what)
+{
+    return array || count == 0 ? 0 : cadre_fail(CADRE_EINVALID, "%zu %s in NULL", count, what);
+}
+
+static int
+check_arrays(const cadre_call_t *call)
+{
+    int status = check_array(call->batches, call->batch_count, "batches");
+    status = status < 0 ? status : check_array(call->tensors, call->tensor_count, "tensors");
+    status = status < 0 ? status : check_array(call->futures, call->future_count, "futures");
+    return status < 0 ? status : check_array(call->resources, call->resource_count, "resources");
+}
+
+static int
 check_counts(const cadre_call_t *call)
 {
     if (call->batch_count > CADRE_BATCHES_MAX || call->tensor_count > CADRE_ARGUMENTS_MAX ||
@@ -122,48 +181,61 @@ check_counts(const cadre_call_t *call)
                                          : 0;
 }
 
-/* Of a tensor or, behind those, of a future. */
-static const char *
-argument_name(const cadre_call_t *call, size_t i)
+/* The batch of the call that has a column of that name; their count when none has. */
+static size_t
+find_column(const cadre_call_t *call, const char *name)
 {
-    return i < call->tensor_count ? call->tensors[i].name
-                                  : call->futures[i - call->tensor_count].name;
-}
-
-/* Whether a batch of the call has a column of that name. */
-static bool
-is_column(const cadre_call_t *call, const char *name)
-{
-    bool found = false;
-    for (size_t i = 0; i < call->batch_count && !found; i++) {
+    size_t batch = 0;
+    for (; batch < call->batch_count; batch++) {
         char number[8] = "";
-        if (i > 0) {
-            snprintf(number, sizeof(number), "%zu", i);
+        if (batch > 0) {
+            snprintf(number, sizeof(number), "%zu", batch);
         }
-        found = (name[0] == 'x' || name[0] == 'y') && strcmp(name + 1, number) == 0;
+        if ((name[0] == 'x' || name[0] == 'y') && strcmp(name + 1, number) == 0) {
+            break;
+        }
     }
-    return found;
+    return batch;
 }
 
 /* An argument that is said twice would have one of both values. */
 static int
-check_names(const cadre_call_t *call)
+check_name(const cadre_call_t *call, size_t index)
 {
-    for (size_t i = 0; i < call->tensor_count + call->future_count; i++) {
-        const char *name = argument_name(call, i);
-        int status = cadre_name_check("argument", name);
-        if (status < 0) {
-            return status;
-        }
-        bool twice = is_column(call, name);
-        for (size_t k = 0; k < i && !twice; k++) {
-            twice = strcmp(name, argument_name(call, k)) == 0;
-        }
-        if (twice) {
-            return cadre_fail(CADRE_EINVALID, "argument %s is there twice", name);
+    const char *name = argument_name(call, index);
+    int status = cadre_name_check("argument", name);
+    size_t batch = status < 0 ? call->batch_count : find_column(call, name);
+    if (batch < call->batch_count) {
+        return cadre_fail(CADRE_EINVALID, "argument %s is there twice: batch %zu has that column",
+                          name, batch);
+    }
+    for (size_t i = 0; i < index && status == 0; i++) {
+        if (strcmp(name, argument_name(call, i)) == 0) {
+            status = cadre_fail(CADRE_EINVALID, "argument %s is there twice", name);
         }
     }
-    return 0;
+    return status;
+}
+
+static int
+check_arguments(const cadre_call_t *call)
+{
+    int status = 0;
+    for (size_t i = 0; i < call->tensor_count + call->future_count && status == 0; i++) {
+        status = check_name(call, i);
+        if (status == 0 && i < call->tensor_count && !call->tensors[i].tensor) {
+            status = cadre_fail(CADRE_EINVALID, "argument %s has no tensor", call->tensors[i].name);
+        }
+    }
+    return status;
+}
+
+static int
+check_call(const cadre_call_t *call)
+{
+    int status = check_arrays(call);
+    status = status < 0 ? status : check_counts(call);
+    return status < 0 ? status : check_arguments(call);
 }
 
 /* A closure of `function` with everything of `call` copied. */
@@ -172,10 +244,7 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
              const cadre_call_t *call, cadre_closure_t **out)
 {
     cadre_closure_t *closure = cadre_closure_new(function->id);
-    int status = call ? check_counts(call) : 0;
-    if (call && status == 0) {
-        status = check_names(call);
-    }
+    int status = call ? check_call(call) : 0;
     if (call && status == 0) {
         closure->steps = call->steps ? call->steps : 1;
         if (call->batch_count > 0) {

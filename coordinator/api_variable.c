@@ -178,6 +178,9 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
     if (mode != CADRE_SET && mode != CADRE_ADD && mode != CADRE_SUBTRACT) {
         return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
     }
+    if (!value || !value->data) {
+        return cadre_fail(CADRE_EINVALID, "assign to %s: there is no value", self->name);
+    }
     if (value->dtype != self->dtype) {
         return cadre_fail(CADRE_EDTYPE, "assign to %s: it is %s, the value %s", self->name,
                           cadre_dtype_text(self->dtype), cadre_dtype_text(value->dtype));

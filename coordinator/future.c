@@ -160,6 +160,11 @@ cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     int first = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!futures || !futures[i]) {
+            return cadre_fail(CADRE_EINVALID, "future %zu of %zu is NULL", i, count);
+        }
+    }
     for (size_t i = 0; i < count && first == 0; i++) {
         cadre_gate_lock(futures[i]->gate);
         first = wait_locked(futures[i], deadline_ms);

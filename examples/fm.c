@@ -9,9 +9,11 @@
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <cadre/coordinator.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PIXELS = 64, VALUES = 17, ROWS = PIXELS * VALUES, SIZE = 16, EPOCHS = 20, BATCH = 32 };
 
@@ -138,9 +140,15 @@ int
 main(int argc, char **argv)
 {
     char path[PATH_MAX];
-    if (argc != 2 || !realpath(argv[1], path)) {
+    if (argc != 2) {
         fprintf(stderr, "usage: fm examples/data/digits.csv.gz\n");
         return 2;
+    }
+    if (!realpath(argv[1], path)) {
+        fprintf(stderr,
+                "fm: %s: %s; give the path of digits.csv.gz, which Cadre has in examples/data\n",
+                argv[1], strerror(errno));
+        return 66; /* EX_NOINPUT of sysexits.h */
     }
     example_t self = {.coordinator = NULL};
     cadre_coordinator_options_t options = cadre_coordinator_options();

@@ -7,9 +7,11 @@
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <cadre/coordinator.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PIXELS = 64, HIDDEN = 96, CLASSES = 10, EPOCHS = 30, BATCH = 32 };
 
@@ -117,9 +119,15 @@ int
 main(int argc, char **argv)
 {
     char path[PATH_MAX];
-    if (argc != 2 || !realpath(argv[1], path)) {
+    if (argc != 2) {
         fprintf(stderr, "usage: mlp examples/data/digits.csv.gz\n");
         return 2;
+    }
+    if (!realpath(argv[1], path)) {
+        fprintf(stderr,
+                "mlp: %s: %s; give the path of digits.csv.gz, which Cadre has in examples/data\n",
+                argv[1], strerror(errno));
+        return 66; /* EX_NOINPUT of sysexits.h */
     }
     example_t self = {.coordinator = NULL};
     cadre_coordinator_options_t options = cadre_coordinator_options();

@@ -1,6 +1,6 @@
 /*
- * moments - mean and variance of handwritten digits' pixels, by closures that take each other's
- * results:
+ * moments - mean and variance of all pixels of handwritten digits, by closures that take each
+ * other's results:
  *
  *     cadre run --workers 2 -- build/release/bin/examples/moments examples/data/digits.csv.gz
  *
@@ -10,9 +10,11 @@
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <cadre/coordinator.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PIXELS = 64, BATCH = 16, BATCHES_MAX = 1024 };
 
@@ -107,16 +109,17 @@ print_moments(example_t *self)
     cadre_tensor_t sum = {.data = NULL};
     cadre_tensor_t squares = {.data = NULL};
     double rows = (double)cadre_dataset_info(self->rows).rows;
-    double mean = 0;
-    double variance = 0;
+    double total = 0;
+    double total_squares = 0;
     int s = cadre_fetch(self->futures[0], "sum", &sum, -1);
     s = s ? s : cadre_fetch(self->futures[0], "squares", &squares, -1);
     for (int i = 0; i < PIXELS && !s; i++) {
-        double pixel = (double)((const float *)sum.data)[i] / rows;
-        mean += pixel / PIXELS;
-        variance += ((double)((const float *)squares.data)[i] / rows - pixel * pixel) / PIXELS;
+        total += (double)((const float *)sum.data)[i];
+        total_squares += (double)((const float *)squares.data)[i];
     }
     if (!s) {
+        double mean = total / (rows * PIXELS);
+        double variance = total_squares / (rows * PIXELS) - mean * mean;
         printf("rows %.0f mean %.3f variance %.3f\n", rows, mean, variance);
     }
     cadre_tensor_fini(&sum);
@@ -129,9 +132,16 @@ main(int argc, char **argv)
 {
     char path[PATH_MAX];
     char text[PATH_MAX + 64];
-    if (argc != 2 || !realpath(argv[1], path)) {
+    if (argc != 2) {
         fprintf(stderr, "usage: moments examples/data/digits.csv.gz\n");
         return 2;
+    }
+    if (!realpath(argv[1], path)) {
+        fprintf(
+            stderr,
+            "moments: %s: %s; give the path of digits.csv.gz, which Cadre has in examples/data\n",
+            argv[1], strerror(errno));
+        return 66; /* EX_NOINPUT of sysexits.h */
     }
     example_t self = {.coordinator = NULL};
     cadre_coordinator_options_t options = cadre_coordinator_options();

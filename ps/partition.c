@@ -253,32 +253,46 @@ publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
     }
 }
 
-/* Narrows all values, into the buffers of the version before where nobody else holds them. */
-static void
-make_narrow(cadre_partition_t *self)
+/* Infinity and NaN stay what they are, as in f32. */
+static int
+narrow_chunk(const float *values, void *to, size_t count)
 {
+    size_t beyond = cadre_bf16_narrow(values, to, count) ? count : cadre_bf16_beyond(values, count);
+    return beyond == count ? 0
+                           : cadre_fail(CADRE_ENOTFINITE,
+                                        "value %g is beyond the largest bf16, its wire dtype: "
+                                        "create it with wire f32",
+                                        (double)values[beyond]);
+}
+
+int
+cadre_partition_make_wire(cadre_partition_t *self)
+{
+    int status = 0;
+    if (!is_narrow(self) || self->narrow_current) {
+        return 0;
+    }
     if (!self->narrow) {
         self->narrow = new_chunks(&self->wire_layout);
     }
-    for (size_t k = 0; k < self->layout.count; k++) {
+    for (size_t k = 0; k < self->layout.count && status == 0; k++) {
         cadre_chunk_t *target = target_for(self, self->narrow[k]);
-        cadre_bf16_narrow(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
-                          cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
+        status = narrow_chunk(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
+                              cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
         publish(self, &self->narrow[k], target);
     }
-    self->narrow_current = true;
+    self->narrow_current = status == 0;
+    return status;
 }
 
 void
-cadre_partition_pull_wire(cadre_partition_t *self, cadre_chunk_t **chunks)
+cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
 {
     if (!is_narrow(self)) {
         cadre_partition_pull(self, chunks);
         return;
     }
-    if (!self->narrow_current) {
-        make_narrow(self);
-    }
+    cadre_assert(self->narrow_current);
     for (size_t k = 0; k < self->layout.count; k++) {
         chunks[k] = cadre_chunk_ref(self->narrow[k]);
     }

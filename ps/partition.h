@@ -80,8 +80,14 @@ uint64_t cadre_partition_steps(const cadre_partition_t *self);
  * drops them. All are of the version that cadre_partition_version tells. */
 void cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
-/* The same in the wire dtype. A number beyond what bf16 holds is infinite there. */
-void cadre_partition_pull_wire(cadre_partition_t *self, cadre_chunk_t **chunks);
+/* Makes the values of this version ready for the wire, into the buffers of the version before where
+ * nobody else holds them. CADRE_ENOTFINITE when a finite one would be infinite in the wire dtype.
+ */
+int cadre_partition_make_wire(cadre_partition_t *self);
+
+/* As cadre_partition_pull, in the wire dtype, for which cadre_partition_make_wire has made this
+ * version ready. */
+void cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks);
 
 /* Checks bytes that are to be assigned: CADRE_ESHAPE when the number or a size of the chunks
  * differs from the layout, CADRE_ENOTFINITE when a number is infinite or NaN. Chunks may be

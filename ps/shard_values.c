@@ -50,11 +50,34 @@ is_current(const cadre_shard_part_t *part, uint64_t held)
     return held == cadre_partition_version(part->partition) + 1;
 }
 
-static int
-check_pull(cadre_shard_t *self, const cadre_message_t *message)
+/* The coordinator reads what it may assign again: values as they are. Workers get the wire dtype.
+ */
+static bool
+is_exact(const cadre_shard_question_t *question)
 {
-    const cadre_pull_message_t *pull = &message->pull;
-    int status = check_fence(self, message, pull->generation);
+    return question->from->role == CADRE_ROLE_COORDINATOR;
+}
+
+/* Makes ready what a worker asks for and does not hold. */
+static int
+make_wire(cadre_shard_t *self, const cadre_u64s_t *triples)
+{
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < triples->count / 3; i++) {
+        cadre_shard_part_t *part = self->named[i];
+        if (!is_current(part, triples->items[3 * i + 2])) {
+            status = cadre_partition_make_wire(part->partition);
+            status = status < 0 ? fail_at(status, part) : 0;
+        }
+    }
+    return status;
+}
+
+static int
+check_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    const cadre_pull_message_t *pull = &question->message->pull;
+    int status = check_fence(self, question->message, pull->generation);
     if (status == 0) {
         status = find_named(self, &pull->partitions);
     }
@@ -71,17 +94,16 @@ check_pull(cadre_shard_t *self, const cadre_message_t *message)
         return cadre_fail(CADRE_ETOOLARGE, "%zu chunks do not fit one answer of %d: ask in parts",
                           chunks, CADRE_MESSAGE_CHUNKS_MAX);
     }
-    return 0;
+    return is_exact(question) ? 0 : make_wire(self, &pull->partitions);
 }
 
-/* References to every value that was asked for and is not held already: in the wire dtype for
- * workers, as it is for the coordinator, who reads what it may assign again. */
+/* References to every value that was asked for and is not held already. */
 static void
 give_values(cadre_shard_t *self, const cadre_shard_question_t *question, cadre_message_t *answer,
             uint64_t *pairs)
 {
     const cadre_pull_message_t *pull = &question->message->pull;
-    const bool exact = question->from->role == CADRE_ROLE_COORDINATOR;
+    const bool exact = is_exact(question);
     size_t count = pull->partitions.count / 3;
     size_t room = 0;
     for (size_t i = 0; i < count; i++) {
@@ -115,7 +137,7 @@ cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
     const cadre_pull_message_t *pull = &question->message->pull;
     uint64_t pairs[2 * CADRE_PARTITIONS_PER_UPDATE_MAX];
     cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_VALUES);
-    int status = check_pull(self, question->message);
+    int status = check_pull(self, question);
     answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
                                              .text = status < 0 ? cadre_error_text() : "",
                                              .generation = self->generation};

@@ -84,6 +84,9 @@ print_check(const cadre_worker_flags_t *flags, const cadre_device_t *device,
     printf("coordinator %s\n", cadre_endpoint_text(&flags->cluster.coordinator, address));
     printf("slots %" PRIu32 "\nthreads %d\ndevice %s\ndata %s\n", flags->slots, flags->threads,
            cadre_device_name(device), flags->data_dir ? flags->data_dir : ".");
+    if (flags->trace) {
+        printf("trace %s\n", flags->trace);
+    }
     if (cadre_device_excuse(device)) {
         printf("note %s\n", cadre_device_excuse(device));
     }
@@ -119,6 +122,13 @@ end_trace(cadre_trace_t *trace, const cadre_worker_flags_t *flags)
     }
 }
 
+static int
+refuse_trace(void)
+{
+    cadre_fail_within(CADRE_EIO, "--trace");
+    return refuse(CADRE_WORKER_EXIT_CANNOT_WRITE);
+}
+
 /* Session after session, until there is an exit status. */
 static int
 serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
@@ -127,7 +137,7 @@ serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
     cadre_trace_t *trace = NULL;
     if (flags->trace &&
         cadre_trace_open(flags->trace, flags->slots, CADRE_TRACE_EVENTS_MAX, &trace) < 0) {
-        return refuse(CADRE_WORKER_EXIT_CANNOT_WRITE);
+        return refuse_trace();
     }
     say_device(device);
     int status = -1;
@@ -148,7 +158,9 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int s
         return refuse(CADRE_WORKER_EXIT_CONFIG);
     }
     int status = CADRE_WORKER_EXIT_OK;
-    if (flags->check) {
+    if (flags->check && flags->trace && cadre_trace_check(flags->trace) < 0) {
+        status = refuse_trace();
+    } else if (flags->check) {
         print_check(flags, device, registry);
     } else {
         status = serve_sessions(flags, device, registry, signals);

@@ -202,12 +202,36 @@ cadre_trace_lane(cadre_trace_t *self, uint32_t slot)
 
 /* --- opening and closing --- */
 
+static int
+fail_file(const char *path, int error)
+{
+    return cadre_fail(CADRE_EIO, "trace file %s: %s", path, strerror(error));
+}
+
+int
+cadre_trace_check(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool made = fd >= 0;
+    if (!made && errno == EEXIST) {
+        fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    if (fd < 0) {
+        return fail_file(path, errno);
+    }
+    close(fd);
+    if (made) {
+        unlink(path);
+    }
+    return 0;
+}
+
 int
 cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_trace_t **out)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0 || !write_all(fd, "[\n]\n", 4, 0)) {
-        int status = cadre_fail(CADRE_EIO, "trace file %s: %s", path, strerror(errno));
+        int status = fail_file(path, errno);
         if (fd >= 0) {
             close(fd);
         }
@@ -260,7 +284,7 @@ cadre_trace_close(cadre_trace_t **self_p)
     }
     int status = 0;
     if (self->error) {
-        status = cadre_fail(CADRE_EIO, "trace file %s: %s", self->path, strerror(self->error));
+        status = fail_file(self->path, self->error);
     }
     pthread_mutex_destroy(&self->lock);
     close(self->fd);

@@ -49,6 +49,10 @@ typedef struct cadre_trace_lane cadre_trace_lane_t;
  * CADRE_TRACE_EVENTS_MAX but in tests. CADRE_EIO with the path in the text. */
 int cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_trace_t **out);
 
+/* Whether cadre_trace_open could open `path`, with what it would say; changes and leaves no file.
+ */
+int cadre_trace_check(const char *path);
+
 /* Writes what lanes still hold, and how many events did not fit. CADRE_EIO when an event could not
  * be written, now or earlier: none was written after that one, and the file ends before it. NULL
  * inside is fine. */

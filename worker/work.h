@@ -41,7 +41,7 @@ void cadre_work_destroy(cadre_work_t **self_p);
 void cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const char *text);
 
 /* Argument `name`: of the batches, of `tensors` (cadre_run_tensors), or of the resources that it
- * names; NULL when there is none. */
+ * names; NULL when there is none. A name is one of these: the coordinator refuses other calls. */
 const cadre_tensor_t *cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors,
                                           const char *name);
 

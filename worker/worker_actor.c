@@ -167,10 +167,8 @@ from_main(cadre_worker_actor_t *self)
         if (message.kind == CADRE_PIPE_STOP) {
             return false;
         }
-        if (message.kind == CADRE_WORKER_DRAIN && !self->draining) {
-            self->draining = true;
-            self->drain_due_ms = self->now_ms + self->options.drain_ms;
-            cadre_worker_core_drain(self->core, "stopped by a signal", self->now_ms);
+        if (message.kind == CADRE_WORKER_DRAIN) {
+            cadre_worker_begin_drain(self, "stopped by a signal");
         }
     }
     return true;
@@ -313,11 +311,15 @@ keep_draining(cadre_worker_actor_t *self)
         return;
     }
     if (!self->connected && self->works_out == 0) {
-        cadre_worker_leave(self, "stopped by a signal; nobody is there to take reports");
+        cadre_auto(cadre_free) char *reason =
+            cadre_asprintf("%s; nobody is there to take reports", self->draining);
+        cadre_worker_leave(self, reason);
     } else if (self->now_ms >= self->drain_due_ms) {
         cadre_log(CADRE_LOG_WARN, "drain_over", "closures=%zu next=\"other workers run them\"",
                   self->works_out);
-        cadre_worker_core_abandon(self->core, "stopped by a signal; what ran did not end in time");
+        cadre_auto(cadre_free) char *reason =
+            cadre_asprintf("%s; what ran did not end in time", self->draining);
+        cadre_worker_core_abandon(self->core, reason);
     }
 }
 

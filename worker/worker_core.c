@@ -1,6 +1,5 @@
 #include "worker/worker_core.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,8 +189,8 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
     cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_RESET});
 }
 
-static void
-on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
+void
+cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
     bool late = self->contact.answers && message->request < self->hello_first;
     if (self->session_state != CADRE_SESSION_HELLO || late) {
@@ -216,8 +215,8 @@ on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t n
     say_heartbeat(self, now_ms);
 }
 
-static void
-rejoin(cadre_worker_core_t *self, uint64_t now_ms)
+void
+cadre_worker_rejoin(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->session_state == CADRE_SESSION_MEMBER) {
         self->session_state = CADRE_SESSION_HELLO;
@@ -232,7 +231,7 @@ void
 cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms)
 {
     self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-    rejoin(self, now_ms);
+    cadre_worker_rejoin(self, now_ms);
 }
 
 void
@@ -289,147 +288,8 @@ lose_touch(cadre_worker_core_t *self, uint64_t now_ms)
         self->disowned = true;
     } else {
         self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-        rejoin(self, now_ms);
+        cadre_worker_rejoin(self, now_ms);
     }
-}
-
-/* --- messages --- */
-
-static void
-on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
-{
-    bool news = false;
-    int status = 0;
-    uint32_t index = 0;
-    if (message->type == CADRE_MESSAGE_SHARD) {
-        status = cadre_directory_set_shard(&self->directory, &message->shard, &news);
-        if (news) {
-            cadre_worker_shard_moved(self, (uint32_t)message->shard.index, now_ms);
-        }
-        if (status == 0) {
-            self->links[message->shard.index].doubted = false;
-        }
-    } else if (message->type == CADRE_MESSAGE_VARIABLE) {
-        status = cadre_directory_set_variable(&self->directory, &message->variable);
-    } else if (message->type == CADRE_MESSAGE_FUNCTION) {
-        status = cadre_directory_set_function(&self->directory, message);
-    } else if (message->type == CADRE_MESSAGE_RESOURCE) {
-        status = cadre_directory_set_resource(&self->directory, message);
-        cadre_worker_build(self, now_ms);
-    } else {
-        index = (uint32_t)message->dataset.id;
-        status = cadre_directory_set_dataset(&self->directory, message, &news);
-        if (news) {
-            cadre_worker_emit(
-                self, &(cadre_worker_event_t){.kind = CADRE_WORKER_OPEN_DATASET, .index = index});
-        }
-    }
-    if (status < 0) {
-        cadre_worker_core_malformed(self);
-        return;
-    }
-    cadre_worker_advance(self, now_ms);
-}
-
-static void
-from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
-{
-    if (message->type == CADRE_MESSAGE_WELCOME) {
-        on_welcome(self, message, now_ms);
-        return;
-    }
-    if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
-        if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
-            self->disowned = true;
-            cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
-        }
-        rejoin(self, now_ms);
-        return;
-    }
-    bool is_refused =
-        self->session_state == CADRE_SESSION_HELLO && message->type == CADRE_MESSAGE_STOP;
-    if (!is_refused &&
-        (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO)) {
-        return; /* of another session, or before WELCOME: it will be sent again */
-    }
-    switch (message->type) {
-    case CADRE_MESSAGE_SHARD:
-    case CADRE_MESSAGE_VARIABLE:
-    case CADRE_MESSAGE_FUNCTION:
-    case CADRE_MESSAGE_DATASET:
-    case CADRE_MESSAGE_RESOURCE:
-        on_definition(self, message, now_ms);
-        break;
-    case CADRE_MESSAGE_CLOSURE:
-        cadre_worker_on_closure(self, message, now_ms);
-        break;
-    case CADRE_MESSAGE_CANCEL:
-        cadre_worker_on_cancel(self, &message->cancel, now_ms);
-        break;
-    case CADRE_MESSAGE_ACK:
-        cadre_contact_answered(&self->contact, message->request);
-        cadre_worker_on_ack(self, &message->ack);
-        break;
-    case CADRE_MESSAGE_DRAIN:
-        cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
-        break;
-    case CADRE_MESSAGE_STOP:
-        cadre_worker_core_abandon(self, message->stop.reason);
-        break;
-    case CADRE_MESSAGE_HELLO:
-    case CADRE_MESSAGE_WELCOME:
-    case CADRE_MESSAGE_UNKNOWN_PEER:
-    case CADRE_MESSAGE_HEARTBEAT:
-    case CADRE_MESSAGE_GOODBYE:
-    case CADRE_MESSAGE_REPLY:
-    case CADRE_MESSAGE_DATASET_READY:
-    case CADRE_MESSAGE_WANT:
-    case CADRE_MESSAGE_CLOSURE_DONE:
-    case CADRE_MESSAGE_CLOSURE_FAILED:
-    case CADRE_MESSAGE_CREATE:
-    case CADRE_MESSAGE_SETTLE:
-    case CADRE_MESSAGE_SNAPSHOT:
-    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
-    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
-    case CADRE_MESSAGE_CHECKPOINT_END:
-    case CADRE_MESSAGE_RESTORE:
-    case CADRE_MESSAGE_COUNT:
-    case CADRE_MESSAGE_PULL:
-    case CADRE_MESSAGE_VALUES:
-    case CADRE_MESSAGE_PUSH:
-    case CADRE_MESSAGE_APPLIED:
-    case CADRE_MESSAGE_ASSIGN:
-        cadre_worker_core_malformed(self);
-        break;
-    }
-}
-
-void
-cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
-                          cadre_message_t *message, uint64_t now_ms)
-{
-    if (self->session_state == CADRE_SESSION_LEFT) {
-        cadre_message_fini(message);
-        return;
-    }
-    if (from->role == CADRE_ROLE_COORDINATOR) {
-        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-        from_coordinator(self, message, now_ms);
-    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_VALUES) {
-        cadre_worker_on_values(self, from->index, message, now_ms);
-    } else if (from->index < self->directory.shard_count &&
-               message->type == CADRE_MESSAGE_APPLIED) {
-        cadre_worker_on_applied(self, from->index, message, now_ms);
-    } else {
-        cadre_worker_core_malformed(self);
-    }
-    cadre_message_fini(message);
-}
-
-void
-cadre_worker_core_malformed(cadre_worker_core_t *self)
-{
-    self->counters[CADRE_WORKER_COUNTER_malformed]++;
 }
 
 /* --- time --- */

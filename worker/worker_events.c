@@ -121,6 +121,28 @@ start(cadre_worker_actor_t *self, cadre_run_t *run)
     self->works_out++;
 }
 
+void
+cadre_worker_begin_drain(cadre_worker_actor_t *self, const char *reason)
+{
+    if (!self->draining) {
+        self->draining = reason;
+        self->drain_due_ms = self->now_ms + self->options.drain_ms;
+        cadre_worker_core_drain(self->core, reason, self->now_ms);
+    }
+}
+
+/* Nothing computes in this process any more. What runs fails like the closure before it and goes to
+ * other workers; whoever started this one starts a new one. */
+static void
+lose_device(cadre_worker_actor_t *self, const char *text)
+{
+    if (!self->device_lost) {
+        self->device_lost = true;
+        cadre_pipe_send(self->main, CADRE_WORKER_DEVICE_LOST, cadre_strdup(text));
+        cadre_worker_begin_drain(self, "its device is lost");
+    }
+}
+
 static void
 end_work(cadre_worker_actor_t *self, cadre_work_t *work)
 {
@@ -134,12 +156,10 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
                                    .holding = work->holding};
     work->holding = NULL;
     self->works_out--;
-    if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE &&
-        !self->device_lost) {
-        self->device_lost = true;
-        cadre_pipe_send(self->main, CADRE_WORKER_DEVICE_LOST, cadre_strdup(outcome.text));
-    }
     cadre_worker_core_finish(self->core, work->run, &outcome, self->now_ms);
+    if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE) {
+        lose_device(self, outcome.text);
+    }
     cadre_work_destroy(&work);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cpu_quota.h"
+#include "common/device_name.h"
 #include "common/limits.h"
 #include "common/status.h"
 
@@ -69,6 +70,14 @@ add_native(struct argp_state *state, const char *path, cadre_worker_flags_t *fla
     flags->natives[flags->native_count++] = path;
 }
 
+static void
+check_name(struct argp_state *state, const char *flag, int status)
+{
+    if (status < 0) {
+        argp_error(state, "%s: %s", flag, cadre_error_text());
+    }
+}
+
 static error_t
 parse_option(int key, char *text, struct argp_state *state)
 {
@@ -94,9 +103,11 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->data_dir = text;
         return 0;
     case KEY_DEVICE:
+        check_name(state, "--device", cadre_device_name_parse(text, &(int){0}));
         flags->device = text;
         return 0;
     case KEY_MATH:
+        check_name(state, "--math", cadre_math_check(text));
         flags->math = text;
         return 0;
     case KEY_LOG_LEVEL:
@@ -118,6 +129,9 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->check = true;
         return 0;
     case KEY_TRACE:
+        if (!*text) {
+            argp_error(state, "--trace: the name of a file is missing");
+        }
         flags->trace = text;
         return 0;
     case KEY_DIE_WITH_PARENT:
@@ -169,6 +183,24 @@ static const struct argp_option options[] = {
     {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, /* --help, which argp gives no short form */
     {0}};
 
+/* Flags were checked as they came; what the environment has instead only counts without them. */
+static int
+check_environment(const cadre_worker_flags_t *flags)
+{
+    int device = 0;
+    int status = cadre_device_name_parse(flags->device, &device);
+    if (status < 0) {
+        cadre_fail_within(status, "CADRE_DEVICE");
+        return CADRE_ECONFIG;
+    }
+    status = cadre_math_check(flags->math);
+    if (status < 0) {
+        cadre_fail_within(status, "CADRE_MATH");
+        return CADRE_ECONFIG;
+    }
+    return 0;
+}
+
 /* The variable's text, unless there is none or it is empty. */
 static const char *
 environment(const char *variable, const char *otherwise)
@@ -205,7 +237,8 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     argp_err_exit_status = CADRE_WORKER_EXIT_USAGE;
     argp_parse(&parser, argc, argv, 0, NULL, &parse);
     take_defaults(flags);
-    return cadre_cluster_config_read(&parse.sources, &flags->cluster);
+    int status = check_environment(flags);
+    return status < 0 ? status : cadre_cluster_config_read(&parse.sources, &flags->cluster);
 }
 
 void

@@ -46,8 +46,9 @@ typedef struct {
 } cadre_worker_flags_t;
 
 /* Reads both into `flags`, which the caller ends with cadre_worker_flags_fini. Ends the process
- * itself for --help, --version and usage errors, as argp does. CADRE_ECONFIG or CADRE_ENOTFOUND
- * when the description of the cluster is bad or missing. */
+ * itself for --help, --version and usage errors, as argp does. CADRE_ECONFIG for
+ * a bad variable of the environment, CADRE_ECONFIG or CADRE_ENOTFOUND when the description of the
+ * cluster is bad or missing. */
 int cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags);
 
 void cadre_worker_flags_fini(cadre_worker_flags_t *self);

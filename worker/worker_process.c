@@ -34,7 +34,7 @@ typedef struct {
     char host[HOST_NAME_SIZE]; /* borrowed by the core */
     int signals;
     int status;     /* to exit with */
-    bool signalled; /* draining because of a signal */
+    bool signalled; /* draining because of a signal, or of its device */
     bool dismissed; /* it has left because it was told to drain */
     bool left;
     int64_t left_ms; /* when the session ended */
@@ -125,8 +125,7 @@ on_signal(process_t *self)
     cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
 }
 
-/* Nothing computes in this process any more. What runs fails like the closure before it and goes to
- * other workers; whoever started this one starts a new one. */
+/* The worker drains by itself. */
 static void
 on_device_lost(process_t *self, const char *text)
 {
@@ -134,7 +133,6 @@ on_device_lost(process_t *self, const char *text)
               text, CADRE_WORKER_EXIT_DEVICE);
     self->status = self->signalled ? self->status : CADRE_WORKER_EXIT_DEVICE;
     self->signalled = true;
-    cadre_pipe_send(cadre_worker_actor_socket(self->network), CADRE_WORKER_DRAIN, NULL);
 }
 
 static void

@@ -38,7 +38,7 @@ struct cadre_worker_actor {
     bool stirred;          /* something has come in since the last tick */
     bool untouched;        /* contact with the coordinator is lost; said so */
     bool cleared;          /* draining: what no slot had begun is handed back */
-    bool draining;         /* because of a signal */
+    const char *draining;  /* why, where it was not the coordinator's wish; NULL: it is not */
     uint64_t drain_due_ms; /* then what still runs is left to other workers */
     bool left;
     bool mismatch;
@@ -54,6 +54,11 @@ struct cadre_worker_actor {
     cadre_load_t *spare_loads;
     size_t spare_load_count;
 };
+
+/* Finishes or hands back what there is, then leaves for this reason, a literal; the first one
+ * stays.
+ */
+void cadre_worker_begin_drain(cadre_worker_actor_t *self, const char *reason);
 
 /* Does what the core wants done: after every message that may end runs, because an event may name
  * one. */

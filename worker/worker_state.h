@@ -83,6 +83,13 @@ cadre_message_t cadre_worker_message(cadre_worker_core_t *self, cadre_message_ty
 /* Appends an event; takes its values. */
 void cadre_worker_emit(cadre_worker_core_t *self, const cadre_worker_event_t *event);
 
+/* Takes up the session, or a new one once the runs of the one before have ended. */
+void cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *message,
+                             uint64_t now_ms);
+
+/* Says HELLO: to a coordinator that may not know this worker, or not any more. */
+void cadre_worker_rejoin(cadre_worker_core_t *self, uint64_t now_ms);
+
 /* --- worker_closures.c --- */
 
 void cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms);

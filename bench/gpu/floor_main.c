@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/gpu/runner.h"
-#include "bench/measure.h"
 #include "common/graph/program.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -53,17 +51,10 @@ train(void *context, int steps, float *losses)
 }
 
 static int
-cpu_seconds(void *context, double *seconds)
-{
-    (void)context;
-    return cadre_bench_cpu_seconds(getpid(), seconds);
-}
-
-static int
 open_subject(const gpu_options_t *options, subject_t *self)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
-    int status = gpu_model_make(&options->size, gpu_finish_values, &self->model, &program);
+    int status = gpu_model_make(&options->size, GPU_PUSH_VALUES, &self->model, &program);
     if (status < 0) {
         return status;
     }
@@ -93,8 +84,7 @@ main(int argc, char **argv)
     int status = gpu_options_parse(argc, argv, &options);
     status = status < 0 ? status : open_subject(&options, &subject);
     if (status == 0) {
-        const gpu_runner_t runner = {
-            .context = &subject, .train = train, .cpu_seconds = cpu_seconds};
+        const gpu_runner_t runner = {.context = &subject, .train = train};
         status = gpu_runner_serve(&runner, options.device);
     }
     gpu_floor_close(&subject.floor);

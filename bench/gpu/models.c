@@ -154,25 +154,18 @@ make_dlrm(maker_t *maker, const gpu_size_t *size)
     return cadre_sigmoid_cross_entropy(p, logit, target);
 }
 
-void
-gpu_finish_gradients(cadre_program_t *program, const gpu_model_t *model, cadre_node_t loss,
-                     const cadre_node_t *variables)
+/* Pushes the variables after a gradient step. */
+static void
+push_values(const maker_t *maker, cadre_node_t loss)
 {
-    (void)model;
-    (void)variables;
-    cadre_minimize(program, loss);
-}
-
-void
-gpu_finish_values(cadre_program_t *program, const gpu_model_t *model, cadre_node_t loss,
-                  const cadre_node_t *variables)
-{
+    cadre_program_t *program = maker->program;
+    const gpu_model_t *model = maker->model;
     cadre_node_t gradients[GPU_VARIABLES_MAX];
     cadre_node_t rate = cadre_const_f32(program, model->rate);
-    cadre_gradient(program, loss, variables, model->variable_count, gradients);
+    cadre_gradient(program, loss, maker->variables, model->variable_count, gradients);
     for (int i = 0; i < model->variable_count; i++) {
         cadre_node_t step = cadre_mul(program, gradients[i], rate);
-        cadre_push(program, variables[i], cadre_sub(program, variables[i], step));
+        cadre_push(program, maker->variables[i], cadre_sub(program, maker->variables[i], step));
     }
 }
 
@@ -184,8 +177,7 @@ is_size(const gpu_size_t *size)
 }
 
 int
-gpu_model_make(const gpu_size_t *size, gpu_finish_t finish, gpu_model_t *model,
-               cadre_program_t **out)
+gpu_model_make(const gpu_size_t *size, gpu_push_t push, gpu_model_t *model, cadre_program_t **out)
 {
     bool is_mlp = strcmp(size->model, "mlp") == 0;
     if (!is_size(size) || (!is_mlp && strcmp(size->model, "dlrm") != 0)) {
@@ -196,7 +188,11 @@ gpu_model_make(const gpu_size_t *size, gpu_finish_t finish, gpu_model_t *model,
     maker_t maker = {.model = model, .program = program, .batch = size->batch};
     cadre_node_t loss = is_mlp ? make_mlp(&maker, size) : make_dlrm(&maker, size);
     cadre_result(program, "loss", loss);
-    finish(program, model, loss, maker.variables);
+    if (push == GPU_PUSH_GRADIENTS) {
+        cadre_minimize(program, loss);
+    } else {
+        push_values(&maker, loss);
+    }
     int status = cadre_program_finish(program);
     if (status < 0) {
         return status;

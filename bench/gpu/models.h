@@ -61,21 +61,15 @@ typedef struct {
     int product_count;
 } gpu_model_t;
 
-/* Called with what to do after the loss: pushes, as the way of training wants them. */
-typedef void (*gpu_finish_t)(cadre_program_t *program, const gpu_model_t *model, cadre_node_t loss,
-                             const cadre_node_t *variables);
-
-/* Pushes gradients: for a ps, which applies them. */
-void gpu_finish_gradients(cadre_program_t *program, const gpu_model_t *model, cadre_node_t loss,
-                          const cadre_node_t *variables);
-
-/* Pushes the variables after a gradient step. */
-void gpu_finish_values(cadre_program_t *program, const gpu_model_t *model, cadre_node_t loss,
-                       const cadre_node_t *variables);
+/* What a step pushes. */
+typedef enum {
+    GPU_PUSH_GRADIENTS, /* for a ps, which applies them */
+    GPU_PUSH_VALUES,    /* the variables after a gradient step */
+} gpu_push_t;
 
 /* Describes the model and makes a program of one step, with the result "loss"; its variables and
  * arguments are in the model's order. CADRE_EINVALID for a model or size that is none. */
-int gpu_model_make(const gpu_size_t *size, gpu_finish_t finish, gpu_model_t *model,
+int gpu_model_make(const gpu_size_t *size, gpu_push_t push, gpu_model_t *model,
                    cadre_program_t **out);
 
 int64_t gpu_variable_count(const gpu_variable_t *variable);

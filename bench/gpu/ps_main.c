@@ -117,7 +117,7 @@ static int
 open_job(job_t *self)
 {
     int status =
-        gpu_model_make(&self->options->size, gpu_finish_gradients, &self->model, &self->program);
+        gpu_model_make(&self->options->size, GPU_PUSH_GRADIENTS, &self->model, &self->program);
     status = status < 0 ? status : open_coordinator(self);
     status = status < 0 ? status : start_tasks(self);
     status = status < 0 ? status : create_variables(self);
@@ -258,11 +258,10 @@ wait_for_report(job_t *self)
 /* What the worker has pulled and pushed, and the batches, for each closure since the start:
  * messages' headers are not counted. */
 static void
-more(void *context, int steps)
+more(void *context)
 {
     job_t *self = context;
     double batch = 0;
-    (void)steps;
     for (int i = 0; i < self->model.argument_count; i++) {
         batch += (double)cadre_tensor_size_bytes(&self->batches[0][i]);
     }

@@ -71,7 +71,7 @@ gpu_resident_open(const gpu_options_t *options, gpu_resident_t **out)
     cadre_auto(gpu_resident_close) gpu_resident_t *self = cadre_calloc(1, sizeof(*self));
     const cadre_device_options_t device = {
         .name = options->device, .threads = options->threads, .math = options->math};
-    int status = gpu_model_make(&options->size, gpu_finish_values, &self->model, &self->program);
+    int status = gpu_model_make(&options->size, GPU_PUSH_VALUES, &self->model, &self->program);
     status = status < 0 ? status : cadre_device_open_with(&device, &self->device);
     status = status < 0 ? status : cadre_slot_open(self->device, NULL, &self->slot);
     status = status < 0 ? status : make_values(self);
@@ -111,12 +111,6 @@ const char *
 gpu_resident_device_name(const gpu_resident_t *self)
 {
     return cadre_device_name(self->device);
-}
-
-const gpu_model_t *
-gpu_resident_model(const gpu_resident_t *self)
-{
-    return &self->model;
 }
 
 int

@@ -18,7 +18,6 @@ int gpu_resident_open(const gpu_options_t *options, gpu_resident_t **out);
 void gpu_resident_close(gpu_resident_t **self_p);
 
 const char *gpu_resident_device_name(const gpu_resident_t *self);
-const gpu_model_t *gpu_resident_model(const gpu_resident_t *self);
 
 /* As a runner has them; `context` is a gpu_resident_t. */
 int gpu_resident_reset(void *context);

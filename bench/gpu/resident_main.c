@@ -1,28 +1,19 @@
 /* cadre-bench-gpu-resident: trains a model on one device where everything stays (resident.h); with
  * --dump DIR it only writes the model there. See runner.h. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "bench/gpu/dump.h"
 #include "bench/gpu/resident.h"
-#include "bench/measure.h"
 #include "common/graph/program.h"
 #include "common/memory.h"
 #include "common/status.h"
-
-static int
-cpu_seconds(void *context, double *seconds)
-{
-    (void)context;
-    return cadre_bench_cpu_seconds(getpid(), seconds);
-}
 
 static int
 dump(const gpu_options_t *options)
 {
     gpu_model_t model;
     cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
-    int status = gpu_model_make(&options->size, gpu_finish_values, &model, &program);
+    int status = gpu_model_make(&options->size, GPU_PUSH_VALUES, &model, &program);
     return status < 0 ? status : gpu_dump(&model, &options->size, options->dump);
 }
 
@@ -34,10 +25,8 @@ serve(const gpu_options_t *options)
     if (status < 0) {
         return status;
     }
-    const gpu_runner_t runner = {.context = resident,
-                                 .reset = gpu_resident_reset,
-                                 .train = gpu_resident_train,
-                                 .cpu_seconds = cpu_seconds};
+    const gpu_runner_t runner = {
+        .context = resident, .reset = gpu_resident_reset, .train = gpu_resident_train};
     return gpu_runner_serve(&runner, gpu_resident_device_name(resident));
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/measure.h"
 #include "common/memory.h"
@@ -30,7 +31,7 @@ parse_number(const char *text, int64_t *number)
     char *end = NULL;
     *number = strtoll(text, &end, 10);
     return *end || *number < 1 || *number > INT32_MAX
-               ? cadre_fail(CADRE_EINVALID, "%s is no number above 0", text)
+               ? cadre_fail(CADRE_EINVALID, "\"%s\" is no whole number in 1 to %d", text, INT32_MAX)
                : 0;
 }
 
@@ -41,7 +42,11 @@ set_number(gpu_options_t *options, int name, const char *text)
     int64_t number = 0;
     int status = parse_number(text, &number);
     if (status < 0) {
-        return status;
+        const struct option *option = names;
+        while (option->val != name) {
+            option++;
+        }
+        return cadre_fail_within(status, "--%s", option->name);
     }
     switch (name) {
     case 'b':
@@ -91,11 +96,14 @@ gpu_options_parse(int argc, char **argv, gpu_options_t *options)
             options->verbose = true;
             break;
         case '?':
-            status = cadre_fail(CADRE_EINVALID, "see bench/gpu/runner.h");
+            status = cadre_fail(CADRE_EINVALID, "the options stand in bench/gpu/runner.h");
             break;
         default:
             status = set_number(options, name, optarg);
         }
+    }
+    if (status == 0 && optind < argc) {
+        status = cadre_fail(CADRE_EINVALID, "\"%s\" is no option", argv[optind]);
     }
     return status;
 }
@@ -118,20 +126,27 @@ serve_losses(const gpu_runner_t *self, int count)
 }
 
 static int
+cpu_seconds(const gpu_runner_t *self, double *seconds)
+{
+    return self->cpu_seconds ? self->cpu_seconds(self->context, seconds)
+                             : cadre_bench_cpu_seconds(getpid(), seconds);
+}
+
+static int
 serve_steps(const gpu_runner_t *self, int count)
 {
     double before = 0;
     double after = 0;
-    int status = self->cpu_seconds(self->context, &before);
+    int status = cpu_seconds(self, &before);
     double begin = cadre_bench_now();
     status = status < 0 ? status : self->train(self->context, count, NULL);
     double seconds = cadre_bench_now() - begin;
-    status = status < 0 ? status : self->cpu_seconds(self->context, &after);
+    status = status < 0 ? status : cpu_seconds(self, &after);
     if (status == 0) {
         printf("{\"steps\": %d, \"seconds\": %.6f, \"cpu_seconds\": %.6f", count, seconds,
                after - before);
         if (self->more) {
-            self->more(self->context, count);
+            self->more(self->context);
         }
         printf("}\n");
     }

@@ -33,9 +33,9 @@ typedef struct {
     void *context;
     int (*reset)(void *context);                           /* to the first values; or NULL */
     int (*train)(void *context, int steps, float *losses); /* `losses` may be NULL */
-    int (*cpu_seconds)(void *context, double *seconds);    /* of all its processes */
-    /* Prints more of the last steps, as `, "name": value`; or NULL. */
-    void (*more)(void *context, int steps);
+    /* Of all its processes; NULL when there is only this one. */
+    int (*cpu_seconds)(void *context, double *seconds);
+    void (*more)(void *context); /* prints more, as `, "name": value`; or NULL */
 } gpu_runner_t;
 
 /* Prints {"ready": NAME}, then serves commands until stdin ends. */

@@ -1,9 +1,27 @@
 /*
  * builder_image - layers over images [batch, height, width, channels]: convolution and pooling.
  */
+#include <string.h>
+
+#include "common/graph/infer_rules.h"
 #include "common/graph/program_data.h"
+#include "common/status.h"
 
 static const cadre_node_t none = {0};
+
+/* Whether such windows can be laid over x; otherwise the mistake is that of `what`. */
+static bool
+has_windows(cadre_program_t *self, const char *what, cadre_node_t x,
+            const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX])
+{
+    cadre_program_node_t node = {.op = CADRE_OP_IM2COL, .input_count = 1, .inputs = {x.id - 1}};
+    memcpy(node.attributes, attributes, sizeof(node.attributes));
+    int status = cadre_infer_im2col(self, &node);
+    if (status < 0) {
+        cadre_program_mistake(self, cadre_fail_within(status, "%s", what));
+    }
+    return status == 0;
+}
 
 /* Whether weight [KH, KW, CIN, COUT] and bias [COUT], which may be empty, go with the image. */
 static bool
@@ -42,13 +60,15 @@ cadre_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_n
     cadre_extents_t kernel = cadre_program_at(self, weight)->shape;
     int64_t height = kernel.extents[0].factor;
     int64_t width = kernel.extents[1].factor;
+    const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX] = {height, width, stride, padding};
+    if (!has_windows(self, "conv2d", x, attributes)) {
+        return none;
+    }
     cadre_extents_t flat = {0};
     cadre_extents_collapse(&kernel, 1, &flat); /* succeeds: no symbols, within the limit */
     /* The columns of a kernel of one element are the image. */
     bool pointwise = height == 1 && width == 1 && stride == 1 && padding == 0;
-    cadre_node_t columns =
-        pointwise ? x
-                  : cadre_program_emit_im2col(self, x, (int64_t[]){height, width, stride, padding});
+    cadre_node_t columns = pointwise ? x : cadre_program_emit_im2col(self, x, attributes);
     cadre_node_t y = cadre_matmul(self, columns, cadre_program_emit_reshape(self, weight, &flat));
     return bias.id == 0 ? y : cadre_add(self, y, bias);
 }
@@ -99,7 +119,9 @@ static cadre_node_t
 pool(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int window[2],
      int stride)
 {
-    if (!cadre_program_has(self, x, "pool2d")) {
+    const char *what = function == CADRE_REDUCE_MAX ? "max_pool2d" : "mean_pool2d";
+    const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX] = {window[0], window[1], stride, 0};
+    if (!cadre_program_has(self, x, what) || !has_windows(self, what, x, attributes)) {
         return none;
     }
     cadre_extents_t image = cadre_program_at(self, x)->shape;

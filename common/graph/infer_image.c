@@ -15,8 +15,8 @@ check_window(const int64_t *attributes)
         int index;
         int64_t low;
     } rules[] = {
-        {"a kernel's height", CADRE_IMAGE_HEIGHT, 1},
-        {"a kernel's width", CADRE_IMAGE_WIDTH, 1},
+        {"a window's height", CADRE_IMAGE_HEIGHT, 1},
+        {"a window's width", CADRE_IMAGE_WIDTH, 1},
         {"stride", CADRE_IMAGE_STRIDE, 1},
         {"padding", CADRE_IMAGE_PADDING, 0},
     };
@@ -62,7 +62,7 @@ columns_of(const cadre_program_t *program, const int64_t *attributes, const cadr
         if (room < 0) {
             return cadre_fail(
                 CADRE_ESHAPE,
-                "a kernel of %" PRId64 "x%" PRId64 " does not fit %s with padding %" PRId64,
+                "a window of %" PRId64 "x%" PRId64 " does not fit %s with padding %" PRId64,
                 window[0], window[1], cadre_infer_shown(program, image, &text), padding);
         }
         out->extents[1 + i].factor = room / attributes[CADRE_IMAGE_STRIDE] + 1;

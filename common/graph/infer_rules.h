@@ -1,5 +1,6 @@
 /*
- * infer_rules - the rule of each operation, and what the rules share; for infer*.c only.
+ * infer_rules - the rule of each operation, and what the rules share; for infer*.c, and for
+ * builders that check an operation in words of their own.
  *
  * A rule fills node->dtype and node->shape, or checks the shape that the node carries; the number
  * of inputs was checked. Texts come without the operation's name, which infer.c puts before them.

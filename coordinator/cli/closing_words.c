@@ -140,7 +140,9 @@ hint(const cadre_closing_t *self)
     case CADRE_EDATA:
         return !names_line(self)
                    ? NULL
-                   : "mend the line, or let some be skipped: \"skip_bad\" in data/train";
+                   : "mend the line, or let some be skipped: \"skip_bad\" in data.train";
+    case CADRE_ENOMEMORY:
+        return "a smaller \"batch_size\" in the job's training, or smaller layers, need less";
     case CADRE_EPROTOCOL:
         return "all tasks must be of one build";
     }

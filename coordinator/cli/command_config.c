@@ -8,6 +8,8 @@
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/model.h"
+#include "coordinator/cli/trace_folder.h"
 
 enum { KEY_ORIGIN = 0x1000, KEY_DATA };
 
@@ -116,6 +118,17 @@ show(const cadre_job_t *job, bool origin)
     show_value("data.test", test_rows(job), origin);
 }
 
+/* Whether `cadre run` could write the traces that the job asks for. */
+static int
+check_trace(const cadre_job_t *job)
+{
+    if (!job->trace || cadre_trace_folder_check(job->trace) == 0) {
+        return 0;
+    }
+    cadre_auto(cadre_free) char *place = cadre_job_place(job, "cluster.trace", "trace");
+    return cadre_fail_within(CADRE_EIO, "%s", place);
+}
+
 /* Whether the files that the job names are here, as `cadre run` would look for them. */
 static int
 check_data(const cadre_job_t *job)
@@ -141,8 +154,10 @@ cadre_command_config(int argc, char **argv)
         .options = options,
         .parser = parse,
         .args_doc = "check JOB.json\nshow JOB.json",
-        .doc = "Checks a job file and that the files it names are here (exit 66 when they are "
-               "not), or shows every setting as a run here would have it: file, then environment.",
+        .doc = "Checks a job file, that the files it names are here (exit 66 when they are not) "
+               "and that "
+               "traces can be written where it says (73), or shows every setting as a run here "
+               "would have it: file, then environment.",
     };
     flags_t flags = {0};
     argv[0] = "cadre config";
@@ -159,6 +174,9 @@ cadre_command_config(int argc, char **argv)
     if (status == 0) {
         status = cadre_job_finish(&job);
     }
+    if (status == 0 && strcmp(flags.what, "check") == 0) {
+        status = cadre_model_check(&job);
+    }
     if (status < 0) {
         fprintf(stderr, "%s\n", cadre_error_text());
         return cadre_exit_code(status);
@@ -172,6 +190,10 @@ cadre_command_config(int argc, char **argv)
         fprintf(stderr, "%s\n%s is sound, but its data is not here\n", cadre_error_text(),
                 flags.file);
         return cadre_exit_code(status);
+    }
+    if (check_trace(&job) < 0) {
+        fprintf(stderr, "%s\n", cadre_error_text());
+        return CADRE_EXIT_CANNOT_WRITE;
     }
     printf("%s: OK\n", flags.file);
     return CADRE_EXIT_OK;

@@ -6,6 +6,7 @@
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
+#include "coordinator/cli/model.h"
 #include "coordinator/cli/run_flags.h"
 #include "coordinator/cli/supervisor.h"
 
@@ -42,6 +43,8 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
     };
     cadre_supervisor_options_t options = supervisor_options(flags, job);
     options.launch = &launch;
+    cadre_auto(cadre_free) char *trace_place = cadre_job_place(job, "cluster.trace", "trace");
+    options.trace_place = trace_place;
     return cadre_supervise(&options);
 }
 
@@ -87,6 +90,9 @@ run_or_train(bool local, int argc, char **argv)
     int status = cadre_run_flags_read(&flags, local, argc, argv);
     if (status == 0) {
         status = cadre_run_flags_job(&flags, &job);
+    }
+    if (status == 0 && flags.job_file) {
+        status = cadre_model_check(&job);
     }
     if (status < 0) {
         return cadre_command_fail(status);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/memory.h"
@@ -32,6 +33,19 @@ join(const char *base, const char *path)
 }
 
 static int
+check_file(const char *path)
+{
+    struct stat info;
+    if (access(path, R_OK) < 0 || stat(path, &info) < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s is a folder, not a file of rows", path);
+    }
+    return 0;
+}
+
+static int
 resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolved)
 {
     const char *base = job->data_dir;
@@ -52,8 +66,8 @@ resolve_path(const cadre_job_t *job, const char *path, bool local, char **resolv
         free(joined);
         joined = whole;
     }
-    if (local && access(joined, R_OK) < 0) {
-        int status = cadre_fail(CADRE_ENOTFOUND, "%s: %s", joined, strerror(errno));
+    int status = local ? check_file(joined) : 0;
+    if (status < 0) {
         free(joined);
         return status;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/device_name.h"
 #include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -17,6 +18,7 @@
 #define SWITCH    CADRE_SETTING_SWITCH
 #define TEXT      CADRE_SETTING_TEXT
 #define CHOICE    CADRE_SETTING_CHOICE
+#define DEVICE    CADRE_SETTING_DEVICE
 #define AT(field) offsetof(cadre_job_t, field)
 
 static const cadre_setting_t settings[] = {
@@ -46,8 +48,8 @@ static const cadre_setting_t settings[] = {
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},
     {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
-    {"cluster.device", "CADRE_DEVICE", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
-    {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_JOB_MATH, "f32", AT(math)},
+    {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
+    {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_MATH_WORDS, "f32", AT(math)},
     {"cluster.trace", "CADRE_TRACE", TEXT, 1, 4095, NULL, NULL, AT(trace)},
     {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "fixed",
      AT(partitioner)},
@@ -141,9 +143,16 @@ static int
 set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
 {
     size_t length = strlen(value);
-    if ((double)length < setting->low || (double)length > setting->high) {
-        return cadre_fail(CADRE_EINVALID, "%zu characters are not in %.15g to %.15g", length,
-                          setting->low, setting->high);
+    if ((double)length < setting->low) {
+        return cadre_fail(CADRE_EINVALID, "the text is empty");
+    }
+    if ((double)length > setting->high) {
+        return cadre_fail(CADRE_EINVALID, "the text has %zu characters, over %.0f", length,
+                          setting->high);
+    }
+    int device = 0;
+    if (setting->kind == CADRE_SETTING_DEVICE && cadre_device_name_parse(value, &device) < 0) {
+        return CADRE_EINVALID;
     }
     char **place = field(self, setting);
     free(*place);
@@ -207,6 +216,7 @@ set_any(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
         *(bool *)field(self, setting) = text[0] == 't';
         return 0;
     case CADRE_SETTING_TEXT:
+    case CADRE_SETTING_DEVICE:
         return set_text(self, setting, text);
     case CADRE_SETTING_CHOICE:
         return set_choice(self, setting, text);
@@ -263,6 +273,7 @@ set_any_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *va
         *(bool *)field(self, setting) = json_is_true(value);
         return 0;
     case CADRE_SETTING_TEXT:
+    case CADRE_SETTING_DEVICE:
     case CADRE_SETTING_CHOICE:
         return json_is_string(value) ? set_any(self, setting, json_string_value(value))
                                      : fail_type("a string", value);
@@ -315,7 +326,7 @@ void
 cadre_job_fini(cadre_job_t *self)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
-        if (settings[i].kind == CADRE_SETTING_TEXT) {
+        if (settings[i].kind == CADRE_SETTING_TEXT || settings[i].kind == CADRE_SETTING_DEVICE) {
             cadre_free(field(self, &settings[i]));
         }
     }
@@ -353,11 +364,14 @@ cadre_job_finish(cadre_job_t *self)
         self->checkpoint_dir = cadre_asprintf("cadre-checkpoints/%s", self->name);
     }
     if (self->target_accuracy > 0 && !self->test && self->test_fraction == 0) {
-        return cadre_fail(CADRE_ECONFIG, "training.target_accuracy needs held-out rows: data.test");
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.target_accuracy needs held-out rows: data.test",
+                          self->file);
     }
     if (self->target_accuracy > 0 && self->label == CADRE_JOB_VALUE) {
         return cadre_fail(CADRE_ECONFIG,
-                          "training.target_accuracy needs classes, but label_kind is \"value\"");
+                          "%s: training.target_accuracy needs classes, but label_kind is \"value\"",
+                          self->file);
     }
     return 0;
 }
@@ -367,6 +381,26 @@ cadre_job_checkpoints(const cadre_job_t *self)
 {
     bool none = !self->checkpoint_dir || strcmp(self->checkpoint_dir, "none") == 0;
     return none ? NULL : self->checkpoint_dir;
+}
+
+char *
+cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
+{
+    size_t i = 0;
+    while (strcmp(settings[i].name, name) != 0) {
+        i++;
+    }
+    switch (self->origins[i]) {
+    case CADRE_ORIGIN_FLAG:
+        return cadre_asprintf("--%s", flag);
+    case CADRE_ORIGIN_ENVIRONMENT:
+        return cadre_strdup(settings[i].environment);
+    case CADRE_ORIGIN_FILE:
+        return cadre_asprintf("%s: %s", self->file, name);
+    case CADRE_ORIGIN_DEFAULT:
+        break;
+    }
+    return cadre_strdup(name);
 }
 
 char *
@@ -382,6 +416,7 @@ cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting)
     case CADRE_SETTING_SWITCH:
         return cadre_strdup(*(const bool *)place ? "true" : "false");
     case CADRE_SETTING_TEXT:
+    case CADRE_SETTING_DEVICE:
         return cadre_strdup(*(char *const *)place ? *(char *const *)place : "");
     case CADRE_SETTING_CHOICE:
         return cadre_strdup(

@@ -29,9 +29,6 @@ enum {
     CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
 };
 
-/* How devices multiply matrices, as the flags have it. */
-#define CADRE_JOB_MATH "f32|tf32|bf16"
-
 typedef enum {
     CADRE_MODEL_MLP = 0,
     CADRE_MODEL_LOGISTIC,
@@ -110,7 +107,7 @@ typedef struct {
     int64_t workers;
     int64_t slots;
     char *device;        /* as cadre-worker takes it */
-    int64_t math;        /* position in CADRE_JOB_MATH */
+    int64_t math;        /* position in CADRE_MATH_WORDS */
     char *trace;         /* folder for the workers' traces; NULL: none are written */
     int64_t partitioner; /* cadre_job_partition_t */
     int64_t partitions;  /* 0: as many as there are ps */
@@ -132,6 +129,7 @@ typedef enum {
     CADRE_SETTING_NUMBER,
     CADRE_SETTING_SWITCH,
     CADRE_SETTING_TEXT,
+    CADRE_SETTING_DEVICE, /* a text that cadre_device_name_parse takes */
     CADRE_SETTING_CHOICE, /* an int64_t: position in `choices` */
 } cadre_setting_kind_t;
 
@@ -175,6 +173,10 @@ const char *cadre_job_checkpoints(const cadre_job_t *self);
 
 /* The value of a setting as text, freed by the caller. */
 char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
+
+/* Where the value of setting `name` stands, for messages: "--trace" when `flag` is "trace" and it
+ * came from a flag, else "CADRE_TRACE" or "job.json: cluster.trace". Freed by the caller. */
+char *cadre_job_place(const cadre_job_t *self, const char *name, const char *flag);
 
 /* "default", "file", "environment", "flag". */
 const char *cadre_origin_text(cadre_origin_t origin);

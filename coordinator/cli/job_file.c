@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data_spec.h"
 #include "common/memory.h"
 #include "common/optimizer_spec.h"
 #include "coordinator/cli/job_model.h"
@@ -113,7 +114,8 @@ read_top(cadre_job_t *job, const cadre_json_source_t *source)
 
 /* --- data --- */
 
-/* Keys of a dataset description (docs/data.md); the worker that opens it checks the rest. */
+/* Keys of a dataset description (docs/data.md), so that what is wrong with one is told at its
+ * place; the rest is up to data_spec.h. */
 static const struct {
     const char *key;
     const char *types; /* s string, i whole number, n number, b true or false */
@@ -158,6 +160,21 @@ type_fits(const char *types, const json_t *value)
     return false;
 }
 
+static const char *
+wanted(const char *types)
+{
+    static const char *const words[][2] = {{"s", "a string"},
+                                           {"i", "a whole number"},
+                                           {"n", "a number"},
+                                           {"si", "a string or a whole number"},
+                                           {"sb", "a string, true or false"}};
+    size_t i = 0;
+    while (strcmp(words[i][0], types) != 0) {
+        i++;
+    }
+    return words[i][1];
+}
+
 /* Position of `word` in `choices`, -1 when it is none of them. */
 static int
 choice_position(const char *choices, const char *word)
@@ -178,28 +195,45 @@ static int
 check_description_value(const cadre_json_source_t *source, const char *pointer, size_t number,
                         const json_t *value)
 {
-    const char *key = description_keys[number].key;
-    if (!type_fits(description_keys[number].types, value)) {
-        return cadre_json_source_fail(source, pointer, false, "%s cannot be %s", key,
-                                      cadre_json_type_text(value));
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    const char *types = description_keys[number].types;
+    if (!type_fits(types, value)) {
+        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
+                                      wanted(types), cadre_json_type_text(value));
     }
     if (json_is_integer(value) && json_integer_value(value) < 0) {
-        return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", key);
+        return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", field);
     }
     const char *choices = description_keys[number].choices;
     if (choices && choice_position(choices, json_string_value(value)) < 0) {
-        return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", key,
+        return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", field,
                                       json_string_value(value), choices);
     }
     return 0;
+}
+
+/* What the worker that opens the rows would refuse of the description. */
+static int
+check_ranges(const cadre_json_source_t *source, const char *pointer, const json_t *object)
+{
+    cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
+    if (cadre_data_spec_decode(text, strlen(text), &spec) == 0) {
+        return 0;
+    }
+    static const char prefix[] = "dataset: ";
+    cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+    bool prefixed = strncmp(reason, prefix, strlen(prefix)) == 0;
+    return cadre_json_source_fail(source, pointer, false, "data.%s: %s", strrchr(pointer, '/') + 1,
+                                  reason + (prefixed ? strlen(prefix) : 0));
 }
 
 static int
 check_description(const cadre_json_source_t *source, const char *pointer, const json_t *object)
 {
     if (!json_is_object(object)) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be an object, not %s",
-                                      pointer + 1, cadre_json_type_text(object));
+        return cadre_json_source_fail(source, pointer, false, "data.%s must be an object, not %s",
+                                      strrchr(pointer, '/') + 1, cadre_json_type_text(object));
     }
     const char *known[CADRE_COUNT_OF(description_keys)];
     for (size_t i = 0; i < CADRE_COUNT_OF(description_keys); i++) {
@@ -220,8 +254,8 @@ check_description(const cadre_json_source_t *source, const char *pointer, const 
         const char *format = json_string_value(json_object_get(object, "format"));
         bool needed = i < 2 || strcmp(format, "idx") == 0;
         if (needed && !json_object_get(object, required[i])) {
-            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s",
-                                            required[i], pointer + 1);
+            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
+                                            required[i], strrchr(pointer, '/') + 1);
         }
     }
     return status;
@@ -247,16 +281,17 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
     double value = json_number_value(fraction);
     if (!json_is_number(fraction) || !(value > 0 && value < 1)) {
         return cadre_json_source_fail(source, "/data/test/fraction", false,
-                                      "fraction must be a number between 0 and 1");
+                                      "data.test.fraction must be a number between 0 and 1");
     }
     const json_t *seed = json_object_get(test, "seed");
     if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 1)) {
         return cadre_json_source_fail(source, "/data/test/seed", false,
-                                      "seed must be a whole number from 1 on");
+                                      "data.test.seed must be a whole number from 1 on");
     }
     if (json_object_get(job->train, "held_out")) {
-        return cadre_json_source_fail(source, "/data/test/fraction", true,
-                                      "fraction does not go with \"held_out\" in data/train");
+        return cadre_json_source_fail(
+            source, "/data/test/fraction", true,
+            "data.test.fraction does not go with \"held_out\" in data.train");
     }
     job->test_seed = json_integer_value(seed);
     job->test_fraction = value;
@@ -278,19 +313,22 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     }
     job->train = json_deep_copy(train);
     job->label = label_kind(train);
-    if (!test) {
-        return 0;
+    if (test && json_object_get(test, "fraction")) {
+        status = read_fraction(job, source, test);
+        test = NULL;
     }
-    if (json_object_get(test, "fraction")) {
-        return read_fraction(job, source, test);
+    status = status < 0 ? status : check_ranges(source, "/data/train", train);
+    if (status < 0 || !test) {
+        return status;
     }
     status = check_description(source, "/data/test", test);
+    status = status < 0 ? status : check_ranges(source, "/data/test", test);
     if (status < 0) {
         return status;
     }
     if (label_kind(test) != job->label) {
         return cadre_json_source_fail(source, "/data/test", false,
-                                      "data/train and data/test differ in label_kind");
+                                      "data.train and data.test differ in label_kind");
     }
     job->test = json_deep_copy(test);
     return 0;
@@ -339,8 +377,9 @@ read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
         char pointer[POINTER_SIZE];
         snprintf(pointer, sizeof(pointer), "/optimizer/%s", table[i].name);
         if (!json_is_number(value)) {
-            return cadre_json_source_fail(source, pointer, false, "%s must be a number, not %s",
-                                          table[i].name, cadre_json_type_text(value));
+            return cadre_json_source_fail(source, pointer, false,
+                                          "optimizer.%s must be a number, not %s", table[i].name,
+                                          cadre_json_type_text(value));
         }
         if (cadre_optimizer_spec_set(&spec, table[i].name, json_number_value(value)) < 0) {
             cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());

@@ -52,12 +52,13 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
     snprintf(pointer, sizeof(pointer), "/model/%s", into->key);
     size_t count = json_array_size(array);
     if (!json_is_array(array) || count < into->count_min) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be an array such as %s",
-                                      into->key, into->example);
+        return cadre_json_source_fail(source, pointer, false,
+                                      "model.%s must be an array such as %s", into->key,
+                                      into->example);
     }
     if (count > into->count_max) {
-        return cadre_json_source_fail(source, pointer, false, "%s: at most %zu numbers", into->key,
-                                      into->count_max);
+        return cadre_json_source_fail(source, pointer, false, "model.%s has %zu numbers, over %zu",
+                                      into->key, count, into->count_max);
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *number = json_array_get(array, i);
@@ -65,8 +66,8 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
         if (!json_is_integer(number) || value < 1 || value > CADRE_LAYER_WIDTH_MAX) {
             snprintf(pointer, sizeof(pointer), "/model/%s/%zu", into->key, i);
             return cadre_json_source_fail(source, pointer, false,
-                                          "%s must be a whole number in 1 to %d", into->one,
-                                          CADRE_LAYER_WIDTH_MAX);
+                                          "model.%s[%zu]: %s must be a whole number in 1 to %d",
+                                          into->key, i, into->one, CADRE_LAYER_WIDTH_MAX);
         }
         into->numbers[i] = value;
     }
@@ -77,12 +78,13 @@ read_numbers(const cadre_json_source_t *source, const json_t *array, const numbe
 static int
 read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
 {
+    bool sequence = job->model == CADRE_MODEL_TRANSFORMER;
     const numbers_t arrays[] = {
         {"hidden", "a layer's width", "[64, 32]", 1, CADRE_JOB_HIDDEN_MAX, job->hidden,
          &job->hidden_count},
         {"filters", "a number of filters", "[16, 32]", 1, CADRE_JOB_FILTERS_MAX, job->filters,
          &job->filter_count},
-        {"input", "a dimension", "[28, 28, 1]", job->model == CADRE_MODEL_TRANSFORMER ? 2 : 1,
+        {"input", "a dimension", sequence ? "[8, 16]" : "[28, 28, 1]", sequence ? 2 : 1,
          CADRE_JOB_INPUT_RANK_MAX, job->input, &job->input_rank},
     };
     int status = 0;
@@ -90,11 +92,13 @@ read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
         const json_t *array = json_object_get(model, arrays[i].key);
         status = array ? read_numbers(source, array, &arrays[i]) : 0;
     }
-    size_t rank = job->model == CADRE_MODEL_CNN ? 3 : job->model == CADRE_MODEL_TRANSFORMER ? 2 : 0;
+    size_t rank = job->model == CADRE_MODEL_CNN ? 3 : sequence ? 2 : 0;
     if (status == 0 && rank > 0 && job->input_rank != rank) {
         return cadre_json_source_fail(source, "/model/input", false,
-                                      rank == 3 ? "an image is [height, width, channels]"
-                                                : "a sequence is [positions, numbers of each]");
+                                      rank == 3
+                                          ? "model.input: an image is [height, width, channels]"
+                                          : "model.input: a sequence is [positions, numbers "
+                                            "of each]");
     }
     return status;
 }
@@ -105,11 +109,12 @@ read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
     size_t count = json_array_size(layers);
     if (!json_is_array(layers)) {
         return cadre_json_source_fail(source, "/model/layers", false,
-                                      "layers must be an array of objects such as "
+                                      "model.layers must be an array of objects such as "
                                       "{\"type\": \"dense\", \"units\": 64}");
     }
     if (count > CADRE_JOB_LAYERS_MAX) {
-        return cadre_json_source_fail(source, "/model/layers", false, "at most %d layers",
+        return cadre_json_source_fail(source, "/model/layers", false,
+                                      "model.layers has %zu layers, over %d", count,
                                       CADRE_JOB_LAYERS_MAX);
     }
     for (size_t i = 0; i < count; i++) {
@@ -153,12 +158,12 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
     if (job->model == CADRE_MODEL_LINEAR && job->label != CADRE_JOB_VALUE) {
         return cadre_json_source_fail(source, "/model/type", false,
                                       "a linear model needs \"label_kind\": \"value\" in "
-                                      "data/train; for classes use \"logistic\" or \"mlp\"");
+                                      "data.train; for classes use \"logistic\" or \"mlp\"");
     }
     if (job->model == CADRE_MODEL_LOGISTIC && job->label == CADRE_JOB_VALUE) {
         return cadre_json_source_fail(source, "/model/type", false,
                                       "a logistic model needs classes, but label_kind in "
-                                      "data/train is \"value\": use \"linear\" or \"mlp\"");
+                                      "data.train is \"value\": use \"linear\" or \"mlp\"");
     }
     return 0;
 }
@@ -168,14 +173,17 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
 {
     const json_t *model = json_object_get(source->root, "model");
     if (!json_object_get(model, "type")) {
-        return cadre_json_source_fail(source, "/model", false, "\"type\" is missing in model");
+        return cadre_json_source_fail(
+            source, "/model", false,
+            "\"type\" is missing in model: mlp, logistic, linear, cnn, transformer "
+            "or layers");
     }
     int status = check_keys(job, source, model);
     status = status < 0 ? status : check_labels(job, source);
     status = status < 0 ? status : read_arrays(job, source, model);
     if (status == 0 && job->model == CADRE_MODEL_TRANSFORMER && job->width % job->heads != 0) {
         return cadre_json_source_fail(source, "/model", false,
-                                      "%lld heads do not divide a width of %lld",
+                                      "model.heads: %lld heads do not divide model.width, %lld",
                                       (long long)job->heads, (long long)job->width);
     }
     json_t *layers = json_object_get(model, "layers");

@@ -16,8 +16,8 @@ cadre_json_source_parse(cadre_json_source_t *self, const char *file, const char 
     json_error_t error;
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
-        return cadre_fail(CADRE_ECONFIG, "%s:%d:%d: %s", file, error.line, error.column,
-                          error.text);
+        return cadre_fail(CADRE_ECONFIG, "%s:%d:%d: %s", file, error.line,
+                          error.column > 0 ? error.column : 1, error.text);
     }
     if (!json_is_object(root)) {
         json_decref(root);
@@ -82,6 +82,48 @@ cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, boo
                       text);
 }
 
+char *
+cadre_json_source_field(const char *pointer)
+{
+    char *field = cadre_calloc(2 * strlen(pointer) + 1, 1); /* "/0" is "[0]" */
+    char *to = field;
+    while (*pointer == '/') {
+        size_t length = strcspn(pointer + 1, "/");
+        bool index = length > 0 && strspn(pointer + 1, "0123456789") == length;
+        if (index) {
+            *to++ = '[';
+        } else if (to > field) {
+            *to++ = '.';
+        }
+        memcpy(to, pointer + 1, length);
+        to += length;
+        if (index) {
+            *to++ = ']';
+        }
+        pointer += length + 1;
+    }
+    return field;
+}
+
+/* "; did you mean "x"?", or all there are: ", which has x, y". Freed by the caller. */
+static char *
+suggest_key(const char *key, const char *const *known, size_t count)
+{
+    const char *near = cadre_suggest(key, known, count);
+    if (near) {
+        return cadre_asprintf("; did you mean \"%s\"?", near);
+    }
+    char *text = cadre_strdup("");
+    for (size_t i = 0; i < count; i++) {
+        if (known[i]) {
+            char *longer = cadre_asprintf("%s%s%s", text, *text ? ", " : ", which has ", known[i]);
+            free(text);
+            text = longer;
+        }
+    }
+    return text;
+}
+
 static int
 fail_unknown(const cadre_json_source_t *self, const char *pointer, const char *key,
              const char *suggestion)
@@ -97,13 +139,9 @@ fail_unknown(const cadre_json_source_t *self, const char *pointer, const char *k
         }
     }
     place[length] = '\0';
-    const char *section = *pointer ? pointer + 1 : "the job";
-    if (suggestion) {
-        return cadre_json_source_fail(self, place, true,
-                                      "unknown key \"%.64s\" in %s; did you mean \"%s\"?", key,
-                                      section, suggestion);
-    }
-    return cadre_json_source_fail(self, place, true, "unknown key \"%.64s\" in %s", key, section);
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    return cadre_json_source_fail(self, place, true, "unknown key \"%.64s\" in %s%s", key,
+                                  *field ? field : "the job", suggestion);
 }
 
 int
@@ -119,7 +157,8 @@ cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointe
             found = known[i] && strcmp(known[i], key) == 0;
         }
         if (!found) {
-            return fail_unknown(self, pointer, key, cadre_suggest(key, known, count));
+            cadre_auto(cadre_free) char *suggestion = suggest_key(key, known, count);
+            return fail_unknown(self, pointer, key, suggestion);
         }
     }
     return 0;

@@ -37,9 +37,13 @@ void cadre_json_source_fini(cadre_json_source_t *self);
 int cadre_json_source_fail(const cadre_json_source_t *self, const char *pointer, bool key,
                            const char *format, ...) CADRE_PRINTF(4, 5);
 
+/* "/model/layers/0/type" as messages have it: "model.layers[0].type"; indexes count from 0. Freed
+ * by the caller. */
+char *cadre_json_source_field(const char *pointer);
+
 /* CADRE_ECONFIG at the first member of the object at `pointer` that is not one of `count` `known`
- * keys, with the nearest known one; 0 when there is none. NULL entries of `known` are passed over.
- */
+ * keys, with the nearest known one, or all when none is near; 0 when there is none. NULL entries of
+ * `known` are passed over. */
 int cadre_json_source_check_keys(const cadre_json_source_t *self, const char *pointer,
                                  const json_t *object, const char *const *known, size_t count);
 

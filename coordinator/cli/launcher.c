@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/assert.h"
+#include "common/device_name.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/cli/job.h"
+#include "coordinator/cli/trace_folder.h"
 
 /* As shells have it. */
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
@@ -67,13 +68,10 @@ command_fini(command_t *command)
     free(command->arguments);
 }
 
-/* Each process of a worker writes a file of its own: what led to the end of one stays. */
 static void
 add_trace(const char *folder, const cadre_launch_task_t *task, command_t *command)
 {
-    cadre_auto(cadre_free) char *path =
-        task->starts > 1 ? cadre_asprintf("%s/worker-%u.%u.json", folder, task->index, task->starts)
-                         : cadre_asprintf("%s/worker-%u.json", folder, task->index);
+    cadre_auto(cadre_free) char *path = cadre_trace_folder_file(folder, task->index, task->starts);
     add_flag(command, "--trace", path);
 }
 
@@ -115,7 +113,7 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         if (options->device) {
             add_flag(&command, "--device", options->device);
             add_flag(&command, "--math",
-                     cadre_choice_text(CADRE_JOB_MATH, options->math, number, sizeof(number)));
+                     cadre_choice_text(CADRE_MATH_WORDS, options->math, number, sizeof(number)));
         }
         if (options->trace) {
             add_trace(options->trace, task, &command);
@@ -411,19 +409,6 @@ find_binary(const char *name, char **path)
     return 0;
 }
 
-/* Workers would find out, too, but only one by one and in their logs. */
-static int
-make_trace_folder(const char *folder)
-{
-    if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
-        return cadre_fail(CADRE_EIO, "the folder of traces %s: %s", folder, strerror(errno));
-    }
-    if (access(folder, W_OK | X_OK) < 0) {
-        return cadre_fail(CADRE_EIO, "the folder of traces %s: %s", folder, strerror(errno));
-    }
-    return 0;
-}
-
 int
 cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out)
 {
@@ -438,9 +423,6 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     int status = find_binary("cadre-ps", &self->ps_path);
     if (status == 0) {
         status = find_binary("cadre-worker", &self->worker_path);
-    }
-    if (status == 0 && options->trace) {
-        status = make_trace_folder(options->trace);
     }
     if (status == 0) {
         status = cadre_session_open(&self->session, options->keep_session);

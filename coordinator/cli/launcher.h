@@ -29,9 +29,9 @@ typedef struct {
     uint32_t ps;
     uint32_t workers;
     int64_t slots;
-    const char *device; /* of the workers, as cadre-worker takes it; NULL: its default */
-    int64_t math;       /* likewise: position in CADRE_JOB_MATH */
-    const char *trace;  /* folder for the workers' traces, made when it is not there; NULL: none */
+    const char *device;         /* of the workers, as cadre-worker takes it; NULL: its default */
+    int64_t math;               /* likewise: position in CADRE_JOB_MATH */
+    const char *trace;          /* folder for the workers' traces (trace_folder.h); NULL: none */
     int64_t restarts_max;       /* negative: no limit */
     const char *const *natives; /* shared objects for the workers */
     size_t native_count;
@@ -51,8 +51,7 @@ typedef struct {
 } cadre_launcher_report_t;
 
 /* Makes the session; starts nothing yet. The options must live as long as the launcher.
- * CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO, also
- * for a folder of traces that cannot be used. */
+ * CADRE_EUNAVAILABLE when cadre-ps or cadre-worker is not beside this executable, CADRE_EIO. */
 int cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **out);
 
 /* Kills what still runs, waits for it, and removes the session unless that is to be kept. */

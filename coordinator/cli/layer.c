@@ -97,33 +97,36 @@ cadre_layer_of(cadre_layer_type_t type)
     return layer;
 }
 
-/* The position of `word` in `words`, or a mistake with the nearest. */
+/* The position of `value` in `words`, or a mistake with all of them and the nearest. */
 static int
 find_word(const cadre_json_source_t *source, const char *pointer, const json_t *value,
           const char *const *words, size_t count)
 {
-    const char *key = strrchr(pointer, '/') + 1;
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     const char *word = json_string_value(value);
     if (!word) {
-        return cadre_json_source_fail(source, pointer, false, "%s must be a string, not %s", key,
+        return cadre_json_source_fail(source, pointer, false, "%s must be a string, not %s", field,
                                       cadre_json_type_text(value));
     }
+    char list[256] = "";
     for (size_t i = 0; i < count; i++) {
         if (strcmp(words[i], word) == 0) {
             return (int)i;
         }
+        strncat(list, i ? "|" : "", sizeof(list) - strlen(list) - 1);
+        strncat(list, words[i], sizeof(list) - strlen(list) - 1);
     }
     const char *near = cadre_suggest(word, words, count);
-    return cadre_json_source_fail(source, pointer, false, "%s: there is no \"%.64s\"%s%s%s", key,
-                                  word, near ? "; did you mean \"" : "", near ? near : "",
-                                  near ? "\"?" : "");
+    return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s%s%s%s",
+                                  field, word, list, near ? "; did you mean \"" : "",
+                                  near ? near : "", near ? "\"?" : "");
 }
 
 static int
 read_value(const cadre_json_source_t *source, const char *pointer, size_t number,
            const json_t *value, cadre_layer_t *layer)
 {
-    const char *key = keys[number].key;
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     kind_t kind = keys[number].kind;
     if (kind == ACTIVATION || kind == WIRE) {
         int word = kind == WIRE ? find_word(source, pointer, value, wires, CADRE_COUNT_OF(wires))
@@ -139,13 +142,13 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
                                  : json_is_boolean(value);
     if (!fits) {
         static const char *const wanted[] = {"a whole number", "a number", "true or false"};
-        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", key,
+        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
                                       wanted[kind], cadre_json_type_text(value));
     }
     double amount = kind == SWITCH ? (double)json_is_true(value) : json_number_value(value);
     if (kind != SWITCH && !(amount >= keys[number].low && amount <= keys[number].high)) {
         return cadre_json_source_fail(source, pointer, false, "%s: %.15g is not in %.15g to %.15g",
-                                      key, amount, keys[number].low, keys[number].high);
+                                      field, amount, keys[number].low, keys[number].high);
     }
     store(layer, number, amount);
     return 0;
@@ -156,10 +159,11 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
                  cadre_layer_t *layer)
 {
     char place[POINTER_SIZE];
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     const json_t *type_value = json_object_get(object, "type");
     if (!type_value) {
         return cadre_json_source_fail(source, pointer, false,
-                                      "a layer is an object with a \"type\"");
+                                      "%s: a layer is an object with a \"type\"", field);
     }
     snprintf(place, sizeof(place), "%s/type", pointer);
     int type = find_word(source, place, type_value, types, CADRE_COUNT_OF(types));
@@ -179,9 +183,15 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
         if (value) {
             status = read_value(source, place, i, value, &read);
         } else if (known[i + 1] && keys[i].required) {
-            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s",
-                                            keys[i].key, types[type]);
+            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s (%s)",
+                                            keys[i].key, field, types[type]);
         }
+    }
+    if (status == 0 && read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
+        snprintf(place, sizeof(place), "%s/padding", pointer);
+        return cadre_json_source_fail(source, place, false,
+                                      "%s.padding: %lld is not below the kernel, %lld", field,
+                                      (long long)read.padding, (long long)read.size);
     }
     if (status == 0) {
         *layer = read;

@@ -85,10 +85,15 @@ cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool traini
     *network =
         (cadre_network_t){.program = cadre_program_new(training ? "train_step" : "evaluate_step"),
                           .training = training,
+                          .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
                           .narrow = job->wire + CADRE_WIRE_F32 == CADRE_WIRE_BF16};
     int status = build(job, widths, network);
     status = status < 0 ? status : cadre_program_finish(network->program);
-    return status < 0 ? cadre_fail_within(status, "the model") : 0;
+    if (status < 0) {
+        cadre_fail_within(status, "%s", job->file ? job->file : "the job");
+        return CADRE_ECONFIG;
+    }
+    return 0;
 }
 
 int
@@ -103,6 +108,17 @@ cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, b
     }
     *out = network->program;
     return 0;
+}
+
+int
+cadre_model_check(const cadre_job_t *job)
+{
+    int64_t features = 1; /* of rows whose shape nothing says: as good as any number */
+    for (size_t i = 0; i < job->input_rank; i++) {
+        features *= job->input[i];
+    }
+    cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
+    return cadre_model_program(job, features, 2, true, &program);
 }
 
 static cadre_variable_options_t

@@ -25,7 +25,7 @@ typedef struct {
 } cadre_model_t;
 
 /* Builds the program of one step ("train_step") or of an evaluation ("evaluate_step"), to be ended
- * by the caller unless it is registered. CADRE_ECONFIG and others as the builder says. */
+ * by the caller unless it is registered. CADRE_ECONFIG with the job's file and the layer. */
 int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
                         cadre_program_t **program);
 
@@ -33,6 +33,10 @@ int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classe
  * which the caller destroys in any case. */
 int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
                         cadre_network_t *network);
+
+/* Whether the layers go together, as far as that is known before the rows are: when the model says
+ * the shape of one. CADRE_ECONFIG. */
+int cadre_model_check(const cadre_job_t *job);
 
 /* Creates the variables and registers both programs. */
 int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,

@@ -279,21 +279,74 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer)
     }
 }
 
+/* What a layer must be given; 0 for rows of any rank. */
+static int
+wanted_rank(cadre_layer_type_t type)
+{
+    switch (type) {
+    case CADRE_LAYER_CONV2D:
+    case CADRE_LAYER_MAX_POOL2D:
+    case CADRE_LAYER_MEAN_POOL2D:
+        return 4;
+    case CADRE_LAYER_TRANSFORMER:
+        return 3;
+    case CADRE_LAYER_DENSE:
+    case CADRE_LAYER_FLATTEN:
+    case CADRE_LAYER_MEAN:
+    case CADRE_LAYER_ACTIVATION:
+    case CADRE_LAYER_DROPOUT:
+    case CADRE_LAYER_LAYER_NORM:
+    case CADRE_LAYER_BATCH_NORM:
+    case CADRE_LAYER_POSITIONS:
+        return 0;
+    }
+    return 0;
+}
+
+/* Whether the rows so far are what the layer is for; otherwise says what would make them so. */
+static bool
+can_follow(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
+{
+    int rank = wanted_rank(type);
+    cadre_extents_t shape = shape_of(self);
+    if (rank == 0 || shape.rank == rank) {
+        return true;
+    }
+    char text[CADRE_EXTENTS_TEXT_SIZE] = "rows of numbers";
+    if (shape.rank > 2) {
+        cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
+    }
+    snprintf(self->text, sizeof(self->text), "%s needs %s, but is given %s: %s", scope,
+             rank == 4 ? "images [B,height,width,channels]" : "sequences [B,positions,numbers]",
+             text,
+             shape.rank > 2 ? "the layers before it, or \"input\" in model, make something else"
+             : rank == 4    ? "the shape of a row is \"input\" in model, such as [28, 28, 1]"
+                            : "the shape of a row is \"input\" in model, such as [8, 16]");
+    self->status = CADRE_ECONFIG;
+    self->x = none;
+    return false;
+}
+
+static void
+add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
+{
+    self->narrow_layer =
+        layer->wire == CADRE_WIRE_MODEL ? self->narrow : layer->wire == CADRE_WIRE_BF16;
+    if (self->x.id == 0 || !can_follow(self, scope, layer->type)) {
+        return;
+    }
+    cadre_scope_begin(self->program, scope);
+    add_any(self, layer);
+    cadre_scope_end(self->program);
+}
+
 void
 cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer)
 {
     char scope[64];
-    self->layer_number++;
-    self->narrow_layer =
-        layer->wire == CADRE_WIRE_MODEL ? self->narrow : layer->wire == CADRE_WIRE_BF16;
-    if (self->x.id == 0) {
-        return;
-    }
-    snprintf(scope, sizeof(scope), "layer %d (%s)", self->layer_number,
-             cadre_layer_text(layer->type));
-    cadre_scope_begin(self->program, scope);
-    add_any(self, layer);
-    cadre_scope_end(self->program);
+    snprintf(scope, sizeof(scope), "%s[%d] (%s)", self->list ? self->list : "layers",
+             self->layer_count++, cadre_layer_text(layer->type));
+    add_within(self, layer, scope);
 }
 
 int
@@ -320,20 +373,24 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
 int
 cadre_network_end(cadre_network_t *self, int64_t width)
 {
+    if (self->status < 0) {
+        return cadre_fail(self->status, "%s", self->text);
+    }
     if (self->x.id != 0 && shape_of(self).rank != 2) {
         cadre_extents_t shape = shape_of(self);
         char text[CADRE_EXTENTS_TEXT_SIZE];
         cadre_extents_text(&shape, cadre_program_symbols(self->program), text);
         return cadre_fail(CADRE_ECONFIG,
-                          "the last layer gives %s, not rows of numbers: add "
+                          "model.layers: the last one gives %s, not rows of numbers: add "
                           "{\"type\": \"flatten\"} or {\"type\": \"mean\"}",
                           text);
     }
     cadre_layer_t last = cadre_layer_of(CADRE_LAYER_DENSE);
     last.units = width;
-    cadre_network_add(self, &last);
+    add_within(self, &last, "the last layer (dense)");
     if (self->overfull) {
-        return cadre_fail(CADRE_ECONFIG, "more than %d variables", CADRE_NETWORK_VARIABLES_MAX);
+        return cadre_fail(CADRE_ECONFIG, "model: more than %d variables",
+                          CADRE_NETWORK_VARIABLES_MAX);
     }
     return 0;
 }

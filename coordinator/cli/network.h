@@ -22,6 +22,7 @@
 #include <cadre/program.h>
 #include <stddef.h>
 
+#include "common/graph/extent.h"
 #include "coordinator/cli/layer.h"
 
 enum { CADRE_NETWORK_VARIABLES_MAX = 256, CADRE_NETWORK_NAME_SIZE = 24 };
@@ -49,11 +50,15 @@ typedef struct {
     bool training;
     bool narrow;       /* layers that do not say travel as bf16 */
     bool narrow_layer; /* the one being added does */
-    int layer_number;  /* of the last one added */
+    int layer_count;   /* added so far */
     int number;        /* of the last one with variables */
     cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
     size_t variable_count;
     bool overfull; /* more were asked for */
+    const char
+        *list;  /* what the layers are called in messages, counted from 0: "model.layers[0]" */
+    int status; /* of a layer that does not go with what is before it */
+    char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* then */
 } cadre_network_t;
 
 /* Rows of `features` numbers become rows of the shape `input`, of which there may be none.
@@ -62,8 +67,9 @@ int cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *
 
 void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
 
-/* The last layer, dense, of `width` outputs. CADRE_ECONFIG when a row is not one row of numbers or
- * when there are too many variables; mistakes of the program are its own. */
+/* The last layer, dense, of `width` outputs. CADRE_ECONFIG when a row is not one row of numbers,
+ * when there are too many variables, and for a layer that cannot be where it is; other mistakes of
+ * the program are its own. */
 int cadre_network_end(cadre_network_t *self, int64_t width);
 
 #endif

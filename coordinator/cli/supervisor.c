@@ -23,6 +23,7 @@
 #include "coordinator/cli/notice.h"
 #include "coordinator/cli/task_news.h"
 #include "coordinator/cli/task_words.h"
+#include "coordinator/cli/trace_folder.h"
 #include "coordinator/cli/trainer.h"
 
 typedef struct {
@@ -260,6 +261,19 @@ start_trainer(supervisor_t *self)
     return error ? cadre_fail(CADRE_EIO, "no thread can be started: %s", strerror(error)) : 0;
 }
 
+/* Workers would find out, too, but only one by one and in their logs. */
+static int
+open_trace(supervisor_t *self)
+{
+    const char *folder = self->options->launch ? self->options->launch->trace : NULL;
+    int status = folder ? cadre_trace_folder_open(folder) : 0;
+    if (status < 0) {
+        self->cannot_write = true;
+        cadre_fail_within(status, "%s", self->options->trace_place);
+    }
+    return status;
+}
+
 /* Without checkpoints a lost ps can be recovered for a while only. */
 static void
 say_recovery(supervisor_t *self)
@@ -295,6 +309,7 @@ open_all(supervisor_t *self)
     if (status == 0 && options->job) {
         status = open_job(self);
     }
+    status = status < 0 ? status : open_trace(self);
     if (status < 0) {
         return status;
     }

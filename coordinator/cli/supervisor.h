@@ -25,12 +25,13 @@ enum {
 typedef struct {
     const cadre_job_t *job;                 /* NULL: a program of the user's */
     const cadre_launcher_options_t *launch; /* NULL: the cluster exists */
-    const char *address; /* where to bind; NULL: as the environment says, or the launcher */
-    int ps_count;        /* 0: as the environment says */
-    bool json;           /* the result as JSON on stdout */
-    char log_level;      /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */
-    const char *events;  /* file, or NULL */
-    char **command;      /* the user's own, for telling how to go on; NULL-terminated */
+    const char *trace_place; /* what names the folder of traces, for messages; NULL without one */
+    const char *address;     /* where to bind; NULL: as the environment says, or the launcher */
+    int ps_count;            /* 0: as the environment says */
+    bool json;               /* the result as JSON on stdout */
+    char log_level;     /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */
+    const char *events; /* file, or NULL */
+    char **command;     /* the user's own, for telling how to go on; NULL-terminated */
 } cadre_supervisor_options_t;
 
 /* Runs the job or program and gives the exit code; every error was said. */

@@ -244,13 +244,6 @@ field_signal(field_t *self, field_role_t role, int index, int number)
     }
 }
 
-void
-field_restart(field_t *self, field_role_t role, int index)
-{
-    field_signal(self, role, index, SIGKILL);
-    field_start(self, role, index);
-}
-
 /* --- the whole --- */
 
 static void

@@ -74,9 +74,6 @@ void field_start(field_t *self, field_role_t role, int index);
 /* Sends a signal. After SIGKILL the process is gone when the call returns. */
 void field_signal(field_t *self, field_role_t role, int index, int number);
 
-/* SIGKILL, and started again at once. */
-void field_restart(field_t *self, field_role_t role, int index);
-
 /* One round of what a supervisor does: a process that ended by itself ends the test, unless it
  * may_be_killed and was; then its pid is 0. Also ends the test when the job says that it failed. */
 void field_tend(field_t *self);

@@ -110,12 +110,15 @@ Test(tensor_list, cuts_at_the_size_of_a_chunk)
 Test(tensor_list, refuses_what_a_user_got_wrong)
 {
     cadre_tensor_list_t list = {.count = 77};
+    float number = 1;
     cadre_tensor_t tensors[] = {
-        {.dtype = CADRE_F32, .rank = 0},
+        {.dtype = CADRE_F32, .rank = 0, .data = &number},
         {.dtype = (cadre_dtype_t)99, .rank = 0},
     };
     cr_assert_eq(cadre_tensor_list_encode(tensors, 2, SIZE_MAX, &list), CADRE_EINVALID);
     cr_assert(strncmp(cadre_error_text(), "tensor 1: ", 10) == 0, "%s", cadre_error_text());
+    tensors[1] = (cadre_tensor_t){.dtype = CADRE_F32, .rank = 1, .shape = {1}};
+    cr_assert_eq(cadre_tensor_list_encode(tensors, 2, SIZE_MAX, &list), CADRE_EINVALID, "no data");
     tensors[1] = (cadre_tensor_t){.dtype = CADRE_F32, .rank = 9};
     cr_assert_eq(cadre_tensor_list_encode(tensors, 2, SIZE_MAX, &list), CADRE_EINVALID);
     tensors[1] = (cadre_tensor_t){.dtype = CADRE_F32, .rank = 1, .shape = {-1}};

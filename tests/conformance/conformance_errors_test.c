@@ -210,6 +210,57 @@ Test(conformance_errors, a_bad_push_fails_its_closure_and_changes_nothing)
     stage_close(&stage);
 }
 
+/* Counts without their arrays, arrays with holes. */
+Test(conformance_errors, what_is_NULL_where_something_must_be_is_refused)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    const cadre_function_t *function = stage_function(&stage, "add_one");
+    const cadre_tensor_t empty = {.dtype = CADRE_F32, .rank = 1, .shape = {3}};
+    const cadre_argument_t no_tensor = {"a", NULL};
+    const cadre_argument_t no_name = {NULL, &empty};
+    const cadre_argument_t no_data = {"a", &empty};
+    const cadre_resource_t *no_resource = NULL;
+    const struct {
+        cadre_call_t call;
+        const char *text;
+    } bad[] = {
+        {{.batch_count = 1}, "1 batches in NULL"},
+        {{.tensor_count = 2}, "2 tensors in NULL"},
+        {{.future_count = 3}, "3 futures in NULL"},
+        {{.resource_count = 4}, "4 resources in NULL"},
+        {{.tensors = &no_tensor, .tensor_count = 1}, "argument a has no tensor"},
+        {{.tensors = &no_name, .tensor_count = 1}, "argument name"},
+        {{.tensors = &no_data, .tensor_count = 1}, "tensor 0 has no data"},
+        {{.resources = &no_resource, .resource_count = 1}, "resource 0"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        FAILS(cadre_schedule(stage.coordinator, function, &bad[i].call, 0, NULL), CADRE_EINVALID,
+              bad[i].text);
+    }
+    cadre_resource_t *resource = NULL;
+    FAILS(cadre_resource_create(stage.coordinator, "r", function, &bad[1].call, &resource),
+          CADRE_EINVALID, bad[1].text);
+    cadre_variable_t *variable = NULL;
+    FAILS(cadre_variable_create(stage.coordinator, "v", CADRE_F32, NULL, 2, NULL, &variable),
+          CADRE_EINVALID, "rank 2, but no dimensions");
+    cadre_variable_options_t options = cadre_variable_options();
+    options.partitioner = CADRE_PARTITION_GIVEN;
+    options.part_count = 1;
+    FAILS(cadre_variable_create(stage.coordinator, "v", CADRE_F32, (int64_t[]){4}, 1, &options,
+                                &variable),
+          CADRE_EINVALID, "parts");
+    FAILS(cadre_variable_assign(stage.wide, CADRE_SET, NULL, 0), CADRE_EINVALID, "no value");
+    FAILS(cadre_variable_assign(stage.wide, CADRE_SET, &empty, 0), CADRE_EINVALID, "no value");
+    cadre_future_t *no_future = NULL;
+    FAILS(cadre_fetch_all(NULL, 1, 0), CADRE_EINVALID, "future 0 of 1");
+    FAILS(cadre_fetch_all(&no_future, 1, 0), CADRE_EINVALID, "future 0 of 1");
+    OK(cadre_fetch_all(NULL, 0, 0));
+    cr_expect_eq(cadre_totals(stage.coordinator).scheduled, 0);
+    expect_usable(&stage);
+    stage_close(&stage);
+}
+
 /* --- the queue, through the API --- */
 
 BOTH_CAPACITIES(conformance_errors, Q4_join_waits_for_the_failing_closure_then_raises)

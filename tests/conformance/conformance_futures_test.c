@@ -10,22 +10,12 @@
 
 TestSuite(conformance_futures, .timeout = 120);
 
-/* Ones like "wide". */
-static cadre_tensor_t
-ones(float values[WIDE_ROWS])
-{
-    for (int i = 0; i < WIDE_ROWS; i++) {
-        values[i] = 1;
-    }
-    return (cadre_tensor_t){.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
-}
-
 /* A closure that gives ones as "value". */
 static cadre_future_t *
 give_ones(stage_t *stage)
 {
     float values[WIDE_ROWS];
-    cadre_tensor_t value = ones(values);
+    cadre_tensor_t value = stage_row(values, 1);
     return stage_call(stage, "echo", "value", &value);
 }
 
@@ -64,7 +54,7 @@ hold_ones(stage_t *stage, const char *name)
     hold_t hold = stage_hold_files(stage, name);
     cadre_tensor_t started = stage_text(hold.started);
     cadre_tensor_t release = stage_text(hold.release);
-    cadre_tensor_t value = ones(values);
+    cadre_tensor_t value = stage_row(values, 1);
     cadre_argument_t tensors[] = {{"started", &started}, {"release", &release}, {"value", &value}};
     cadre_call_t call = {.tensors = tensors, .tensor_count = 3};
     OK(cadre_schedule(stage->coordinator, stage_function(stage, "echo_when"), &call, LOCAL_WAIT_MS,
@@ -180,7 +170,7 @@ BOTH_CAPACITIES(conformance_futures, C12_programs_give_and_take_results)
     OK(cadre_function_register(stage.coordinator, &doubles, &first));
     OK(cadre_function_register(stage.coordinator, &adds, &second));
     float values[WIDE_ROWS];
-    cadre_tensor_t value = ones(values);
+    cadre_tensor_t value = stage_row(values, 1);
     cadre_argument_t x_is = {"x", &value};
     cadre_argument_t a_is = {"a", &value};
     cadre_future_t *twice = NULL;

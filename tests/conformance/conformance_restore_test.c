@@ -112,23 +112,6 @@ expect_same(cadre_variable_t *variable, const cadre_tensor_t *expected, const ch
     cadre_tensor_fini(&found);
 }
 
-/* Gradients number `first` to `last` to "wide", one after the other. */
-static void
-train(stage_t *stage, int first, int last)
-{
-    for (int step = first; step <= last; step++) {
-        float values[WIDE_ROWS];
-        cadre_tensor_t gradient = {
-            .dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
-        for (int i = 0; i < WIDE_ROWS; i++) {
-            values[i] = 0.37f * (float)((step * 7 + i * 3) % 11) - 1.7f;
-        }
-        cadre_future_t *future = stage_call(stage, "push", "gradient", &gradient);
-        OK(cadre_future_wait(future, LOCAL_WAIT_MS));
-        cadre_future_drop(&future);
-    }
-}
-
 enum { SAVED_AT = 4, END = 7 };
 
 /* "wide" at the checkpoint and at the end of a job that nothing ever happened to. */
@@ -138,9 +121,9 @@ train_undisturbed(cadre_tensor_t *saved, cadre_tensor_t *end)
     stage_t stage;
     open_stage(&stage, 1);
     cadre_variable_t *wide = create(&stage, &MODEL[0], 1);
-    train(&stage, 1, SAVED_AT);
+    stage_train(&stage, 1, SAVED_AT);
     OK(cadre_variable_read(wide, saved, LOCAL_WAIT_MS));
-    train(&stage, SAVED_AT + 1, END);
+    stage_train(&stage, SAVED_AT + 1, END);
     OK(cadre_variable_read(wide, end, LOCAL_WAIT_MS));
     stage_close(&stage);
 }
@@ -163,9 +146,9 @@ check_move(place_t from, place_t to, const cadre_tensor_t *saved, const cadre_te
             OK(cadre_variable_assign(variables[i], CADRE_SET, &expected[i], LOCAL_WAIT_MS));
         }
     }
-    train(&stage, 1, SAVED_AT);
+    stage_train(&stage, 1, SAVED_AT);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
-    train(&stage, SAVED_AT + 1, SAVED_AT + 1); /* lost with the job */
+    stage_train(&stage, SAVED_AT + 1, SAVED_AT + 1); /* lost with the job */
     resume(&stage, to.ps);
     for (size_t i = MEMBERS; i-- > 1;) {
         variables[i] = create(&stage, &MODEL[i], to.parts);
@@ -173,7 +156,7 @@ check_move(place_t from, place_t to, const cadre_tensor_t *saved, const cadre_te
     }
     variables[0] = create(&stage, &MODEL[0], to.parts);
     expect_same(variables[0], saved, when);
-    train(&stage, SAVED_AT + 1, END);
+    stage_train(&stage, SAVED_AT + 1, END);
     expect_same(variables[0], end, when); /* which the slots decide */
     for (size_t i = 0; i < MEMBERS; i++) {
         cadre_tensor_fini(&expected[i]);
@@ -209,11 +192,11 @@ Test(conformance_restore, V7_a_variable_that_is_created_late_is_restored_too)
     cadre_tensor_t expected = numbers(&MODEL[1]);
     create(&stage, &MODEL[0], 2);
     OK(cadre_variable_assign(table, CADRE_SET, &expected, LOCAL_WAIT_MS));
-    train(&stage, 1, SAVED_AT);
+    stage_train(&stage, 1, SAVED_AT);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     resume(&stage, 4);
     cadre_variable_t *wide = create(&stage, &MODEL[0], 4);
-    train(&stage, SAVED_AT + 1, END);
+    stage_train(&stage, SAVED_AT + 1, END);
     cadre_tensor_t zeros = {.data = NULL};
     OK(cadre_tensor_init(&zeros, CADRE_F32, MODEL[0].shape, 1));
     OK(cadre_variable_assign(wide, CADRE_SET, &zeros, LOCAL_WAIT_MS));
@@ -237,7 +220,7 @@ Test(conformance_restore, V7_a_variable_comes_too_late_after_the_next_checkpoint
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     resume(&stage, 2);
     create(&stage, &MODEL[0], 2);
-    train(&stage, 1, 2);
+    stage_train(&stage, 1, 2);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     FAILS(cadre_variable_create(stage.coordinator, MODEL[1].name, MODEL[1].dtype, MODEL[1].shape,
                                 MODEL[1].rank, NULL, &variable),
@@ -246,7 +229,7 @@ Test(conformance_restore, V7_a_variable_comes_too_late_after_the_next_checkpoint
                                 MODEL[0].rank, NULL, &variable),
           CADRE_EEXISTS, MODEL[0].name);
     create(&stage, &MODEL[2], 2); /* which it never held */
-    train(&stage, 3, 4);
+    stage_train(&stage, 3, 4);
     stage_close(&stage);
 }
 

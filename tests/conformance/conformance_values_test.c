@@ -421,6 +421,79 @@ Test(conformance_values, what_is_no_resource_is_refused_at_the_call)
     stage_close(&stage);
 }
 
+static int
+schedule(stage_t *stage, const cadre_call_t *call)
+{
+    return cadre_schedule(stage->coordinator, stage_function(stage, "add_one"), call, 0, NULL);
+}
+
+/* Which results a resource has is known to workers: all names that begin with its own are taken. */
+Test(conformance_values, an_argument_that_could_be_of_a_resource_is_refused_at_the_call)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    const cadre_resource_t *ones = create(&stage, "ones", "build", NULL);
+    const cadre_resource_t *inner = create(&stage, "ones.value", "build", NULL);
+    cadre_tensor_t text = stage_text("text");
+    cadre_future_t *future = stage_call(&stage, "echo", "value", &text);
+    cadre_argument_t tensor = {"ones.value", &text};
+    cadre_future_argument_t other = {"ones.value", future, NULL};
+    cadre_call_t call = {
+        .tensors = &tensor, .tensor_count = 1, .resources = &ones, .resource_count = 1};
+    FAILS(schedule(&stage, &call), CADRE_EINVALID,
+          "argument ones.value could be a result of resource ones");
+    call = (cadre_call_t){
+        .futures = &other, .future_count = 1, .resources = &ones, .resource_count = 1};
+    FAILS(schedule(&stage, &call), CADRE_EINVALID,
+          "argument ones.value could be a result of resource ones");
+    for (int i = 0; i < 2; i++) {
+        const cadre_resource_t *both[] = {i ? inner : ones, i ? ones : inner};
+        call = (cadre_call_t){.resources = both, .resource_count = 2};
+        FAILS(schedule(&stage, &call), CADRE_EINVALID, "resources ones and ones.value");
+    }
+    call = (cadre_call_t){
+        .tensors = &tensor, .tensor_count = 1, .resources = &inner, .resource_count = 1};
+    OK(schedule(&stage, &call)); /* the name of the resource itself is no argument */
+    tensor.name = "ones_value";
+    call.resources = &ones;
+    OK(schedule(&stage, &call));
+    const cadre_resource_t *twice[] = {ones, ones};
+    call = (cadre_call_t){.resources = twice, .resource_count = 2};
+    OK(schedule(&stage, &call));
+    stage_join(&stage);
+    stage_expect(&stage, 3);
+    cadre_future_drop(&future);
+    stage_close(&stage);
+}
+
+Test(conformance_values, an_argument_called_like_a_column_is_refused_at_the_call)
+{
+    static const char *const columns[] = {"x", "y", "x1", "y1"};
+    static const char *const others[] = {"x2", "x0", "x11", "z"};
+    float number = 1;
+    cadre_tensor_t tensor = {.dtype = CADRE_F32, .data = &number};
+    cadre_batch_t batches[2];
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, 4);
+    cadre_dataset_t *rows = stage_open_rows(&stage, path, "rows");
+    OK(cadre_dataset_begin(rows, 0, 0, 1, false, false));
+    cr_assert(cadre_dataset_next(rows, &batches[0]) && cadre_dataset_next(rows, &batches[1]));
+    for (size_t i = 0; i < 4; i++) {
+        cadre_argument_t argument = {columns[i], &tensor};
+        cadre_call_t call = {
+            .batches = batches, .batch_count = 2, .tensors = &argument, .tensor_count = 1};
+        cadre_auto(cadre_free) char *text =
+            cadre_asprintf("argument %s is there twice: batch %zu", columns[i], i / 2);
+        FAILS(schedule(&stage, &call), CADRE_EINVALID, text);
+        argument.name = others[i];
+        OK(schedule(&stage, &call));
+    }
+    stage_join(&stage);
+    stage_expect(&stage, 4);
+    stage_close(&stage);
+}
+
 /* What a native function keeps on a slot is there at its next call, and ends with the worker. */
 Test(conformance_values, native_functions_keep_state_on_slots_until_the_worker_exits)
 {

@@ -324,23 +324,6 @@ create_trained(stage_t *stage, const char *optimizer, int parts)
     return variable;
 }
 
-/* Gradients number `first` to `last`, one after the other. */
-static void
-train(stage_t *stage, int first, int last)
-{
-    for (int step = first; step <= last; step++) {
-        float values[WIDE_ROWS];
-        cadre_tensor_t gradient = {
-            .dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
-        for (int i = 0; i < WIDE_ROWS; i++) {
-            values[i] = 0.37f * (float)((step * 7 + i * 3) % 11) - 1.7f;
-        }
-        cadre_future_t *future = stage_call(stage, "push", "gradient", &gradient);
-        OK(cadre_future_wait(future, LOCAL_WAIT_MS));
-        cadre_future_drop(&future);
-    }
-}
-
 static void
 copy_value(cadre_variable_t *variable, float values[WIDE_ROWS])
 {
@@ -362,10 +345,10 @@ check_move(const char *optimizer, place_t from, place_t to)
     stage_t stage;
     open_for_checkpoints(&stage, from.ps, 1);
     cadre_variable_t *variable = create_trained(&stage, optimizer, from.parts);
-    train(&stage, 1, SAVED_AT);
+    stage_train(&stage, 1, SAVED_AT);
     copy_value(variable, at_checkpoint);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
-    train(&stage, SAVED_AT + 1, END);
+    stage_train(&stage, SAVED_AT + 1, END);
     copy_value(variable, undisturbed);
     local_cluster_end_job(&stage.cluster);
     resume(&stage, to.ps, 1);
@@ -375,7 +358,7 @@ check_move(const char *optimizer, place_t from, place_t to)
     copy_value(variable, restored);
     cr_assert_arr_eq(restored, at_checkpoint, sizeof(restored), "%s %d/%d -> %d/%d", optimizer,
                      from.ps, from.parts, to.ps, to.parts);
-    train(&stage, SAVED_AT + 1, END);
+    stage_train(&stage, SAVED_AT + 1, END);
     copy_value(variable, restored);
     cr_assert_arr_eq(restored, undisturbed, sizeof(restored), "%s %d/%d -> %d/%d, slots", optimizer,
                      from.ps, from.parts, to.ps, to.parts);

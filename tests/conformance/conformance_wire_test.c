@@ -55,15 +55,6 @@ resume(stage_t *stage, int ps, cadre_dtype_t wire)
     stage->wide = create(stage, "wide", wire, "add");
 }
 
-static cadre_tensor_t
-row(float *values, float value)
-{
-    for (int i = 0; i < WIDE_ROWS; i++) {
-        values[i] = value;
-    }
-    return (cadre_tensor_t){.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
-}
-
 static void
 expect_all(cadre_variable_t *variable, double value)
 {
@@ -95,7 +86,7 @@ BOTH_SIZES(conformance_wire, workers_see_values_rounded_and_the_coordinator_does
     float values[WIDE_ROWS];
     stage_t stage;
     cadre_tensor_t seen = {.data = NULL};
-    cadre_tensor_t precise = row(values, 1.0f + 0x1p-9f);
+    cadre_tensor_t precise = stage_row(values, 1.0f + 0x1p-9f);
     open_stage(&stage, size, 1, CADRE_BF16);
     OK(cadre_variable_assign(stage.wide, CADRE_SET, &precise, LOCAL_WAIT_MS));
     stage_expect(&stage, 1 + 0x1p-9);
@@ -185,7 +176,7 @@ static cadre_future_t *
 call_both(stage_t *stage, const cadre_function_t *function, float gradient)
 {
     float values[WIDE_ROWS];
-    cadre_tensor_t tensor = row(values, gradient);
+    cadre_tensor_t tensor = stage_row(values, gradient);
     cadre_argument_t arguments[] = {{"g", &tensor}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
     cadre_future_t *future = NULL;
@@ -231,7 +222,7 @@ Test(conformance_wire, a_gradient_that_bf16_cannot_hold_fails_its_closure_by_nam
               "the gradient of a is infinite or NaN as bf16");
         cadre_future_drop(&future);
         float values[WIDE_ROWS];
-        cadre_tensor_t gradient = row(values, bad[i]);
+        cadre_tensor_t gradient = stage_row(values, bad[i]);
         future = stage_call(&stage, "push", "gradient", &gradient);
         FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE,
               "the gradient of wide is infinite or NaN as bf16");
@@ -243,6 +234,44 @@ Test(conformance_wire, a_gradient_that_bf16_cannot_hold_fails_its_closure_by_nam
     expect_all(a, 2);
     expect_all(b, 2);
     stage_expect(&stage, 0);
+    stage_close(&stage);
+}
+
+/* The other way: the ps has what a worker would see as infinity. Whoever pulls it fails, and only
+ * they; with a value that bf16 holds all goes on. */
+BOTH_SIZES(conformance_wire, a_value_that_bf16_cannot_hold_fails_its_closure_by_name)
+{
+    float values[WIDE_ROWS];
+    cadre_tensor_t value = stage_row(values, 1);
+    stage_t stage;
+    open_stage(&stage, size, size, CADRE_BF16);
+    cadre_variable_t *a = create(&stage, "a", CADRE_BF16, "add");
+    cadre_variable_t *b = create(&stage, "b", CADRE_F32, "add");
+    const cadre_function_t *function = both_function(&stage);
+    cadre_auto(cadre_free) char *refusal = cadre_asprintf(
+        "ps %d: a, partition %d: value 3.4e+38 is beyond the largest bf16", size - 1, size - 1);
+    values[WIDE_ROWS - 1] = 3.4e38f;
+    OK(cadre_variable_assign(a, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    for (int i = 0; i < 2; i++) {
+        cadre_future_t *future = call_both(&stage, function, 1);
+        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, refusal);
+        cadre_future_drop(&future);
+        stage_schedule(&stage, "read", 1);
+        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, "wide, partition");
+    }
+    stage_schedule(&stage, "add_one", 1); /* pulls nothing */
+    stage_join(&stage);
+    value = stage_row(values, 4);
+    OK(cadre_variable_assign(a, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    cadre_future_t *future = call_both(&stage, function, 1);
+    stage_schedule(&stage, "read", 1);
+    stage_join(&stage);
+    cadre_future_drop(&future);
+    expect_all(a, 5);
+    expect_all(b, 1);
+    stage_expect(&stage, 4);
     stage_close(&stage);
 }
 
@@ -298,7 +327,7 @@ Test(conformance_wire, a_checkpoint_is_f32_and_goes_on_with_either_type)
     float values[WIDE_ROWS];
     stage_t stage;
     double value = 1 + 0x1p-20;
-    cadre_tensor_t precise = row(values, (float)value);
+    cadre_tensor_t precise = stage_row(values, (float)value);
     open_stage(&stage, 2, 1, CADRE_BF16);
     OK(cadre_variable_assign(stage.wide, CADRE_SET, &precise, LOCAL_WAIT_MS));
     for (size_t i = 0; i < CADRE_COUNT_OF(wires); i++) {

@@ -79,6 +79,30 @@ stage_text(const char *text)
                             .data = (char *)(uintptr_t)text};
 }
 
+cadre_tensor_t
+stage_row(float values[WIDE_ROWS], float value)
+{
+    for (int i = 0; i < WIDE_ROWS; i++) {
+        values[i] = value;
+    }
+    return (cadre_tensor_t){.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = values};
+}
+
+void
+stage_train(stage_t *self, int first, int last)
+{
+    for (int step = first; step <= last; step++) {
+        float values[WIDE_ROWS];
+        cadre_tensor_t gradient = stage_row(values, 0);
+        for (int i = 0; i < WIDE_ROWS; i++) {
+            values[i] = 0.37f * (float)((step * 7 + i * 3) % 11) - 1.7f;
+        }
+        cadre_future_t *future = stage_call(self, "push", "gradient", &gradient);
+        OK(cadre_future_wait(future, LOCAL_WAIT_MS));
+        cadre_future_drop(&future);
+    }
+}
+
 void
 stage_join(stage_t *self)
 {

@@ -99,6 +99,12 @@ cadre_future_t *stage_call(stage_t *self, const char *name, const char *argument
 /* A view of `text` as a tensor of u8. */
 cadre_tensor_t stage_text(const char *text);
 
+/* A tensor like "wide" that is `value` everywhere, in `values`. */
+cadre_tensor_t stage_row(float values[WIDE_ROWS], float value);
+
+/* Pushes gradients number `first` to `last` to "wide", one after the other. */
+void stage_train(stage_t *self, int first, int last);
+
 /* Joins; passes when that succeeds. */
 void stage_join(stage_t *self);
 

@@ -331,6 +331,21 @@ fixture_join_ps(fixture_t *self)
     fixture_clear(self);
 }
 
+/* One ps and `workers` workers that have joined. */
+static inline fixture_t *
+cluster(uint32_t workers)
+{
+    fixture_t *self = fixture_new(1);
+    fixture_join_ps(self);
+    for (uint32_t i = 0; i < workers; i++) {
+        cadre_task_t worker = fixture_worker(i);
+        fixture_hello(self, &worker);
+    }
+    fixture_turn(self);
+    fixture_clear(self);
+    return self;
+}
+
 static inline cadre_variable_t *
 fixture_add_variable(fixture_t *self, const char *name, int64_t rows, int parts)
 {

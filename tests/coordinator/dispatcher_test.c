@@ -5,21 +5,6 @@ TestSuite(dispatcher, .timeout = 20);
 
 static const cadre_u64s_t nothing = {NULL, 0};
 
-/* One ps and `workers` workers that have joined. */
-static fixture_t *
-cluster(uint32_t workers)
-{
-    fixture_t *self = fixture_new(1);
-    fixture_join_ps(self);
-    for (uint32_t i = 0; i < workers; i++) {
-        cadre_task_t worker = fixture_worker(i);
-        fixture_hello(self, &worker);
-    }
-    fixture_turn(self);
-    fixture_clear(self);
-    return self;
-}
-
 /* The ids of the closures that were sent to `worker`, which must be these. */
 static void
 assert_sent(const fixture_t *self, const cadre_task_t *worker, const uint64_t *ids, size_t count)

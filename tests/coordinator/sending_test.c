@@ -5,20 +5,6 @@ TestSuite(sending, .timeout = 20);
 
 enum { BIG = 1000, SMALL = 4 }; /* numbers of 8 bytes */
 
-static fixture_t *
-cluster(uint32_t workers)
-{
-    fixture_t *self = fixture_new(1);
-    fixture_join_ps(self);
-    for (uint32_t i = 0; i < workers; i++) {
-        cadre_task_t worker = fixture_worker(i);
-        fixture_hello(self, &worker);
-    }
-    fixture_turn(self);
-    fixture_clear(self);
-    return self;
-}
-
 /* Schedules a closure that takes "r" of each of two others (NULL: none); what it gives. */
 static cadre_results_t *
 schedule(fixture_t *self, cadre_results_t *from, cadre_results_t *from_too)

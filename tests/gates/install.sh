@@ -8,6 +8,8 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
 cmake --install "$build" --prefix "$place/prefix" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
+other=$(find "$place/prefix/include" -type f ! -name '*.h')
+[ -z "$other" ] || { echo "install: no headers: $other"; exit 1; }
 pc=$(find "$place/prefix" -name cadre.pc)
 libraries=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=${pc%/*}

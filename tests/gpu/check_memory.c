@@ -13,12 +13,18 @@
 enum { BATCHES = 12, ROUNDS = 30, SLOTS = 3, WIDTH = 24 };
 enum { WARM_RUNS = 40, MANY_RUNS = 1500, GROWTH_MAX = 4 << 20 };
 
+static int64_t
+hidden_size(const gpu_check_t *self)
+{
+    return self->scale ? 20000 : 12000;
+}
+
 /* Batches of any size, with gradients of two variables of more than a megabyte on a real device, so
  * that outputs leave in several groups. */
 static cadre_program_t *
 make_program(const gpu_check_t *self)
 {
-    int64_t hidden = self->scale ? 20000 : 12000;
+    int64_t hidden = hidden_size(self);
     cadre_program_t *p = cadre_program_new("memory");
     cadre_node_t x =
         cadre_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_sym("B"), cadre_dim(WIDTH)}, 2);
@@ -204,7 +210,7 @@ check_host_memory(gpu_check_t *self)
     gpu_outcome_t want;
     int status = gpu_case_run(&one, slot, 1, &want);
     gpu_check_that(self, status == 0, "%s", cadre_error_text());
-    size_t size_bytes = (size_t)(self->scale ? 20000 : 12000) * WIDTH * sizeof(float);
+    size_t size_bytes = (size_t)hidden_size(self) * WIDTH * sizeof(float);
     void *memory[4];
     for (int i = 0; i < 4; i++) {
         memory[i] = cadre_device_memory_new(self->device, size_bytes);
@@ -258,7 +264,7 @@ check_resident(gpu_check_t *self)
     gpu_case_t one = {0};
     gpu_case_init(&one, make_program(self));
     set_batch(&one, 4);
-    const size_t size_bytes = (size_t)(self->scale ? 20000 : 12000) * WIDTH * sizeof(float);
+    const size_t size_bytes = (size_t)hidden_size(self) * WIDTH * sizeof(float);
     cadre_slot_t *slot = NULL;
     cadre_assert(cadre_slot_open(self->device, NULL, &slot) == 0);
     gpu_outcome_t want;

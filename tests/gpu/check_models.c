@@ -76,6 +76,17 @@ make_cnn(const gpu_check_t *self, gpu_case_t *one)
     finish(one, p, cadre_softmax_cross_entropy(p, y, labels));
 }
 
+/* A normalized sequence, looked at by itself. */
+static cadre_node_t
+attention(cadre_program_t *p, cadre_node_t x, int64_t width, int causal)
+{
+    cadre_node_t h =
+        cadre_layer_norm(p, x, vector(p, "scale", width), vector(p, "shift", width), 1e-5F);
+    return cadre_attention(p, cadre_matmul(p, h, matrix(p, "q", width, width)),
+                           cadre_matmul(p, h, matrix(p, "k", width, width)),
+                           cadre_matmul(p, h, matrix(p, "v", width, width)), 4, causal);
+}
+
 static void
 make_attention(const gpu_check_t *self, gpu_case_t *one)
 {
@@ -85,12 +96,7 @@ make_attention(const gpu_check_t *self, gpu_case_t *one)
     cadre_program_t *p = cadre_program_new("attention");
     cadre_node_t x =
         gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){batch, length, width}, 3, -1, 1));
-    cadre_node_t h =
-        cadre_layer_norm(p, x, vector(p, "scale", width), vector(p, "shift", width), 1e-5F);
-    cadre_node_t a = cadre_attention(p, cadre_matmul(p, h, matrix(p, "q", width, width)),
-                                     cadre_matmul(p, h, matrix(p, "k", width, width)),
-                                     cadre_matmul(p, h, matrix(p, "v", width, width)), 4, 1);
-    cadre_node_t y = cadre_add(p, x, cadre_gelu(p, a));
+    cadre_node_t y = cadre_add(p, x, cadre_gelu(p, attention(p, x, width, 1)));
     finish(one, p, cadre_mean_all(p, cadre_square(p, cadre_sub(p, y, cadre_const_f32(p, 1)))));
 }
 
@@ -105,12 +111,9 @@ make_transformer(const gpu_check_t *self, gpu_case_t *one)
     cadre_node_t x =
         gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){batch, length, width}, 3, -1, 1));
     cadre_node_t labels = argument(one, p, CADRE_I32, batch, 0, 9.99F);
-    cadre_node_t h = cadre_layer_norm(p, x, vector(p, "s0", width), vector(p, "h0", width), 1e-5F);
-    cadre_node_t a = cadre_attention(p, cadre_matmul(p, h, matrix(p, "q", width, width)),
-                                     cadre_matmul(p, h, matrix(p, "k", width, width)),
-                                     cadre_matmul(p, h, matrix(p, "v", width, width)), 4, 0);
+    cadre_node_t a = attention(p, x, width, 0);
     x = cadre_add(p, x, cadre_matmul(p, a, matrix(p, "o", width, width)));
-    h = cadre_layer_norm(p, x, vector(p, "s1", width), vector(p, "h1", width), 1e-5F);
+    cadre_node_t h = cadre_layer_norm(p, x, vector(p, "s1", width), vector(p, "h1", width), 1e-5F);
     h = cadre_gelu(
         p, cadre_dense(p, h, matrix(p, "w0", width, 2 * width), vector(p, "b0", 2 * width)));
     x = cadre_add(p, x,
@@ -180,12 +183,7 @@ train(gpu_check_t *self, const char *name, gpu_case_t *one, cadre_device_t *devi
         losses[step] = status == 0 ? *(const float *)outcome.results[0].data : 0;
         for (int i = 0; i < cadre_program_push_count(one->program) && status == 0; i++) {
             int variable = cadre_program_push(one->program, i)->variable;
-            const cadre_program_variable_t *entry = cadre_program_variable(one->program, variable);
-            int64_t count = 1;
-            for (int axis = 0; axis < entry->rank; axis++) {
-                count *= entry->shape[axis];
-            }
-            for (int64_t k = 0; k < count; k++) {
+            for (int64_t k = 0; k < gpu_push_count(one->program, i); k++) {
                 one->variables[variable][k] -= 0.05F * outcome.gradients[i][k];
             }
         }
@@ -206,11 +204,7 @@ check_training(gpu_check_t *self, const char *name, make_t make)
     float *start[GPU_CHECK_VARIABLES_MAX] = {0};
     int count = cadre_program_variable_count(one.program);
     for (int i = 0; i < count; i++) {
-        const cadre_program_variable_t *entry = cadre_program_variable(one.program, i);
-        sizes[i] = sizeof(float);
-        for (int axis = 0; axis < entry->rank; axis++) {
-            sizes[i] *= (size_t)entry->shape[axis];
-        }
+        sizes[i] = (size_t)gpu_variable_count(one.program, i) * sizeof(float);
         start[i] = cadre_aligned_alloc(sizes[i]);
         memcpy(start[i], one.variables[i], sizes[i]);
     }

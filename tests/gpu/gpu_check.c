@@ -97,12 +97,10 @@ gpu_case_fini(gpu_case_t *self)
     *self = (gpu_case_t){0};
 }
 
-/* Elements of the variable that push `index` goes to. */
-static int64_t
-push_count(const cadre_program_t *program, int index)
+int64_t
+gpu_variable_count(const cadre_program_t *program, int index)
 {
-    const cadre_program_variable_t *variable =
-        cadre_program_variable(program, cadre_program_push(program, index)->variable);
+    const cadre_program_variable_t *variable = cadre_program_variable(program, index);
     int64_t count = 1;
     for (int i = 0; i < variable->rank; i++) {
         count *= variable->shape[i];
@@ -110,12 +108,18 @@ push_count(const cadre_program_t *program, int index)
     return count;
 }
 
+int64_t
+gpu_push_count(const cadre_program_t *program, int index)
+{
+    return gpu_variable_count(program, cadre_program_push(program, index)->variable);
+}
+
 int
 gpu_case_run(const gpu_case_t *self, cadre_slot_t *slot, uint64_t seed, gpu_outcome_t *outcome)
 {
     *outcome = (gpu_outcome_t){0};
     for (int i = 0; i < cadre_program_push_count(self->program); i++) {
-        size_t size_bytes = (size_t)push_count(self->program, i) * sizeof(float);
+        size_t size_bytes = (size_t)gpu_push_count(self->program, i) * sizeof(float);
         outcome->gradients[i] = cadre_aligned_alloc(size_bytes + 1);
         memset(outcome->gradients[i], 0xff, size_bytes);
     }
@@ -219,7 +223,7 @@ compare(gpu_check_t *self, const char *name, const gpu_case_t *one, const gpu_ou
     for (int i = 0; i < cadre_program_push_count(one->program); i++) {
         place_t place = {name, "gradient", i};
         compare_f32(self, &place, got->gradients[i], want->gradients[i],
-                    push_count(one->program, i));
+                    gpu_push_count(one->program, i));
     }
 }
 
@@ -235,7 +239,7 @@ same(const gpu_case_t *one, const gpu_outcome_t *left, const gpu_outcome_t *righ
     }
     for (int i = 0; i < cadre_program_push_count(one->program); i++) {
         if (memcmp(left->gradients[i], right->gradients[i],
-                   (size_t)push_count(one->program, i) * sizeof(float)) != 0) {
+                   (size_t)gpu_push_count(one->program, i) * sizeof(float)) != 0) {
             return false;
         }
     }

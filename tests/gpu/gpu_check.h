@@ -69,6 +69,10 @@ cadre_tensor_t gpu_random(cadre_dtype_t dtype, const int64_t *shape, int rank, f
 /* Adds the next argument, named "a0", "a1" and so on, of random numbers as above. Before init. */
 cadre_node_t gpu_argument(gpu_case_t *self, cadre_program_t *program, cadre_tensor_t tensor);
 
+/* Elements of variable `index`, and of the one that push `index` goes to. */
+int64_t gpu_variable_count(const cadre_program_t *program, int index);
+int64_t gpu_push_count(const cadre_program_t *program, int index);
+
 int gpu_case_run(const gpu_case_t *self, cadre_slot_t *slot, uint64_t seed, gpu_outcome_t *outcome);
 void gpu_outcome_fini(const gpu_case_t *self, gpu_outcome_t *outcome);
 
@@ -81,6 +85,7 @@ void gpu_check_compares(gpu_check_t *self); /* the comparison itself: what it mu
 void gpu_check_ops(gpu_check_t *self);
 void gpu_check_fuse(gpu_check_t *self); /* what is part of a product */
 void gpu_check_bf16(gpu_check_t *self); /* inside programs */
+void gpu_check_wire(gpu_check_t *self); /* bf16 on the host, f32 in programs */
 void gpu_check_models(gpu_check_t *self);
 void gpu_check_memory(gpu_check_t *self); /* nothing grows; several slots; many plans */
 void gpu_check_math(gpu_check_t *self);   /* f32, tf32, bf16 */

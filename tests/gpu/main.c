@@ -1,8 +1,8 @@
-/* cadre-gpu-check [DEVICE [PART ...]]: compare, operations, bf16, fused, models, math, memory,
- * errors and killed, or those of them that are named, on a device (cuda:0) beside the CPU; "cpu"
- * compares the CPU with itself, which tests the checks. Exit status 0, 1 when something differs, 77
- * with a reason where there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure, too), 2 for
- * a bad command line.
+/* cadre-gpu-check [DEVICE [PART ...]]: compare, operations, bf16, wire, fused, models, math,
+ * memory, errors and killed, or those of them that are named, on a device (cuda:0) beside the CPU;
+ * "cpu" compares the CPU with itself, which tests the checks. Exit status 0, 1 when something
+ * differs, 77 with a reason where there is no device (with CADRE_REQUIRE_CUDA=1 that is a failure,
+ * too), 2 for a bad command line, to which a name that no device can have belongs.
  *
  * For the tools of compute-sanitizer: with CADRE_GPU_CHECK_SMALL set the sizes are small, and with
  * CADRE_GPU_CHECK_EVERY=N one in N programs of the operations is run. */
@@ -12,11 +12,12 @@
 
 #include "common/assert.h"
 #include "common/clock.h"
+#include "common/device_name.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "tests/gpu/gpu_check.h"
 
-enum { EXIT_SKIPPED = 77 };
+enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
 
 static int
 skip(void)
@@ -51,10 +52,11 @@ open_math(const char *math, cadre_device_t **out)
 static const struct {
     const char *name;
     void (*check)(gpu_check_t *);
-} parts[] = {
-    {"compare", gpu_check_compares}, {"operations", gpu_check_ops}, {"bf16", gpu_check_bf16},
-    {"fused", gpu_check_fuse},       {"models", gpu_check_models},  {"math", gpu_check_math},
-    {"memory", gpu_check_memory},    {"errors", gpu_check_errors},  {"killed", gpu_check_killed}};
+} parts[] = {{"compare", gpu_check_compares}, {"operations", gpu_check_ops},
+             {"bf16", gpu_check_bf16},        {"wire", gpu_check_wire},
+             {"fused", gpu_check_fuse},       {"models", gpu_check_models},
+             {"math", gpu_check_math},        {"memory", gpu_check_memory},
+             {"errors", gpu_check_errors},    {"killed", gpu_check_killed}};
 
 /* Whether part `index` is in the list of names; an empty list has all. */
 static bool
@@ -67,8 +69,9 @@ is_wanted(size_t index, char *const *names)
     return wanted;
 }
 
-static bool
-are_parts(char *const *names)
+/* The first of `names` that is no part; NULL when there is none. */
+static const char *
+no_part(char *const *names)
 {
     for (; *names; names++) {
         bool known = false;
@@ -76,10 +79,24 @@ are_parts(char *const *names)
             known = known || strcmp(*names, parts[i].name) == 0;
         }
         if (!known) {
-            return false;
+            return *names;
         }
     }
-    return true;
+    return NULL;
+}
+
+/* Says what is wrong, and how the program is called. */
+static int
+refuse(const char *what, const char *name)
+{
+    fprintf(stderr,
+            "cadre-gpu-check: %s%s\nusage: cadre-gpu-check [DEVICE [PART ...]]\n  PART:", what,
+            name);
+    for (size_t i = 0; i < CADRE_COUNT_OF(parts); i++) {
+        fprintf(stderr, " %s", parts[i].name);
+    }
+    fprintf(stderr, "\n");
+    return EXIT_USAGE;
 }
 
 static int
@@ -102,9 +119,9 @@ main(int argc, char **argv)
 {
     bool hold = argc == 3 && strcmp(argv[1], "--hold") == 0;
     char *const *names = argv + (argc < 2 ? 1 : 2);
-    if (!hold && !are_parts(names)) {
-        fprintf(stderr, "cadre-gpu-check [DEVICE [PART ...]]\n");
-        return 2;
+    const char *unknown = hold ? NULL : no_part(names);
+    if (unknown) {
+        return refuse("no part ", unknown);
     }
     device_name = hold ? argv[2] : argc > 1 ? argv[1] : device_name;
     const char *every = getenv("CADRE_GPU_CHECK_EVERY");
@@ -113,6 +130,9 @@ main(int argc, char **argv)
                         .every = every ? (int)strtol(every, NULL, 10) : 1};
     if (strcmp(device_name, "cpu") != 0) {
         self.open_math = open_math;
+    }
+    if (cadre_device_name_parse(device_name, &(int){0}) < 0) {
+        return refuse("", cadre_error_text());
     }
     if (open_math("f32", &self.device) < 0) {
         return skip();

@@ -273,7 +273,7 @@ static const mistake_t mistakes[] = {
      "im2col: needs [batch,height,width,channels], the last three numbers, not [B,9]"},
     {image_of_symbols, CADRE_ESHAPE,
      "im2col: needs [batch,height,width,channels], the last three numbers, not [B,N,8,1]"},
-    {large_kernel, CADRE_ESHAPE, "im2col: a kernel of 7x3 does not fit [B,4,8,1] with padding 1"},
+    {large_kernel, CADRE_ESHAPE, "im2col: a window of 7x3 does not fit [B,4,8,1] with padding 1"},
     {no_stride, CADRE_EINVALID, "im2col: stride of 0 is not in 1..65536"},
     {integer_image, CADRE_EDTYPE, "im2col: needs f32, not i32"},
     {large_window, CADRE_ETOOLARGE, "im2col: a window has more than 2^40 elements"},

@@ -298,13 +298,13 @@ typedef struct {
 } attribute_case_t;
 
 static const attribute_case_t attribute_cases[] = {
-    {CADRE_OP_IM2COL, 1, 0, 0, CADRE_EINVALID, "im2col: a kernel's height of 0 is not in 1..65536"},
+    {CADRE_OP_IM2COL, 1, 0, 0, CADRE_EINVALID, "im2col: a window's height of 0 is not in 1..65536"},
     {CADRE_OP_IM2COL, 1, 0, 65536, CADRE_ESHAPE,
-     "im2col: a kernel of 65536x1 does not fit [B,2,2,1] with padding 1"},
+     "im2col: a window of 65536x1 does not fit [B,2,2,1] with padding 1"},
     {CADRE_OP_IM2COL, 1, 1, 65537, CADRE_EINVALID,
-     "im2col: a kernel's width of 65537 is not in 1..65536"},
+     "im2col: a window's width of 65537 is not in 1..65536"},
     {CADRE_OP_IM2COL, 1, 1, INT64_MIN, CADRE_EINVALID,
-     "im2col: a kernel's width of -9223372036854775808 is not in 1..65536"},
+     "im2col: a window's width of -9223372036854775808 is not in 1..65536"},
     {CADRE_OP_IM2COL, 1, 2, 0, CADRE_EINVALID, "im2col: stride of 0 is not in 1..65536"},
     {CADRE_OP_IM2COL, 1, 2, INT64_MAX, CADRE_EINVALID,
      "im2col: stride of 9223372036854775807 is not in 1..65536"},

@@ -28,7 +28,7 @@ PS = [
      "    int status = 0;\n"),
     ("pull-no-fence", "a pull of another generation is answered",
      "ps/shard_values.c",
-     "    int status = check_fence(self, message, pull->generation);\n",
+     "    int status = check_fence(self, question->message, pull->generation);\n",
      "    int status = 0;\n"),
     ("assign-no-fence", "an assignment of another generation is taken",
      "ps/shard_values.c",
@@ -273,11 +273,11 @@ CHECKPOINTS = [
 
 WIRE = [
     ("wire-truncates", "values are cut to bf16, not rounded to the nearest",
-     "common/bf16.c",
+     "common/bf16_word.h",
      "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
      "    uint32_t rounded = word >> 16;\n"),
     ("wire-ties-away", "a value between two bf16 goes to the larger, not to the even one",
-     "common/bf16.c",
+     "common/bf16_word.h",
      "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
      "    uint32_t rounded = (word + 0x8000) >> 16;\n"),
     ("wire-chunk-of-f32", "a worker cuts a partition of bf16 as if it were f32",
@@ -291,8 +291,8 @@ WIRE = [
      "    self->steps++;\n    self->version++;\n"),
     ("wire-for-the-coordinator", "the coordinator reads bf16",
      "ps/shard_values.c",
-     "    const bool exact = question->from->role == CADRE_ROLE_COORDINATOR;\n",
-     "    const bool exact = question->from->role == CADRE_ROLE_PS;\n"),
+     "    return question->from->role == CADRE_ROLE_COORDINATOR;\n",
+     "    return question->from->role == CADRE_ROLE_PS;\n"),
 ]
 
 # --- what stays on workers, and what closures take from each other ---

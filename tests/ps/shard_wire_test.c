@@ -200,17 +200,67 @@ Test(shard_wire, refuses_what_is_not_finite_or_has_the_size_of_f32)
     close_shard(&self);
 }
 
+static void
+assign(fixture_t *self, uint64_t sequence, float value)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
+    message.assign = (cadre_assign_message_t){
+        .sequence = sequence, .generation = GENERATION, .mode = CADRE_ASSIGN_SET, .variable = 1};
+    add_big_gradient(&message, value);
+    cr_assert_eq(reply_to(self, &THE_COORDINATOR, &message), 0);
+}
+
 Test(shard_wire, assignments_are_f32_and_are_seen_by_the_next_pull)
 {
     fixture_t self = open_narrow_shard();
     cr_assert(worker_sees(&self, 1));
-    cadre_message_t message = question(CADRE_MESSAGE_ASSIGN, &THE_COORDINATOR);
-    message.assign = (cadre_assign_message_t){
-        .sequence = 1, .generation = GENERATION, .mode = CADRE_ASSIGN_SET, .variable = 1};
-    add_big_gradient(&message, 0.3f);
-    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    assign(&self, 1, 0.3f);
     cr_assert(values_are_exactly(&self, 0.3f));
     cr_assert(worker_sees(&self, 0.3f));
+    close_shard(&self);
+}
+
+/* What a worker's pull of variable 1 is answered with. */
+static int
+refusal_of_pull(fixture_t *self, const char *text)
+{
+    cadre_message_t answer;
+    pull(self, 1, 0, &answer);
+    int status = -(int)answer.values.status;
+    cr_assert(strstr(answer.values.text, text), "%s", answer.values.text);
+    cr_assert_eq(answer.chunk_count, 0);
+    cadre_message_fini(&answer);
+    return status;
+}
+
+/* 0x1.FEp127 is the largest bf16; from half a step above it on stands infinity. */
+Test(shard_wire, refuses_to_round_a_value_to_infinity)
+{
+    static const float beyond[] = {0x1.FFp127f, -3.4e38f};
+    fixture_t self = open_narrow_shard();
+    uint64_t sequence = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(beyond); i++) {
+        assign(&self, ++sequence, beyond[i]);
+        for (int again = 0; again < 2; again++) {
+            cr_assert_eq(refusal_of_pull(&self, "partition 0: value"), CADRE_ENOTFINITE);
+            cr_assert_eq(refusal_of_pull(&self, "wire f32"), CADRE_ENOTFINITE);
+        }
+        cr_assert(values_are_exactly(&self, beyond[i]), "the coordinator sees it");
+        assign(&self, ++sequence, 0x1.FEFFFEp127f);
+        cr_assert(worker_sees(&self, 0x1.FEp127f));
+    }
+    close_shard(&self);
+}
+
+/* Two pushes of what bf16 holds make infinity: with f32 on the wire the worker would see it too. */
+Test(shard_wire, gives_infinity_as_infinity)
+{
+    fixture_t self = open_narrow_shard();
+    cr_assert_eq(push_narrow(&self, 1, 0, 0x1p127f), 0);
+    cr_assert(worker_sees(&self, 1 - 0x1p127f));
+    cr_assert_eq(push_narrow(&self, 2, 1, 0x1p127f), 0);
+    cr_assert(values_are_exactly(&self, -INFINITY));
+    cr_assert(worker_sees(&self, -INFINITY));
     close_shard(&self);
 }
 

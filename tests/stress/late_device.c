@@ -42,7 +42,7 @@ late_open(const cadre_device_request_t *request, void **device)
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->changed, NULL);
     self->cpu = cpu;
-    self->random = next_seed * 2 + 1;
+    cadre_random_init(&self->random, next_seed, 0);
     self->fault = next_fault;
     for (int i = 0; i < LATE_COPIERS; i++) {
         pthread_create(&self->threads[i], NULL, late_copy_all, self);
@@ -365,7 +365,7 @@ late_wait(void *slot)
         return 0;
     }
     pthread_mutex_lock(&device->lock);
-    while (self->state != RUN_COMPUTED || !late_outputs_ready(self)) {
+    while (self->state != RUN_COMPUTED || !late_all_ready(self->outputs, self->output_count)) {
         if (pthread_cond_timedwait(&device->changed, &device->lock, &end) != 0) {
             late_complain("a run does not end");
         }

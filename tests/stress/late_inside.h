@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "common/random.h"
 #include "common/status.h"
 #include "common/u64_map.h"
 #include "tests/stress/late_device.h"
@@ -67,7 +68,7 @@ typedef struct late_device {
     pthread_t threads[LATE_COPIERS + 1];
     bool stopping;
     void *cpu; /* the CPU as a device */
-    uint64_t random;
+    cadre_random_t random;
     late_fault_t fault;
     late_slot_t *slots;
     late_piece_t *pieces;
@@ -84,7 +85,7 @@ uint64_t late_hash(const void *bytes, size_t size_bytes);
 /* Complains unless the host's memory of an input is as it was when the run began. */
 void late_check_unchanged(const late_buffer_t *input);
 
-bool late_outputs_ready(const late_slot_t *slot);
+bool late_all_ready(const late_buffer_t *buffers, int count);
 
 /* The threads' lives, until `stopping`. */
 void *late_copy_all(void *device);

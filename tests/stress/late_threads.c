@@ -37,10 +37,10 @@ late_check_unchanged(const late_buffer_t *input)
 }
 
 bool
-late_outputs_ready(const late_slot_t *slot)
+late_all_ready(const late_buffer_t *buffers, int count)
 {
-    for (int i = 0; i < slot->output_count; i++) {
-        if (slot->outputs[i].state != BUFFER_READY) {
+    for (int i = 0; i < count; i++) {
+        if (buffers[i].state != BUFFER_READY) {
             return false;
         }
     }
@@ -49,25 +49,10 @@ late_outputs_ready(const late_slot_t *slot)
 
 /* --- threads --- */
 
-/* With the lock. */
-static uint64_t
-draw(late_device_t *self, uint64_t below)
-{
-    self->random ^= self->random << 13;
-    self->random ^= self->random >> 7;
-    self->random ^= self->random << 17;
-    return self->random % below;
-}
-
 static bool
 inputs_ready(const late_slot_t *slot)
 {
-    for (int i = 0; i < slot->input_count; i++) {
-        if (slot->inputs[i].state != BUFFER_READY) {
-            return false;
-        }
-    }
-    return true;
+    return late_all_ready(slot->inputs, slot->input_count);
 }
 
 /* A copy that may happen now, any of them; NULL when there is none. */
@@ -85,7 +70,7 @@ choose_copy(late_device_t *self, late_slot_t **of, bool *out)
             late_buffer_t *buffer =
                 is_output ? &slot->outputs[i - slot->input_count] : &slot->inputs[i];
             if (buffer->state == BUFFER_EMPTY && (!is_output || outputs) &&
-                draw(self, ++seen) == 0) {
+                cadre_random_below(&self->random, ++seen) == 0) {
                 chosen = buffer;
                 *of = slot;
                 *out = is_output;
@@ -99,7 +84,7 @@ choose_copy(late_device_t *self, late_slot_t **of, bool *out)
 static void
 be_late(late_device_t *self)
 {
-    uint64_t yields = draw(self, YIELDS_MAX);
+    uint64_t yields = cadre_random_below(&self->random, YIELDS_MAX);
     pthread_mutex_unlock(&self->lock);
     for (uint64_t i = 0; i < yields; i++) {
         sched_yield();
@@ -191,7 +176,7 @@ choose_run(late_device_t *self)
     for (late_slot_t *slot = self->slots; slot; slot = slot->next) {
         if (slot->state == RUN_COPIES_IN &&
             (inputs_ready(slot) || self->fault == LATE_FAULT_COMPUTE_EARLY) &&
-            draw(self, ++seen) == 0) {
+            cadre_random_below(&self->random, ++seen) == 0) {
             chosen = slot;
         }
     }

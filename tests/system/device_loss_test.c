@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "tests/copy_file.h"
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
@@ -24,22 +24,6 @@ static const struct {
     {"../tests/modules/cadre_device_no_symbol.so", "libcuda.so.1"}, /* as good as a driver */
 };
 
-static void
-copy(const char *from, const char *to)
-{
-    FILE *in = fopen(from, "rb");
-    FILE *out = fopen(to, "wb");
-    cr_assert(in && out, "%s", from);
-    char bytes[65536];
-    size_t count = 0;
-    while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0) {
-        cr_assert_eq(fwrite(bytes, 1, count, out), count);
-    }
-    fclose(in);
-    fclose(out);
-    cr_assert_eq(chmod(to, 0755), 0);
-}
-
 /* Programs and modules in a folder of the run's, which are those of this process from then on; and
  * the file that lets one device be lost. */
 static char *
@@ -48,7 +32,7 @@ move_in(const digits_t *digits)
     for (size_t i = 0; i < CADRE_COUNT_OF(files); i++) {
         cadre_auto(cadre_free) char *from = program_path(files[i].from);
         cadre_auto(cadre_free) char *to = scratch_path(&digits->command.scratch, files[i].name);
-        copy(from, to);
+        copy_file(from, to);
     }
     cadre_auto(cadre_free) char *folder = scratch_path(&digits->command.scratch, ".");
     char *marker = scratch_path(&digits->command.scratch, "loss");
@@ -72,6 +56,7 @@ expect_loss(const char *workers)
     cr_expect_neq(access(marker, F_OK), 0, "no device was lost");
     digits_expect_said(&digits, "\"reason\":\"train_step: the made-up device is gone\"");
     digits_expect_said(&digits, "exited with 70, its device is lost: ");
+    digits_expect_said(&digits, "\"event\":\"left\",\"reason\":\"its device is lost\"");
     cr_expect_gt(json_number_at(result, "closures.attempts"),
                  json_number_at(result, "closures.scheduled"));
     json_decref(result);

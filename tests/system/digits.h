@@ -27,7 +27,8 @@ typedef struct {
     int epochs;
 } digits_t;
 
-/* Checkpoints are in the scratch directory; nothing is started yet. */
+/* Checkpoints are in the scratch directory; nothing is started yet. A sanitizer's build runs half
+ * of many epochs. */
 void digits_open(digits_t *self, int epochs);
 void digits_close(digits_t *self);
 

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/memory.h"
 #include "tests/sanitizer.h"
@@ -162,8 +164,26 @@ Test(run, moments_are_those_of_all_rows)
     const char *arguments[] = {"run", "--workers", "2", "--", program, data, NULL};
     expect_exit(&command, command_run(&command, arguments), 0);
     cadre_auto(cadre_free) char *output = command_output(&command);
-    cr_expect_str_eq(output, "rows 1797 mean 4.884 variance 18.773\n");
+    cr_expect_str_eq(output, "rows 1797 mean 4.884 variance 36.202\n");
     command_close(&command);
+}
+
+Test(run, an_example_names_the_rows_that_are_missing)
+{
+    static const char *const names[] = {"moments", "fm", "mlp"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *name = cadre_asprintf("examples/%s", names[i]);
+        cadre_auto(cadre_free) char *program = program_path(name);
+        const char *arguments[] = {"run", "--", program, "/nowhere/digits.csv.gz", NULL};
+        expect_exit(&command, command_run(&command, arguments), 66);
+        cadre_auto(cadre_free) char *errors = command_errors(&command);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "%s: /nowhere/digits.csv.gz: No such file or directory; give the path", names[i]);
+        cr_expect(strstr(errors, text), "%s", errors);
+        command_close(&command);
+    }
 }
 
 Test(run, a_program_gives_its_exit_code)
@@ -289,7 +309,11 @@ Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
     command_t command;
     command_open(&command);
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
-    cadre_auto(cadre_free) char *folder = scratch_path(&command.scratch, "traces");
+    cadre_auto(cadre_free) char *parent = scratch_path(&command.scratch, "some");
+    cadre_auto(cadre_free) char *folder = cadre_asprintf("%s/traces", parent);
+    cadre_auto(cadre_free) char *old = cadre_asprintf("%s/worker-9.3.json", folder);
+    cr_assert(mkdir(parent, 0777) == 0 && mkdir(folder, 0777) == 0);
+    cr_assert_eq(fclose(fopen(old, "w")), 0);
     const char *arguments[] = {"run",  job, "--checkpoint-dir", "none", "--epochs", "20", "--trace",
                                folder, NULL};
     expect_exit(&command, command_run(&command, arguments), 0);
@@ -307,17 +331,43 @@ Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
         json_decref(events);
     }
     cr_expect_eq(pushes, 20 * DIGITS_CLOSURES);
+    cr_expect_neq(access(old, F_OK), 0, "a trace of an earlier run is left");
+    command_close(&command);
+}
+
+static void
+expect_refused(const char *const *arguments, int code, const char *text)
+{
+    command_t command;
+    command_open(&command);
+    expect_exit(&command, command_run(&command, arguments), code);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, text), "%s", errors);
+    cr_expect_not(strstr(errors, "session="), "%s", errors);
     command_close(&command);
 }
 
 Test(run, a_folder_of_traces_that_cannot_be_made_is_named_before_anything_starts)
 {
-    command_t command;
-    command_open(&command);
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
-    const char *arguments[] = {"run", job, "--trace", "/proc/nowhere/traces", NULL};
-    expect_exit(&command, command_run(&command, arguments), 74);
-    cadre_auto(cadre_free) char *errors = command_errors(&command);
-    cr_expect(strstr(errors, "/proc/nowhere/traces: No such file"), "%s", errors);
-    command_close(&command);
+    const char *arguments[] = {
+        "run", job, "--checkpoint-dir", "none", "--trace", "/proc/nowhere/traces", NULL};
+    expect_refused(arguments, 73, "--trace: the folder /proc/nowhere cannot be made: No such file");
+    const char *check[] = {"config", "check", job, NULL};
+    setenv("CADRE_TRACE", "/proc/nowhere/traces", 1);
+    expect_refused(check, 73, "CADRE_TRACE: the folder /proc cannot be written to: No such file");
+    unsetenv("CADRE_TRACE");
+}
+
+Test(run, a_device_or_math_that_cannot_be_is_refused_before_anything_starts)
+{
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *device[] = {"run", job, "--device", "cuda:99999", NULL};
+    expect_refused(device, 2, "--device: no device \"cuda:99999\": it is auto, cpu, cuda, or");
+    const char *math[] = {"run", job, "--device", "cpu", "--math", "f64", NULL};
+    expect_refused(math, 2, "--math: \"f64\" is none of f32|tf32|bf16");
+    const char *check[] = {"config", "check", job, NULL};
+    setenv("CADRE_DEVICE", "gpu", 1);
+    expect_refused(check, 78, "the environment: CADRE_DEVICE: no device \"gpu\"");
+    unsetenv("CADRE_DEVICE");
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "tests/copy_file.h"
 
 static char folder[64];
 
@@ -20,17 +21,7 @@ copy(const char *from, const char *name)
 {
     cadre_auto(cadre_free) char *source = cadre_asprintf("%s/%s", getenv("CADRE_BIN_DIR"), from);
     cadre_auto(cadre_free) char *to = cadre_asprintf("%s/%s", folder, name);
-    FILE *in = fopen(source, "rb");
-    FILE *out = fopen(to, "wb");
-    cr_assert(in && out, "%s", source);
-    char bytes[65536];
-    size_t count = 0;
-    while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0) {
-        cr_assert_eq(fwrite(bytes, 1, count, out), count);
-    }
-    fclose(in);
-    fclose(out);
-    cr_assert_eq(chmod(to, 0755), 0);
+    copy_file(source, to);
 }
 
 static void
@@ -67,10 +58,11 @@ put_module(const char *name)
     copy(from, "cadre_device_cuda.so");
 }
 
-/* Runs the copy with --check and gives its exit status and what it wrote. `device` and `variable`
- * may be NULL. */
+/* Runs the copy with --check and gives its exit status and what it wrote. All but `output` may be
+ * NULL. */
 static int
-check(const char *device, const char *variable, char *output, size_t size_bytes)
+run_check(const char *device, const char *variable, const char *more, char *output,
+          size_t size_bytes)
 {
     int ends[2];
     cr_assert_eq(pipe(ends), 0);
@@ -85,22 +77,41 @@ check(const char *device, const char *variable, char *output, size_t size_bytes)
         } else {
             unsetenv("CADRE_DEVICE");
         }
-        execl(worker, worker, "--check", "--coordinator", "tcp://127.0.0.1:1",
-              device ? "--device" : (char *)NULL, device, (char *)NULL);
+        const char *words[8] = {worker, "--check", "--coordinator", "tcp://127.0.0.1:1"};
+        size_t count = 4;
+        if (device) {
+            words[count++] = "--device";
+            words[count++] = device;
+        }
+        words[count] = more;
+        execv(worker, (char *const *)words);
         _exit(127);
     }
     close(ends[1]);
     size_t count = 0;
-    ssize_t more = 0;
+    ssize_t got = 0;
     while (count < size_bytes - 1 &&
-           (more = read(ends[0], output + count, size_bytes - 1 - count)) > 0) {
-        count += (size_t)more;
+           (got = read(ends[0], output + count, size_bytes - 1 - count)) > 0) {
+        count += (size_t)got;
     }
     output[count] = '\0';
     close(ends[0]);
     int state = 0;
     waitpid(process, &state, 0);
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+static int
+check(const char *device, const char *variable, char *output, size_t size_bytes)
+{
+    return run_check(device, variable, NULL, output, size_bytes);
+}
+
+/* With one more argument. */
+static int
+check_more(const char *device, const char *more, char *output, size_t size_bytes)
+{
+    return run_check(device, NULL, more, output, size_bytes);
 }
 
 static void
@@ -121,14 +132,15 @@ Test(device_flag, without_a_module_auto_is_the_cpu_and_cuda_exits_78)
     expect("cpu", 0, "\ndevice cpu\n");
     expect("cuda:0", 78, "cuda:0: no cadre_device_cuda.so in ");
     expect("cuda", 78, "cuda:0: no cadre_device_cuda.so in ");
+    expect("cuda", 78, "build it where nvcc is (docs/gpu.md); or take the device cpu or auto");
 }
 
 Test(device_flag, refuses_names_that_are_none)
 {
     static const char *const bad[] = {"tpu", "", "cuda:", "cuda:x", "cuda:-1", "cuda:1024", "CPU"};
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
-        cadre_auto(cadre_free) char *text = cadre_asprintf("no device \"%s\"", bad[i]);
-        expect(bad[i], 78, text);
+        cadre_auto(cadre_free) char *text = cadre_asprintf("--device: no device \"%s\"", bad[i]);
+        expect(bad[i], 2, text);
     }
     expect("cuda:1023", 78, "cuda:1023: no cadre_device_cuda.so");
 }
@@ -140,6 +152,47 @@ Test(device_flag, the_variable_counts_where_there_is_no_flag)
     cr_expect_not_null(strstr(output, "cuda:3: "), "%s", output);
     cr_expect_eq(check("cpu", "cuda:3", output, sizeof(output)), 0);
     cr_expect_eq(check(NULL, "", output, sizeof(output)), 0);
+    cr_expect_eq(check(NULL, "cuda:99999", output, sizeof(output)), 78);
+    cr_expect_not_null(strstr(output, "CADRE_DEVICE: no device \"cuda:99999\": it is auto, cpu, "),
+                       "%s", output);
+    cr_expect_eq(check("cpu", "cuda:99999", output, sizeof(output)), 0);
+}
+
+Test(device_flag, math_is_checked_whatever_the_device)
+{
+    char output[4096];
+    unsetenv("CADRE_MATH");
+    cr_expect_eq(check_more("cpu", "--math=tf32", output, sizeof(output)), 0);
+    cr_expect_eq(check_more("cpu", "--math=foo", output, sizeof(output)), 2);
+    cr_expect_not_null(strstr(output, "--math: math \"foo\" is none of f32|tf32|bf16"), "%s",
+                       output);
+    setenv("CADRE_MATH", "foo", 1);
+    cr_expect_eq(check("cpu", NULL, output, sizeof(output)), 78);
+    cr_expect_not_null(strstr(output, "CADRE_MATH: math \"foo\" is none of"), "%s", output);
+    cr_expect_eq(check_more("cpu", "--math=bf16", output, sizeof(output)), 0, "%s", output);
+    unsetenv("CADRE_MATH");
+}
+
+Test(device_flag, a_trace_that_cannot_be_written_is_found_by_check_and_none_is_left)
+{
+    char output[4096];
+    cadre_auto(cadre_free) char *flag = cadre_asprintf("--trace=%s/t.json", folder);
+    const char *path = flag + strlen("--trace=");
+    cr_expect_eq(check_more("cpu", flag, output, sizeof(output)), 0, "%s", output);
+    cr_expect_not_null(strstr(output, "\ntrace "), "%s", output);
+    cr_expect_neq(access(path, F_OK), 0);
+    FILE *file = fopen(path, "w");
+    fputs("kept", file);
+    fclose(file);
+    cr_expect_eq(check_more("cpu", flag, output, sizeof(output)), 0, "%s", output);
+    struct stat info;
+    cr_expect_eq(stat(path, &info), 0);
+    cr_expect_eq(info.st_size, 4);
+    unlink(path);
+    cr_expect_eq(check_more("cpu", "--trace=/proc/nowhere/t.json", output, sizeof(output)), 73);
+    cr_expect_not_null(strstr(output, "--trace: trace file /proc/nowhere/t.json: No such file"),
+                       "%s", output);
+    cr_expect_eq(check_more("cpu", "--trace=/proc", output, sizeof(output)), 73, "%s", output);
 }
 
 Test(device_flag, a_missing_driver_is_named)
@@ -151,6 +204,7 @@ Test(device_flag, a_missing_driver_is_named)
     fputs("none", file);
     fclose(file);
     expect("cuda:0", 78, "cuda:0: no NVIDIA driver: ");
+    expect("cuda:0", 78, "; install NVIDIA's driver; nvidia-smi shows");
     expect("auto", 0, "\ndevice cpu\n");
     expect("auto", 0, "\nnote cuda:0: no NVIDIA driver: ");
 }

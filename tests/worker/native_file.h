@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "tests/copy_file.h"
 
 static inline void
 native_file_setup(char *folder, size_t size_bytes)
@@ -38,17 +39,7 @@ native_file_copy(const char *folder, const char *name)
     cadre_auto(cadre_free) char *from =
         cadre_asprintf("%s/../tests/test_native.so", getenv("CADRE_BIN_DIR"));
     char *to = cadre_asprintf("%s/%s", folder, name);
-    FILE *in = fopen(from, "rb");
-    FILE *out = fopen(to, "wb");
-    cr_assert(in && out, "%s", from);
-    char bytes[65536];
-    size_t count = 0;
-    while ((count = fread(bytes, 1, sizeof(bytes), in)) > 0) {
-        cr_assert_eq(fwrite(bytes, 1, count, out), count);
-    }
-    fclose(in);
-    fclose(out);
-    cr_assert_eq(chmod(to, 0755), 0);
+    copy_file(from, to);
     return to;
 }
 

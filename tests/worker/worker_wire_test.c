@@ -4,17 +4,25 @@
 
 TestSuite(worker_wire, .timeout = 20);
 
-/* "w" of `rows` elements of f32, half of them on each shard, bf16 on the wire. */
 static void
-tell_variable(fixture_t *self, uint64_t rows)
+enter(fixture_t *self, uint32_t slots)
+{
+    fixture_init(self, slots, 0);
+    cadre_worker_core_tick(self->core, self->now_ms);
+    fixture_welcome(self);
+}
+
+/* "w", half of it on each shard, bf16 on the wire. */
+static void
+tell_variable(fixture_t *self, cadre_dtype_t dtype, const uint64_t *shape, size_t rank)
 {
     static const uint64_t shards[] = {0, 1};
     cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
     message.variable = (cadre_variable_message_t){.id = 1,
                                                   .name = "w",
-                                                  .dtype = CADRE_F32,
+                                                  .dtype = dtype,
                                                   .wire = CADRE_BF16,
-                                                  .shape = {&rows, 1},
+                                                  .shape = {shape, rank},
                                                   .partitions = 2,
                                                   .shards = {shards, 2}};
     fixture_tell(self, message);
@@ -23,12 +31,10 @@ tell_variable(fixture_t *self, uint64_t rows)
 static void
 join(fixture_t *self, uint32_t slots, uint64_t rows)
 {
-    fixture_init(self, slots, 0);
-    cadre_worker_core_tick(self->core, self->now_ms);
-    fixture_welcome(self);
+    enter(self, slots);
     fixture_shard(self, 0, FIXTURE_PS, 1);
     fixture_shard(self, 1, FIXTURE_PS + 1, 1);
-    tell_variable(self, rows);
+    tell_variable(self, CADRE_F32, &rows, 1);
     fixture_function(self);
 }
 
@@ -126,20 +132,8 @@ Test(worker_wire, cuts_where_f32_would_be_cut)
 {
     enum { ROW = 300000, ROWS = 5 };
     fixture_t self;
-    fixture_init(&self, 1, 0);
-    cadre_worker_core_tick(self.core, self.now_ms);
-    fixture_welcome(&self);
-    const uint64_t shape[] = {ROWS, ROW};
-    const uint64_t shards[] = {0, 1};
-    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
-    message.variable = (cadre_variable_message_t){.id = 1,
-                                                  .name = "w",
-                                                  .dtype = CADRE_F32,
-                                                  .wire = CADRE_BF16,
-                                                  .shape = {shape, 2},
-                                                  .partitions = 2,
-                                                  .shards = {shards, 2}};
-    fixture_tell(&self, message);
+    enter(&self, 1);
+    tell_variable(&self, CADRE_F32, (uint64_t[]){ROWS, ROW}, 2);
     const cadre_variable_entry_t *w = variable(&self);
     for (uint32_t part = 0; part < 2; part++) {
         cadre_chunk_layout_t wide;
@@ -181,20 +175,8 @@ Test(worker_wire, counts_its_credit_in_bytes_of_the_wire)
 Test(worker_wire, takes_no_variable_whose_types_do_not_go_together)
 {
     fixture_t self;
-    const uint64_t shape[] = {4};
-    const uint64_t shards[] = {0};
-    fixture_init(&self, 1, 0);
-    cadre_worker_core_tick(self.core, self.now_ms);
-    fixture_welcome(&self);
-    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
-    message.variable = (cadre_variable_message_t){.id = 1,
-                                                  .name = "w",
-                                                  .dtype = CADRE_I32,
-                                                  .wire = CADRE_BF16,
-                                                  .shape = {shape, 1},
-                                                  .partitions = 1,
-                                                  .shards = {shards, 1}};
-    fixture_tell(&self, message);
+    enter(&self, 1);
+    tell_variable(&self, CADRE_I32, (uint64_t[]){4}, 1);
     cr_expect_null(variable(&self));
     fixture_fini(&self);
 }

@@ -16,9 +16,9 @@
 
 #include <cadre/tensor.h>
 
+#include "common/data_spec.h"
 #include "worker/data/bad_lines.h"
 #include "worker/data/data_file.h"
-#include "worker/data/data_spec.h"
 #include "worker/data/label.h"
 #include "worker/data/row_store.h"
 

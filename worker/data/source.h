@@ -18,8 +18,8 @@
 
 #include <cadre/tensor.h>
 
+#include "common/data_spec.h"
 #include "worker/data/bad_lines.h"
-#include "worker/data/data_spec.h"
 
 /* Bytes of parsed rows that a dataset may hold; open fails beyond it. */
 #define CADRE_SOURCE_SIZE_MAX ((uint64_t)4 << 30)

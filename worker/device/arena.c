@@ -9,8 +9,7 @@
 static size_t
 rounded(size_t size_bytes)
 {
-    size_t unit = CADRE_ARENA_ALIGNMENT;
-    return size_bytes == 0 ? unit : (size_bytes + unit - 1) / unit * unit;
+    return size_bytes == 0 ? CADRE_ARENA_ALIGNMENT : cadre_arena_round(size_bytes);
 }
 
 void

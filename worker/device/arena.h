@@ -27,6 +27,13 @@ typedef struct {
     size_t size_bytes_max; /* the largest `end` so far: what must be allocated */
 } cadre_arena_t;
 
+/* The next multiple of the alignment. */
+static inline size_t
+cadre_arena_round(size_t size_bytes)
+{
+    return (size_bytes + CADRE_ARENA_ALIGNMENT - 1) / CADRE_ARENA_ALIGNMENT * CADRE_ARENA_ALIGNMENT;
+}
+
 void cadre_arena_init(cadre_arena_t *self);
 void cadre_arena_fini(cadre_arena_t *self);
 

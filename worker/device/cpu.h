@@ -42,10 +42,10 @@ typedef struct {
     int64_t step;
 } cadre_cpu_source_t;
 
-/* One link of a chain over at most CADRE_CPU_BLOCK elements. MAP1 reads neighbours only: its input
+/* One link of a chain. MAP1 reads neighbours only: its input
  * has the shape of its output. `out` may be the data of a source whose step is 1. */
 void cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
-                    const cadre_cpu_source_t sources[3], int64_t count);
+                    const cadre_cpu_source_t *const sources[3], int64_t count);
 
 /* Runs one step; CADRE_EDATA for a label or an index out of range. */
 int cadre_cpu_step(const cadre_operands_t *operands);

@@ -14,8 +14,10 @@
 
 enum {
     BLOCK = CADRE_CPU_BLOCK,
-    SHORT = 128,      /* inner loops below this are joined */
-    FUNCTION_COST = 8 /* of a map1, in additions */
+    LONG = 16 * BLOCK, /* of a single operation, which leaves nothing for another */
+    SHORT = 128,       /* inner loops below this are joined */
+    SPREAD = 16,       /* copies of a number that are written at once */
+    FUNCTION_COST = 8  /* of a map1, in additions */
 };
 
 typedef enum {
@@ -32,7 +34,8 @@ typedef struct {
     int64_t inner;    /* elements of an inner loop */
     int64_t rows;     /* inner loops */
     int64_t together; /* rows per block, if they are short; else 0 */
-    int64_t pieces;   /* blocks per row, if they are long */
+    int64_t piece;    /* elements of a block, if they are long */
+    int64_t pieces;   /* blocks per row */
     reading_t readings[CADRE_CHAIN_INPUTS_MAX];
 } job_t;
 
@@ -40,7 +43,8 @@ typedef struct {
 typedef struct {
     cadre_cpu_source_t sources[CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX]; /* of one block */
     _Alignas(64) cadre_real_t results[CADRE_CHAIN_LINKS_MAX - 1][BLOCK]; /* of links but the last */
-    _Alignas(64) cadre_real_t copies[CADRE_CHAIN_INPUTS_MAX][BLOCK];     /* of broadcast inputs */
+    _Alignas(64)
+        cadre_real_t copies[CADRE_CHAIN_INPUTS_MAX][BLOCK + SPREAD]; /* of broadcast inputs */
 } desk_t;
 
 /* The links over the `count` elements of the output from `first` on; `sources` are the inputs'. */
@@ -53,9 +57,9 @@ run_links(const job_t *self, desk_t *desk, int64_t first, int64_t count)
         bool last = k == self->chain->link_count - 1;
         cadre_real_t *out =
             last ? (cadre_real_t *)self->operands->out_data + first : desk->results[k];
-        const cadre_cpu_source_t sources[3] = {desk->sources[link->sources[0]],
-                                               desk->sources[link->sources[1]],
-                                               desk->sources[link->sources[2]]};
+        const cadre_cpu_source_t *const sources[3] = {&desk->sources[link->sources[0]],
+                                                      &desk->sources[link->sources[1]],
+                                                      &desk->sources[link->sources[2]]};
         cadre_cpu_link(link, out, sources, count);
         desk->sources[input_count + k] = (cadre_cpu_source_t){.data = out, .step = 1};
     }
@@ -76,11 +80,9 @@ first_of_row(const cadre_strided_t *walk, int i, int64_t row)
 /* ---- long rows ---- */
 
 static void
-run_piece(const job_t *self, desk_t *desk, int64_t at)
+run_piece(const job_t *self, desk_t *desk, int64_t row, int64_t first)
 {
     const cadre_strided_t *walk = &self->operands->step->walk;
-    int64_t row = at / self->pieces;
-    int64_t first = at % self->pieces * BLOCK;
     int64_t left = self->inner - first;
     for (int i = 0; i < self->operands->step->input_count; i++) {
         int64_t stride = walk->stride[i][walk->rank - 1];
@@ -88,37 +90,60 @@ run_piece(const job_t *self, desk_t *desk, int64_t at)
         desk->sources[i] = (cadre_cpu_source_t){
             .data = data + first_of_row(walk, i, row) + first * stride, .step = stride};
     }
-    run_links(self, desk, row * self->inner + first, left < BLOCK ? left : BLOCK);
+    run_links(self, desk, row * self->inner + first, left < self->piece ? left : self->piece);
 }
 
 static void
 run_pieces(const void *context, int64_t begin, int64_t end)
 {
+    const job_t *self = context;
     CADRE_UNINITIALIZED desk_t desk;
+    int64_t row = begin / self->pieces;
+    int64_t first = begin % self->pieces * self->piece;
     for (int64_t at = begin; at < end; at++) {
-        run_piece(context, &desk, at);
+        run_piece(self, &desk, row, first);
+        first += self->piece;
+        if (first >= self->inner) {
+            first = 0;
+            row++;
+        }
     }
 }
 
 /* ---- short rows ---- */
+
+/* Writes each of `rows` numbers `count` times, and less than SPREAD of the last one too many. */
+CADRE_VECTOR static void
+repeat(cadre_real_t *to, const cadre_real_t *from, int64_t stride, int64_t rows, int64_t count)
+{
+    for (int64_t r = 0; r < rows; r++, to += count) {
+        const cadre_real_t one = from[r * stride];
+        for (int64_t k = 0; k < count; k += SPREAD) {
+            for (int j = 0; j < SPREAD; j++) {
+                to[k + j] = one;
+            }
+        }
+    }
+}
 
 /* Writes input `i` out for `rows` rows from `row` on. */
 static void
 copy_rows(const job_t *self, desk_t *desk, int i, int64_t row, int64_t rows)
 {
     const cadre_strided_t *walk = &self->operands->step->walk;
+    const cadre_real_t *data = self->operands->data[i];
     bool moves = walk->stride[i][walk->rank - 1] != 0;
     cadre_real_t *to = desk->copies[i];
+    if (!moves && walk->rank == 2) {
+        repeat(to, data + first_of_row(walk, i, row), walk->stride[i][0], rows, self->inner);
+        return;
+    }
     for (int64_t r = row; r < row + rows; r++, to += self->inner) {
-        const cadre_real_t *from =
-            (const cadre_real_t *)self->operands->data[i] + first_of_row(walk, i, r);
+        const cadre_real_t *from = data + first_of_row(walk, i, r);
         if (moves) {
             memcpy(to, from, (size_t)self->inner * sizeof(*to));
-            continue;
-        }
-        const cadre_real_t one = *from;
-        for (int64_t k = 0; k < self->inner; k++) {
-            to[k] = one;
+        } else {
+            repeat(to, from, 0, 1, self->inner);
         }
     }
 }
@@ -199,14 +224,17 @@ run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
     for (int i = 0; i < operands->step->input_count; i++) {
         self.readings[i] = reading_of(walk, i);
     }
-    int64_t grain = CADRE_CPU_PART_COST / BLOCK / cost_of(chain);
+    int64_t grain = CADRE_CPU_PART_COST / cost_of(chain);
     if (self.rows > 1 && self.inner < SHORT) {
         self.together = BLOCK / self.inner;
         int64_t blocks = (self.rows + self.together - 1) / self.together;
-        cadre_cpu_pool_run(operands->pool, blocks, grain, run_blocks, &self);
+        cadre_cpu_pool_run(operands->pool, blocks, grain / BLOCK, run_blocks, &self);
     } else {
-        self.pieces = (self.inner + BLOCK - 1) / BLOCK;
-        cadre_cpu_pool_run(operands->pool, self.rows * self.pieces, grain, run_pieces, &self);
+        int64_t most = chain->link_count == 1 ? LONG : BLOCK;
+        self.piece = self.inner < most ? self.inner : most;
+        self.pieces = (self.inner + self.piece - 1) / self.piece;
+        cadre_cpu_pool_run(operands->pool, self.rows * self.pieces, grain / self.piece, run_pieces,
+                           &self);
     }
 }
 

@@ -49,26 +49,26 @@ map1_kernel(int64_t function)
     return kernels[function];
 }
 
-typedef void map2_t(cadre_real_t *out, const cadre_cpu_source_t sources[2], int64_t count);
+typedef void map2_t(cadre_real_t *out, const cadre_cpu_source_t *const sources[2], int64_t count);
 
 #define KERNEL(name)                                                                               \
-    CADRE_VECTOR static void map2_##name(cadre_real_t *out, const cadre_cpu_source_t sources[2],   \
-                                         int64_t count)                                            \
+    CADRE_VECTOR static void map2_##name(                                                          \
+        cadre_real_t *out, const cadre_cpu_source_t *const sources[2], int64_t count)              \
     {                                                                                              \
-        const cadre_real_t *a = sources[0].data;                                                   \
-        const cadre_real_t *b = sources[1].data;                                                   \
-        if (sources[0].step == 1 && sources[1].step == 1) {                                        \
+        const cadre_real_t *a = sources[0]->data;                                                  \
+        const cadre_real_t *b = sources[1]->data;                                                  \
+        if (sources[0]->step == 1 && sources[1]->step == 1) {                                      \
             CADRE_INDEPENDENT                                                                      \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 out[i] = cadre_element_##name(a[i], b[i]);                                         \
             }                                                                                      \
-        } else if (sources[0].step == 1) {                                                         \
+        } else if (sources[0]->step == 1) {                                                        \
             const cadre_real_t one = *b;                                                           \
             CADRE_INDEPENDENT                                                                      \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 out[i] = cadre_element_##name(a[i], one);                                          \
             }                                                                                      \
-        } else if (sources[1].step == 1) {                                                         \
+        } else if (sources[1]->step == 1) {                                                        \
             const cadre_real_t one = *a;                                                           \
             CADRE_INDEPENDENT                                                                      \
             for (int64_t i = 0; i < count; i++) {                                                  \
@@ -102,49 +102,59 @@ map2_kernel(int64_t function)
     return kernels[function];
 }
 
-CADRE_VECTOR static void
-where_all(cadre_real_t *out, const cadre_cpu_source_t sources[3], int64_t count)
+#define KERNEL(name, yes_of, no_of)                                                                \
+    CADRE_VECTOR static void name(cadre_real_t *out, const cadre_cpu_source_t *const sources[3],   \
+                                  int64_t count)                                                   \
+    {                                                                                              \
+        const cadre_real_t *condition = sources[0]->data;                                          \
+        const cadre_real_t *yes = sources[1]->data;                                                \
+        const cadre_real_t *no = sources[2]->data;                                                 \
+        const cadre_real_t one_yes = *yes;                                                         \
+        const cadre_real_t one_no = *no;                                                           \
+        (void)one_yes;                                                                             \
+        (void)one_no;                                                                              \
+        CADRE_INDEPENDENT                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            out[i] = cadre_element_where(condition[i], yes_of, no_of);                             \
+        }                                                                                          \
+    }
+KERNEL(where_numbers, one_yes, one_no)
+KERNEL(where_yes, yes[i], one_no)
+KERNEL(where_no, one_yes, no[i])
+KERNEL(where_both, yes[i], no[i])
+#undef KERNEL
+
+/* A condition that is one number chooses one of the two for all. */
+static void
+where_uniform(cadre_real_t *out, const cadre_cpu_source_t *const sources[3], int64_t count)
 {
-    const cadre_real_t *condition = sources[0].data;
-    const cadre_real_t *yes = sources[1].data;
-    const cadre_real_t *no = sources[2].data;
-    CADRE_INDEPENDENT
+    const cadre_cpu_source_t *chosen = sources[*sources[0]->data != 0 ? 1 : 2];
     for (int64_t i = 0; i < count; i++) {
-        out[i] = cadre_element_where(condition[i], yes[i], no[i]);
+        out[i] = chosen->data[i * chosen->step];
     }
 }
 
-/* A number that stands for all elements is copied out first. */
 static void
-where_mixed(cadre_real_t *out, const cadre_cpu_source_t sources[3], int64_t count)
+where(cadre_real_t *out, const cadre_cpu_source_t *const sources[3], int64_t count)
 {
-    CADRE_UNINITIALIZED _Alignas(64) cadre_real_t copies[3][CADRE_CPU_BLOCK];
-    cadre_cpu_source_t even[3];
-    for (int k = 0; k < 3; k++) {
-        even[k] = sources[k];
-        if (sources[k].step == 0) {
-            const cadre_real_t one = *sources[k].data;
-            for (int64_t i = 0; i < count; i++) {
-                copies[k][i] = one;
-            }
-            even[k] = (cadre_cpu_source_t){.data = copies[k], .step = 1};
-        }
+    static map2_t *const kernels[2][2] = {{where_numbers, where_no}, {where_yes, where_both}};
+    if (sources[0]->step == 0) {
+        where_uniform(out, sources, count);
+    } else {
+        kernels[sources[1]->step][sources[2]->step](out, sources, count);
     }
-    where_all(out, even, count);
 }
 
 void
 cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
-               const cadre_cpu_source_t sources[3], int64_t count)
+               const cadre_cpu_source_t *const sources[3], int64_t count)
 {
     if (link->op == CADRE_OP_MAP1) {
-        map1_kernel(link->function)(out, sources[0].data, count);
+        map1_kernel(link->function)(out, sources[0]->data, count);
     } else if (link->op == CADRE_OP_MAP2) {
         map2_kernel(link->function)(out, sources, count);
-    } else if (sources[0].step && sources[1].step && sources[2].step) {
-        where_all(out, sources, count);
     } else {
-        where_mixed(out, sources, count);
+        where(out, sources, count);
     }
 }
 

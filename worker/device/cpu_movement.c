@@ -186,16 +186,18 @@ cadre_cpu_concat(const cadre_operands_t *operands)
     int64_t axis = operands->step->attributes[CADRE_AXIS];
     int64_t blocks = 0;
     size_t out_bytes = 0;
+    size_t block_bytes[CADRE_OP_INPUTS_MAX];
     block_layout(operands->out, axis, &blocks, &out_bytes);
-    char *out = operands->out_data;
     for (int i = 0; i < operands->step->input_count; i++) {
-        size_t block_bytes = 0;
-        block_layout(operands->inputs[i], axis, &blocks, &block_bytes);
-        const char *x = operands->data[i];
-        for (int64_t block = 0; block < blocks; block++) {
-            memcpy(out + (size_t)block * out_bytes, x + (size_t)block * block_bytes, block_bytes);
+        block_layout(operands->inputs[i], axis, &blocks, &block_bytes[i]);
+    }
+    char *out = operands->out_data;
+    for (int64_t block = 0; block < blocks; block++) {
+        for (int i = 0; i < operands->step->input_count; i++) {
+            const char *x = operands->data[i];
+            memcpy(out, x + (size_t)block * block_bytes[i], block_bytes[i]);
+            out += block_bytes[i];
         }
-        out += block_bytes;
     }
 }
 

@@ -165,10 +165,46 @@ largest(const reduction_t *self, cadre_cpu_pool_t *pool)
                        self->inner == 1 ? largest_of_rows : largest_of_columns, self);
 }
 
+/* Of a row that lies in memory as it is: what is largest, by comparisons beside each other, then
+ * where. */
+CADRE_VECTOR static void
+place_in_rows(const reduction_t *self, int32_t *out)
+{
+    for (int64_t o = 0; o < self->outer; o++) {
+        const cadre_real_t *x = self->x + o * self->size;
+        cadre_real_t lanes[CADRE_SUM_LANES];
+        for (int k = 0; k < CADRE_SUM_LANES; k++) {
+            lanes[k] = x[0];
+        }
+        int64_t i = 0;
+        for (; i + CADRE_SUM_LANES <= self->size; i += CADRE_SUM_LANES) {
+            for (int k = 0; k < CADRE_SUM_LANES; k++) {
+                lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+            }
+        }
+        for (int k = 0; i < self->size; i++, k++) {
+            lanes[k] = x[i] > lanes[k] ? x[i] : lanes[k];
+        }
+        cadre_real_t max = lanes[0];
+        for (int k = 1; k < CADRE_SUM_LANES; k++) {
+            max = lanes[k] > max ? lanes[k] : max;
+        }
+        int64_t best = 0;
+        while (x[0] == x[0] && x[best] != max) {
+            best++;
+        }
+        out[o] = (int32_t)best;
+    }
+}
+
 /* The first of equal ones; NaN is no larger than anything, and nothing larger than NaN. */
 static void
 place_of_largest(const reduction_t *self, int32_t *out)
 {
+    if (self->inner == 1) {
+        place_in_rows(self, out);
+        return;
+    }
     for (int64_t at = 0; at < self->outer * self->inner; at++) {
         const cadre_real_t *column =
             self->x + at / self->inner * self->size * self->inner + at % self->inner;

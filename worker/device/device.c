@@ -1,10 +1,10 @@
 #include "worker/device/device.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/device_name.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "worker/device/device_module.h"
@@ -12,7 +12,7 @@
 #include "worker/device/module.h"
 #include "worker/device/plan.h"
 
-enum { PLANS_DEFAULT = 8, INDEX_MAX = 1023 };
+enum { PLANS_DEFAULT = 8 };
 
 struct cadre_device {
     const cadre_device_functions_t *functions;
@@ -78,19 +78,37 @@ cadre_device_open_functions(const struct cadre_device_functions *functions,
     return open_functions(functions, options, 0, out);
 }
 
-/* The driver is looked for first, because it says more than a module that cannot be loaded, and
- * costs less: cuBLAS alone is hundreds of megabytes. */
+/* The functions of the module, or why there are none and what to do. The driver is looked for
+ * before the module is loaded, because it says more than a module that cannot be, and costs less:
+ * cuBLAS alone is hundreds of megabytes. */
+static int
+find_cuda(char *const *folders, const cadre_device_functions_t **functions)
+{
+    const char *advice = "this build has no CUDA: build it where nvcc is (docs/gpu.md)";
+    int status = cadre_module_find("cuda", folders, CADRE_MODULE_FOLDERS, NULL);
+    if (status == 0) {
+        advice = "install NVIDIA's driver; nvidia-smi shows whether it works";
+        status = cadre_module_probe("libcuda.so.1", "NVIDIA driver");
+    }
+    if (status == 0) {
+        advice = "CUDA's libraries must be where the linker looks, as in LD_LIBRARY_PATH";
+        status = cadre_module_open("cuda", folders, CADRE_MODULE_FOLDERS, functions);
+    }
+    if (status == CADRE_ENOTFOUND || status == CADRE_EUNAVAILABLE) {
+        cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+        cadre_fail(status, "%s; %s", reason, advice);
+    }
+    return status;
+}
+
 static int
 open_cuda(const cadre_device_options_t *options, int index, cadre_device_t **out)
 {
     char *folders[CADRE_MODULE_FOLDERS] = {0};
     const cadre_device_functions_t *functions = NULL;
     int status = cadre_module_folders(folders);
-    status = status < 0 ? status : cadre_module_find("cuda", folders, CADRE_MODULE_FOLDERS, NULL);
-    status = status < 0 ? status : cadre_module_probe("libcuda.so.1", "NVIDIA driver");
-    status =
-        status < 0 ? status : cadre_module_open("cuda", folders, CADRE_MODULE_FOLDERS, &functions);
-    status = status < 0 ? status : open_functions(functions, options, index, out);
+    status = status == 0 ? find_cuda(folders, &functions) : status;
+    status = status == 0 ? open_functions(functions, options, index, out) : status;
     for (int i = 0; i < CADRE_MODULE_FOLDERS; i++) {
         free(folders[i]);
     }
@@ -115,38 +133,26 @@ open_auto(const cadre_device_options_t *options, cadre_device_t **out)
     return status;
 }
 
-/* N of "cuda:N", 0 of "cuda"; -1 for another name. */
-static int
-cuda_index(const char *name)
-{
-    if (strcmp(name, "cuda") == 0) {
-        return 0;
-    }
-    if (strncmp(name, "cuda:", 5) != 0 || name[5] < '0' || name[5] > '9') {
-        return -1;
-    }
-    char *end = NULL;
-    errno = 0;
-    long index = strtol(name + 5, &end, 10);
-    return errno || *end || index > INDEX_MAX ? -1 : (int)index;
-}
-
 int
 cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **out)
 {
-    if (strcmp(options->name, "cpu") == 0) {
+    int device = CADRE_DEVICE_CPU;
+    int status = cadre_device_name_parse(options->name, &device);
+    if (status < 0 || (options->math && (status = cadre_math_check(options->math)) < 0)) {
+        return status;
+    }
+    if (device == CADRE_DEVICE_CPU) {
         return open_functions(&cadre_cpu_functions, options, 0, out);
     }
-    if (strcmp(options->name, "auto") == 0) {
+    if (device == CADRE_DEVICE_AUTO) {
         return open_auto(options, out);
     }
-    int index = cuda_index(options->name);
-    if (index < 0) {
-        return cadre_fail(CADRE_ENOTFOUND,
-                          "no device \"%s\"; there are \"auto\", \"cpu\" and \"cuda:N\"",
-                          options->name);
+    status = open_cuda(options, device, out);
+    if (status < 0) {
+        cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+        cadre_fail(status, "%s; or take the device cpu or auto", reason);
     }
-    return open_cuda(options, index, out);
+    return status;
 }
 
 int

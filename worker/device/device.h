@@ -32,9 +32,9 @@ typedef struct {
                          "bf16" */
 } cadre_device_options_t;
 
-/* CADRE_ENOTFOUND for another name, and when the module of the device is nowhere;
- * CADRE_EUNAVAILABLE when the machine has no such device, driver or library: the text says which;
- * CADRE_EPROTOCOL for a module of another build; CADRE_EINVALID. */
+/* CADRE_EINVALID for another name or math; CADRE_ENOTFOUND when the module of the device is
+ * nowhere; CADRE_EUNAVAILABLE when the machine has no such device, driver or library: the text says
+ * which, and what to do; CADRE_EPROTOCOL for a module of another build. */
 int cadre_device_open_with(const cadre_device_options_t *options, cadre_device_t **out);
 
 /* The same with the defaults for the rest. */

@@ -86,7 +86,8 @@ typedef struct {
     const cadre_device_functions_t *functions;
 } cadre_device_module_t;
 
-/* The one symbol of a module: `const cadre_device_module_t *cadre_device_module(void)`. */
+/* The one symbol of a module. */
+CADRE_API const cadre_device_module_t *cadre_device_module(void);
 #define CADRE_DEVICE_MODULE_SYMBOL "cadre_device_module"
 typedef const cadre_device_module_t *(*cadre_device_module_entry_t)(void);
 

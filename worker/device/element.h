@@ -44,9 +44,7 @@ typedef float cadre_real_t;
 #define CADRE_ELEMENT_ERF(x)        cadre_math_erf(x)
 #endif
 
-#ifndef CADRE_ELEMENT
-#define CADRE_ELEMENT static inline
-#endif
+#include "common/bf16_word.h" /* makes CADRE_ELEMENT `static inline` where no device compiler has */
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_neg(cadre_real_t x)
@@ -217,20 +215,17 @@ cadre_element_to_i32(cadre_real_t x)
     return fits ? whole : bound;
 }
 
-/* bf16 is the upper half of an f32. To the nearest, ties to even. NaN keeps its sign and becomes
- * quiet: rounding could turn it into infinity. */
+/* To the nearest, as common/bf16_word.h says. */
 CADRE_ELEMENT uint16_t
 cadre_element_to_bf16(cadre_real_t x)
 {
     float narrow = (float)x;
     uint32_t word = 0;
     memcpy(&word, &narrow, sizeof(word));
-    if ((word & 0x7fffffffU) > 0x7f800000U) {
-        return (uint16_t)(word >> 16 | 0x40);
-    }
-    return (uint16_t)((word + 0x7fff + (word >> 16 & 1)) >> 16);
+    return cadre_bf16_word(word);
 }
 
+/* bf16 is the upper half of an f32. */
 CADRE_ELEMENT cadre_real_t
 cadre_element_from_bf16(uint16_t x)
 {

@@ -47,6 +47,7 @@ void
 cadre_strided_merge(cadre_strided_t *self, int input_count)
 {
     int rank = 0;
+    self->inputs = input_count;
     for (int axis = 0; axis < self->rank; axis++) {
         if (self->size[axis] == 1) {
             continue;
@@ -88,7 +89,7 @@ cadre_strided_seek(const cadre_strided_t *self, int64_t row, cadre_strided_place
         int64_t index = axis > 0 ? row % self->size[axis] : row;
         row /= self->size[axis];
         place->index[axis] = index;
-        for (int i = 0; i < CADRE_STRIDED_INPUTS_MAX; i++) {
+        for (int i = 0; i < self->inputs; i++) {
             place->at[i] += index * self->stride[i][axis];
         }
     }
@@ -100,14 +101,14 @@ cadre_strided_next(const cadre_strided_t *self, cadre_strided_place_t *place)
     place->out += self->size[self->rank - 1];
     for (int axis = self->rank - 2; axis >= 0; axis--) {
         place->index[axis]++;
-        for (int i = 0; i < CADRE_STRIDED_INPUTS_MAX; i++) {
+        for (int i = 0; i < self->inputs; i++) {
             place->at[i] += self->stride[i][axis];
         }
         if (place->index[axis] < self->size[axis]) {
             return 1;
         }
         place->index[axis] = 0;
-        for (int i = 0; i < CADRE_STRIDED_INPUTS_MAX; i++) {
+        for (int i = 0; i < self->inputs; i++) {
             place->at[i] -= self->stride[i][axis] * self->size[axis];
         }
     }

@@ -17,7 +17,8 @@
 enum { CADRE_STRIDED_INPUTS_MAX = 6 };
 
 typedef struct {
-    int rank; /* at least 1 */
+    int rank;   /* at least 1 */
+    int inputs; /* that are walked, known from merging on */
     int64_t size[CADRE_PROGRAM_RANK_MAX];
     int64_t stride[CADRE_STRIDED_INPUTS_MAX][CADRE_PROGRAM_RANK_MAX];
     int64_t offset[CADRE_STRIDED_INPUTS_MAX]; /* of the first element */

@@ -161,7 +161,9 @@ CADRE_API cadre_variable_options_t cadre_variable_options(void);
  * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
  * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only.
  * CADRE_EDTYPE for a `wire` that does not go with it. A closure whose gradient of a variable is
- * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing. */
+ * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing; so
+ * does one that pulls a finite value which would be infinite in the wire type: bf16 ends
+ * at 3.39e38, f32 at 3.40e38. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
@@ -270,7 +272,10 @@ typedef struct {
 } cadre_future_argument_t;
 
 /* What a closure is called with; everything is copied. The columns of a batch are the arguments "x"
- * and "y"; with several batches those of the second are "x1", "y1" and so on. */
+ * and "y"; with several batches those of the second are "x1", "y1" and so on. The results of a
+ * resource are the arguments "NAME.RESULT". An argument means one thing: no tensor or future may be
+ * called like a column or a result of what the call names, where every name that begins with
+ * "NAME." counts as a result, so that resources "a" and "a.b" do not go into one call. */
 typedef struct {
     const cadre_batch_t *batches;
     size_t batch_count;
@@ -297,7 +302,8 @@ typedef struct {
  * results have no room fail with CADRE_EFULL.
  *
  * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
- * coordinator and for an argument that is named twice, CADRE_ETOOLARGE beyond 8 batches, 64 tensors
+ * coordinator, for a count whose array is NULL and for an argument that could be two things,
+ * CADRE_ETOOLARGE beyond 8 batches, 64 tensors
  * and futures, 64 MiB of tensors or 16 resources. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
@@ -362,7 +368,8 @@ CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
 CADRE_API int cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
                           int64_t timeout_ms);
 
-/* Waits for all of `count` futures; the first failure in order, or 0. */
+/* Waits for all of `count` futures; the first failure in order, or 0. CADRE_EINVALID when one of
+ * them is NULL. */
 CADRE_API int cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms);
 
 /* A descriptor that polls readable when the closure has ended; it belongs to the future. CADRE_EIO

@@ -141,7 +141,7 @@ Test(closing_words, offer_to_pass_over_a_bad_line, .init = cr_redirect_stderr)
     cadre_closing_t closing = {.outcome = &outcome};
     expect_words(&closing, "cadre: a.csv:3: no number (bad input data)\n"
                            "hint: mend the line, or let some be skipped: \"skip_bad\" in "
-                           "data/train\n");
+                           "data.train\n");
 }
 
 Test(closing_words, do_not_offer_it_for_a_file_that_is_none, .init = cr_redirect_stderr)

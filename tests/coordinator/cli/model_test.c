@@ -13,16 +13,22 @@ TestSuite(model, .timeout = 20);
 
 enum { FEATURES = 36, CLASSES = 3 };
 
-static int
-build(const char *label_kind, const char *model, bool training)
+static void
+read_job(cadre_job_t *job, const char *label_kind, const char *model)
 {
-    cadre_auto(cadre_job_fini) cadre_job_t job;
-    cadre_job_init(&job);
+    cadre_job_init(job);
     cadre_auto(cadre_free) char *text = cadre_asprintf(
         "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"label_kind\": \"%s\"}}, "
         "\"model\": {%s}}",
         label_kind, model);
-    cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_job_file_parse(job, "j.json", text), 0, "%s", cadre_error_text());
+}
+
+static int
+build(const char *label_kind, const char *model, bool training)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read_job(&job, label_kind, model);
     cadre_program_t *program = NULL;
     int status = cadre_model_program(&job, FEATURES, CLASSES, training, &program);
     cadre_program_destroy(&program);
@@ -116,31 +122,76 @@ Test(model, is_a_sound_program_for_every_activation_with_dropout)
     }
 }
 
-static void
-expect_refused(const char *model, int status, const char *text)
-{
-    cr_expect_eq(build("class", model, true), status, "%s", text);
-    cr_expect_str_eq(cadre_error_text(), text);
-}
-
 Test(model, names_the_layer_that_does_not_fit)
 {
-    expect_refused("\"type\": \"cnn\", \"input\": [28, 28, 1], \"filters\": [2]", CADRE_ECONFIG,
-                   "the model: model.input: a row has 36 numbers, its shape there has 784");
-    expect_refused("\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"flatten\"}, "
-                   "{\"type\": \"max_pool2d\"}]",
-                   CADRE_ESHAPE,
-                   "the model: layer 2 (max_pool2d): im2col: needs [batch,height,width,channels], "
-                   "the last three numbers, not [B,36]");
-    expect_refused(
-        "\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"transformer\", "
-        "\"heads\": 4}]",
-        CADRE_ESHAPE,
-        "the model: layer 1 (transformer): attention: 4 heads do not divide the last "
-        "axis of [B,6,6]");
-    expect_refused("\"type\": \"layers\", \"input\": [6, 6], \"layers\": []", CADRE_ECONFIG,
-                   "the model: the last layer gives [B,6,6], not rows of numbers: add "
-                   "{\"type\": \"flatten\"} or {\"type\": \"mean\"}");
+    static const struct {
+        const char *model;
+        const char *text;
+    } cases[] = {
+        {"\"type\": \"cnn\", \"input\": [28, 28, 1], \"filters\": [2]",
+         "model.input: a row has 36 numbers, its shape there has 784"},
+        {"\"type\": \"cnn\", \"input\": [1, 36, 1], \"filters\": [2], \"kernel\": 4",
+         "layers[0] (conv2d): conv2d: a window of 4x4 does not fit [B,1,36,1] with padding 1"},
+        {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"flatten\"}, "
+         "{\"type\": \"max_pool2d\"}]",
+         "model.layers[1] (max_pool2d) needs images [B,height,width,channels], but is given "
+         "rows of numbers: "
+         "the shape of a row is \"input\" in model, such as [28, 28, 1]"},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", \"filters\": 2}]",
+         "model.layers[0] (conv2d) needs images [B,height,width,channels], but is given rows of "
+         "numbers: "
+         "the shape of a row is \"input\" in model, such as [28, 28, 1]"},
+        {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"mean_pool2d\"}]",
+         "model.layers[0] (mean_pool2d) needs images [B,height,width,channels], but is given "
+         "[B,6,6]: the layers before it, or \"input\" in model, make something else"},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"transformer\"}]",
+         "model.layers[0] (transformer) needs sequences [B,positions,numbers], but is given "
+         "rows of numbers: "
+         "the shape of a row is \"input\" in model, such as [8, 16]"},
+        {"\"type\": \"layers\", \"input\": [6, 6, 1], \"layers\": [{\"type\": \"mean_pool2d\", "
+         "\"size\": 7}]",
+         "model.layers[0] (mean_pool2d): mean_pool2d: a window of 7x7 does not fit [B,6,6,1] with "
+         "padding 0"},
+        {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": [{\"type\": \"transformer\", "
+         "\"heads\": 4}]",
+         "model.layers[0] (transformer): attention: 4 heads do not divide the last axis of "
+         "[B,6,6]"},
+        {"\"type\": \"layers\", \"input\": [6, 6], \"layers\": []",
+         "model.layers: the last one gives [B,6,6], not rows of numbers: add {\"type\": "
+         "\"flatten\"} or {\"type\": \"mean\"}"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cr_expect_eq(build("class", cases[i].model, true), CADRE_ECONFIG, "%s", cases[i].text);
+        cadre_auto(cadre_free) char *text = cadre_asprintf("j.json: %s", cases[i].text);
+        cr_expect_str_eq(cadre_error_text(), text);
+    }
+}
+
+Test(model, is_checked_before_the_rows_are_known_when_it_says_their_shape)
+{
+    static const struct {
+        const char *model;
+        int status;
+    } cases[] = {
+        {"\"type\": \"layers\", \"input\": [4, 4, 1], \"layers\": [{\"type\": \"max_pool2d\", "
+         "\"size\": 5}, {\"type\": \"flatten\"}]",
+         CADRE_ECONFIG},
+        {"\"type\": \"layers\", \"input\": [5, 5, 1], \"layers\": [{\"type\": \"max_pool2d\", "
+         "\"size\": 5}, {\"type\": \"flatten\"}]",
+         0},
+        {"\"type\": \"layers\", \"input\": [1048576, 1048576, 1048576], \"layers\": [{\"type\": "
+         "\"flatten\"}]",
+         CADRE_ECONFIG},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"max_pool2d\"}]", CADRE_ECONFIG},
+        {"\"type\": \"layers\", \"layers\": [{\"type\": \"layer_norm\"}]", 0},
+        {"\"type\": \"mlp\", \"hidden\": [1048576, 1048576]", 0},
+        {"\"type\": \"logistic\"", 0},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        read_job(&job, "class", cases[i].model);
+        cr_expect_eq(cadre_model_check(&job), cases[i].status, "%zu: %s", i, cadre_error_text());
+    }
 }
 
 /* `count` transformers of 12 variables each, and the two of the last layer. */
@@ -162,5 +213,5 @@ Test(model, limits_its_variables)
 {
     cr_expect_eq(build_blocks(21), 0, "%s", cadre_error_text()); /* 254 */
     cr_expect_eq(build_blocks(22), CADRE_ECONFIG);
-    cr_expect_str_eq(cadre_error_text(), "the model: more than 256 variables");
+    cr_expect_str_eq(cadre_error_text(), "j.json: model: more than 256 variables");
 }

@@ -16,8 +16,6 @@
 #include "tests/worker/device/random_layers.h"
 #include "worker/device/device_module.h"
 
-const cadre_device_module_t *cadre_device_module(void);
-
 enum {
     SEEDS = SANITIZER ? 100 : 300,
     WIDTH = 6,
@@ -89,25 +87,13 @@ agree(float left, float right)
            fabsf(left - right) <= 1e-5F * fmaxf(fabsf(left), fabsf(right)) + 1e-8F;
 }
 
-static int64_t
-gradient_count(const gpu_case_t *one, int push)
-{
-    const cadre_program_variable_t *entry =
-        cadre_program_variable(one->program, cadre_program_push(one->program, push)->variable);
-    int64_t count = 1;
-    for (int i = 0; i < entry->rank; i++) {
-        count *= entry->shape[i];
-    }
-    return count;
-}
-
 static void
 compare(gpu_check_t *self, const gpu_case_t *one, const gpu_outcome_t *left,
         const gpu_outcome_t *right, const char *what)
 {
     for (int i = 0; i < cadre_program_push_count(one->program); i++) {
         int64_t bad = 0;
-        for (int64_t k = 0; k < gradient_count(one, i); k++) {
+        for (int64_t k = 0; k < gpu_push_count(one->program, i); k++) {
             bad += !agree(left->gradients[i][k], right->gradients[i][k]);
         }
         gpu_check_that(self, bad == 0, "%s: gradient %d: %lld numbers differ", what, i,

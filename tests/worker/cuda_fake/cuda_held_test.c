@@ -13,8 +13,6 @@
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/device_module.h"
 
-const cadre_device_module_t *cadre_device_module(void);
-
 enum { SMALL = 3, LARGE = 1 << 19, LARGE_BYTES = LARGE * 4, ROWS_MAX = 1000 };
 
 /* sum(x) + sum(a) + 2 sum(b): a is small, b larger than what is copied at once. */

@@ -368,6 +368,20 @@ sum_factor(const call_t *call, uint64_t inner)
     }
 }
 
+/* op(x) row by row, each of `inner` floats. Caller frees. */
+static float *
+spread(const void *x, const layout_t *layout, bool flip, uint64_t inner)
+{
+    uint64_t rows = flip ? layout->columns : layout->rows;
+    float *dense = cadre_calloc(rows * inner + 1, sizeof(*dense));
+    for (uint64_t row = 0; row < rows; row++) {
+        for (uint64_t k = 0; k < inner; k++) {
+            dense[row * inner + k] = element(x, layout, flip, row, k);
+        }
+    }
+    return dense;
+}
+
 static void
 multiply(const void *argument)
 {
@@ -382,20 +396,25 @@ multiply(const void *argument)
     cadre_assert((flip_a ? call->layout_a.columns : call->layout_a.rows) == call->layout_d.rows);
     cadre_assert((flip_b ? call->layout_b.rows : call->layout_b.columns) == call->layout_d.columns);
     for (int32_t batch = 0; batch < call->layout_d.batches; batch++) {
-        const void *a = batch_of(call->a, &call->layout_a, batch);
-        const void *b = batch_of(call->b, &call->layout_b, batch);
+        float *a =
+            spread(batch_of(call->a, &call->layout_a, batch), &call->layout_a, flip_a, inner);
+        float *b =
+            spread(batch_of(call->b, &call->layout_b, batch), &call->layout_b, !flip_b, inner);
         float *d = call->d + batch * call->layout_d.stride;
         for (uint64_t column = 0; column < call->layout_d.columns; column++) {
             for (uint64_t row = 0; row < call->layout_d.rows; row++) {
+                const float *left = a + row * inner;
+                const float *right = b + column * inner;
                 double sum = 0;
                 for (uint64_t k = 0; k < inner; k++) {
-                    sum += (double)element(a, &call->layout_a, flip_a, row, k) *
-                           element(b, &call->layout_b, flip_b, k, column);
+                    sum += (double)left[k] * right[k];
                 }
                 d[(int64_t)column * call->layout_d.leading + (int64_t)row] =
                     finished(&call->product, (int64_t)row, (int64_t)column, (float)sum);
             }
         }
+        free(a);
+        free(b);
     }
     if (has(&call->product, BIT_SUM)) {
         sum_output(call);

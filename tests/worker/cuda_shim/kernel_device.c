@@ -9,7 +9,7 @@
 #include "common/status.h"
 #include "common/tensor.h"
 #include "worker/device/cpu.h"
-#include "worker/device/cuda/kernels.h"
+#include "worker/device/cuda/steps.h"
 
 enum { SHIFT = 4, ALIGNMENT = 256 };
 
@@ -90,9 +90,8 @@ free_values(machine_t *self)
 
 /* The host side's on a GPU; it has no kernel of ours. */
 static int
-multiply_on_cpu(const cadre_cuda_operands_t *operands, void *stream)
+multiply_on_cpu(const cadre_cuda_operands_t *operands)
 {
-    (void)stream;
     cadre_operands_t step = {.step = operands->step,
                              .out = operands->out,
                              .out_data = operands->out_data,
@@ -100,36 +99,6 @@ multiply_on_cpu(const cadre_cuda_operands_t *operands, void *stream)
     memcpy(step.inputs, operands->inputs, sizeof(step.inputs));
     memcpy(step.data, operands->data, sizeof(step.data));
     return cadre_cpu_step(&step);
-}
-
-static const struct {
-    cadre_op_t op;
-    int (*run)(const cadre_cuda_operands_t *operands, void *stream);
-} kernels[] = {
-    {CADRE_OP_MATMUL, multiply_on_cpu},       {CADRE_OP_MAP1, cadre_cuda_map1},
-    {CADRE_OP_MAP2, cadre_cuda_map2},         {CADRE_OP_WHERE, cadre_cuda_where},
-    {CADRE_STEP_CHAIN, cadre_cuda_chain},     {CADRE_OP_CAST, cadre_cuda_cast},
-    {CADRE_OP_REDUCE, cadre_cuda_reduce},     {CADRE_OP_BROADCAST, cadre_cuda_gather},
-    {CADRE_OP_TRANSPOSE, cadre_cuda_gather},  {CADRE_OP_SLICE, cadre_cuda_gather},
-    {CADRE_OP_CONCAT, cadre_cuda_concat},     {CADRE_OP_PAD, cadre_cuda_pad},
-    {CADRE_OP_RAND, cadre_cuda_rand},         {CADRE_OP_TAKE, cadre_cuda_take},
-    {CADRE_OP_SCATTER, cadre_cuda_scatter},   {CADRE_OP_BAG, cadre_cuda_bag},
-    {CADRE_OP_BAG_GRAD, cadre_cuda_bag_grad}, {CADRE_OP_SOFTMAX, cadre_cuda_softmax},
-    {CADRE_OP_XENT, cadre_cuda_xent},         {CADRE_OP_XENT_GRAD, cadre_cuda_xent_grad},
-    {CADRE_OP_ROWNORM, cadre_cuda_rownorm},   {CADRE_OP_ROWNORM_GRAD, cadre_cuda_rownorm_grad},
-    {CADRE_OP_IM2COL, cadre_cuda_im2col},     {CADRE_OP_COL2IM, cadre_cuda_col2im},
-};
-
-static int
-run_kernels(const cadre_cuda_operands_t *operands)
-{
-    for (size_t i = 0; i < CADRE_COUNT_OF(kernels); i++) {
-        if (kernels[i].op == operands->step->op) {
-            return kernels[i].run(operands, NULL);
-        }
-    }
-    (void)fprintf(stderr, "no kernel for op %d\n", (int)operands->step->op);
-    return CADRE_ENOTFOUND;
 }
 
 static int
@@ -152,7 +121,8 @@ run_step(machine_t *self, const cadre_plan_step_t *step)
         cadre_cuda_scratch_size_bytes(&operands) + cadre_cpu_scratch_size_bytes(plan, step);
     memory_t scratch = memory_new(scratch_size, false);
     operands.scratch = scratch.data;
-    int status = run_kernels(&operands);
+    int status =
+        step->op == CADRE_OP_MATMUL ? multiply_on_cpu(&operands) : cadre_cuda_step(&operands, NULL);
     free(scratch.block);
     return status < 0 ? status : self->fault ? CADRE_EDATA : 0;
 }

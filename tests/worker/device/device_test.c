@@ -12,9 +12,10 @@ TestSuite(device, .timeout = 60);
 Test(device, opens_the_cpu_and_nothing_else)
 {
     cadre_device_t *device = NULL;
-    cr_assert_eq(cadre_device_open("tpu", 1, &device), CADRE_ENOTFOUND);
-    cr_assert_str_eq(cadre_error_text(),
-                     "no device \"tpu\"; there are \"auto\", \"cpu\" and \"cuda:N\"");
+    cr_assert_eq(cadre_device_open("tpu", 1, &device), CADRE_EINVALID);
+    const cadre_device_options_t options = {.name = "cpu", .threads = 1, .math = "f16"};
+    cr_assert_eq(cadre_device_open_with(&options, &device), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "math \"f16\" is none of f32|tf32|bf16");
     cr_assert_eq(cadre_device_open("cpu", 0, &device), CADRE_EINVALID);
     cr_assert_null(device);
     cr_assert_eq(cadre_device_open("cpu", 1, &device), 0);

@@ -87,6 +87,104 @@ Test(large_op, finds_the_largest_and_keeps_nan_wherever_it_is)
     }
 }
 
+/* The first of equal ones; NaN is no larger than anything, and nothing larger than NaN. */
+static int32_t
+place_of_largest(const cadre_tensor_t *x, int64_t row)
+{
+    int64_t size = x->shape[1];
+    int64_t best = 0;
+    for (int64_t i = 1; i < size; i++) {
+        best = f32_at(x, row * size + i) > f32_at(x, row * size + best) ? i : best;
+    }
+    return (int32_t)best;
+}
+
+Test(large_op, finds_the_place_of_the_largest_wherever_nan_is)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(sizes); i++) {
+        int64_t size = sizes[i];
+        cadre_tensor_t x = random_tensor(CADRE_F32, (int64_t[]){2 * size, size}, 2, 3);
+        for (int64_t row = 0; row < size; row++) { /* two equal ones, the second of them last */
+            ((float *)x.data)[row * size + row] = 5;
+            ((float *)x.data)[row * size + size - 1] = 5;
+            ((float *)x.data)[(size + row) * size + row] = NAN;
+        }
+        cadre_program_t *p = cadre_program_new("argmax");
+        cadre_tensor_t y = run_once(p, cadre_argmax(p, arg_like(p, "x", &x), 1), &x);
+        for (int64_t row = 0; row < 2 * size; row++) {
+            cr_assert_eq(i32_at(&y, row), place_of_largest(&x, row), "size %d, row %d", (int)size,
+                         (int)row);
+        }
+        cadre_tensor_fini(&y);
+        cadre_tensor_fini(&x);
+    }
+}
+
+/* ---- elements ---- */
+
+enum { FORMS = 4, FORM_ROWS = 3 };
+
+/* Of the output's shape, a number, a row or a column. */
+static cadre_tensor_t
+tensor_of_form(size_t form, int64_t columns, uint64_t stream)
+{
+    const int64_t shapes[FORMS][2] = {{FORM_ROWS, columns}, {1, 1}, {1, columns}, {FORM_ROWS, 1}};
+    return random_tensor(CADRE_F32, shapes[form], 2, stream);
+}
+
+/* What element `k` of `out` is made of in `x`. */
+static float
+form_at(const cadre_tensor_t *x, const cadre_tensor_t *out, int64_t k)
+{
+    int64_t row = x->shape[0] > 1 ? k / out->shape[1] : 0;
+    int64_t column = x->shape[1] > 1 ? k % out->shape[1] : 0;
+    return f32_at(x, row * x->shape[1] + column);
+}
+
+/* where(c, yes, no), and a sum whose output is whole. */
+static void
+check_forms(int64_t columns, size_t forms)
+{
+    cadre_tensor_t x[4] = {tensor_of_form(0, columns, 1), tensor_of_form(forms % FORMS, columns, 2),
+                           tensor_of_form(forms / FORMS % FORMS, columns, 3),
+                           tensor_of_form(forms / FORMS / FORMS, columns, 4)};
+    for (int64_t k = 0; k < cadre_tensor_count(&x[1]); k++) {
+        ((float *)x[1].data)[k] = f32_at(&x[1], k) > 0 ? 0.5F : 0;
+    }
+    cadre_program_t *p = cadre_program_new("forms");
+    cadre_node_t one = arg_like(p, "one", &x[0]);
+    cadre_node_t c = arg_like(p, "c", &x[1]);
+    cadre_node_t yes = arg_like(p, "yes", &x[2]);
+    cadre_result(p, "where", cadre_where(p, c, yes, arg_like(p, "no", &x[3])));
+    cadre_result(p, "sum", cadre_add(p, one, yes));
+    cadre_tensor_t y[2] = {0};
+    cr_assert_eq(try_once(p, x, y), 0, "%s", cadre_error_text());
+    for (int64_t k = 0; k < cadre_tensor_count(&y[0]); k++) {
+        const cadre_tensor_t *from = form_at(&x[1], &y[0], k) != 0 ? &x[2] : &x[3];
+        cr_assert_eq(f32_at(&y[0], k), form_at(from, &y[0], k),
+                     "where, %d columns, forms %d, element %d", (int)columns, (int)forms, (int)k);
+    }
+    for (int64_t k = 0; k < cadre_tensor_count(&y[1]); k++) {
+        cr_assert_eq(f32_at(&y[1], k), f32_at(&x[0], k) + form_at(&x[2], &y[1], k),
+                     "sum, %d columns, forms %d, element %d", (int)columns, (int)forms, (int)k);
+    }
+    for (int i = 0; i < 4; i++) {
+        cadre_tensor_fini(&x[i]);
+    }
+    cadre_tensor_fini(&y[0]);
+    cadre_tensor_fini(&y[1]);
+}
+
+Test(large_op, walks_numbers_rows_and_columns_in_pieces_of_any_length)
+{
+    static const int64_t columns[] = {2, 10, 127, 513, 8191, 8192, 8193, 20000};
+    for (size_t i = 0; i < CADRE_COUNT_OF(columns); i++) {
+        for (size_t forms = 0; forms < (size_t)FORMS * FORMS * FORMS; forms++) {
+            check_forms(columns[i], forms);
+        }
+    }
+}
+
 /* ---- sums ---- */
 
 static void

@@ -259,8 +259,7 @@ int
 cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream)
 {
     const cadre_chain_t *chain = operands->chain;
-    walk_memory_t memory = {&operands->step->walk, operands->out->count, operands->data,
-                            operands->out_data, stream};
+    walk_memory_t memory = walk_memory(operands, stream);
     chain_code_t code = {};
     code.input_count = operands->step->input_count;
     code.link_count = chain->link_count;

@@ -1,5 +1,5 @@
 /*
- * convert - f32 to bf16 and back, and the search for numbers that are not finite.
+ * convert - f32 to bf16 and back, and the search for numbers beyond a limit.
  *
  * Eight numbers per thread, so that both sides move 16 bytes at a time where they lie at multiples
  * of 16. Bound by memory.
@@ -12,12 +12,6 @@ enum { EIGHT = 8 };
 struct alignas(16) eight_bf16_t {
     uint16_t words[EIGHT];
 };
-
-static __device__ __forceinline__ bool
-is_finite(float x)
-{
-    return (__float_as_uint(x) & 0x7f800000U) != 0x7f800000U;
-}
 
 static __device__ __forceinline__ bool
 is_bf16_finite(uint16_t word)
@@ -54,28 +48,6 @@ check_limit(const __grid_constant__ convert_t convert)
         }
     }
     if (!within) {
-        *convert.flag = 1;
-    }
-}
-
-static __global__ void
-check_finite(const __grid_constant__ convert_t convert)
-{
-    int64_t first = static_cast<int64_t>(unit_index()) * EIGHT;
-    bool finite = true;
-    if (convert.vectors && first + EIGHT <= convert.count) {
-        for (int k = 0; k < EIGHT; k += VECTOR) {
-            vector_t<float> x = *reinterpret_cast<const vector_t<float> *>(convert.f32 + first + k);
-            for (int i = 0; i < VECTOR; i++) {
-                finite = finite && is_finite(x.words[i]);
-            }
-        }
-    } else {
-        for (int64_t i = first; i < first + EIGHT && i < convert.count; i++) {
-            finite = finite && is_finite(convert.f32[i]);
-        }
-    }
-    if (!finite) {
         *convert.flag = 1;
     }
 }
@@ -130,20 +102,6 @@ static unsigned
 blocks_of_eight(int64_t count)
 {
     return block_count((static_cast<uint64_t>(count) + EIGHT - 1) / EIGHT);
-}
-
-int
-cadre_cuda_check_finite(const float *x, int64_t count, int32_t *flag, void *stream)
-{
-    if (count == 0) {
-        return 0;
-    }
-    convert_t convert = {};
-    convert.count = count;
-    convert.f32 = x;
-    convert.flag = flag;
-    convert.vectors = is_vector_aligned(x);
-    return launch(check_finite, blocks_of_eight(count), BLOCK, stream, convert);
 }
 
 int

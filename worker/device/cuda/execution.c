@@ -49,13 +49,6 @@ cadre_execution_size_bytes(const cadre_execution_t *self)
 
 /* ---- making ---- */
 
-static size_t
-rounded(size_t size_bytes)
-{
-    const size_t unit = CADRE_ARENA_ALIGNMENT;
-    return (size_bytes + unit - 1) / unit * unit;
-}
-
 /* A constant's value is the root of its own leaf. */
 static const cadre_plan_value_t *
 constant_value(const cadre_plan_t *plan, int index)
@@ -79,7 +72,7 @@ copy_constants(cadre_execution_t *self)
     for (int i = 0; i < plan->constant_count; i++) {
         const cadre_plan_value_t *value = constant_value(plan, i);
         self->constant_offsets[i] = end;
-        end += value ? rounded(value->size_bytes) : 0;
+        end += value ? cadre_arena_round(value->size_bytes) : 0;
     }
     if (end == 0) {
         return 0;
@@ -130,7 +123,7 @@ find_operands(const cadre_execution_t *self, const char *block, int at,
     }
     operands->seed = (const void *)(block + self->layout.seed_offset);
     operands->fault = (void *)(uintptr_t)(block + self->layout.flags_offset);
-    operands->scratch = (void *)(uintptr_t)(block + rounded(self->layout.size_bytes));
+    operands->scratch = (void *)(uintptr_t)(block + cadre_arena_round(self->layout.size_bytes));
 }
 
 /* Groups that write a mask come before those that read it. */
@@ -221,6 +214,15 @@ cadre_execution_new(cadre_lane_t *lane, const cadre_plan_t *plan, cadre_executio
     return 0;
 }
 
+static void
+drop_graph(cadre_execution_t *self)
+{
+    if (self->graph) {
+        cudaGraphExecDestroy(self->graph);
+        self->graph = NULL;
+    }
+}
+
 void
 cadre_execution_destroy(cadre_execution_t **self_p)
 {
@@ -229,9 +231,7 @@ cadre_execution_destroy(cadre_execution_t **self_p)
         return;
     }
     *self_p = NULL;
-    if (self->graph) {
-        cudaGraphExecDestroy(self->graph);
-    }
+    drop_graph(self);
     for (int at = 0; self->matmuls && at < self->plan->step_count; at++) {
         cadre_cuda_matmul_destroy(&self->matmuls[at]);
     }
@@ -368,15 +368,6 @@ enqueue_steps(const cadre_execution_t *self, const cadre_execution_memory_t *mem
     }
     status = status < 0 ? status : copy_outputs(self, memory->block, stream);
     return status < 0 ? status : record_ready(self, memory, self->plan->step_count, &group, stream);
-}
-
-static void
-drop_graph(cadre_execution_t *self)
-{
-    if (self->graph) {
-        cudaGraphExecDestroy(self->graph);
-        self->graph = NULL;
-    }
 }
 
 void

@@ -77,14 +77,11 @@ int cadre_cuda_col2im(const cadre_cuda_operands_t *operands, void *stream);
 
 /* ---- what is no op; all pointers are device memory ---- */
 
-/* Stores 1 in *flag when one of `count` numbers is infinite or NaN, otherwise leaves it. */
-int cadre_cuda_check_finite(const float *x, int64_t count, int32_t *flag, void *stream);
-
-/* Stores 1 in *flag when one of `count` numbers is NaN, or larger than `limit` without its sign. */
+/* Stores 1 in *flag when one of `count` numbers is NaN, or larger than `limit` without its sign;
+ * otherwise leaves it. */
 int cadre_cuda_check_limit(const float *x, int64_t count, float limit, int32_t *flag, void *stream);
 
-/* To bf16, to nearest, ties to even; stores 1 in *not_finite as above (of the result: what rounds
- * to infinity counts). */
+/* To bf16, to nearest, ties to even; stores 1 in *not_finite when a result is infinite or NaN. */
 int cadre_cuda_to_bf16(const float *x, uint16_t *out, int64_t count, int32_t *not_finite,
                        void *stream);
 int cadre_cuda_from_bf16(const uint16_t *x, float *out, int64_t count, void *stream);

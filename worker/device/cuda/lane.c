@@ -35,12 +35,18 @@ find_device(const cadre_device_request_t *request)
         int runtime = 0;
         cudaDriverGetVersion(&driver);
         cudaRuntimeGetVersion(&runtime);
-        return cadre_fail(CADRE_EUNAVAILABLE, "%s (the driver is for CUDA %d.%d, this build %d.%d)",
-                          cudaGetErrorString(error), driver / 1000, driver % 1000 / 10,
-                          runtime / 1000, runtime % 1000 / 10);
+        return cadre_fail(
+            CADRE_EUNAVAILABLE,
+            "%s (the driver is for CUDA %d.%d, this build %d.%d); nvidia-smi lists the GPUs, "
+            "CUDA_VISIBLE_DEVICES hides some",
+            cudaGetErrorString(error), driver / 1000, driver % 1000 / 10, runtime / 1000,
+            runtime % 1000 / 10);
     }
     if (request->index >= count) {
-        return cadre_fail(CADRE_EUNAVAILABLE, "there are %d GPUs, counted from 0", count);
+        return cadre_fail(CADRE_EUNAVAILABLE,
+                          "of the GPUs here (%d) the last is cuda:%d; nvidia-smi lists them, "
+                          "CUDA_VISIBLE_DEVICES hides some",
+                          count, count - 1);
     }
     error = cudaSetDevice(request->index);
     if (error != cudaSuccess) {

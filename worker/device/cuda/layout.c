@@ -10,9 +10,8 @@
 static size_t
 take(size_t *end, size_t size_bytes)
 {
-    const size_t unit = CADRE_ARENA_ALIGNMENT;
     size_t offset = *end;
-    *end = (offset + size_bytes + unit - 1) / unit * unit;
+    *end = cadre_arena_round(offset + size_bytes);
     return offset;
 }
 

@@ -138,8 +138,6 @@ cuda_stream(void *slot)
     return cadre_cuda_slot_stream(slot);
 }
 
-CADRE_API const cadre_device_module_t *cadre_device_module(void);
-
 const cadre_device_module_t *
 cadre_device_module(void)
 {

@@ -118,8 +118,7 @@ int
 cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream)
 {
     const cadre_plan_step_t *step = operands->step;
-    walk_memory_t memory = {&step->walk, operands->out->count, operands->data, operands->out_data,
-                            stream};
+    walk_memory_t memory = walk_memory(operands, stream);
     if (operands->out->count > 0 && step->op == CADRE_OP_BROADCAST &&
         step->attributes[CADRE_BROADCAST_SHARE]) {
         share_t share = {static_cast<float>(operands->out->count / operands->inputs[0]->count)};

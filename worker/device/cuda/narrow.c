@@ -1,8 +1,7 @@
 #include "worker/device/cuda/narrow.h"
 
+#include "worker/device/arena.h"
 #include "worker/device/cuda/kernels.h"
-
-enum { ALIGNMENT = 256 };
 
 void
 cadre_cuda_narrow_fini(cadre_cuda_narrow_t *self)
@@ -66,8 +65,7 @@ cadre_cuda_narrow_reserve(cadre_cuda_narrow_t *self, const cadre_layout_t *layou
     if (!any && self->flag_count == 0) {
         return 0;
     }
-    size_t end = (layout->out_offset + layout->out_size_bytes) / 2;
-    self->flags_offset = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    self->flags_offset = cadre_arena_round((layout->out_offset + layout->out_size_bytes) / 2);
     return grow(self, self->flags_offset + (size_t)self->flag_count * sizeof(int32_t));
 }
 

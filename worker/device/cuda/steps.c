@@ -1,5 +1,6 @@
 #include "worker/device/cuda/steps.h"
 
+#include "common/assert.h"
 #include "common/status.h"
 
 typedef int (*enqueue_t)(const cadre_cuda_operands_t *operands, void *stream);
@@ -74,10 +75,7 @@ int
 cadre_cuda_step(const cadre_cuda_operands_t *operands, void *stream)
 {
     enqueue_t enqueue = find(operands->step->op);
-    if (!enqueue) {
-        return cadre_fail(CADRE_EINVALID, "%s: no kernel on this device",
-                          cadre_op_text(operands->step->op, operands->step->attributes[0]));
-    }
+    cadre_assert(enqueue);
     int status = enqueue(operands, stream);
     if (status < 0) {
         return cadre_fail(status, "%s: the device refused the launch",

@@ -12,6 +12,7 @@
 #define CADRE_WORKER_DEVICE_CUDA_WALK_CUH
 
 #include "worker/device/cuda/divider.cuh"
+#include "worker/device/cuda/kernels.h"
 #include "worker/device/strided.h"
 
 /* `count` output elements. Axis 0 needs no divider: what is left of the number is its index. */
@@ -102,6 +103,13 @@ struct walk_memory_t {
     void *stream;
 };
 
+static inline walk_memory_t
+walk_memory(const cadre_cuda_operands_t *operands, void *stream)
+{
+    return {&operands->step->walk, operands->out->count, operands->data, operands->out_data,
+            stream};
+}
+
 /* Whether all vectors lie at multiples of their size, within one row. */
 static inline bool
 walk_takes_vectors(const walk_memory_t &memory, int inputs)
@@ -185,16 +193,16 @@ launch_walk(const function_t &function, const walk_memory_t &memory)
 /* The same for inputs of the output's own shape. */
 template <typename function_t>
 static int
-launch_map(const function_t &function, const void *const *data, void *out, int64_t count,
-           void *stream)
+launch_map(const function_t &function, const cadre_cuda_operands_t *operands, void *stream)
 {
     cadre_strided_t walk = {};
     walk.rank = 1;
-    walk.size[0] = count;
+    walk.size[0] = operands->out->count;
     for (int i = 0; i < function_t::inputs; i++) {
         walk.stride[i][0] = 1;
     }
-    walk_memory_t memory = {&walk, count, data, out, stream};
+    walk_memory_t memory = walk_memory(operands, stream);
+    memory.walk = &walk;
     return launch_walk(function, memory);
 }
 

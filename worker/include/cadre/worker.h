@@ -47,8 +47,7 @@ CADRE_API int cadre_registry_at_exit(cadre_registry_t *registry, cadre_destructo
 CADRE_API int cadre_native_register(cadre_registry_t *registry);
 
 /* Argument `name` of the call, or NULL; it belongs to the invocation. The results of a resource
- * that the closure names are the arguments "RESOURCE.RESULT"; those of the call itself come first.
- */
+ * that the closure names are the arguments "RESOURCE.RESULT". */
 CADRE_API const cadre_tensor_t *cadre_invocation_argument(cadre_invocation_t *self,
                                                           const char *name);
 

@@ -8,8 +8,6 @@
 #include "common/status.h"
 #include "worker/device/device_module.h"
 
-CADRE_API const cadre_device_module_t *cadre_device_module(void);
-
 enum { RUNS = 5 };
 
 static atomic_int runs;

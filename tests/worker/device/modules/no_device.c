@@ -1,8 +1,6 @@
 /* A module that loads, on a machine without its hardware. */
 #include "worker/device/device_module.h"
 
-CADRE_API const cadre_device_module_t *cadre_device_module(void);
-
 static const char *
 error_text(void)
 {

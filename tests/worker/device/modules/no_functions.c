@@ -1,8 +1,6 @@
 /* A module that describes nothing. */
 #include "worker/device/device_module.h"
 
-CADRE_API const cadre_device_module_t *cadre_device_module(void);
-
 const cadre_device_module_t *
 cadre_device_module(void)
 {

@@ -1,8 +1,6 @@
 /* A module of the same version whose structs are others. */
 #include "worker/device/device_module.h"
 
-CADRE_API const cadre_device_module_t *cadre_device_module(void);
-
 const cadre_device_module_t *
 cadre_device_module(void)
 {

@@ -77,7 +77,6 @@ static shim_t shim;
 cadre_shim_index_t cadre_shim_thread_index;
 cadre_shim_index_t cadre_shim_block_index;
 cadre_shim_index_t cadre_shim_block_size;
-cadre_shim_index_t cadre_shim_grid_size;
 
 void
 cadre_shim_set_order(cadre_shim_order_t order, uint64_t seed)
@@ -473,7 +472,6 @@ cadre_shim_run(cadre_shim_index_t grid, cadre_shim_index_t block, cadre_shim_bod
     shim.body_context = context;
     shim.thread_count = (int)count_of(block);
     cadre_shim_block_size = block;
-    cadre_shim_grid_size = grid;
     uint64_t count = count_of(grid);
     uint64_t start = 0;
     uint64_t stride = 1;

@@ -70,7 +70,6 @@ uint64_t cadre_shim_waits(void);
 extern cadre_shim_index_t cadre_shim_thread_index;
 extern cadre_shim_index_t cadre_shim_block_index;
 extern cadre_shim_index_t cadre_shim_block_size;
-extern cadre_shim_index_t cadre_shim_grid_size;
 
 /* ---- for the running thread; `file` and `line` say where it waits ---- */
 

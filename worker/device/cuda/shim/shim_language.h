@@ -14,31 +14,18 @@
 
 #define __global__
 #define __device__
-#define __host__
 #define __forceinline__ inline
-#define __launch_bounds__(...)
 #define __grid_constant__
 
 #define threadIdx cadre_shim_thread_index
 #define blockIdx  cadre_shim_block_index
 #define blockDim  cadre_shim_block_size
-#define gridDim   cadre_shim_grid_size
-
-typedef cadre_shim_index_t uint3;
 
 struct dim3 : cadre_shim_index_t {
     dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)
         : cadre_shim_index_t{x_size, y_size, z_size}
     {
     }
-};
-
-struct alignas(16) float4 {
-    float x, y, z, w;
-};
-
-struct alignas(16) int4 {
-    int x, y, z, w;
 };
 
 /* ---- launching ---- */
@@ -62,8 +49,6 @@ cadre_shim_launch(dim3 grid, dim3 block, const Body &body)
 #define __shfl_down_sync(mask, value, lanes)                                                       \
     CADRE_SHIM_ASK(cadre_shim_lane() + (lanes), mask, value)
 #define __shfl_up_sync(mask, value, lanes) CADRE_SHIM_ASK(cadre_shim_lane() - (lanes), mask, value)
-#define __ballot_sync(mask, yes)           cadre_shim_ballot(__FILE__, __LINE__, mask, yes)
-#define __any_sync(mask, yes)              (__ballot_sync(mask, yes) != 0)
 #define __match_any_sync(mask, value)      cadre_shim_match(__FILE__, __LINE__, mask, value)
 
 static inline int
@@ -93,17 +78,6 @@ cadre_shim_answer(const char *file, int line, uint32_t mask, Value value, int so
 }
 
 static inline unsigned
-cadre_shim_ballot(const char *file, int line, uint32_t mask, int yes)
-{
-    const uint64_t *words = cadre_shim_collect(file, line, mask, yes != 0);
-    unsigned lanes = 0;
-    for (int lane = 0; lane < CADRE_SHIM_WARP; lane++) {
-        lanes |= (mask >> lane & 1) && words[lane] ? 1U << lane : 0;
-    }
-    return lanes;
-}
-
-static inline unsigned
 cadre_shim_match(const char *file, int line, uint32_t mask, uint32_t value)
 {
     const uint64_t *words = cadre_shim_collect(file, line, mask, value);
@@ -125,24 +99,6 @@ atomicAdd(Number *at, Number value)
     return before;
 }
 
-template <typename Number>
-static inline Number
-atomicOr(Number *at, Number value)
-{
-    Number before = *at;
-    *at = before | value;
-    return before;
-}
-
-template <typename Number>
-static inline Number
-atomicMin(Number *at, Number value)
-{
-    Number before = *at;
-    *at = value < before ? value : before;
-    return before;
-}
-
 /* ---- single words ---- */
 
 static inline int
@@ -155,22 +111,6 @@ static inline unsigned
 __umulhi(unsigned left, unsigned right)
 {
     return static_cast<unsigned>(static_cast<uint64_t>(left) * right >> 32);
-}
-
-static inline unsigned
-__float_as_uint(float value)
-{
-    unsigned word;
-    memcpy(&word, &value, sizeof(word));
-    return word;
-}
-
-static inline float
-__uint_as_float(unsigned word)
-{
-    float value;
-    memcpy(&value, &word, sizeof(value));
-    return value;
 }
 
 #endif

@@ -5,11 +5,12 @@
  * Owner:   the caller; ended with cadre_data_spec_fini.
  * Thread:  any, one at a time.
  *
- * It arrives as JSON from the coordinator, hence untrusted: every key is checked for type and
- * range, an unknown or doubled key is refused, and so is a key that the format does not use.
+ * A worker gets it as JSON from the coordinator, hence untrusted, and `cadre` reads it from job
+ * files: every key is checked for type and range, an unknown or doubled key is refused, and so is a
+ * key that the format does not use.
  */
-#ifndef CADRE_WORKER_DATA_DATA_SPEC_H
-#define CADRE_WORKER_DATA_DATA_SPEC_H
+#ifndef CADRE_COMMON_DATA_SPEC_H
+#define CADRE_COMMON_DATA_SPEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ typedef enum {
 
 typedef struct {
     cadre_data_format_t format;
-    char *path;        /* relative ones belong to the base that cadre_source_open is given */
+    char *path;        /* relative ones belong to a base that who opens it has */
     char *labels_path; /* idx only, else NULL */
     cadre_label_kind_t label_kind;
     int64_t classes;           /* 0: found in the file */

@@ -1,4 +1,4 @@
-#include "worker/data/data_spec.h"
+#include "common/data_spec.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

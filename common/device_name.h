@@ -1,0 +1,27 @@
+/*
+ * device_name - what devices are called, and the ways in which they multiply matrices: as flags,
+ * the environment and job files have them.
+ *
+ * Only the form is looked at. Whether a machine has the device is found out by who opens it.
+ *
+ * Thread:  any; the functions keep no state.
+ */
+#ifndef CADRE_COMMON_DEVICE_NAME_H
+#define CADRE_COMMON_DEVICE_NAME_H
+
+enum {
+    CADRE_DEVICE_AUTO = -2, /* the best that there is */
+    CADRE_DEVICE_CPU = -1,
+    CADRE_DEVICE_INDEX_MAX = 1023, /* N of "cuda:N" */
+};
+
+#define CADRE_MATH_WORDS "f32|tf32|bf16"
+
+/* "auto" to CADRE_DEVICE_AUTO, "cpu" to CADRE_DEVICE_CPU, "cuda" to 0 and "cuda:N" to N.
+ * CADRE_EINVALID for another name, with a text that has the choices. */
+int cadre_device_name_parse(const char *name, int *device);
+
+/* CADRE_EINVALID, with the choices, for a text that is not one of CADRE_MATH_WORDS. */
+int cadre_math_check(const char *math);
+
+#endif

@@ -1,0 +1,146 @@
+#include "coordinator/cli/trace_folder.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+char *
+cadre_trace_folder_file(const char *folder, uint32_t index, uint32_t starts)
+{
+    return starts > 1
+               ? cadre_asprintf("%s/worker-%" PRIu32 ".%" PRIu32 ".json", folder, index, starts)
+               : cadre_asprintf("%s/worker-%" PRIu32 ".json", folder, index);
+}
+
+/* Behind the digits at `text`; NULL when there are none. */
+static const char *
+skip_number(const char *text)
+{
+    const char *end = text;
+    while (isdigit((unsigned char)*end)) {
+        end++;
+    }
+    return end > text ? end : NULL;
+}
+
+bool
+cadre_trace_folder_is_file(const char *name)
+{
+    static const char prefix[] = "worker-";
+    if (strncmp(name, prefix, strlen(prefix)) != 0) {
+        return false;
+    }
+    const char *rest = skip_number(name + strlen(prefix));
+    if (rest && *rest == '.' && isdigit((unsigned char)rest[1])) {
+        rest = skip_number(rest + 1);
+    }
+    return rest && strcmp(rest, ".json") == 0;
+}
+
+static int
+fail(const char *folder, const char *what)
+{
+    return cadre_fail(CADRE_EIO, "the folder %s %s: %s", folder, what, strerror(errno));
+}
+
+/* That a folder can be made in one says more than access(), which lets root pass everywhere. */
+static int
+try_writing(const char *folder)
+{
+    cadre_auto(cadre_free) char *inside = cadre_asprintf("%s/.cadre-XXXXXX", folder);
+    if (!mkdtemp(inside)) {
+        return fail(folder, "cannot be written to");
+    }
+    rmdir(inside);
+    return 0;
+}
+
+int
+cadre_trace_folder_check(const char *folder)
+{
+    struct stat info;
+    cadre_auto(cadre_free) char *path = cadre_strdup(folder);
+    while (stat(path, &info) < 0) {
+        if (errno != ENOENT) {
+            return fail(path, "cannot be used");
+        }
+        char *slash = strrchr(path, '/');
+        while (slash && slash > path && slash[-1] == '/') {
+            slash--;
+        }
+        if (!slash || slash == path) {
+            return try_writing(slash ? "/" : ".");
+        }
+        *slash = '\0';
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        errno = ENOTDIR;
+        return fail(path, "cannot be used");
+    }
+    return try_writing(path);
+}
+
+/* With its parents, as mkdir -p. */
+static int
+make(const char *folder)
+{
+    cadre_auto(cadre_free) char *path = cadre_strdup(folder);
+    for (char *c = path + 1;; c++) {
+        bool end = *c == '\0';
+        if (!end && *c != '/') {
+            continue;
+        }
+        *c = '\0';
+        struct stat info;
+        if (mkdir(path, 0777) < 0 && stat(path, &info) < 0) {
+            return fail(path, "cannot be made");
+        }
+        if (end) {
+            return 0;
+        }
+        *c = '/';
+    }
+}
+
+static void
+close_folder(DIR **folder)
+{
+    if (*folder) {
+        closedir(*folder);
+    }
+}
+
+static int
+remove_old(const char *folder)
+{
+    cadre_auto(close_folder) DIR *entries = opendir(folder);
+    if (!entries) {
+        return fail(folder, "cannot be read");
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(entries))) {
+        if (cadre_trace_folder_is_file(entry->d_name) &&
+            unlinkat(dirfd(entries), entry->d_name, 0) < 0) {
+            return cadre_fail(CADRE_EIO, "the trace %s/%s of an earlier run cannot be removed: %s",
+                              folder, entry->d_name, strerror(errno));
+        }
+    }
+    return 0;
+}
+
+int
+cadre_trace_folder_open(const char *folder)
+{
+    int status = make(folder);
+    status = status < 0 ? status : cadre_trace_folder_check(folder);
+    return status < 0 ? status : remove_old(folder);
+}

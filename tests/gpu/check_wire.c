@@ -1,0 +1,233 @@
+/*
+ * Variables and gradients that are bf16 on the host: a device that takes them gives what it gives
+ * for the widened numbers, narrowed as the host narrows, and says which gradient is not finite. One
+ * that does not take them refuses them.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/bf16.h"
+#include "common/memory.h"
+#include "common/random.h"
+#include "common/status.h"
+#include "tests/gpu/gpu_check.h"
+
+/* One small variable, one beyond what is copied at once; each has a gradient. */
+enum { VARIABLES = 3, SMALL = 5, LARGE = (1 << 19) + 3 };
+
+static const int64_t counts[VARIABLES] = {SMALL, LARGE, 70};
+
+typedef struct {
+    gpu_check_t *check;
+    cadre_slot_t *slot;
+    cadre_program_t *program;
+    float *wide[VARIABLES]; /* as bf16 has them */
+    uint16_t *narrow[VARIABLES];
+    float *gradients[VARIABLES]; /* what must come */
+    uint16_t *narrow_gradients[VARIABLES];
+} bench_t;
+
+/* Each variable's gradient is x times its square: enough to see whose numbers came from where. */
+static cadre_program_t *
+make_program(void)
+{
+    cadre_program_t *p = cadre_program_new("wire");
+    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, NULL, 0);
+    for (int i = 0; i < VARIABLES; i++) {
+        char name[] = {(char)('a' + i), '\0'};
+        cadre_node_t v = cadre_var(p, name, &counts[i], 1);
+        cadre_push(p, v, cadre_mul(p, cadre_mul(p, v, v), x));
+        cadre_result(p, name, cadre_sum_all(p, v));
+    }
+    cadre_assert(cadre_program_finish(p) == 0);
+    return p;
+}
+
+static void
+make_numbers(bench_t *self, uint64_t round, float x)
+{
+    for (int i = 0; i < VARIABLES; i++) {
+        for (int64_t k = 0; k < counts[i]; k++) {
+            uint32_t block[4];
+            cadre_random_block(17, round * VARIABLES + (uint64_t)i, (uint64_t)k, block);
+            self->wide[i][k] = (float)(int32_t)block[0] * 0x1p-31F;
+        }
+        cadre_bf16_narrow(self->wide[i], self->narrow[i], (size_t)counts[i]);
+        cadre_bf16_widen(self->narrow[i], self->wide[i], (size_t)counts[i]);
+        for (int64_t k = 0; k < counts[i]; k++) {
+            self->gradients[i][k] = self->wide[i][k] * self->wide[i][k] * x;
+        }
+        cadre_bf16_narrow(self->gradients[i], self->narrow_gradients[i], (size_t)counts[i]);
+    }
+}
+
+typedef struct {
+    bool narrow[VARIABLES];
+    bool pinned;
+    bool null; /* no dtypes are given: all are f32 */
+} way_t;
+
+static void *
+memory_new(bench_t *self, bool pinned, size_t size_bytes)
+{
+    return pinned ? cadre_device_memory_new(self->check->device, size_bytes)
+                  : cadre_aligned_alloc(size_bytes);
+}
+
+static void
+memory_free(bench_t *self, bool pinned, void *memory)
+{
+    if (pinned) {
+        cadre_device_memory_free(self->check->device, memory);
+    } else {
+        free(memory);
+    }
+}
+
+/* Which NaN it is, a device chooses. */
+static bool
+is_same(const bench_t *self, int i, int64_t k, bool narrow, const void *found)
+{
+    if (narrow) {
+        uint16_t got = ((const uint16_t *)found)[k];
+        uint16_t want = self->narrow_gradients[i][k];
+        return got == want || ((got & 0x7fff) > 0x7f80 && (want & 0x7fff) > 0x7f80);
+    }
+    float got = ((const float *)found)[k];
+    float want = self->gradients[i][k];
+    return got == want || (isnan(got) && isnan(want));
+}
+
+static void
+check_gradient(bench_t *self, int i, bool narrow, const void *found)
+{
+    int64_t wrong = 0;
+    for (int64_t k = 0; k < counts[i]; k++) {
+        wrong += !is_same(self, i, k, narrow, found);
+    }
+    gpu_check_that(self->check, wrong == 0, "gradient %d, %s: %lld numbers are others", i,
+                   narrow ? "bf16" : "f32", (long long)wrong);
+}
+
+static void
+check_flag(bench_t *self, uint64_t round, int i, bool narrow, bool said)
+{
+    bool bad = narrow && !cadre_bf16_finite(self->narrow_gradients[i], (size_t)counts[i]);
+    gpu_check_that(self->check, said == bad, "round %d: gradient %d is said to be %s", (int)round,
+                   i, said ? "not finite" : "finite");
+}
+
+static bool
+has_narrow(const way_t *way)
+{
+    return way->narrow[0] || way->narrow[1] || way->narrow[2];
+}
+
+static void
+run(bench_t *self, uint64_t round, float x, const way_t *way)
+{
+    const void *variables[VARIABLES];
+    void *gradients[VARIABLES];
+    cadre_dtype_t dtypes[VARIABLES];
+    bool not_finite[VARIABLES] = {false};
+    cadre_tensor_t results[VARIABLES] = {{0}};
+    make_numbers(self, round, x);
+    for (int i = 0; i < VARIABLES; i++) {
+        size_t size_bytes = (size_t)counts[i] * (way->narrow[i] ? 2 : 4);
+        void *values = memory_new(self, way->pinned, size_bytes);
+        memcpy(values, way->narrow[i] ? (const void *)self->narrow[i] : self->wide[i], size_bytes);
+        variables[i] = values;
+        gradients[i] = memory_new(self, way->pinned, size_bytes);
+        memset(gradients[i], 0x55, size_bytes);
+        dtypes[i] = way->narrow[i] ? CADRE_BF16 : CADRE_F32;
+    }
+    cadre_tensor_t argument = {.dtype = CADRE_F32, .data = &x};
+    cadre_slot_run_t one = {.program = self->program,
+                            .arguments = &argument,
+                            .argument_count = 1,
+                            .variables = variables,
+                            .variable_dtypes = way->null ? NULL : dtypes,
+                            .gradients = gradients,
+                            .gradient_dtypes = way->null ? NULL : dtypes,
+                            .not_finite = not_finite,
+                            .results = results};
+    bool refused = has_narrow(way) && !cadre_slot_takes_bf16(self->slot);
+    int status = cadre_slot_run(self->slot, &one);
+    gpu_check_that(self->check, status == (refused ? CADRE_EDTYPE : 0), "round %d: %s", (int)round,
+                   status < 0 ? cadre_error_text() : "it takes bf16");
+    for (int i = 0; i < VARIABLES; i++) {
+        if (status == 0) {
+            check_flag(self, round, i, way->narrow[i], not_finite[i]);
+            check_gradient(self, i, way->narrow[i], gradients[i]);
+        }
+        memory_free(self, way->pinned, (void *)(uintptr_t)variables[i]);
+        memory_free(self, way->pinned, gradients[i]);
+        cadre_tensor_fini(&results[i]);
+    }
+}
+
+/* A slot that is plain at first, so that what is narrow finds memory that was made without it. */
+static void
+check_ways(bench_t *self)
+{
+    const way_t ways[] = {
+        {.null = true},
+        {.narrow = {true, false, true}},
+        {.narrow = {true, true, true}, .pinned = true},
+        {.narrow = {false, true, false}, .pinned = true},
+        {.narrow = {false, false, false}},
+        {.narrow = {false, true, true}},
+    };
+    for (uint64_t round = 0; round < CADRE_COUNT_OF(ways); round++) {
+        run(self, round, 1.5F, &ways[round]);
+    }
+}
+
+/* Squares below 1 times 3.4e38: finite in f32, and a few of them beyond what bf16 holds. */
+static void
+check_flags(bench_t *self)
+{
+    const way_t ways[] = {{.narrow = {false, true, false}}, {.narrow = {true, true, true}}};
+    static const float factors[] = {3.4028234e38F, 1, INFINITY, 2, NAN, 3};
+    for (uint64_t round = 0; round < 2 * CADRE_COUNT_OF(factors); round++) {
+        run(self, 100 + round, factors[round / 2], &ways[round % 2]);
+    }
+}
+
+static void
+bench_open(bench_t *self)
+{
+    cadre_assert(cadre_slot_open(self->check->device, NULL, &self->slot) == 0);
+    self->program = make_program();
+    for (int i = 0; i < VARIABLES; i++) {
+        self->wide[i] = cadre_calloc((size_t)counts[i], sizeof(float));
+        self->narrow[i] = cadre_calloc((size_t)counts[i], sizeof(uint16_t));
+        self->gradients[i] = cadre_calloc((size_t)counts[i], sizeof(float));
+        self->narrow_gradients[i] = cadre_calloc((size_t)counts[i], sizeof(uint16_t));
+    }
+}
+
+static void
+bench_close(bench_t *self)
+{
+    cadre_slot_close(&self->slot);
+    cadre_program_destroy(&self->program);
+    for (int i = 0; i < VARIABLES; i++) {
+        free(self->wide[i]);
+        free(self->narrow[i]);
+        free(self->gradients[i]);
+        free(self->narrow_gradients[i]);
+    }
+}
+
+void
+gpu_check_wire(gpu_check_t *self)
+{
+    bench_t bench = {.check = self};
+    bench_open(&bench);
+    check_ways(&bench);
+    check_flags(&bench);
+    bench_close(&bench);
+}
