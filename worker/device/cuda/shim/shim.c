@@ -1,6 +1,7 @@
 #include "worker/device/cuda/shim/shim.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
@@ -9,6 +10,7 @@
 
 enum {
     FAULT_SIZE = 400,
+    PLACE_SIZE = 80,
     SHARED_MAX = 256,
     WARPS_MAX = CADRE_SHIM_BLOCK_MAX / CADRE_SHIM_WARP,
     WORD_BITS = 64,
@@ -295,9 +297,26 @@ begin_wait(const char *file, int line, thread_state_t state)
     return thread;
 }
 
+/* Whether $CADRE_SHIM_NO_BARRIER, as "sort.cu:95", names this barrier. */
+static bool
+is_left_out(const char *file, int line)
+{
+    const char *wanted = getenv("CADRE_SHIM_NO_BARRIER");
+    if (!wanted) {
+        return false;
+    }
+    const char *slash = strrchr(file, '/');
+    char place[PLACE_SIZE];
+    snprintf(place, sizeof(place), "%s:%d", slash ? slash + 1 : file, line);
+    return strcmp(place, wanted) == 0;
+}
+
 void
 cadre_shim_block_barrier(const char *file, int line)
 {
+    if (is_left_out(file, line)) {
+        return;
+    }
     thread_t *self = begin_wait(file, line, THREAD_AT_BARRIER);
     shim.barrier_count++;
     if (shim.barrier_count == shim.thread_count) {

@@ -73,7 +73,8 @@ extern cadre_shim_index_t cadre_shim_block_size;
 
 /* ---- for the running thread; `file` and `line` say where it waits ---- */
 
-/* Until all threads of the block are there. */
+/* Until all threads of the block are there. The environment's CADRE_SHIM_NO_BARRIER names one, as
+ * "sort.cu:95", at which none waits: what runs its kernel must fail then. */
 void cadre_shim_block_barrier(const char *file, int line);
 
 /* Until all lanes of `mask` are there, each with a value. Gives their values by lane, valid until
