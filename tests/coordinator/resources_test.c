@@ -8,7 +8,7 @@ enum { FIRST = 1, SECOND = 2, BOTH = 3 }; /* bit id - 1 of the ids 1 and 2 */
 
 /* One ps and `workers` workers that have joined; resources "a" and "b" up to `resources`. */
 static fixture_t *
-cluster(uint32_t workers, uint32_t resources)
+cluster_with(uint32_t workers, uint32_t resources)
 {
     fixture_t *self = fixture_new(1);
     fixture_join_ps(self);
@@ -91,7 +91,7 @@ join_and_die(fixture_t *self, uint32_t index, uint64_t life)
 
 Test(resources, a_closure_waits_for_a_worker_that_has_its_resources)
 {
-    fixture_t *self = cluster(2, 1);
+    fixture_t *self = cluster_with(2, 1);
     cadre_task_t first = fixture_worker(0);
     cadre_task_t second = fixture_worker(1);
     cr_expect_eq(told(self, &first), 1);
@@ -111,7 +111,7 @@ Test(resources, a_closure_waits_for_a_worker_that_has_its_resources)
 
 Test(resources, what_a_worker_does_not_know_is_told_again)
 {
-    fixture_t *self = cluster(1, 2);
+    fixture_t *self = cluster_with(1, 2);
     cadre_task_t worker = fixture_worker(0);
     cr_expect_eq(told(self, &worker), 2);
     fixture_clear(self);
@@ -133,7 +133,7 @@ Test(resources, what_a_worker_does_not_know_is_told_again)
 /* Resource 1 hangs; what needs only 2, or nothing, is not behind it. */
 Test(resources, those_that_wait_for_a_build_hold_up_nobody_behind_them)
 {
-    fixture_t *self = cluster(1, 2);
+    fixture_t *self = cluster_with(1, 2);
     cadre_task_t worker = fixture_worker(0);
     schedule(self, 1, FIRST);
     schedule(self, 2, BOTH);
@@ -158,7 +158,7 @@ Test(resources, those_that_wait_for_a_build_hold_up_nobody_behind_them)
 
 Test(resources, after_three_losses_one_worker_alone_builds_and_does_nothing_else)
 {
-    fixture_t *self = cluster(0, 2);
+    fixture_t *self = cluster_with(0, 2);
     for (uint32_t i = 0; i < CADRE_BUILD_SUSPECT; i++) {
         cr_assert_eq(join_and_die(self, 0, i), 2);
     }
@@ -188,7 +188,7 @@ Test(resources, after_three_losses_one_worker_alone_builds_and_does_nothing_else
 
 Test(resources, a_trial_waits_until_its_worker_runs_nothing)
 {
-    fixture_t *self = cluster(0, 1);
+    fixture_t *self = cluster_with(0, 1);
     cadre_task_t worker = fixture_worker(1);
     for (uint32_t i = 0; i < CADRE_BUILD_SUSPECT - 1; i++) {
         join_and_die(self, 0, i);
@@ -217,7 +217,7 @@ Test(resources, a_trial_waits_until_its_worker_runs_nothing)
 
 Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
 {
-    fixture_t *self = cluster(0, 1);
+    fixture_t *self = cluster_with(0, 1);
     schedule(self, 1, FIRST);
     for (uint64_t life = 0; life < CADRE_BUILD_LOST_MAX; life++) {
         cr_expect_eq(self->ended_count, 0);
@@ -235,7 +235,7 @@ Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
 /* "a" kills at once, "b" is only slow: it is tried alone, and is out of the way. */
 Test(resources, one_that_is_innocent_is_built_while_the_other_one_goes_on_to_fail)
 {
-    fixture_t *self = cluster(0, 2);
+    fixture_t *self = cluster_with(0, 2);
     schedule(self, 1, BOTH);
     uint64_t life = 0;
     for (; life < CADRE_BUILD_SUSPECT; life++) {
@@ -258,7 +258,7 @@ Test(resources, one_that_is_innocent_is_built_while_the_other_one_goes_on_to_fai
 
 Test(resources, one_that_is_built_at_its_last_try_is_for_all_and_the_row_is_over)
 {
-    fixture_t *self = cluster(0, 1);
+    fixture_t *self = cluster_with(0, 1);
     schedule(self, 1, FIRST);
     uint64_t life = 0;
     for (int round = 0; round < 2; round++) {
@@ -281,7 +281,7 @@ Test(resources, one_that_is_built_at_its_last_try_is_for_all_and_the_row_is_over
 Test(resources, many_that_go_at_once_are_not_taken_for_a_row)
 {
     enum { MANY = 2 * CADRE_BUILD_LOST_MAX };
-    fixture_t *self = cluster(MANY, 1);
+    fixture_t *self = cluster_with(MANY, 1);
     schedule(self, 1, FIRST);
     for (uint32_t i = 0; i < MANY; i++) {
         cadre_task_t worker = fixture_worker(i);
@@ -295,7 +295,7 @@ Test(resources, many_that_go_at_once_are_not_taken_for_a_row)
 
 Test(resources, who_leaves_or_was_only_cut_off_is_not_counted)
 {
-    fixture_t *self = cluster(2, 1);
+    fixture_t *self = cluster_with(2, 1);
     const cadre_resource_t *resource = self->core.catalogue.resources[0];
     cadre_task_t first = fixture_worker(0);
     cadre_message_t goodbye = fixture_message(&first, CADRE_MESSAGE_GOODBYE);
@@ -315,7 +315,7 @@ Test(resources, who_leaves_or_was_only_cut_off_is_not_counted)
 
 Test(resources, closures_of_a_failed_one_fail_whenever_they_come_and_others_go_on)
 {
-    fixture_t *self = cluster(0, 1);
+    fixture_t *self = cluster_with(0, 1);
     char text[CADRE_CLOSURE_ERROR_SIZE];
     schedule(self, 9, FIRST);
     for (uint64_t life = 0; life < CADRE_BUILD_LOST_MAX; life++) {
