@@ -56,11 +56,16 @@ enum {
     CADRE_REPLAY_CLOSURES_MAX = 1000000, /* kept since the last checkpoint: one is taken; at twice
                                             as many nothing new is begun until it is there */
     CADRE_REPLAY_SIZE_MAX = 256 << 20,   /* bytes of them, the same */
+    CADRE_REPLAY_PASSED_MAX = 256,       /* of them, that a worker cannot take and that are passed
+                                            over for it; then they are waited for */
     CADRE_ASIDE_MAX = 4096,  /* closures that wait for a shard that is away; then nothing new is
                                 begun */
     CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
     CADRE_BUILD_TRIES_MAX = 10, /* of a resource on one worker, ended by its device; then it has
                                    failed there */
+    CADRE_BUILD_SUSPECT = 3,    /* workers lost in a row that had a resource to build; then it is
+                                   built on one worker at a time, which does nothing else */
+    CADRE_BUILD_LOST_MAX = 20,  /* workers lost in a row so; then the resource has failed */
 
     CADRE_HEARTBEAT_MS = 1000,
     CADRE_SUSPECT_MS = 3000,           /* silent that long: no new work */

@@ -115,9 +115,6 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
             return status;
         }
         closure->resources[closure->resource_count++] = resource->id;
-        if (resource->id > closure->resource_last) {
-            closure->resource_last = resource->id;
-        }
     }
     return 0;
 }
@@ -356,7 +353,7 @@ cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_f
     status = cadre_catalogue_add_resource(&self->core.catalogue, name, &closure, &resource);
     if (status == 0) {
         resource->coordinator = self;
-        cadre_core_announce_resource(&self->core, resource);
+        cadre_core_announce_resource(&self->core);
         *out = resource;
     }
     cadre_gate_unlock_and_wake(self->gate);

@@ -1,9 +1,9 @@
 /*
- * briefing - telling workers what closures refer to: shards, variables, functions, datasets,
- * resources.
+ * briefing - telling workers what closures refer to: shards, variables, functions, datasets;
+ * resources.c does for resources.
  *
  * Everything is told when it comes to be and to every worker that joins; a worker that misses
- * something asks (WANT), or says with every heartbeat which resources it knows.
+ * something asks (WANT).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,34 +67,6 @@ send_dataset(cadre_core_t *self, const cadre_member_t *member, const cadre_datas
     cadre_outbox_send(&self->outbox, &member->task, &message);
 }
 
-static void
-send_resource(cadre_core_t *self, const cadre_member_t *member, const cadre_resource_t *resource)
-{
-    const cadre_closure_t *call = resource->call;
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_RESOURCE);
-    message.resource =
-        (cadre_resource_message_t){.id = resource->id,
-                                   .name = resource->name,
-                                   .function = call->function,
-                                   .seed = resource->seed,
-                                   .variables = call->variables,
-                                   .names = {(const char *const *)call->names, call->name_count},
-                                   .tensors = cadre_tensor_list_items(&call->tensors),
-                                   .generations = self->announced,
-                                   .workers = self->membership.worker_places};
-    cadre_tensor_list_add_chunks(&call->tensors, &message);
-    cadre_outbox_send(&self->outbox, &member->task, &message);
-}
-
-void
-cadre_core_send_resources(cadre_core_t *self, cadre_member_t *member, uint64_t known)
-{
-    for (uint64_t i = known; i < self->catalogue.resource_count; i++) {
-        send_resource(self, member, self->catalogue.resources[i]);
-    }
-    member->resources_ms = self->now_ms;
-}
-
 /* Where a shard is, or that it is away; nothing of one that was never there. */
 static void
 send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
@@ -133,7 +105,7 @@ cadre_core_brief(cadre_core_t *self, cadre_member_t *member)
     for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
         send_dataset(self, member, self->catalogue.datasets[i]);
     }
-    cadre_core_send_resources(self, member, 0);
+    cadre_resources_brief(self, member);
 }
 
 /* Calls `send` for every worker there is. */
@@ -178,17 +150,6 @@ cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset)
     FOR_EACH_WORKER(self, member)
     {
         send_dataset(self, member, dataset);
-    }
-}
-
-void
-cadre_core_announce_resource(cadre_core_t *self, const cadre_resource_t *resource)
-{
-    cadre_member_t *member = NULL;
-    FOR_EACH_WORKER(self, member)
-    {
-        send_resource(self, member, resource);
-        member->resources_ms = self->now_ms;
     }
 }
 

@@ -45,6 +45,7 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
     for (uint32_t i = 0; i < self->resource_count; i++) {
         free(self->resources[i]->name);
         cadre_closure_destroy(&self->resources[i]->call);
+        free(self->resources[i]->error);
         free(self->resources[i]);
     }
     free(self->resources);

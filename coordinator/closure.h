@@ -55,7 +55,8 @@ typedef struct cadre_closure {
     cadre_results_t *results; /* what it gives; NULL: nobody asked, or it has ended */
     uint64_t *resources;      /* ids of those that it uses */
     size_t resource_count;
-    uint32_t resource_last; /* the highest of them; 0: none */
+    void *lane;    /* QUEUED: the queue's, of those that use the same resources */
+    int64_t order; /* QUEUED: its place among all that are queued as it is */
 
     void *worker;       /* IN_FLIGHT: the member that has it */
     uint64_t worker_id; /* its incarnation */

@@ -15,15 +15,7 @@ cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_clo
                                     .values_size_max = CADRE_VALUES_SIZE_MAX,
                                     .ended = ended,
                                     .context = context};
-}
-
-static cadre_closure_list_t *
-list_of(cadre_closure_queue_t *self, const cadre_closure_t *closure)
-{
-    if (closure->tag != CADRE_TAG_NONE) {
-        return &self->tagged;
-    }
-    return closure->id == 0 && closure->argument_count > 0 ? &self->ready : &self->common;
+    cadre_closure_lanes_init(&self->lanes);
 }
 
 static size_t *
@@ -126,8 +118,7 @@ unblock(cadre_closure_queue_t *self, const cadre_results_t *results)
         cadre_closure_argument_wait_no_more(results->waiting_first);
         if (--closure->missing == 0) {
             leave_blocked(self, closure);
-            closure->state = CADRE_CLOSURE_QUEUED;
-            cadre_closure_list_push(list_of(self, closure), closure);
+            cadre_closure_lanes_push(&self->lanes, closure);
         }
     }
 }
@@ -138,8 +129,7 @@ static void
 end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
 {
     const cadre_closure_end_t how = {.status = status, .text = text};
-    cadre_closure_list_t *lists[] = {&self->blocked, &self->ready, &self->aside, &self->common,
-                                     &self->tagged};
+    cadre_closure_list_t *lists[] = {&self->blocked, &self->aside};
     self->common_aside = 0;
     self->common_blocked = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
@@ -149,6 +139,11 @@ end_all_queued(cadre_closure_queue_t *self, int status, const char *text)
             end(self, closure, &how);
         }
     }
+    while (self->lanes.common + self->lanes.tagged > 0) {
+        cadre_closure_t *closure = cadre_closure_lanes_any(&self->lanes);
+        cadre_closure_lanes_remove(&self->lanes, closure);
+        end(self, closure, &how);
+    }
 }
 
 void
@@ -156,24 +151,25 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
 {
     cadre_assert(self->in_flight == 0 && self->tagged_in_flight == 0);
     end_all_queued(self, CADRE_ECLOSED, "the coordinator was closed");
+    cadre_closure_lanes_fini(&self->lanes);
 }
 
 size_t
 cadre_closure_queue_waiting(const cadre_closure_queue_t *self)
 {
-    return self->common.count + self->ready.count + self->common_blocked;
+    return self->lanes.common + self->common_blocked;
 }
 
 bool
 cadre_closure_queue_has_work(const cadre_closure_queue_t *self)
 {
-    return self->common.count + self->ready.count + self->tagged.count > 0;
+    return self->lanes.common + self->lanes.tagged > 0;
 }
 
 static bool
 is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
-    size_t tagged = self->tagged.count + self->blocked.count - self->common_blocked;
+    size_t tagged = self->lanes.tagged + self->blocked.count - self->common_blocked;
     size_t count = closure->tag == CADRE_TAG_NONE ? cadre_closure_queue_waiting(self) : tagged;
     bool too_much = closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
     return count >= self->capacity || too_much;
@@ -193,50 +189,14 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
         self->common_blocked += closure->tag == CADRE_TAG_NONE ? 1 : 0;
         return 0;
     }
-    closure->state = CADRE_CLOSURE_QUEUED;
-    cadre_closure_list_push(list_of(self, closure), closure);
+    cadre_closure_lanes_push(&self->lanes, closure);
     return 0;
-}
-
-static bool
-may_go(const cadre_closure_t *closure, uint64_t below)
-{
-    return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
-}
-
-/* The first that may go: those that were begun before stand in front, then come those that are
- * ready. */
-static cadre_closure_t *
-first_common(const cadre_closure_queue_t *self, uint64_t below)
-{
-    cadre_closure_t *closure = self->common.first;
-    while (closure && closure->id != 0 && !may_go(closure, below)) {
-        closure = closure->next;
-    }
-    if (closure && closure->id != 0) {
-        return closure;
-    }
-    if (below != CADRE_QUEUE_NEW_TOO) {
-        return NULL;
-    }
-    return self->ready.first ? self->ready.first : closure;
-}
-
-cadre_closure_t *
-cadre_closure_queue_next(const cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
-{
-    cadre_closure_t *closure = self->tagged.first;
-    while (closure && (closure->tag != worker || !may_go(closure, below))) {
-        closure = closure->next;
-    }
-    return closure ? closure : first_common(self, below);
 }
 
 void
 cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    cadre_assert(closure->state == CADRE_CLOSURE_QUEUED);
-    cadre_closure_list_remove(list_of(self, closure), closure);
+    cadre_closure_lanes_remove(&self->lanes, closure);
     closure->state = CADRE_CLOSURE_IN_FLIGHT;
     (*in_flight_of(self, closure))++;
 }
@@ -244,7 +204,8 @@ cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure)
 cadre_closure_t *
 cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
 {
-    cadre_closure_t *closure = cadre_closure_queue_next(self, worker, below);
+    const cadre_resource_set_t none = {.words = {0}};
+    cadre_closure_t *closure = cadre_closure_lanes_next(&self->lanes, worker, below, &none);
     if (closure) {
         cadre_closure_queue_begin(self, closure);
     }
@@ -279,8 +240,7 @@ void
 cadre_closure_queue_put_back(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
     if (!ends_out_of_flight(self, closure)) {
-        closure->state = CADRE_CLOSURE_QUEUED;
-        cadre_closure_list_push_front(list_of(self, closure), closure);
+        cadre_closure_lanes_push_front(&self->lanes, closure);
     }
 }
 
@@ -307,8 +267,7 @@ cadre_closure_queue_release(cadre_closure_queue_t *self)
     while (self->aside.last) {
         cadre_closure_t *closure = self->aside.last;
         take_from_aside(self, closure);
-        closure->state = CADRE_CLOSURE_QUEUED;
-        cadre_closure_list_push_front(list_of(self, closure), closure);
+        cadre_closure_lanes_push_front(&self->lanes, closure);
     }
 }
 
@@ -344,7 +303,7 @@ cadre_closure_queue_finish(cadre_closure_queue_t *self, cadre_closure_t *closure
                            const cadre_closure_end_t *how)
 {
     if (closure->state == CADRE_CLOSURE_QUEUED) {
-        cadre_closure_list_remove(list_of(self, closure), closure);
+        cadre_closure_lanes_remove(&self->lanes, closure);
     } else if (closure->state == CADRE_CLOSURE_ASIDE) {
         take_from_aside(self, closure);
     } else {

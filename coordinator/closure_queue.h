@@ -4,7 +4,8 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * The rules (those of TensorFlow's coordinator, and where ours go further):
- *   - What was put comes out in order; what is put back comes out first.
+ *   - What was put comes out in order; what is put back comes out first. A closure whose resources
+ * a worker has not is passed over for it (coordinator/closure_lanes.h, which tells who is next).
  *   - Work tagged for a worker comes before common work, is given to no other worker, and join does
  * not wait for it.
  *   - The first failure is kept. Everything queued is cancelled at once, so that workers stop; what
@@ -24,7 +25,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
-#include "coordinator/closure.h"
+#include "coordinator/closure_lanes.h"
 
 enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL included */
 
@@ -40,17 +41,15 @@ typedef void (*cadre_closure_ended_t)(void *context, cadre_closure_t *closure,
                                       const cadre_closure_end_t *end);
 
 typedef struct {
-    size_t capacity; /* of each list */
-    cadre_closure_list_t common;
-    cadre_closure_list_t tagged;
-    cadre_closure_list_t aside; /* common or tagged; they need a shard that is away */
+    size_t capacity;             /* of what is common, and of what is tagged */
+    cadre_closure_lanes_t lanes; /* what is queued */
+    cadre_closure_list_t aside;  /* common or tagged; they need a shard that is away */
     size_t common_aside;
     cadre_closure_list_t blocked; /* common or tagged; they wait for a result of another */
     size_t common_blocked;
-    cadre_closure_list_t ready; /* common, not begun; arguments of them were results of others */
-    size_t values_size_bytes;   /* of all results that arguments of closures here are taken from */
-    size_t values_size_max;     /* CADRE_VALUES_SIZE_MAX */
-    size_t in_flight;           /* of common closures */
+    size_t values_size_bytes; /* of all results that arguments of closures here are taken from */
+    size_t values_size_max;   /* CADRE_VALUES_SIZE_MAX */
+    size_t in_flight;         /* of common closures */
     size_t tagged_in_flight;
     bool cancelling; /* from a failure or cancel until nothing is in flight */
     int error;       /* first failure, 0 for none */
@@ -73,19 +72,10 @@ void cadre_closure_queue_fini(cadre_closure_queue_t *self);
  */
 int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
-/* For cadre_closure_queue_take: closures come out whether they have an id or not. */
-enum { CADRE_QUEUE_NEW_TOO = 0 };
-
-/* The closure that the worker with index `worker` is to get next, still queued; NULL when there is
- * none. Only closures come out that were begun before and have an id below `below`, or with
- * CADRE_QUEUE_NEW_TOO any. */
-cadre_closure_t *cadre_closure_queue_next(const cadre_closure_queue_t *self, uint32_t worker,
-                                          uint64_t below);
-
 /* Puts a queued closure in flight. */
 void cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
-/* Both: the next one, in flight; NULL. */
+/* Both, for a worker that has no resources: the next one, in flight; NULL. */
 cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker,
                                           uint64_t below);
 

@@ -168,17 +168,6 @@ on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
     self->progress = true;
 }
 
-/* What a worker has built, and what it has not heard of. */
-static void
-on_resources(cadre_core_t *self, cadre_member_t *member, const cadre_heartbeat_message_t *heartbeat)
-{
-    member->resources_built = heartbeat->resources_built;
-    if (heartbeat->resources_known < self->catalogue.resource_count &&
-        self->now_ms >= member->resources_ms + self->options.resend_ms) {
-        cadre_core_send_resources(self, member, heartbeat->resources_known);
-    }
-}
-
 static void
 tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
 {
@@ -215,7 +204,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         tell_to_drain(self, member);
         member->ack_due = true; /* so that it knows that it is heard */
         member->ack_request = request;
-        on_resources(self, member, heartbeat);
+        cadre_resources_on_heartbeat(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     }
 }
@@ -410,6 +399,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_dispatch_cancel(self);
+        cadre_resources_tick(self);
         cadre_dispatch(self);
     }
     cadre_dispatch_acknowledge(self);

@@ -95,7 +95,9 @@ struct cadre_core {
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
-    uint32_t turn;                   /* worker index that is served next */
+    uint32_t turn;              /* worker index that is served next */
+    uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
+    uint32_t resources_failed;
     cadre_place_t *shards;           /* [ps_count] */
     uint64_t announced;              /* sum of the shards' announced generations */
     uint64_t *assigned;              /* [ps_count]: last sequence */
@@ -161,7 +163,8 @@ void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *va
 void cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *function);
 void cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset);
 
-void cadre_core_announce_resource(cadre_core_t *self, const cadre_resource_t *resource);
+/* A resource was added to the catalogue. */
+void cadre_core_announce_resource(cadre_core_t *self);
 
 /* Reads into operation->target, which has room for the variable. */
 void cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
@@ -231,9 +234,22 @@ void cadre_dispatch_acknowledge(cadre_core_t *self);
 /* Every definition, to one worker. */
 void cadre_core_brief(cadre_core_t *self, cadre_member_t *member);
 
-/* The resources beyond the first `known`, to one worker. */
-void cadre_core_send_resources(cadre_core_t *self, cadre_member_t *member, uint64_t known);
 void cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
                         const cadre_want_message_t *want);
+
+/* resources.c: tells a worker that says HELLO what it is to build. */
+void cadre_resources_brief(cadre_core_t *self, cadre_member_t *member);
+void cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                                  const cadre_heartbeat_message_t *heartbeat);
+
+/* A worker goes. `died`: what it had to build may have killed it. */
+void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died);
+
+/* A worker says HELLO that was given up as dead: it was only cut off. */
+void cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation);
+
+/* Suspect resources to workers that are free for them, and the end of closures whose resources have
+ * failed. */
+void cadre_resources_tick(cadre_core_t *self);
 
 #endif

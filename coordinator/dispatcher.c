@@ -39,7 +39,8 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
 static bool
 can_take(cadre_core_t *self, cadre_member_t *member)
 {
-    if (!member || member->suspect || member->draining || self->now_ms < member->rest_until_ms) {
+    if (!member || member->suspect || member->draining || member->trial ||
+        self->now_ms < member->rest_until_ms) {
         return false;
     }
     measure_credit(self, member);
@@ -89,19 +90,21 @@ is_present(const void *context, uint32_t tag)
 }
 
 /* The next closure for a worker, taken: first what is to run again. One whose resources the worker
- * has not built yet stays for another, or for later; what stands behind it waits too. */
+ * has not built yet stays for another, or for later. */
 static cadre_closure_t *
 next_closure(cadre_core_t *self, const cadre_member_t *member)
 {
     cadre_closure_t *closure = NULL;
     if (self->replay.active) {
-        closure = cadre_replay_next(&self->replay, member->index, is_present, &self->membership);
+        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built,
+                                    is_present, &self->membership);
     }
     bool kept = closure != NULL;
     if (!closure && !self->queue.cancelling) {
-        closure = cadre_closure_queue_next(&self->queue, member->index, queue_limit(self));
+        closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
+                                           &member->resources_built);
     }
-    if (!closure || closure->resource_last > member->resources_built) {
+    if (!closure) {
         return NULL;
     }
     int status = kept ? 0 : cadre_closure_take_values(closure);
@@ -147,7 +150,9 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         uint64_t worker = argument->from->holders[i].worker;
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
-            can_take(self, other) && closure->resource_last <= other->resources_built &&
+            can_take(self, other) &&
+            cadre_resource_set_has_all(&other->resources_built, closure->resources,
+                                       closure->resource_count) &&
             (other->in_flight.count < other->slots ||
              other->in_flight.count <= member->in_flight.count)) {
             return other;

@@ -42,6 +42,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why)
         cadre_checkpoint_on_lost(self);
     } else {
         self->totals.workers_lost++;
+        cadre_resources_lost(self, member, true);
         cadre_dispatch_lost(self, member, true);
     }
     cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
@@ -110,6 +111,7 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     }
     if (!known) {
         char name[32];
+        cadre_resources_forgive(self, from->incarnation);
         cadre_core_log(self, 'I', "task_joined", "task=\"%s\" host=\"%s\" process=%u slots=%u",
                        cadre_member_name(member, name), member->host, member->process,
                        member->slots);
@@ -151,6 +153,7 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
     cadre_core_log(self, 'I', "task_left", "task=\"%s\" reason=\"%s\"",
                    cadre_member_name(member, name), reason);
     if (member->task.role == CADRE_ROLE_WORKER) {
+        cadre_resources_lost(self, member, false);
         cadre_dispatch_lost(self, member, false);
         cadre_membership_remove(&self->membership, member);
         self->progress = true;

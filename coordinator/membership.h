@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/message.h"
+#include "common/resource_set.h"
 #include "common/task.h"
 #include "common/u64_map.h"
 #include "coordinator/closure.h"
@@ -47,8 +48,12 @@ typedef struct cadre_member {
     bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
     uint64_t ack_request; /* the number of that */
     size_t ack_capacity;
-    uint64_t resources_built; /* it has those with ids from 1 to this, or cannot build them */
-    uint64_t resources_ms;    /* when it was last told of them */
+
+    /* Workers: kept by resources.c. */
+    cadre_resource_set_t resources_told;  /* it was told to build these */
+    cadre_resource_set_t resources_built; /* and has, or has failed to */
+    uint64_t resources_ms;                /* when it was last told of one */
+    uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
 } cadre_member_t;
 
 enum { CADRE_REPLACED_MAX = 1024 }; /* incarnations remembered as replaced, the newest ones */

@@ -314,14 +314,16 @@ cadre_replay_limit(const cadre_replay_t *self)
 }
 
 cadre_closure_t *
-cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
+cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resource_set_t *built,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
     uint64_t limit = cadre_replay_limit(self);
     cadre_closure_t *closure = self->redo.first;
-    while (closure && closure->id < limit) {
-        if (closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
-            !present(context, closure->tag)) {
+    for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
+        bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
+                      !present(context, closure->tag);
+        if (is_for &&
+            cadre_resource_set_has_all(built, closure->resources, closure->resource_count)) {
             return closure;
         }
         closure = closure->next;
@@ -341,7 +343,8 @@ cadre_closure_t *
 cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
-    cadre_closure_t *closure = cadre_replay_next(self, worker, present, context);
+    const cadre_resource_set_t none = {.words = {0}};
+    cadre_closure_t *closure = cadre_replay_next(self, worker, &none, present, context);
     if (closure) {
         cadre_replay_take_out(self, closure);
     }

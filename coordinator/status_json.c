@@ -58,12 +58,16 @@ resources_json(const cadre_core_t *core)
         int ready = 0;
         for (uint32_t k = 0; k < core->membership.worker_capacity; k++) {
             const cadre_member_t *member = core->membership.workers[k];
-            ready += member && member->resources_built >= resource->id;
+            ready += member && cadre_resource_set_has(&member->resources_built, resource->id);
         }
         const cadre_function_t *function = core->catalogue.functions[resource->call->function - 1];
-        json_array_append_new(resources, json_pack("{s:s, s:s, s:i, s:i}", "name", resource->name,
-                                                   "function", function->name, "ready", ready,
-                                                   "workers", (int)core->membership.worker_count));
+        json_t *object =
+            json_pack("{s:s, s:s, s:i, s:i}", "name", resource->name, "function", function->name,
+                      "ready", ready, "workers", (int)core->membership.worker_count);
+        if (resource->error) {
+            json_object_set_new(object, "error", json_string(resource->error));
+        }
+        json_array_append_new(resources, object);
     }
     return resources;
 }

@@ -101,15 +101,15 @@
 /* The coordinator does not know the sender: say HELLO again. */
 #define CADRE_UNKNOWN_PEER_FIELDS(F)
 
-/* counters: CADRE_WORKER_COUNTERS or CADRE_PS_COUNTERS by position. resources_known,
- * resources_built: the worker knows every RESOURCE with an id from 1 to this, and has built it or
- * failed to. */
+/* counters: CADRE_WORKER_COUNTERS or CADRE_PS_COUNTERS by position. known, built: the resources
+ * whose RESOURCE the worker has, and those of them that it has built or failed to; id n is bit
+ * (n - 1) % 64 of item (n - 1) / 64, and what lies beyond the list is 0. */
 #define CADRE_HEARTBEAT_FIELDS(F)                                                  \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)                                           \
     F(U64S, counters,    64)                                                       \
-    F(U64,  resources_known, CADRE_RESOURCES_MAX)                                  \
-    F(U64,  resources_built, CADRE_RESOURCES_MAX)
+    F(U64S, known,       CADRE_RESOURCES_MAX / 64)                                 \
+    F(U64S, built,       CADRE_RESOURCES_MAX / 64)
 
 /* Finish what runs, take nothing new, say GOODBYE. */
 #define CADRE_DRAIN_FIELDS(F)

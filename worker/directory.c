@@ -297,25 +297,20 @@ cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
     entry->message = *message;
     *message = (cadre_message_t){0};
     cadre_u64_map_put(&self->resources, entry->message.resource.id, entry);
-    while (cadre_directory_resource(self, self->resources_known + 1)) {
-        self->resources_known++;
-    }
+    cadre_resource_set_put(&self->resources_known, entry->message.resource.id);
+    self->resources_unbuilt++;
     return 0;
-}
-
-static bool
-is_built(const cadre_resource_entry_t *entry)
-{
-    return entry && (entry->state == CADRE_RESOURCE_BUILT || entry->state == CADRE_RESOURCE_FAILED);
 }
 
 void
 cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
                               cadre_resource_state_t state)
 {
+    self->resources_unbuilt -= entry->state == CADRE_RESOURCE_UNBUILT;
+    self->resources_unbuilt += state == CADRE_RESOURCE_UNBUILT;
     entry->state = state;
-    while (is_built(cadre_directory_resource(self, self->resources_built + 1))) {
-        self->resources_built++;
+    if (state == CADRE_RESOURCE_BUILT || state == CADRE_RESOURCE_FAILED) {
+        cadre_resource_set_put(&self->resources_built, entry->message.resource.id);
     }
 }
 

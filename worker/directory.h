@@ -15,6 +15,7 @@
 #include "common/chunk_layout.h"
 #include "common/limits.h"
 #include "common/message.h"
+#include "common/resource_set.h"
 #include "common/task.h"
 #include "common/u64_map.h"
 #include "worker/holding.h"
@@ -87,8 +88,9 @@ typedef struct {
     cadre_u64_map_t functions;
     cadre_u64_map_t datasets;
     cadre_u64_map_t resources;
-    uint32_t resources_known; /* every id from 1 to this is there */
-    uint32_t resources_built; /* and is BUILT or FAILED */
+    cadre_resource_set_t resources_known; /* those that are there */
+    cadre_resource_set_t resources_built; /* of them, those that are BUILT or FAILED */
+    size_t resources_unbuilt;             /* how many are UNBUILT */
 } cadre_directory_t;
 
 /* Starts a directory of `shard_count` shards over; harmless on a zeroed one. What resources hold is
@@ -111,7 +113,7 @@ int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *
 /* Takes the message when it is new; else it stays the caller's. */
 int cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message);
 
-/* A resource has got this state; counts those that are built anew. */
+/* A resource has got this state. */
 void cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
                                    cadre_resource_state_t state);
 

@@ -45,8 +45,7 @@ uint64_t
 cadre_worker_build(cadre_worker_core_t *self, uint64_t now_ms)
 {
     uint64_t due_ms = UINT64_MAX;
-    if (self->session_state != CADRE_SESSION_MEMBER ||
-        self->directory.resources_built == self->directory.resources.count) {
+    if (self->session_state != CADRE_SESSION_MEMBER || self->directory.resources_unbuilt == 0) {
         return due_ms;
     }
     cadre_resource_entry_t *entry = NULL;
@@ -102,7 +101,7 @@ cadre_worker_built(cadre_worker_core_t *self, const cadre_run_t *run, cadre_run_
     } else if (failed_for_good(entry, run, outcome)) {
         snprintf(entry->text, sizeof(entry->text),
                  "resource %.100s was not built on worker %" PRIu32 " by function %.100s: %s",
-                 resource->name, self->options.task.index, run->function->name,
+                 resource->name, self->options.task.index, run->function ? run->function->name : "",
                  outcome->text[0] ? outcome->text : cadre_status_text(outcome->status));
         cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_FAILED);
     } else {

@@ -64,13 +64,18 @@ enqueue(cadre_worker_core_t *self, cadre_run_t *run)
 {
     cadre_run_set_state(run, CADRE_RUN_QUEUED);
     self->waiting--;
-    if (run->builds && self->queue_first) { /* closures here and elsewhere wait for it */
-        run->next = self->queue_first;
-        self->queue_first = run;
-        return;
+    cadre_run_t **at = self->queue_last_p;
+    if (run->builds) { /* closures here and elsewhere wait for it; those that came first go first */
+        at = &self->queue_first;
+        while (*at && (*at)->builds) {
+            at = &(*at)->next;
+        }
     }
-    *self->queue_last_p = run;
-    self->queue_last_p = &run->next;
+    run->next = *at;
+    *at = run;
+    if (self->queue_last_p == at) {
+        self->queue_last_p = &run->next;
+    }
 }
 
 /* A waiting run: is everything there that it needs? */
@@ -349,7 +354,8 @@ cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_
 {
     detach(self, run);
     if (run->builds) {
-        cadre_worker_unbuild(self, run, now_ms);
+        cadre_run_outcome_t outcome = {.status = status, .text = text, .failure = failure};
+        cadre_worker_built(self, run, &outcome, now_ms);
         forget(self, run);
         return;
     }

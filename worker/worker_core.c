@@ -141,14 +141,15 @@ say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 static void
 say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
 {
+    const cadre_directory_t *directory = &self->directory;
     cadre_u64s_t held = cadre_worker_held(self);
     cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_HEARTBEAT);
     message.heartbeat =
         (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
                                     .held = held,
                                     .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT},
-                                    .resources_known = self->directory.resources_known,
-                                    .resources_built = self->directory.resources_built};
+                                    .known = cadre_resource_set_list(&directory->resources_known),
+                                    .built = cadre_resource_set_list(&directory->resources_built)};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);

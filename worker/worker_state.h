@@ -99,7 +99,8 @@ void cadre_worker_on_cancel(cadre_worker_core_t *self, const cadre_cancel_messag
 /* Moves runs whose definitions are complete to the queue, and queued ones to free slots. */
 void cadre_worker_advance(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* Reports a run that no slot holds as failed. */
+/* Reports a run that no slot holds as failed; a build ends so, for good where it is the user's
+ * failure. */
 void cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t failure,
                           int status, const char *text, uint64_t now_ms);
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/limits.h"
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
 
@@ -258,6 +260,91 @@ status_says(stage_t *stage, const char *part)
     cadre_auto(cadre_free) char *text = NULL;
     OK(cadre_status_json(stage->coordinator, &text));
     return strstr(text, part);
+}
+
+/* A resource whose build aborts that often in a row. */
+static cadre_resource_t *
+create_deadly(stage_t *stage, const char *name, int64_t deaths, hold_t *hold)
+{
+    *hold = stage_hold_files(stage, name);
+    cadre_tensor_t started = stage_text(hold->started);
+    cadre_tensor_t count = {.dtype = CADRE_I64, .data = &deaths};
+    cadre_argument_t arguments[] = {{"started", &started}, {"deaths", &count}};
+    return create(stage, name, "build", &(cadre_call_t){.tensors = arguments, .tensor_count = 2});
+}
+
+/* Worker 0 dies by itself, and is there again. */
+static void
+die_and_restart(stage_t *stage)
+{
+    int end = local_cluster_reap(&stage->cluster, LOCAL_WORKER, 0);
+    cr_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGABRT);
+    local_cluster_start(&stage->cluster, LOCAL_WORKER, 0);
+}
+
+BOTH_SIZES(conformance_values, a_resource_that_kills_its_workers_fails_in_the_end)
+{
+    stage_t stage;
+    hold_t builds;
+    stage_open(&stage, 1, 1); /* "size" is of the resources: the deadly one, and one beside it */
+    cadre_resource_t *deadly = create_deadly(&stage, "deadly", 1000, &builds);
+    cadre_resource_t *ones = size > 1 ? create(&stage, "ones", "build", NULL) : NULL;
+    use_often(&stage, "add_one", deadly, 1);
+    for (int i = 0; i < CADRE_BUILD_LOST_MAX; i++) {
+        die_and_restart(&stage);
+    }
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON,
+          "resource deadly: 20 workers in a row were lost while they built it by function build");
+    cr_expect_eq(hold_begun(&builds), CADRE_BUILD_LOST_MAX);
+    cr_expect(status_says(&stage, "\"error\":\"resource deadly: 20 workers"));
+    stage_schedule(&stage, "add_one", 4); /* the job goes on without it */
+    use_often(&stage, "push_built", ones, ones ? 3 : 0);
+    stage_join(&stage);
+    use_often(&stage, "add_one", deadly, 1);
+    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON, "resource deadly");
+    stage_expect(&stage, ones ? 7 : 4);
+    hold_fini(&builds);
+    stage_close(&stage);
+}
+
+Test(conformance_values, a_resource_that_kills_two_workers_is_built_by_the_third)
+{
+    stage_t stage;
+    hold_t builds;
+    stage_open(&stage, 1, 1);
+    cadre_resource_t *ones = create_deadly(&stage, "ones", 2, &builds);
+    use_often(&stage, "push_built", ones, 5);
+    die_and_restart(&stage);
+    die_and_restart(&stage);
+    stage_join(&stage);
+    stage_expect(&stage, 5);
+    cr_expect_eq(hold_begun(&builds), 3);
+    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 2);
+    hold_fini(&builds);
+    stage_close(&stage);
+}
+
+/* One that never ends costs its slot, and those who name it; not those who name another. */
+Test(conformance_values, a_build_that_hangs_keeps_nobody_from_other_resources)
+{
+    stage_t stage;
+    hold_t hang;
+    stage_open_with(&stage, &(local_cluster_options_t){.ps = 1, .workers = 1, .slots = 2});
+    cadre_resource_t *hanging = create_held(&stage, "hanging", &hang);
+    hold_wait(&hang, 1);
+    cadre_resource_t *ones = create(&stage, "ones", "build", NULL);
+    cadre_future_t *waits = use(&stage, "add_one", hanging);
+    for (int i = 0; i < 5; i++) {
+        cadre_future_t *future = use(&stage, "tell_ones", ones);
+        cr_expect_eq(fetch_number(future, "count"), WIDE_ROWS);
+        cadre_future_drop(&future);
+    }
+    hold_release(&hang);
+    cadre_future_drop(&waits);
+    stage_join(&stage);
+    stage_expect(&stage, 1);
+    hold_fini(&hang);
+    stage_close(&stage);
 }
 
 /* Nothing of a resource is lost to sight: who builds it, who has it, who must build it again. */

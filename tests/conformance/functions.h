@@ -24,8 +24,10 @@
  * - tell_place: gives those, of the resource "place", as "built_index" and "built_count" (i64), and
  *   its own as "index" and "count"
  * - build: builds a resource whose result "value" is f32 ones like "wide"; with argument "started"
- *   it writes a line as hold does, with "release" it waits for that file
+ *   it writes a line as hold does, with "release" it waits for that file; with "deaths" (i64) it
+ *   aborts unless "started" has more lines than that by then
  * - push_built: pushes the result "value" of the resource "ones" to "wide"
+ * - tell_ones: gives the number of elements of the result "value" of the resource "ones" as "count"
  * - remember: counts its calls on each slot; when the worker exits each slot writes "slot COUNT" to
  *   the file named by "path", and the worker "worker"
  * - echo_when, push_when: wait as hold does, then are as echo and push

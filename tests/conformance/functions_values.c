@@ -51,6 +51,24 @@ tell_place(cadre_invocation_t *invocation, void *state)
                        : status;
 }
 
+/* Kills the worker unless "started" has more lines than argument "deaths" says. */
+static void
+die_often(cadre_invocation_t *invocation, const char *started)
+{
+    const cadre_tensor_t *deaths = cadre_invocation_argument(invocation, "deaths");
+    FILE *file = deaths ? fopen(started, "re") : NULL;
+    int64_t lines = 0;
+    for (int letter = 0; file && (letter = fgetc(file)) != EOF;) {
+        lines += letter == '\n';
+    }
+    if (file) {
+        fclose(file);
+    }
+    if (deaths && lines <= *(const int64_t *)deaths->data) {
+        abort();
+    }
+}
+
 static int
 build(cadre_invocation_t *invocation, void *state)
 {
@@ -65,6 +83,7 @@ build(cadre_invocation_t *invocation, void *state)
     if (cadre_invocation_argument(invocation, "started")) {
         find_text(invocation, "started", path);
         status = tell_started(invocation, path);
+        die_often(invocation, path);
     }
     if (status == 0 && cadre_invocation_argument(invocation, "release")) {
         find_text(invocation, "release", path);
@@ -82,6 +101,15 @@ push_built(cadre_invocation_t *invocation, void *state)
     const cadre_tensor_t *ones = NULL;
     int status = find(invocation, "ones.value", &ones);
     return status == 0 ? cadre_invocation_push(invocation, "wide", ones) : status;
+}
+
+static int
+tell_ones(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    const cadre_tensor_t *ones = NULL;
+    int status = find(invocation, "ones.value", &ones);
+    return status == 0 ? give_number(invocation, "count", cadre_tensor_count(ones)) : status;
 }
 
 /* --- what stays on a slot, and in the worker --- */
@@ -157,7 +185,7 @@ functions_register_values(cadre_registry_t *registry)
     } functions[] = {
         {"remember", remember},   {"build_place", build_place}, {"tell_place", tell_place},
         {"build", build},         {"push_built", push_built},   {"echo_when", echo_when},
-        {"push_when", push_when},
+        {"push_when", push_when}, {"tell_ones", tell_ones},
     };
     int status = cadre_registry_at_exit(registry, forget_worker, remembered);
     for (size_t i = 0; status == 0 && i < sizeof(functions) / sizeof(functions[0]); i++) {

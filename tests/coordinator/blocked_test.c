@@ -82,7 +82,8 @@ take(stage_t *self, uint32_t number)
 static void
 expect_none(stage_t *self)
 {
-    cr_assert_null(cadre_closure_queue_next(&self->queue, 0, CADRE_QUEUE_NEW_TOO));
+    const cadre_resource_set_t none = {.words = {0}};
+    cr_assert_null(cadre_closure_lanes_next(&self->queue.lanes, 0, CADRE_QUEUE_NEW_TOO, &none));
 }
 
 /* The results "sum", `count` times `value`, and "name". */

@@ -451,7 +451,7 @@ QUEUE_TEST(a_full_queue_takes_no_more_until_something_is_taken)
     cr_assert_eq(put(&queue, 2), 0);
     cr_assert_eq(put(&queue, 3), CADRE_EAGAIN);
     cadre_closure_queue_put_back(&queue, closure);
-    cr_assert_eq(queue.common.count, capacity + 1, "what was accepted before is not refused now");
+    cr_assert_eq(queue.lanes.common, capacity + 1, "what was accepted before is not refused now");
     cr_assert_eq(put(&queue, 3), CADRE_EAGAIN);
     cadre_closure_queue_fini(&queue);
     cr_assert_eq(ended.count, capacity + 1);

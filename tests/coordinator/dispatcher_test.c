@@ -92,7 +92,7 @@ credit_after(fixture_t *self, const cadre_task_t *worker, uint32_t rounds, uint3
     uint64_t id = self->core.next_id;
     for (uint32_t round = 0; round < rounds; round++) {
         self->now_ms += 51;
-        while (self->core.queue.common.count < 990) {
+        while (self->core.queue.lanes.common < 990) {
             fixture_schedule(self, 1);
         }
         fixture_turn(self);
@@ -259,7 +259,7 @@ Test(dispatcher, a_report_may_come_while_the_closure_is_queued_again)
     fixture_turn(self);
     cadre_core_gone(&self->core, &worker, self->now_ms);
     fixture_turn(self);
-    cr_assert_eq(self->core.queue.common.count, 1);
+    cr_assert_eq(self->core.queue.lanes.common, 1);
     fixture_clear(self);
     fixture_hello_as(self, &worker, 0, (cadre_u64s_t){(uint64_t[]){1}, 1});
     fixture_done(self, &worker, 1, 1);
@@ -267,7 +267,7 @@ Test(dispatcher, a_report_may_come_while_the_closure_is_queued_again)
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CANCEL), 0);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0);
     cr_assert_eq(self->ended_count, 1);
-    cr_assert_eq(self->core.queue.common.count, 0);
+    cr_assert_eq(self->core.queue.lanes.common, 0);
     cr_assert(cadre_closure_queue_done(&self->core.queue));
     fixture_destroy(&self);
 }
@@ -453,7 +453,7 @@ Test(dispatcher, a_worker_that_leaves_does_not_accuse_what_it_had)
         fixture_say(self, &worker, &goodbye);
     }
     cr_assert_eq(self->ended_count, 0);
-    cr_assert_eq(self->core.queue.common.count, 1);
+    cr_assert_eq(self->core.queue.lanes.common, 1);
     cr_assert_eq(self->core.totals.workers_lost, 0);
     fixture_destroy(&self);
 }
@@ -475,7 +475,7 @@ Test(dispatcher, a_worker_that_drains_gets_nothing_more)
     self->now_ms += 2999;
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0);
-    cr_assert_eq(self->core.queue.common.count, 1);
+    cr_assert_eq(self->core.queue.lanes.common, 1);
     fixture_destroy(&self);
 }
 
@@ -674,75 +674,5 @@ Test(dispatcher, an_old_closure_that_has_not_ended_keeps_the_shards_where_they_a
     fixture_clear(self);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 0);
-    fixture_destroy(&self);
-}
-
-/* --- resources --- */
-
-static cadre_resource_t *
-add_resource(fixture_t *self, const char *name)
-{
-    cadre_resource_t *resource = NULL;
-    cadre_closure_t *call = cadre_closure_new(fixture_function(self)->id);
-    cr_assert_eq(cadre_catalogue_add_resource(&self->core.catalogue, name, &call, &resource), 0);
-    cadre_core_announce_resource(&self->core, resource);
-    return resource;
-}
-
-static void
-say_built(fixture_t *self, const cadre_task_t *worker, uint64_t sequence, uint64_t known,
-          uint64_t built)
-{
-    cadre_message_t message = fixture_message(worker, CADRE_MESSAGE_HEARTBEAT);
-    message.heartbeat = (cadre_heartbeat_message_t){
-        .sequence = sequence, .resources_known = known, .resources_built = built};
-    fixture_say(self, worker, &message);
-    fixture_turn(self);
-}
-
-Test(dispatcher, a_closure_waits_for_a_worker_that_has_its_resources)
-{
-    fixture_t *self = cluster(2);
-    cadre_task_t first = fixture_worker(0);
-    cadre_task_t second = fixture_worker(1);
-    const cadre_resource_t *resource = add_resource(self, "r");
-    fixture_schedule(self, 1);
-    cadre_closure_t *closure = fixture_schedule(self, 2);
-    closure->resources = cadre_calloc(1, sizeof(uint64_t));
-    closure->resources[0] = resource->id;
-    closure->resource_count = 1;
-    closure->resource_last = resource->id;
-    fixture_turn(self);
-    cr_expect_eq(fixture_count(self, &first, CADRE_MESSAGE_RESOURCE), 1);
-    cr_expect_eq(fixture_sent(self, &second, CADRE_MESSAGE_RESOURCE, 0)->resource.workers, 2);
-    ASSERT_SENT(self, &first, 1); /* it needs none */
-    say_built(self, &first, 1, 1, 0);
-    cr_expect_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 1);
-    say_built(self, &second, 1, 1, 1);
-    ASSERT_SENT(self, &second, 2);
-    cr_expect_eq(fixture_sent(self, &second, CADRE_MESSAGE_CLOSURE, 0)->closure.resources.items[0],
-                 resource->id);
-    fixture_destroy(&self);
-}
-
-Test(dispatcher, resources_that_a_worker_does_not_know_are_told_again)
-{
-    fixture_t *self = cluster(1);
-    cadre_task_t worker = fixture_worker(0);
-    add_resource(self, "a");
-    add_resource(self, "b");
-    fixture_turn(self);
-    cr_expect_eq(fixture_count(self, &worker, CADRE_MESSAGE_RESOURCE), 2);
-    fixture_clear(self);
-    say_built(self, &worker, 1, 1, 0);
-    cr_expect_eq(fixture_count(self, &worker, CADRE_MESSAGE_RESOURCE), 0, "it is on its way");
-    self->now_ms += self->core.options.resend_ms;
-    say_built(self, &worker, 2, 1, 0);
-    cr_expect_eq(fixture_count(self, &worker, CADRE_MESSAGE_RESOURCE), 1);
-    cr_expect_str_eq(fixture_sent(self, &worker, CADRE_MESSAGE_RESOURCE, 0)->resource.name, "b");
-    cadre_task_t other = fixture_worker(1);
-    fixture_hello(self, &other);
-    fixture_turn(self);
-    cr_expect_eq(fixture_count(self, &other, CADRE_MESSAGE_RESOURCE), 2, "who joins is told all");
     fixture_destroy(&self);
 }

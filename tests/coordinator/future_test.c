@@ -200,7 +200,7 @@ Test(future, that_is_dropped_leaves_its_closure_running_without_results)
     cr_assert_null(self->future);
     cr_assert_not(self->closure->wants_results);
     cr_assert_null(self->closure->future);
-    cr_assert_eq(self->coordinator.core.queue.common.count, 1);
+    cr_assert_eq(self->coordinator.core.queue.lanes.common, 1);
     end_well(self);
     cadre_future_drop(&self->future);
     stage_close(&self);

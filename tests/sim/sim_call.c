@@ -102,7 +102,6 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     for (uint32_t i = 1; i <= SIM_RESOURCES_MAX; i++) {
         if (call->resources >> (i - 1) & 1) {
             closure->resources[closure->resource_count++] = i;
-            closure->resource_last = i;
         }
     }
     return closure;

@@ -404,6 +404,21 @@ has_failed_source(const sim_check_t *self, const sim_call_t *call)
     return found;
 }
 
+/* Whether the text is of a resource that the call names, which workers were killed over. */
+static bool
+names_failed(const sim_call_t *call, const char *text)
+{
+    for (uint32_t id = 1; id <= SIM_RESOURCES_MAX; id++) {
+        char part[64];
+        snprintf(part, sizeof(part), "resource r%" PRIu32 ": %d workers in a row", id,
+                 CADRE_BUILD_LOST_MAX);
+        if (call->resources >> (id - 1) & 1 && strstr(text, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* How a closure may end. */
 static void
 check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *closure,
@@ -420,7 +435,7 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
     } else if (end->status == CADRE_EINVALID) {
         good = is_broken && call->attempts == 0;
     } else if (end->status == CADRE_EPOISON) {
-        good = closure->lost >= CADRE_ATTEMPTS_MAX;
+        good = closure->lost >= CADRE_ATTEMPTS_MAX || names_failed(call, end->text);
     } else if (end->status == CADRE_EFULL) {
         good = self->few_values && call->source_count > 0 && call->attempts == 0;
     }

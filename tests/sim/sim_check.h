@@ -38,7 +38,8 @@ enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_SOURCES_MAX = 3,
     SIM_RESOURCES_MAX = 4,
-    SIM_RESOURCE_BROKEN = 4, /* the id of one that is never built */
+    SIM_RESOURCE_SLOW = 1,   /* the id of one that takes long to build */
+    SIM_RESOURCE_BROKEN = 4, /* and of one that is never built */
 };
 
 /* A partition as it travels from a shard to a worker: in the wire dtype. */

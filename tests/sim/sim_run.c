@@ -131,8 +131,8 @@ check_progress(sim_cluster_t *self)
         sim_check_fail(&self->check,
                        "I6: stuck since %" PRIu64 " ms, waiting for %s; %zu queued, %zu in flight, "
                        "%zu + %zu tagged, checkpoint state %d",
-                       script->done_ms, sim_operation_text(script->operation), queue->common.count,
-                       queue->in_flight, queue->tagged.count, queue->tagged_in_flight,
+                       script->done_ms, sim_operation_text(script->operation), queue->lanes.common,
+                       queue->in_flight, queue->lanes.tagged, queue->tagged_in_flight,
                        self->coordinator.core.checkpoint.state);
     }
     if (self->network.events > EVENTS_MAX) {

@@ -207,7 +207,7 @@ add_resource(sim_script_t *self)
     if (cadre_catalogue_add_resource(&core->catalogue, name, &call, &resource) < 0) {
         sim_check_fail(self->check, "resource: %s", cadre_error_text());
     }
-    cadre_core_announce_resource(core, resource);
+    cadre_core_announce_resource(core);
 }
 
 static bool
@@ -364,7 +364,7 @@ go_on(sim_script_t *self)
     case SIM_AWAIT_CHECKPOINT:
         return await_checkpoint(self);
     case SIM_AWAIT_TAGGED:
-        return core->queue.tagged.count == 0 && core->queue.tagged_in_flight == 0;
+        return core->queue.lanes.tagged == 0 && core->queue.tagged_in_flight == 0;
     case SIM_PAUSE:
         return self->network->now_ms >= self->due_ms;
     case SIM_END:

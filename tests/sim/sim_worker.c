@@ -15,6 +15,7 @@ enum {
     LOAD_MS_MAX = 40,
     DATASET_ROWS = 1000,
     BUILD_MS_MAX = 3000,
+    SLOW_BUILD_MS = 10000, /* of SIM_RESOURCE_SLOW */
     BUILD_LOST = 1000, /* chance that a build fails through no fault of its function, in 10,000 */
 };
 
@@ -127,8 +128,10 @@ begin_build(sim_worker_t *self, sim_slot_t *slot)
         cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
         return;
     }
-    sim_network_at(self->network, sim_between(self->random, 0, BUILD_MS_MAX), SIM_COMPUTED,
-                   self->node, (uint64_t)(slot - self->slots));
+    bool is_slow = slot->run->builds->message.resource.id == SIM_RESOURCE_SLOW;
+    uint64_t delay_ms = is_slow ? SLOW_BUILD_MS : sim_between(self->random, 0, BUILD_MS_MAX);
+    sim_network_at(self->network, delay_ms, SIM_COMPUTED, self->node,
+                   (uint64_t)(slot - self->slots));
 }
 
 static void
@@ -338,9 +341,25 @@ sim_worker_turn(sim_worker_t *self)
     }
 }
 
+/* The coordinator hands a closure only to a worker that has said that it has what it names. */
+static void
+check_resources(const sim_worker_t *self, const cadre_message_t *message)
+{
+    const cadre_u64s_t *ids = &message->closure.resources;
+    const cadre_directory_t *directory = cadre_worker_core_directory(self->core);
+    if (message->incarnation == self->core->session &&
+        !cadre_resource_set_has_all(&directory->resources_built, ids->items, ids->count)) {
+        sim_check_fail(self->check, "worker %u is sent a closure whose resources it has not built",
+                       self->node);
+    }
+}
+
 void
 sim_worker_receive(sim_worker_t *self, const cadre_task_t *from, cadre_message_t *message)
 {
+    if (message->type == CADRE_MESSAGE_CLOSURE) {
+        check_resources(self, message);
+    }
     cadre_worker_core_receive(self->core, from, message, self->network->now_ms);
 }
 

@@ -1,5 +1,6 @@
 /* Resources in the worker's core: built once, before their closures, told by the next heartbeat. */
 #include "tests/worker/core_fixture.h"
+#include "worker/worker_state.h"
 
 TestSuite(worker_builds, .timeout = 20);
 
@@ -46,15 +47,19 @@ end_build(fixture_t *self, cadre_run_t *run, int status, cadre_failure_t failure
     cadre_worker_core_finish(self->core, run, &outcome, self->now_ms);
 }
 
-/* What the next heartbeat, which is due at once, says. */
+/* What the next heartbeat, which is due at once, says; bit id - 1 for each resource. */
 static void
 expect_told(fixture_t *self, uint64_t known, uint64_t built)
 {
     cadre_message_t message = {0};
     fixture_pass(self, 0);
     cr_assert(take_message(self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
-    cr_expect_eq(message.heartbeat.resources_known, known);
-    cr_expect_eq(message.heartbeat.resources_built, built);
+    const cadre_u64s_t *lists[] = {&message.heartbeat.known, &message.heartbeat.built};
+    const uint64_t wanted[] = {known, built};
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(lists[i]->count, wanted[i] ? 1 : 0);
+        cr_expect_eq(lists[i]->count ? lists[i]->items[0] : 0, wanted[i]);
+    }
     cr_expect_eq(message.heartbeat.held.count, 0, "a build is no closure");
     cadre_message_fini(&message);
 }
@@ -237,6 +242,76 @@ Test(worker_builds, no_number_of_shards_away_fails_a_build)
     }
     cadre_run_t *run = started(&self);
     cr_assert(run && run->builds);
+    end_build(&self, run, 0, 0);
+    fixture_fini(&self);
+}
+
+/* Resource 2 is told as built while 1 hangs, and what names only 2 begins. */
+Test(worker_builds, a_build_that_hangs_holds_up_its_slot_and_nothing_else)
+{
+    fixture_t self;
+    fixture_join(&self, 2, 0);
+    drop_everything(&self);
+    resource(&self, 1);
+    resource(&self, 2);
+    cadre_run_t *first = started(&self);
+    cadre_run_t *second = started(&self);
+    cr_assert(first && first->builds && second && second->builds);
+    end_build(&self, second, 0, 0);
+    expect_told(&self, 3, 2);
+    closure(&self, 7, 2, 0);
+    cadre_run_t *run = started(&self);
+    cr_assert(run && cadre_run_id(run) == 7);
+    finish(&self, run, 0);
+    end_build(&self, first, 0, 0);
+    fixture_fini(&self);
+}
+
+Test(worker_builds, builds_that_wait_for_a_slot_go_in_the_order_they_came)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    fixture_closure(&self, 1, 1);
+    fixture_closure(&self, 2, 1);
+    cadre_run_t *run = started(&self);
+    for (uint64_t id = 1; id <= 3; id++) {
+        resource(&self, id);
+    }
+    finish(&self, run, 0);
+    for (uint64_t id = 1; id <= 3; id++) {
+        run = started(&self);
+        cr_assert(run && run->builds);
+        cr_expect_eq(run->builds->message.resource.id, id);
+        end_build(&self, run, 0, 0);
+    }
+    run = started(&self);
+    cr_assert(run && cadre_run_id(run) == 2);
+    finish(&self, run, 0);
+    fixture_fini(&self);
+}
+
+/* Before it has come to a slot: for good when it is the user's failure, else it is tried again. */
+Test(worker_builds, a_build_that_is_given_up_ends_by_whose_fault_it_was)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    drop_everything(&self);
+    resource(&self, 2); /* has the slot */
+    cadre_run_t *run = started(&self);
+    resource(&self, 1);
+    cadre_run_t *build = cadre_u64_map_get(&self.core->runs, CADRE_BUILD_IDS | 1);
+    cadre_worker_give_up(self.core, build, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, "later",
+                         self.now_ms);
+    expect_told(&self, 3, 0);
+    fixture_pass(&self, 1000);
+    drop_everything(&self);
+    build = cadre_u64_map_get(&self.core->runs, CADRE_BUILD_IDS | 1);
+    cr_assert_not_null(build, "it is tried again");
+    cadre_worker_give_up(self.core, build, CADRE_FAILURE_USER, CADRE_EDATA, "why", self.now_ms);
+    expect_told(&self, 3, 1);
+    fixture_pass(&self, 5000);
+    cr_expect_null(cadre_u64_map_get(&self.core->runs, CADRE_BUILD_IDS | 1), "never again");
     end_build(&self, run, 0, 0);
     fixture_fini(&self);
 }

@@ -44,7 +44,7 @@ extern "C" {
     X(CADRE_ECORRUPT, -2017, "stored bytes are damaged")                                           \
     X(CADRE_ENOMEMORY, -2018, "out of device memory")                                              \
     X(CADRE_EFUNCTION, -2019, "the function reported a failure")                                   \
-    X(CADRE_EPOISON, -2020, "a closure took down too many workers")                                \
+    X(CADRE_EPOISON, -2020, "a closure or a resource took down too many workers")                  \
     X(CADRE_ECLOSED, -2021, "closed")                                                              \
     X(CADRE_EDATA, -2022, "bad input data")                                                        \
     X(CADRE_ECONFIG, -2023, "bad configuration")                                                   \

@@ -112,8 +112,8 @@ CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self)
 CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
 
 /* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
- * their counters, checkpoints, resources and how many workers are ready for their closures. The
- * caller frees it. */
+ * their counters, checkpoints, resources, how many workers are ready for their closures, and why a
+ * resource has failed. The caller frees it. */
 CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* ---- Variables
@@ -331,11 +331,21 @@ CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
  * variables and pushes nothing; its random numbers are the same on every worker.
  *
  * `call` (may be NULL) has tensors only. The call does not wait: closures that name the resource
- * wait for a worker that has it, others do not. Where the function fails, those closures fail with
- * CADRE_EINVALID and a text that names resource, worker and function; so they do where the device
- * fails at it (it does not fit its memory) ten times, a second apart. A resource that nobody uses
- * is not heard of. Cancelling closures leaves resources as they are; they end with the session, and
- * a coordinator that resumes makes them again.
+ * wait for a worker that has it, and others, also those of other resources, go on before them. A
+ * build takes a slot of its worker like a closure, in the order in which resources were made: one
+ * that never ends costs that slot and the closures that name it, and nothing else where the worker
+ * has another slot.
+ *
+ * Where the function fails, those closures fail with CADRE_EINVALID and a text that names resource,
+ * worker and function; so they do where the device fails at it (it does not fit its memory) ten
+ * times, a second apart. A function that kills its worker is tried again on the worker that comes
+ * in its place: when three in a row were lost while they had a resource to build, it is built on
+ * one worker at a time, for as long as a closure waits for it, and that worker does nothing else
+ * meanwhile; when twenty were, the resource has failed everywhere, and closures that name it fail
+ * with CADRE_EPOISON and a text that names resource, function and the last worker. A worker that
+ * builds it ends the row. A resource that nobody uses is not heard of but in the log. Cancelling
+ * closures leaves resources as they are; they end with the session, and a coordinator that resumes
+ * makes them again.
  *
  * CADRE_EINVALID for a bad name, for what is no function of this coordinator and for batches,
  * resources or steps in the call; CADRE_EEXISTS for a name in use, CADRE_EFULL beyond 4,096,

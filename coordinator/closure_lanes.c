@@ -1,0 +1,227 @@
+#include "coordinator/closure_lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/memory.h"
+
+static cadre_closure_lane_t *
+add_lane(cadre_closure_lanes_t *self, const uint64_t *resources, size_t count)
+{
+    cadre_closure_lane_t *lane = cadre_calloc(1, sizeof(*lane));
+    if (count > 0) {
+        lane->resources = cadre_calloc(count, sizeof(*resources));
+        memcpy(lane->resources, resources, count * sizeof(*resources));
+        lane->resource_count = count;
+    }
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 4;
+        self->lanes = cadre_realloc(self->lanes, self->capacity, sizeof(cadre_closure_lane_t *));
+    }
+    self->lanes[self->count++] = lane;
+    return lane;
+}
+
+/* Any closure of it, NULL: it is empty. */
+static cadre_closure_t *
+first_of(const cadre_closure_lane_t *lane)
+{
+    cadre_closure_t *closure = lane->ready.first ? lane->ready.first : lane->common.first;
+    return closure ? closure : lane->tagged.first;
+}
+
+static cadre_closure_lane_t *
+find_lane(const cadre_closure_lanes_t *self, const cadre_closure_t *closure)
+{
+    size_t size_bytes = closure->resource_count * sizeof(closure->resources[0]);
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_closure_lane_t *lane = self->lanes[i];
+        if (lane->resource_count == closure->resource_count &&
+            (size_bytes == 0 || memcmp(lane->resources, closure->resources, size_bytes) == 0)) {
+            return lane;
+        }
+    }
+    return NULL;
+}
+
+static void
+drop_lane(cadre_closure_lanes_t *self, cadre_closure_lane_t *lane)
+{
+    size_t at = 0;
+    while (self->lanes[at] != lane) {
+        at++;
+    }
+    self->lanes[at] = self->lanes[--self->count];
+    free(lane->resources);
+    free(lane);
+}
+
+static cadre_closure_list_t *
+list_of(cadre_closure_lane_t *lane, const cadre_closure_t *closure)
+{
+    if (closure->tag != CADRE_TAG_NONE) {
+        return &lane->tagged;
+    }
+    return closure->id == 0 && closure->argument_count > 0 ? &lane->ready : &lane->common;
+}
+
+static size_t *
+count_of(cadre_closure_lanes_t *self, const cadre_closure_t *closure)
+{
+    return closure->tag == CADRE_TAG_NONE ? &self->common : &self->tagged;
+}
+
+void
+cadre_closure_lanes_init(cadre_closure_lanes_t *self)
+{
+    *self = (cadre_closure_lanes_t){.common = 0};
+    add_lane(self, NULL, 0);
+}
+
+void
+cadre_closure_lanes_fini(cadre_closure_lanes_t *self)
+{
+    cadre_assert(self->common + self->tagged == 0);
+    drop_lane(self, self->lanes[0]);
+    free(self->lanes);
+    *self = (cadre_closure_lanes_t){.common = 0};
+}
+
+/* The list that the closure is to stand in. */
+static cadre_closure_list_t *
+enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    cadre_closure_lane_t *lane = find_lane(self, closure);
+    if (!lane) {
+        lane = add_lane(self, closure->resources, closure->resource_count);
+    }
+    closure->state = CADRE_CLOSURE_QUEUED;
+    closure->lane = lane;
+    (*count_of(self, closure))++;
+    return list_of(lane, closure);
+}
+
+void
+cadre_closure_lanes_push(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    closure->order = ++self->last_order;
+    cadre_closure_list_push(enter(self, closure), closure);
+}
+
+void
+cadre_closure_lanes_push_front(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    closure->order = --self->first_order;
+    cadre_closure_list_push_front(enter(self, closure), closure);
+}
+
+void
+cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_QUEUED);
+    cadre_closure_lane_t *lane = closure->lane;
+    cadre_closure_list_remove(list_of(lane, closure), closure);
+    (*count_of(self, closure))--;
+    closure->lane = NULL;
+    if (lane != self->lanes[0] && !first_of(lane)) {
+        drop_lane(self, lane);
+    }
+}
+
+static bool
+may_go(const cadre_closure_t *closure, uint64_t below)
+{
+    return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
+}
+
+static cadre_closure_t *
+first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below)
+{
+    cadre_closure_t *closure = lane->tagged.first;
+    while (closure && (closure->tag != worker || !may_go(closure, below))) {
+        closure = closure->next;
+    }
+    return closure;
+}
+
+/* The first that may go: those that were begun before stand in front, then come those that are
+ * ready. */
+static cadre_closure_t *
+first_common(const cadre_closure_lane_t *lane, uint64_t below)
+{
+    cadre_closure_t *closure = lane->common.first;
+    while (closure && closure->id != 0 && !may_go(closure, below)) {
+        closure = closure->next;
+    }
+    if (closure && closure->id != 0) {
+        return closure;
+    }
+    if (below != CADRE_QUEUE_NEW_TOO) {
+        return NULL;
+    }
+    return lane->ready.first ? lane->ready.first : closure;
+}
+
+static int
+kind_of(const cadre_closure_t *closure)
+{
+    if (closure->tag != CADRE_TAG_NONE) {
+        return 0;
+    }
+    if (closure->id != 0) {
+        return 1;
+    }
+    return closure->argument_count > 0 ? 2 : 3;
+}
+
+/* Which comes first of two closures of different lanes, of which one may be NULL: what is tagged,
+ * what was begun, what is ready, what is new. */
+static cadre_closure_t *
+earlier(cadre_closure_t *left, cadre_closure_t *right)
+{
+    if (!left || !right) {
+        return left ? left : right;
+    }
+    int left_kind = kind_of(left);
+    int right_kind = kind_of(right);
+    if (left_kind != right_kind) {
+        return left_kind < right_kind ? left : right;
+    }
+    return left->order < right->order ? left : right;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uint64_t below,
+                         const cadre_resource_set_t *built)
+{
+    cadre_closure_t *next = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_closure_lane_t *lane = self->lanes[i];
+        if (cadre_resource_set_has_all(built, lane->resources, lane->resource_count)) {
+            cadre_closure_t *closure = first_tagged(lane, worker, below);
+            next = earlier(next, closure ? closure : first_common(lane, below));
+        }
+    }
+    return next;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_any(const cadre_closure_lanes_t *self)
+{
+    return first_of(self->lanes[self->count - 1]); /* empty only where it is the one lane */
+}
+
+cadre_closure_t *
+cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_closure_lane_t *lane = self->lanes[i];
+        for (size_t k = 0; k < lane->resource_count; k++) {
+            if (lane->resources[k] == resource) {
+                return first_of(lane);
+            }
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,329 @@
+/*
+ * resources - which workers build what, which have it, and resources that kill those who build
+ * them.
+ *
+ * A resource is told to every worker when it is created and to every worker that joins; each builds
+ * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
+ * build may have been killed by any of them, or by a closure, or by something else. So from
+ * CADRE_BUILD_SUSPECT such losses in a row on a resource is suspect: it is on trial on one worker
+ * at a time, another one each time, which builds nothing else and runs nothing meanwhile. Only
+ * those losses count from there on, and whatever kills many workers at once is not taken for a
+ * resource. At CADRE_BUILD_LOST_MAX it has failed and its closures fail. Any worker that builds it
+ * ends the row.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/coordinator_core.h"
+
+static void
+send_resource(cadre_core_t *self, const cadre_member_t *member, const cadre_resource_t *resource)
+{
+    const cadre_closure_t *call = resource->call;
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_RESOURCE);
+    message.resource =
+        (cadre_resource_message_t){.id = resource->id,
+                                   .name = resource->name,
+                                   .function = call->function,
+                                   .seed = resource->seed,
+                                   .variables = call->variables,
+                                   .names = {(const char *const *)call->names, call->name_count},
+                                   .tensors = cadre_tensor_list_items(&call->tensors),
+                                   .generations = self->announced,
+                                   .workers = self->membership.worker_places};
+    cadre_tensor_list_add_chunks(&call->tensors, &message);
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+static void
+tell(cadre_core_t *self, cadre_member_t *member, const cadre_resource_t *resource)
+{
+    send_resource(self, member, resource);
+    cadre_resource_set_put(&member->resources_told, resource->id);
+    member->resources_ms = self->now_ms;
+}
+
+static bool
+is_suspect(const cadre_resource_t *resource)
+{
+    return !resource->error && resource->lost >= CADRE_BUILD_SUSPECT;
+}
+
+/* What it has not been told yet and may build beside everything else. */
+static void
+tell_rest(cadre_core_t *self, cadre_member_t *member)
+{
+    for (uint32_t i = 0; i < self->catalogue.resource_count && !member->trial; i++) {
+        const cadre_resource_t *resource = self->catalogue.resources[i];
+        if (!resource->error && !is_suspect(resource) &&
+            !cadre_resource_set_has(&member->resources_told, resource->id)) {
+            tell(self, member, resource);
+        }
+    }
+}
+
+void
+cadre_core_announce_resource(cadre_core_t *self)
+{
+    for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
+        if (self->membership.workers[i]) {
+            tell_rest(self, self->membership.workers[i]);
+        }
+    }
+}
+
+/* Whether it was told to build this and has not said yet that it has. */
+static bool
+builds(const cadre_member_t *member, const cadre_resource_t *resource)
+{
+    return cadre_resource_set_has(&member->resources_told, resource->id) &&
+           !cadre_resource_set_has(&member->resources_built, resource->id);
+}
+
+void
+cadre_resources_brief(cadre_core_t *self, cadre_member_t *member)
+{
+    for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
+        if (builds(member, self->catalogue.resources[i])) {
+            tell(self, member, self->catalogue.resources[i]); /* the first may not have arrived */
+        }
+    }
+    tell_rest(self, member);
+}
+
+/* --- resources that kill --- */
+
+static void
+end_trial(cadre_core_t *self, cadre_resource_t *resource)
+{
+    cadre_member_t *member = cadre_membership_find(&self->membership, resource->trial);
+    resource->trial = 0;
+    if (member) {
+        member->trial = 0;
+        tell_rest(self, member);
+    }
+}
+
+/* It was suspect and is no more: everybody builds it again. */
+static void
+clear(cadre_core_t *self, cadre_resource_t *resource)
+{
+    self->resources_suspect--;
+    end_trial(self, resource);
+    cadre_core_announce_resource(self);
+}
+
+static const char *
+function_name(const cadre_core_t *self, const cadre_resource_t *resource)
+{
+    return self->catalogue.functions[resource->call->function - 1]->name;
+}
+
+static void
+fail(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *last)
+{
+    resource->error = cadre_asprintf("resource %s: %u workers in a row were lost while they built "
+                                     "it by function %s, the last of them worker %u (process %u)",
+                                     resource->name, resource->lost, function_name(self, resource),
+                                     last->index, last->process);
+    self->resources_suspect--;
+    self->resources_failed++;
+    cadre_core_log(self, 'E', "resource_failed", "resource=%s why=\"%s\"", resource->name,
+                   resource->error);
+    self->progress = true;
+}
+
+/* A worker died that had it to build. */
+static void
+blame(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *member)
+{
+    if (resource->error || (is_suspect(resource) && member->trial != resource->id)) {
+        return;
+    }
+    resource->blamed_on = member->task.incarnation;
+    resource->lost++;
+    self->resources_suspect += resource->lost == CADRE_BUILD_SUSPECT;
+    cadre_core_log(self, 'W', "resource_lost",
+                   "resource=%s function=%s worker=%u process=%u lost=%u most=%d", resource->name,
+                   function_name(self, resource), member->index, member->process, resource->lost,
+                   CADRE_BUILD_LOST_MAX);
+    if (resource->lost >= CADRE_BUILD_LOST_MAX) {
+        fail(self, resource, member);
+    }
+}
+
+void
+cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died)
+{
+    for (uint32_t i = 0; i < self->catalogue.resource_count && died; i++) {
+        if (builds(member, self->catalogue.resources[i])) {
+            blame(self, self->catalogue.resources[i], member);
+        }
+    }
+    if (member->trial) {
+        self->catalogue.resources[member->trial - 1]->trial = 0;
+        member->trial = 0;
+    }
+}
+
+void
+cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
+        cadre_resource_t *resource = self->catalogue.resources[i];
+        if (resource->blamed_on != incarnation || resource->error) {
+            continue;
+        }
+        bool was_suspect = is_suspect(resource);
+        resource->blamed_on = 0;
+        resource->lost--;
+        if (was_suspect && !is_suspect(resource)) {
+            clear(self, resource);
+        }
+    }
+}
+
+static void
+on_built(cadre_core_t *self, cadre_member_t *member, cadre_resource_t *resource)
+{
+    bool was_suspect = is_suspect(resource);
+    cadre_resource_set_put(&member->resources_built, resource->id);
+    resource->blamed_on = 0;
+    resource->lost = 0;
+    if (was_suspect) {
+        clear(self, resource);
+    }
+}
+
+void
+cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                             const cadre_heartbeat_message_t *heartbeat)
+{
+    const cadre_resource_set_t known = cadre_resource_set_of(heartbeat->known);
+    const cadre_resource_set_t built = cadre_resource_set_of(heartbeat->built);
+    bool due = self->now_ms >= member->resources_ms + self->options.resend_ms;
+    for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
+        cadre_resource_t *resource = self->catalogue.resources[i];
+        if (cadre_resource_set_has(&known, resource->id)) {
+            cadre_resource_set_put(&member->resources_told,
+                                   resource->id); /* when it was here before */
+        } else if (due && cadre_resource_set_has(&member->resources_told, resource->id)) {
+            tell(self, member, resource);
+        }
+        if (cadre_resource_set_has(&built, resource->id) &&
+            !cadre_resource_set_has(&member->resources_built, resource->id)) {
+            on_built(self, member, resource);
+        }
+    }
+}
+
+/* --- trials --- */
+
+/* Whether it could take a suspect resource now, or when its closures have ended. */
+static bool
+is_free_for(const cadre_member_t *member, const cadre_resource_t *resource)
+{
+    if (!member || member->suspect || member->draining || member->trial ||
+        cadre_resource_set_has(&member->resources_told, resource->id)) {
+        return false;
+    }
+    for (size_t i = 0; i < CADRE_RESOURCE_WORDS; i++) {
+        if (member->resources_told.words[i] & ~member->resources_built.words[i]) {
+            return false; /* it builds another one */
+        }
+    }
+    return true;
+}
+
+/* The worker after the one that tried last, rather one that runs nothing; NULL when none is free.
+ */
+static cadre_member_t *
+choose(const cadre_core_t *self, const cadre_resource_t *resource)
+{
+    cadre_member_t *busy = NULL;
+    uint32_t count = self->membership.worker_capacity;
+    for (uint32_t i = 1; i <= count; i++) {
+        cadre_member_t *member = self->membership.workers[(resource->trial_index + i) % count];
+        if (is_free_for(member, resource)) {
+            if (member->in_flight.count == 0) {
+                return member;
+            }
+            busy = busy ? busy : member;
+        }
+    }
+    return busy;
+}
+
+static bool
+names(const cadre_closure_t *closure, const cadre_resource_t *resource)
+{
+    for (size_t i = 0; i < closure->resource_count; i++) {
+        if (closure->resources[i] == resource->id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a closure waits for it: nobody is to die for what nobody uses. */
+static bool
+is_wanted(const cadre_core_t *self, const cadre_resource_t *resource)
+{
+    const cadre_closure_t *again = self->replay.redo.first;
+    return cadre_closure_lanes_naming(&self->queue.lanes, resource->id) ||
+           (again && names(again, resource));
+}
+
+/* Begins its trial, or goes on with it: the worker has to end first what it runs. */
+static void
+try(cadre_core_t *self, cadre_resource_t *resource)
+{
+    cadre_member_t *member = cadre_membership_find(&self->membership, resource->trial);
+    if (!resource->trial && is_wanted(self, resource) && (member = choose(self, resource))) {
+        resource->trial = member->task.incarnation;
+        resource->trial_index = member->index;
+        member->trial = resource->id;
+    }
+    if (member && member->in_flight.count == 0 &&
+        !cadre_resource_set_has(&member->resources_told, resource->id)) {
+        tell(self, member, resource);
+    }
+}
+
+/* Ends what names a resource that has failed. */
+static void
+refuse(cadre_core_t *self, const cadre_resource_t *resource)
+{
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_lanes_naming(&self->queue.lanes, resource->id))) {
+        cadre_dispatch_refuse(self, closure, cadre_fail(CADRE_EPOISON, "%s", resource->error));
+    }
+    while ((closure = self->replay.redo.first) && names(closure, resource)) {
+        cadre_replay_take_out(&self->replay, closure);
+        cadre_replay_drop(&self->replay, closure);
+        cadre_closure_queue_report(&self->queue, CADRE_EPOISON, resource->error);
+    }
+}
+
+void
+cadre_resources_tick(cadre_core_t *self)
+{
+    if (self->resources_suspect == 0 && self->resources_failed == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
+        if (self->catalogue.resources[i]->error) {
+            refuse(self, self->catalogue.resources[i]);
+        }
+    }
+    /* The least suspect first: those that are innocent are built and out of the way. */
+    for (uint32_t lost = CADRE_BUILD_SUSPECT; lost < CADRE_BUILD_LOST_MAX; lost++) {
+        for (uint32_t i = 0; i < self->catalogue.resource_count && self->resources_suspect; i++) {
+            if (self->catalogue.resources[i]->lost == lost) {
+                try(self, self->catalogue.resources[i]);
+            }
+        }
+    }
+}
