@@ -131,6 +131,18 @@ digits_expect_resumable(digits_t *self)
 }
 
 void
+digits_wait_said(const digits_t *self, const char *words)
+{
+    cadre_auto(cadre_free) char *errors = NULL;
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
+    do {
+        require(again(deadline), words);
+        cadre_free(&errors);
+        errors = command_errors(&self->command);
+    } while (!strstr(errors, words));
+}
+
+void
 digits_expect_said(const digits_t *self, const char *words)
 {
     cadre_auto(cadre_free) char *errors = command_errors(&self->command);

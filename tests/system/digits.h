@@ -56,6 +56,9 @@ void digits_expect_resumed(digits_t *self);
 /* The run before has left only checkpoints that verify, and can be taken up again. */
 void digits_expect_resumable(digits_t *self);
 
+/* Waits until a run that goes on has said these words. */
+void digits_wait_said(const digits_t *self, const char *words);
+
 /* stderr has these words in it. */
 void digits_expect_said(const digits_t *self, const char *words);
 

@@ -131,13 +131,7 @@ stop_and_resume(int number, int code)
     digits_t digits;
     digits_open(&digits, 120);
     digits_start(&digits);
-    cadre_auto(cadre_free) char *errors = NULL;
-    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
-    do {
-        cadre_free(&errors);
-        errors = command_errors(&digits.command);
-        cr_assert(again(deadline));
-    } while (!strstr(errors, "epoch=2/"));
+    digits_wait_said(&digits, "epoch=2/");
     command_signal(&digits.command, number);
     digits_expect_end(&digits, code);
     json_t *result = command_result(&digits.command);

@@ -27,6 +27,7 @@ run_with_killed_ps(digits_t *digits, const char *recovery)
     digits_add(digits, "--max-restarts", "unlimited");
     digits_add(digits, "--recovery", recovery);
     digits_start(digits);
+    digits_wait_said(digits, "epoch=2/"); /* or there is nothing yet that could be lost */
     int kills = digits_kill(&digits->command, every_ps, 2, KILLS_MAX, EVERY_MS);
     cr_expect_geq(kills, 2);
     json_t *result = NULL;
