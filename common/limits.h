@@ -61,11 +61,12 @@ enum {
     CADRE_ASIDE_MAX = 4096,  /* closures that wait for a shard that is away; then nothing new is
                                 begun */
     CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
-    CADRE_BUILD_TRIES_MAX = 10, /* of a resource on one worker, ended by its device; then it has
-                                   failed there */
-    CADRE_BUILD_SUSPECT = 3,    /* workers lost in a row that had a resource to build; then it is
-                                   built on one worker at a time, which does nothing else */
-    CADRE_BUILD_LOST_MAX = 20,  /* workers lost in a row so; then the resource has failed */
+    CADRE_BUILD_TRIES_MAX = 10,    /* of a resource on one worker, ended by its device; then it has
+                                      failed there */
+    CADRE_BUILD_SUSPECT = 3,       /* workers lost in a row that had a resource to build; then it is
+                                      built on one worker at a time, which does nothing else */
+    CADRE_BUILD_ALONE_MS = 300000, /* that long; then the worker does other things beside */
+    CADRE_BUILD_LOST_MAX = 20,     /* workers lost in a row so; then the resource has failed */
 
     CADRE_HEARTBEAT_MS = 1000,
     CADRE_SUSPECT_MS = 3000,           /* silent that long: no new work */

@@ -219,7 +219,8 @@ take_snapshots(cadre_core_t *core)
                        self->id, lost, self->awaited_count);
     }
     self->totals = core->totals;
-    self->totals.scheduled = core->begun;
+    self->totals.scheduled = core->begun; /* what was not is not below the cut */
+    self->totals.failed -= core->refused;
     self->assigns = cadre_replay_assigns(&core->replay);
     self->done = done(core);
     self->unsaved = core->unsaved;

@@ -91,6 +91,7 @@ struct cadre_core {
     cadre_totals_t totals;
 
     uint64_t begun;    /* closures that were given an id */
+    uint64_t refused;  /* that failed without one, in this session */
     uint64_t next_id;  /* of the next closure to be handed out */
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
@@ -241,6 +242,9 @@ void cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
 void cadre_resources_brief(cadre_core_t *self, cadre_member_t *member);
 void cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
                                   const cadre_heartbeat_message_t *heartbeat);
+
+/* Whether it is to do nothing but build the resource that is on trial there. */
+bool cadre_resources_alone(const cadre_core_t *self, const cadre_member_t *member);
 
 /* A worker goes. `died`: what it had to build may have killed it. */
 void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died);

@@ -39,7 +39,7 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
 static bool
 can_take(cadre_core_t *self, cadre_member_t *member)
 {
-    if (!member || member->suspect || member->draining || member->trial ||
+    if (!member || member->suspect || member->draining || cadre_resources_alone(self, member) ||
         self->now_ms < member->rest_until_ms) {
         return false;
     }

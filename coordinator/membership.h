@@ -54,6 +54,7 @@ typedef struct cadre_member {
     cadre_resource_set_t resources_built; /* and has, or has failed to */
     uint64_t resources_ms;                /* when it was last told of one */
     uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
+    uint64_t alone_until_ms; /* it does nothing beside its trial */
 } cadre_member_t;
 
 enum { CADRE_REPLACED_MAX = 1024 }; /* incarnations remembered as replaced, the newest ones */

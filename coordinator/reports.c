@@ -77,7 +77,7 @@ tell_cancel(cadre_core_t *self, const cadre_member_t *member, const uint64_t *id
     }
 }
 
-/* Ends a closure that has been begun, wherever it is. */
+/* Ends a closure, wherever it is. */
 static void
 finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
        const cadre_closure_end_t *end)
@@ -93,6 +93,7 @@ finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *repor
         self->totals.finished++;
     } else if (end->status != CADRE_ECANCELLED) {
         self->totals.failed++;
+        self->refused += closure->id == 0;
     }
     closure->worker = NULL;
     self->progress = true;

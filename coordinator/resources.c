@@ -6,8 +6,9 @@
  * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
  * build may have been killed by any of them, or by a closure, or by something else. So from
  * CADRE_BUILD_SUSPECT such losses in a row on a resource is suspect: it is on trial on one worker
- * at a time, another one each time, which builds nothing else and runs nothing meanwhile. Only
- * those losses count from there on, and whatever kills many workers at once is not taken for a
+ * at a time, another one each time, which builds nothing else and runs nothing meanwhile; after
+ * CADRE_BUILD_ALONE_MS it does so beside, since the build may hang. Only those losses count from
+ * there on, and whatever kills many workers at once is not taken for a
  * resource. At CADRE_BUILD_LOST_MAX it has failed and its closures fail. Any worker that builds it
  * ends the row.
  */
@@ -51,11 +52,18 @@ is_suspect(const cadre_resource_t *resource)
     return !resource->error && resource->lost >= CADRE_BUILD_SUSPECT;
 }
 
+bool
+cadre_resources_alone(const cadre_core_t *self, const cadre_member_t *member)
+{
+    return member->trial && self->now_ms < member->alone_until_ms;
+}
+
 /* What it has not been told yet and may build beside everything else. */
 static void
 tell_rest(cadre_core_t *self, cadre_member_t *member)
 {
-    for (uint32_t i = 0; i < self->catalogue.resource_count && !member->trial; i++) {
+    bool alone = cadre_resources_alone(self, member);
+    for (uint32_t i = 0; i < self->catalogue.resource_count && !alone; i++) {
         const cadre_resource_t *resource = self->catalogue.resources[i];
         if (!resource->error && !is_suspect(resource) &&
             !cadre_resource_set_has(&member->resources_told, resource->id)) {
@@ -285,10 +293,16 @@ try(cadre_core_t *self, cadre_resource_t *resource)
         resource->trial = member->task.incarnation;
         resource->trial_index = member->index;
         member->trial = resource->id;
+        member->alone_until_ms = UINT64_MAX;
     }
-    if (member && member->in_flight.count == 0 &&
-        !cadre_resource_set_has(&member->resources_told, resource->id)) {
+    if (!member) {
+        return;
+    }
+    if (cadre_resource_set_has(&member->resources_told, resource->id)) {
+        tell_rest(self, member); /* where it has been alone for long */
+    } else if (member->in_flight.count == 0) {
         tell(self, member, resource);
+        member->alone_until_ms = self->now_ms + CADRE_BUILD_ALONE_MS;
     }
 }
 

@@ -239,6 +239,19 @@ Test(checkpoint, a_closure_cancelled_while_queued_again_does_not_hold_up_the_cut
     fixture_destroy(&self);
 }
 
+Test(checkpoint, counts_no_failure_of_a_closure_that_was_never_begun)
+{
+    fixture_t *self = job();
+    cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    cadre_dispatch_refuse(&self->core, closure, cadre_fail(CADRE_EPOISON, "its resource"));
+    cr_assert_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EPOISON);
+    bring_to(self, CADRE_CHECKPOINT_SNAPSHOT);
+    cr_assert_eq(self->core.checkpoint.totals.failed, 0);
+    fixture_destroy(&self);
+}
+
 /* --- failures --- */
 
 Test(checkpoint, is_given_up_when_the_store_cannot_open_a_draft)

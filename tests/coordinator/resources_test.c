@@ -6,6 +6,14 @@ TestSuite(resources, .timeout = 20);
 
 enum { FIRST = 1, SECOND = 2, BOTH = 3 }; /* bit id - 1 of the ids 1 and 2 */
 
+static void
+add_resource(fixture_t *self, const char *name)
+{
+    cadre_resource_t *resource = NULL;
+    cadre_closure_t *call = cadre_closure_new(fixture_function(self)->id);
+    cr_assert_eq(cadre_catalogue_add_resource(&self->core.catalogue, name, &call, &resource), 0);
+}
+
 /* One ps and `workers` workers that have joined; resources "a" and "b" up to `resources`. */
 static fixture_t *
 cluster_with(uint32_t workers, uint32_t resources)
@@ -13,11 +21,7 @@ cluster_with(uint32_t workers, uint32_t resources)
     fixture_t *self = fixture_new(1);
     fixture_join_ps(self);
     for (uint32_t i = 0; i < resources; i++) {
-        cadre_resource_t *resource = NULL;
-        cadre_closure_t *call = cadre_closure_new(fixture_function(self)->id);
-        cr_assert_eq(
-            cadre_catalogue_add_resource(&self->core.catalogue, i ? "b" : "a", &call, &resource),
-            0);
+        add_resource(self, i ? "b" : "a");
     }
     for (uint32_t i = 0; i < workers; i++) {
         cadre_task_t worker = fixture_worker(i);
@@ -215,6 +219,39 @@ Test(resources, a_trial_waits_until_its_worker_runs_nothing)
     fixture_destroy(&self);
 }
 
+Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everything_else)
+{
+    fixture_t *self = cluster_with(0, 1);
+    for (uint32_t i = 0; i < CADRE_BUILD_SUSPECT; i++) {
+        join_and_die(self, 0, i);
+    }
+    cadre_task_t worker = fixture_worker(0);
+    fixture_clear(self);
+    fixture_hello(self, &worker);
+    schedule(self, 1, FIRST);
+    schedule(self, 2, SECOND);
+    schedule(self, 3, 0);
+    fixture_turn(self);
+    cr_assert_eq(told(self, &worker), 1);
+    add_resource(self, "b");
+    cadre_core_announce_resource(&self->core);
+    self->now_ms += CADRE_BUILD_ALONE_MS - 1;
+    say_built(self, &worker, FIRST, 0);
+    cr_expect_eq(told(self, &worker), 1);
+    expect_closures(self, &worker, "");
+    self->now_ms++;
+    say_built(self, &worker, FIRST, 0);
+    cr_expect_eq(told(self, &worker), 2, "what came meanwhile");
+    expect_closures(self, &worker, "3");
+    say_built(self, &worker, BOTH, SECOND);
+    expect_closures(self, &worker, "32");
+    cadre_core_gone(&self->core, &worker, self->now_ms);
+    cr_expect_eq(self->core.catalogue.resources[0]->lost, CADRE_BUILD_SUSPECT + 1,
+                 "it may still kill");
+    cr_expect_eq(self->core.catalogue.resources[1]->lost, 0);
+    fixture_destroy(&self);
+}
+
 Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
 {
     fixture_t *self = cluster_with(0, 1);
@@ -225,6 +262,7 @@ Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
     }
     cr_assert_eq(self->ended_count, 1);
     cr_expect_eq(self->ended[0].status, CADRE_EPOISON);
+    cr_expect_eq(self->core.refused, 1, "it was never begun: no checkpoint counts it");
     cr_expect_str_eq(self->ended[0].text,
                      "function work: resource a: 20 workers in a row were lost while they built it "
                      "by function work, the last of them worker 0 (process 4711)");

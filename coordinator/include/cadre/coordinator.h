@@ -60,7 +60,7 @@ typedef struct {
     size_t size;           /* sizeof(cadre_coordinator_options_t) */
     const char *job;       /* name of the job; NULL: "job" */
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
-                              CADRE_CLUSTER or   TF_CONFIG says, else tcp on a free loopback port */
+                              CADRE_CLUSTER or TF_CONFIG says, else tcp on a free loopback port */
     int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1 */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
@@ -341,11 +341,11 @@ CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
  * times, a second apart. A function that kills its worker is tried again on the worker that comes
  * in its place: when three in a row were lost while they had a resource to build, it is built on
  * one worker at a time, for as long as a closure waits for it, and that worker does nothing else
- * meanwhile; when twenty were, the resource has failed everywhere, and closures that name it fail
- * with CADRE_EPOISON and a text that names resource, function and the last worker. A worker that
- * builds it ends the row. A resource that nobody uses is not heard of but in the log. Cancelling
- * closures leaves resources as they are; they end with the session, and a coordinator that resumes
- * makes them again.
+ * meanwhile, for five minutes at most; when twenty were, the resource has failed everywhere, and
+ * closures that name it fail with CADRE_EPOISON and a text that names resource, function and the
+ * last worker. A worker that builds it ends the row. A resource that nobody uses is not heard of
+ * but in the log. Cancelling closures leaves resources as they are; they end with the session, and
+ * a coordinator that resumes makes them again.
  *
  * CADRE_EINVALID for a bad name, for what is no function of this coordinator and for batches,
  * resources or steps in the call; CADRE_EEXISTS for a name in use, CADRE_EFULL beyond 4,096,
