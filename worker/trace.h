@@ -6,8 +6,8 @@
  * killed leaves a sound file. Times are of the monotonic clock, which all processes of a machine
  * share: traces of several workers fit together.
  *
- * Bounded: a lane holds CADRE_TRACE_LANE_EVENTS events, those of one second at most, before they
- * are written; a file takes `events_max`, later ones are only counted.
+ * Bounded: a lane holds CADRE_TRACE_LANE_EVENTS events, and writes them at the first that ends a
+ * second after those before; a file takes `events_max`, later ones are only counted.
  *
  * Owner:   main, from before the first thread that records until after the last.
  * Thread:  a lane belongs to the thread of its slot. Lanes share the file under a lock (README.md,

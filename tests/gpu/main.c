@@ -137,6 +137,11 @@ main(int argc, char **argv)
     if (open_math("f32", &self.device) < 0) {
         return skip();
     }
+    if (self.open_math && strcmp(cadre_device_name(self.device), "cpu") == 0) {
+        cadre_fail(CADRE_EINVALID, "%s is the CPU on this machine", device_name);
+        cadre_device_close(&self.device);
+        return skip();
+    }
     int status = hold ? gpu_check_hold(self.device) < 0 : run_all(&self, names);
     cadre_device_close(&self.device);
     return status;

@@ -77,7 +77,7 @@ CADRE_API void cadre_scope_end(cadre_program_t *self);
 
 /* ---- leaves ---- */
 
-/* An argument that each closure brings; arguments are passed in the order of these calls. */
+/* An argument that each closure brings under this name; what else it brings is not looked at. */
 CADRE_API cadre_node_t cadre_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
                                  const cadre_dim_t *dims, int rank);
 
