@@ -225,7 +225,7 @@ answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     memcpy(request->text, event->text, sizeof(request->text));
     request->values = event->values;
     request->value_count = event->value_count;
-    request->received_bytes = event->run->received_bytes;
+    request->received_bytes = request->question == CADRE_SLOT_PULL ? event->run->received_bytes : 0;
     cadre_pipe_send(self->options.slots[work->slot], CADRE_SLOT_ANSWERED, request);
 }
 

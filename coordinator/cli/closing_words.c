@@ -59,8 +59,9 @@ more_epochs(const cadre_closing_t *self)
 static char *
 find_input(const cadre_closing_t *self)
 {
-    bool checkpoint = self->job->resume && strchr(self->job->resume, '/') &&
-                      strstr(self->text, self->job->resume);
+    const char *resume = self->job->resume;
+    bool is_name = resume && strcmp(resume, "auto") != 0 && strcmp(resume, "never") != 0;
+    bool checkpoint = is_name && strstr(self->text, resume);
     return checkpoint ? with_flag(self, "--resume", "auto") : with_flag(self, "--data", "DIR");
 }
 

@@ -317,6 +317,7 @@ Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
     const char *arguments[] = {"run",  job, "--checkpoint-dir", "none", "--epochs", "20", "--trace",
                                folder, NULL};
     expect_exit(&command, command_run(&command, arguments), 0);
+    enum { PARAMETERS = 64 * 128 + 128 + 128 * 10 + 10 };
     size_t pushes = 0;
     for (int i = 0; i < 2; i++) {
         cadre_auto(cadre_free) char *path = cadre_asprintf("%s/worker-%d.json", folder, i);
@@ -326,7 +327,10 @@ Test(run, trace_is_a_file_of_each_worker_in_a_folder_that_is_made)
         for (size_t k = 0; k < json_array_size(events); k++) {
             const json_t *event = json_array_get(events, k);
             cr_expect_eq(json_integer_value(json_object_get(event, "pid")), i);
-            pushes += strcmp(json_string_value(json_object_get(event, "name")), "push") == 0;
+            if (strcmp(json_string_value(json_object_get(event, "name")), "push") == 0) {
+                pushes++;
+                cr_expect_eq(json_number_at(event, "args.bytes"), PARAMETERS * sizeof(float));
+            }
         }
         json_decref(events);
     }

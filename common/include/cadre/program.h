@@ -9,13 +9,15 @@
  *     cadre_program_t *p = cadre_program_new("train_step");
  *     cadre_node_t x = cadre_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_sym("B"),
  *                                                                   cadre_dim(64)}, 2);
- *     cadre_node_t label = cadre_arg(p, "label", CADRE_I32, (cadre_dim_t[]){cadre_sym("B")}, 1);
+ *     cadre_node_t y = cadre_arg(p, "y", CADRE_I32, (cadre_dim_t[]){cadre_sym("B")}, 1);
  *     cadre_node_t w = cadre_var(p, "w", (int64_t[]){64, 10}, 2);
  *     cadre_node_t b = cadre_var(p, "b", (int64_t[]){10}, 1);
- *     cadre_node_t loss = cadre_softmax_cross_entropy(p, cadre_dense(p, x, w, b), label);
+ *     cadre_node_t loss = cadre_softmax_cross_entropy(p, cadre_dense(p, x, w, b), y);
  *     cadre_minimize(p, loss);
  *     cadre_result(p, "loss", loss);
  *     int status = cadre_program_finish(p);
+ *
+ * The columns of a batch are arguments by these names: rows "x" and labels "y" (coordinator.h).
  *
  * Tensors are contiguous, row-major, of rank 0 to 4, of type f32, i32 or bf16. bf16 is for what is
  * large: arguments, and operands of matmul; only matmul, take, cast, detach, broadcast and what

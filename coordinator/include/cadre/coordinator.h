@@ -271,11 +271,12 @@ typedef struct {
     const char *result; /* its name; NULL: the only one, or the first */
 } cadre_future_argument_t;
 
-/* What a closure is called with; everything is copied. The columns of a batch are the arguments "x"
- * and "y"; with several batches those of the second are "x1", "y1" and so on. The results of a
- * resource are the arguments "NAME.RESULT". An argument means one thing: no tensor or future may be
- * called like a column or a result of what the call names, where every name that begins with
- * "NAME." counts as a result, so that resources "a" and "a.b" do not go into one call. */
+/* What a closure is called with; everything is copied. The columns of a batch of B rows are the
+ * arguments "x", f32 [B, features], and "y", [B] of the dataset's label type; with several batches
+ * those of the second are "x1", "y1" and so on. The results of a resource are the arguments
+ * "NAME.RESULT". An argument means one thing: no tensor or future may be called like a column or a
+ * result of what the call names, where every name that begins with "NAME." counts as a result, so
+ * that resources "a" and "a.b" do not go into one call. */
 typedef struct {
     const cadre_batch_t *batches;
     size_t batch_count;

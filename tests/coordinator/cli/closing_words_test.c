@@ -52,12 +52,14 @@ Test(closing_words, passes_on_the_code_of_a_program)
 
 static char *const typed[] = {(char *)"cadre", (char *)"run", (char *)"j.json", NULL};
 
+static const char *resumed = "/x/ckpt-7";
+
 /* What a run of j.json that ended so says on stderr. */
 static void
 expect_words(cadre_closing_t *closing, const char *words)
 {
     cadre_job_t job = {.file = (char *)"j.json",
-                       .resume = (char *)"/x/ckpt-7",
+                       .resume = (char *)resumed,
                        .checkpoint_dir = (char *)"c",
                        .epochs = 10,
                        .target_accuracy = 1};
@@ -124,6 +126,13 @@ Test(closing_words, offer_the_newest_checkpoint_for_a_missing_one, .init = cr_re
     cadre_closing_t closing = {.status = CADRE_ENOTFOUND, .text = "/x/ckpt-7: No such file"};
     expect_words(&closing,
                  "cadre: /x/ckpt-7: No such file\nnext: cadre run j.json --resume auto\n");
+}
+
+Test(closing_words, know_a_missing_checkpoint_by_a_name_without_folder, .init = cr_redirect_stderr)
+{
+    cadre_closing_t closing = {.status = CADRE_ENOTFOUND, .text = "ckpt-7: No such file"};
+    resumed = "ckpt-7";
+    expect_words(&closing, "cadre: ckpt-7: No such file\nnext: cadre run j.json --resume auto\n");
 }
 
 Test(closing_words, offer_a_fresh_start_when_the_checkpoint_is_of_another_model,
