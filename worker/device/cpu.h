@@ -31,9 +31,14 @@ typedef struct {
 size_t cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *step);
 
 enum {
-    CADRE_CPU_BLOCK = 512,         /* elements that are worked on together: a few such stay in the
-                                      first-level         cache */
-    CADRE_CPU_PART_COST = 1 << 18, /* additions that are worth another thread, 20 to 50 us */
+    CADRE_CPU_BLOCK = 512, /* elements that are worked on together: a few such stay in the
+                              first-level cache */
+
+    /* A thread's share of a loop, at least, in additions: some 50 us with AVX-512, at 0.1 ns. Two
+     * threads share what takes one of them 100 us. Measured there (docs/performance.md): loops of
+     * 11 to 30 us got 1.2 to 2.6 times slower by sharing, of 60 to 95 us neither slower nor faster
+     * by more than a tenth, of 160 us and more faster. */
+    CADRE_CPU_PART_COST = 1 << 19,
 };
 
 /* What an element function reads: neighbours, or with step 0 one number again and again. */

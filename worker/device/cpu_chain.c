@@ -16,8 +16,7 @@ enum {
     BLOCK = CADRE_CPU_BLOCK,
     LONG = 16 * BLOCK, /* of a single operation, which leaves nothing for another */
     SHORT = 128,       /* inner loops below this are joined */
-    SPREAD = 16,       /* copies of a number that are written at once */
-    FUNCTION_COST = 8  /* of a map1, in additions */
+    SPREAD = 16        /* copies of a number that are written at once */
 };
 
 typedef enum {
@@ -202,12 +201,39 @@ reading_of(const cadre_strided_t *walk, int input)
     return whole ? WHOLE : outer_moves ? VARYING : inner_moves ? PATTERN : NUMBER;
 }
 
+/* Of one element, in additions. */
 static int64_t
-cost_of(const cadre_chain_t *chain)
+link_cost(const cadre_chain_link_t *link)
+{
+    if (link->op != CADRE_OP_MAP1) {
+        return 1;
+    }
+    switch (link->function) {
+    case CADRE_MAP1_SQRT:
+    case CADRE_MAP1_RSQRT:
+        return 2;
+    case CADRE_MAP1_EXP:
+    case CADRE_MAP1_LOG:
+    case CADRE_MAP1_SIGMOID:
+        return 5;
+    case CADRE_MAP1_TANH:
+    case CADRE_MAP1_SOFTPLUS:
+        return 7;
+    case CADRE_MAP1_GELU:
+        return 12;
+    case CADRE_MAP1_DGELU:
+        return 16;
+    default:
+        return 1;
+    }
+}
+
+static int64_t
+chain_cost(const cadre_chain_t *chain)
 {
     int64_t cost = 0;
     for (int k = 0; k < chain->link_count; k++) {
-        cost += chain->links[k].op == CADRE_OP_MAP1 ? FUNCTION_COST : 1;
+        cost += link_cost(&chain->links[k]);
     }
     return cost;
 }
@@ -224,7 +250,7 @@ run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
     for (int i = 0; i < operands->step->input_count; i++) {
         self.readings[i] = reading_of(walk, i);
     }
-    int64_t grain = CADRE_CPU_PART_COST / cost_of(chain);
+    int64_t grain = CADRE_CPU_PART_COST / chain_cost(chain);
     if (self.rows > 1 && self.inner < SHORT) {
         self.together = BLOCK / self.inner;
         int64_t blocks = (self.rows + self.together - 1) / self.together;

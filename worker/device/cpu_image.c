@@ -10,8 +10,11 @@
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
 
-/* Rows of windows up to this long are copied element by element: calls would cost more. */
-enum { SHORT = 16 };
+enum {
+    SHORT = 16, /* rows of windows up to this long are copied element by element: calls would cost
+                   more */
+    COST = 2    /* of an element of a window, in additions */
+};
 
 typedef struct {
     int64_t height; /* of the image */
@@ -164,7 +167,7 @@ static void
 run_images(const cadre_operands_t *operands, const layout_t *layout, cadre_cpu_part_t *part)
 {
     cadre_cpu_pool_run(operands->pool, layout->batch,
-                       CADRE_CPU_PART_COST / (layout->windows_size + 1), part, layout);
+                       CADRE_CPU_PART_COST / COST / (layout->windows_size + 1), part, layout);
 }
 
 void

@@ -6,7 +6,10 @@
 #include "worker/device/cpu.h"
 #include "worker/device/element.h"
 
-enum { TILE = 32 }; /* a tile and what it becomes are in the first-level cache */
+enum {
+    TILE = 32,    /* a tile and what it becomes are in the first-level cache */
+    TURN_COST = 9 /* of an element that is turned, in additions */
+};
 
 typedef struct {
     const cadre_operands_t *operands;
@@ -156,8 +159,8 @@ cadre_cpu_gather(const cadre_operands_t *operands)
                            gather_rows, &self);
     } else {
         int64_t units = count / self.inner / walk->size[self.across] * self.tiles;
-        cadre_cpu_pool_run(operands->pool, units, CADRE_CPU_PART_COST / self.inner / TILE,
-                           turn_tiles, &self);
+        cadre_cpu_pool_run(operands->pool, units,
+                           CADRE_CPU_PART_COST / TURN_COST / self.inner / TILE, turn_tiles, &self);
     }
     if (operands->step->op == CADRE_OP_BROADCAST &&
         operands->step->attributes[CADRE_BROADCAST_SHARE]) {

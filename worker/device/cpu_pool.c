@@ -112,10 +112,10 @@ void
 cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_cpu_part_t *part,
                    const void *context)
 {
-    int64_t parts = count / (grain > 0 ? grain : 1);
-    int64_t parts_max = self ? (int64_t)PARTS_PER_THREAD * (self->thread_count + 1) : 1;
-    parts = parts < parts_max ? parts : parts_max;
-    if (!self || parts < 2 || self->thread_count == 0) {
+    int64_t threads = count / (grain > 0 ? grain : 1);
+    int64_t threads_max = self ? self->thread_count + 1 : 1;
+    threads = threads < threads_max ? threads : threads_max;
+    if (threads < 2) {
         part(context, 0, count);
         return;
     }
@@ -129,10 +129,12 @@ cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain, cadre_c
     self->part = part;
     self->context = context;
     self->count = count;
-    self->parts = parts;
+    self->parts = count < PARTS_PER_THREAD * threads ? count : PARTS_PER_THREAD * threads;
     self->taken = 0;
     self->done = 0;
-    pthread_cond_broadcast(&self->work);
+    for (int64_t i = 1; i < threads; i++) {
+        pthread_cond_signal(&self->work);
+    }
     take_parts(self);
     while (self->done < self->parts) {
         pthread_cond_wait(&self->idle, &self->mutex);

@@ -23,8 +23,9 @@ void cadre_cpu_pool_destroy(cadre_cpu_pool_t **self_p);
 /* The iterations [begin, end) of a loop. */
 typedef void cadre_cpu_part_t(const void *context, int64_t begin, int64_t end);
 
-/* Runs the iterations [0, count) and returns when all are done. A part has at least `grain` of
- * them: what is not worth waking a thread for. `self` may be NULL: the caller does it all. */
+/* Runs the iterations [0, count) and returns when all are done. A thread is woken for each `grain`
+ * of them beyond the first; below two such the caller does it all in one part, as it does if `self`
+ * is NULL. Parts are smaller, so that a thread that comes late leaves its share to the others. */
 void cadre_cpu_pool_run(cadre_cpu_pool_t *self, int64_t count, int64_t grain,
                         cadre_cpu_part_t *part, const void *context);
 

@@ -12,7 +12,7 @@ enum {
     COUNTERS = 64,        /* that are worked on together */
     BATCH = 4 * COUNTERS, /* numbers that they give */
     ROUNDS = 10,
-    COST = 2 /* of a number, in additions */
+    COST = 14 /* of a number, in additions */
 };
 
 typedef struct {

@@ -17,7 +17,7 @@
 enum {
     BLOCK = CADRE_CPU_BLOCK,
     SHORT = 32, /* rows up to this are worked on together */
-    COST = 16   /* of an element, in additions */
+    COST = 7    /* of an element, in additions */
 };
 
 /* Of each row of a group. */

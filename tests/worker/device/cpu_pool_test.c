@@ -16,7 +16,7 @@ enum { COUNT = 1000 };
 
 typedef struct {
     int hits[COUNT];
-    int64_t least; /* iterations of a part */
+    int64_t parts;
     pthread_mutex_t mutex;
 } tally_t;
 
@@ -25,25 +25,27 @@ tally_part(const void *context, int64_t begin, int64_t end)
 {
     tally_t *tally = (tally_t *)(uintptr_t)context;
     pthread_mutex_lock(&tally->mutex);
-    if (end - begin < tally->least) {
-        tally->least = end - begin;
-    }
+    tally->parts++;
     pthread_mutex_unlock(&tally->mutex);
     for (int64_t i = begin; i < end; i++) {
         tally->hits[i]++;
     }
 }
 
-/* Each iteration hit once more. */
+/* Each iteration hit once more. Shared if there is enough for two; a part is a quarter of a grain,
+ * at least. */
 static void
-run_loop(cadre_cpu_pool_t *pool, int64_t count, int64_t grain)
+run_loop(cadre_cpu_pool_t *pool, int threads, int64_t count, int64_t grain)
 {
-    tally_t tally = {.least = COUNT, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    tally_t tally = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     cadre_cpu_pool_run(pool, count, grain, tally_part, &tally);
     for (int64_t i = 0; i < COUNT; i++) {
         cr_assert_eq(tally.hits[i], i < count, "%d of %d by %d", (int)i, (int)count, (int)grain);
     }
-    cr_assert(tally.least >= (grain < count ? grain : count));
+    int64_t grains = count / (grain > 0 ? grain : 1);
+    bool shared = threads > 1 && grains > 1;
+    cr_assert(shared ? tally.parts > 1 && tally.parts <= 4 * grains : tally.parts == 1,
+              "%d parts of %d by %d", (int)tally.parts, (int)count, (int)grain);
 }
 
 Test(cpu_pool, runs_each_iteration_once)
@@ -53,7 +55,7 @@ Test(cpu_pool, runs_each_iteration_once)
         cadre_cpu_pool_t *pool = threads > 0 ? cadre_cpu_pool_new(threads) : NULL;
         for (size_t i = 0; i < CADRE_COUNT_OF(counts); i++) {
             for (int64_t grain = 0; grain <= 64; grain += 4) {
-                run_loop(pool, counts[i], grain);
+                run_loop(pool, threads, counts[i], grain);
             }
         }
         cadre_cpu_pool_destroy(&pool);
@@ -63,7 +65,7 @@ Test(cpu_pool, runs_each_iteration_once)
 
 /* ---- programs ---- */
 
-enum { RESULTS = 12, ROWS = 3001, COLUMNS = 300 };
+enum { RESULTS = 12, ROWS = 5003, COLUMNS = 300 };
 
 /* Of each operation that is shared out one that is large enough to be. */
 static cadre_program_t *
@@ -83,7 +85,7 @@ large_program(const cadre_tensor_t arguments[3])
     cadre_node_t nodes[] = {
         cadre_tanh(p, cadre_add(p, cadre_square(p, x), row)),
         cadre_softmax(p, x),
-        cadre_log_softmax(p, cadre_slice(p, x, 1, 0, 10)),
+        cadre_log_softmax(p, cadre_slice(p, x, 1, 0, 32)),
         cadre_xent(p, x, index),
         cadre_rownorm(p, x, 1e-5F),
         cadre_sum(p, x, 1),
@@ -91,7 +93,7 @@ large_program(const cadre_tensor_t arguments[3])
         cadre_mean_all(p, x),
         cadre_reduce_max(p, x, 1),
         cadre_transpose(p, x, (int[]){1, 0}),
-        cadre_im2col(p, images, (int[]){3, 3}, 1, 1),
+        cadre_im2col(p, images, (int[]){3, 3}, 2, 1),
         cadre_bag(p, x, index, cadre_const(p, &offsets), (cadre_node_t){0}, CADRE_BAG_SUM),
     };
     for (int i = 0; i < RESULTS; i++) {
