@@ -83,12 +83,8 @@ static void
 examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
 {
     const cadre_closure_message_t *closure = &run->message.closure;
-    uint64_t generations = cadre_directory_generations(&self->directory);
-    if (run->loading || generations < closure->generations) {
+    if (run->loading || cadre_directory_generations(&self->directory) < closure->generations) {
         return;
-    }
-    if (generations == closure->generations) {
-        run->restores = self->directory.restores; /* it was handed out knowing what we know */
     }
     run->function = cadre_directory_function(&self->directory, (uint32_t)closure->function);
     if (!run->function || self->directory.variables_complete < closure->variables ||
@@ -173,6 +169,15 @@ is_stale(const cadre_worker_core_t *self, const cadre_run_t *run)
     return run->restores < self->directory.restores;
 }
 
+/* The directory's `restores` that an attempt was handed out with. One that knew less than we do was
+ * overtaken by news of a shard, and counts as older than any. */
+static uint64_t
+restores_of(const cadre_worker_core_t *self, const cadre_closure_message_t *closure)
+{
+    bool overtaken = closure->generations < cadre_directory_generations(&self->directory);
+    return overtaken ? 0 : self->directory.restores;
+}
+
 /* A later attempt of a closure that is here: the coordinator gave this worker up, or a shard was
  * restored. A run that has touched no shard is as good as the new attempt. Any other goes on under
  * its own number, because the coordinator may know of a restored shard and this worker not yet; if
@@ -184,10 +189,10 @@ later_attempt(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *mess
     bool lags = cadre_directory_generations(&self->directory) < message->closure.generations;
     if (!run->touched && !atomic_load(&run->cancelled) && !lags) {
         run->attempt = attempt;
-        run->restores = self->directory.restores;
+        run->restores = restores_of(self, &message->closure);
     } else if (!cadre_run_has_newer(run) || attempt > run->newer.closure.attempt) {
+        run->newer_restores = restores_of(self, &message->closure);
         cadre_run_keep_newer(run, message);
-        run->newer_restores = self->directory.restores;
         if (is_stale(self, run)) {
             atomic_store(&run->cancelled, true);
         }
@@ -274,7 +279,7 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
     } else if (self->runs.count >= CADRE_HELD_MAX) {
         cadre_worker_core_malformed(self);
     } else {
-        begin(self, message, self->directory.restores, false, now_ms);
+        begin(self, message, restores_of(self, closure), false, now_ms);
     }
 }
 

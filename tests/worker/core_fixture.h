@@ -31,6 +31,7 @@ typedef struct {
     uint64_t now_ms;
     uint64_t session;
     uint64_t shard_count;
+    uint64_t generations[2]; /* as the worker was told last */
 } fixture_t;
 
 static inline void
@@ -108,6 +109,7 @@ fixture_shard(fixture_t *self, uint32_t index, uint64_t incarnation, uint64_t ge
                                             .address = "tcp://127.0.0.1:1",
                                             .incarnation = incarnation,
                                             .generation = generation};
+    self->generations[index] = generation;
     fixture_tell(self, message);
 }
 
@@ -161,8 +163,13 @@ static inline void
 fixture_closure(fixture_t *self, uint64_t id, uint64_t attempt)
 {
     cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE};
-    message.closure = (cadre_closure_message_t){
-        .id = id, .attempt = attempt, .function = 1, .steps = 1, .variables = 1};
+    message.closure =
+        (cadre_closure_message_t){.id = id,
+                                  .attempt = attempt,
+                                  .function = 1,
+                                  .steps = 1,
+                                  .variables = 1,
+                                  .generations = self->generations[0] + self->generations[1]};
     fixture_tell(self, message);
 }
 

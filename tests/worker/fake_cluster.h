@@ -142,6 +142,9 @@ fake_send(fake_cluster_t *self, cadre_socket_t *socket, const cadre_routing_id_t
 static inline void
 fake_tell(fake_cluster_t *self, cadre_message_t message)
 {
+    for (size_t i = 0; message.type == CADRE_MESSAGE_CLOSURE && i < FAKE_SHARDS; i++) {
+        message.closure.generations += self->generations[i];
+    }
     fake_send(self, self->control, &self->worker, &message);
 }
 

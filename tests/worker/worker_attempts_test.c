@@ -22,6 +22,17 @@ begin_stale(fixture_t *self)
     return run;
 }
 
+/* The run of closure 1 may not push, and hands this attempt back. */
+static void
+expect_refused(fixture_t *self, cadre_run_t *run, uint64_t attempt)
+{
+    drop_everything(self);
+    push(self, run);
+    expect_ended(self, CADRE_WORKER_PUSHED, CADRE_EUNAVAILABLE);
+    finish_failed(self, run);
+    expect_failed(self, 1, attempt, CADRE_FAILURE_SHARD);
+}
+
 Test(worker_attempts, runs_the_later_attempt_afresh_when_a_stale_run_has_ended)
 {
     const int statuses[] = {0, CADRE_ECANCELLED};
@@ -65,11 +76,7 @@ Test(worker_attempts, a_restore_while_it_waits_is_one_that_the_later_attempt_beg
     finish(&self, run, CADRE_ECANCELLED);
     run = started(&self);
     cr_assert_not_null(run);
-    drop_everything(&self);
-    push(&self, run);
-    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EUNAVAILABLE);
-    finish_failed(&self, run);
-    expect_failed(&self, 1, 2, CADRE_FAILURE_SHARD);
+    expect_refused(&self, run, 2);
     fixture_fini(&self);
 }
 
@@ -118,9 +125,38 @@ Test(worker_attempts, wait_for_news_of_a_shard_that_got_lost)
     fixture_shard(&self, 1, NEW_PS, 2);
     cadre_run_t *run = started(&self);
     cr_assert_not_null(run);
-    push_well(&self, run); /* it is not stale: it was handed out with the shard in mind */
+    expect_refused(&self, run, 1); /* there is no telling whether this is the news that it meant */
+    closure_knowing(&self, 1, 2, 3);
+    run = started(&self);
+    cr_assert_not_null(run);
+    push_well(&self, run);
     finish(&self, run, 0);
-    expect_done(&self, 1, 1);
+    expect_done(&self, 1, 2);
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, overtaken_by_news_of_a_shard_do_not_touch_it)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    closure_knowing(&self, 1, 1, 2); /* handed out before shard 1 began anew */
+    cadre_run_t *run = started(&self);
+    cr_assert_not_null(run);
+    expect_refused(&self, run, 1);
+    fixture_fini(&self);
+}
+
+Test(worker_attempts, overtaken_by_news_are_none_that_a_run_becomes)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    fixture_closure(&self, 1, 1);
+    cadre_run_t *run = started(&self);
+    cr_assert_not_null(run);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    closure_knowing(&self, 1, 2, 2);
+    expect_refused(&self, run, 2);
     fixture_fini(&self);
 }
 
