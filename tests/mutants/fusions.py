@@ -16,7 +16,7 @@ FUSIONS = [
     ("bias-sub", "what is subtracted counts as a bias",
      "worker/device/plan_fuse.c",
      "is_function(step, CADRE_OP_MAP2, CADRE_MAP2_ADD)",
-     "step->op != CADRE_OP_MAP2"),
+     "(step->op == CADRE_OP_MAP2)"),
     ("relu-any-map", "any function counts as relu",
      "worker/device/plan_fuse.c",
      "is_function(&self->plan->steps[at], CADRE_OP_MAP1, CADRE_MAP1_RELU)",
