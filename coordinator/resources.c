@@ -5,12 +5,11 @@
  * A resource is told to every worker when it is created and to every worker that joins; each builds
  * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
  * build may have been killed by any of them, or by a closure, or by something else. So from
- * CADRE_BUILD_SUSPECT such losses in a row on a resource is suspect: it is on trial on one worker
+ * CADRE_BUILD_SUSPECT such losses in a row on, a resource is suspect: it is on trial on one worker
  * at a time, another one each time, which builds nothing else and runs nothing meanwhile; after
  * CADRE_BUILD_ALONE_MS it does so beside, since the build may hang. Only those losses count from
- * there on, and whatever kills many workers at once is not taken for a
- * resource. At CADRE_BUILD_LOST_MAX it has failed and its closures fail. Any worker that builds it
- * ends the row.
+ * there on, so that whatever kills many workers at once is not taken for a resource. At
+ * CADRE_BUILD_LOST_MAX it has failed and its closures fail. Any worker that builds it ends the row.
  */
 #include <inttypes.h>
 #include <stdlib.h>

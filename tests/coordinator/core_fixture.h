@@ -331,11 +331,11 @@ fixture_join_ps(fixture_t *self)
     fixture_clear(self);
 }
 
-/* One ps and `workers` workers that have joined. */
+/* Ps and workers that have joined. */
 static inline fixture_t *
-cluster(uint32_t workers)
+fixture_new_cluster(uint32_t ps, uint32_t workers)
 {
-    fixture_t *self = fixture_new(1);
+    fixture_t *self = fixture_new(ps);
     fixture_join_ps(self);
     for (uint32_t i = 0; i < workers; i++) {
         cadre_task_t worker = fixture_worker(i);
@@ -344,6 +344,12 @@ cluster(uint32_t workers)
     fixture_turn(self);
     fixture_clear(self);
     return self;
+}
+
+static inline fixture_t *
+cluster(uint32_t workers)
+{
+    return fixture_new_cluster(1, workers);
 }
 
 static inline cadre_variable_t *

@@ -10,12 +10,7 @@
 static inline fixture_t *
 job(uint32_t workers)
 {
-    fixture_t *self = fixture_new(2);
-    fixture_join_ps(self);
-    for (uint32_t i = 0; i < workers; i++) {
-        cadre_task_t worker = fixture_worker(i);
-        fixture_hello(self, &worker);
-    }
+    fixture_t *self = fixture_new_cluster(2, workers);
     fixture_add_variable(self, "w", 4, 2);
     fixture_turn(self);
     fixture_clear(self);
