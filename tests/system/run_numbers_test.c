@@ -42,8 +42,8 @@ epoch_events(const char *path)
 {
     json_t *epochs = json_array();
     cadre_auto(cadre_free) char *text = file_text(path);
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        json_t *event = json_loads(line, 0, NULL);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        json_t *event = json_loadb(line, strcspn(line, "\n"), 0, NULL);
         cr_assert(event, "%s", line);
         if (strcmp(json_string_value(json_object_get(event, "event")), "epoch") == 0) {
             json_array_append(epochs, event);
