@@ -280,7 +280,8 @@ on_event(sim_shard_t *self, cadre_ps_event_t *event)
         self->index = event->index;
         self->state = NULL;
         self->counted_ms = 0;
-        cadre_shard_begin_session(self->shard, event->index, event->epoch);
+        cadre_shard_begin_session(self->shard, event->index, event->epoch,
+                                  cadre_ps_core_coordinator(self->core).incarnation);
         break;
     case CADRE_PS_MESSAGE:
         on_message(self, &event->message);
