@@ -47,6 +47,9 @@ bool sim_fault_cut_worker(sim_cluster_t *self);
 bool sim_fault_cut_ps(sim_cluster_t *self);
 bool sim_fault_cut_data(sim_cluster_t *self);
 bool sim_fault_swizzle(sim_cluster_t *self);
+bool sim_fault_part_for_good(sim_cluster_t *self);
+bool sim_fault_isolate_worker(sim_cluster_t *self);
+bool sim_fault_isolate_ps(sim_cluster_t *self);
 
 /* --- between the files --- */
 

@@ -45,6 +45,7 @@ typedef struct {
     uint64_t counted_ms;                       /* when they arrive; 0: none are */
     bool stopping;                             /* it may leave */
     bool left;
+    bool isolated;      /* it will never reach the coordinator */
     uint64_t paused_ms; /* until then nothing happens here */
     uint64_t tick_due_ms;
 } sim_shard_t;
