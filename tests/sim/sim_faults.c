@@ -9,9 +9,11 @@
 
 enum {
     RESTART_AGAIN_MS = 1000,
+    WATCH_MS = 1000,
     TRAP_SNAPS = 1000,
     COORDINATOR_BEGINS = 1001,
-    LOSES_PS = 1, /* whether the core can do without */
+    WATCHES = 2000, /* and the number of a place */
+    LOSES_PS = 1,   /* whether the core can do without */
     LOSES_COORDINATOR = 1,
 };
 
@@ -48,6 +50,8 @@ static const struct {
     {ON_ANYTHING, 6, sim_fault_part_for_good, SIM_WITH_PERMANENT_CUTS},
     {ON_ANYTHING, 3, sim_fault_isolate_worker, SIM_WITH_PERMANENT_CUTS},
     {ON_PS, 3, sim_fault_isolate_ps, SIM_WITH_PERMANENT_CUTS},
+    {ON_PS, 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
+    {ON_PS, 3, sim_fault_stall_coordinator, SIM_WITH_OWN_STALLS},
 };
 
 uint64_t
@@ -160,6 +164,30 @@ restart(sim_cluster_t *self, uint64_t number)
     sim_cluster_start(self, place);
 }
 
+void
+sim_faults_watch(sim_cluster_t *self, const sim_place_t *place)
+{
+    sim_network_at(&self->network, WATCH_MS, SIM_FAULT, SIM_COORDINATOR_NODE,
+                   WATCHES + (uint64_t)(place - self->places));
+}
+
+/* Kills the stuck ps at a place when the coordinator has given it up. */
+static void
+watch(sim_cluster_t *self, sim_place_t *place)
+{
+    const sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    if (!shard || shard->stuck_ms != SIM_FOR_EVER) {
+        return;
+    }
+    if (!self->coordinator.lost[shard->node]) {
+        sim_faults_watch(self, place);
+        return;
+    }
+    sim_faults_say(self, "is killed for being stuck:", shard->node, 0);
+    sim_cluster_kill(self, place);
+    sim_faults_restart_later(self, place, 0);
+}
+
 /* --- traps --- */
 
 void
@@ -197,6 +225,8 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
         if (!self->coordinator.alive && !self->stopping) {
             sim_cluster_start_coordinator(self);
         }
+    } else if (event->value >= WATCHES) {
+        watch(self, &self->places[event->value - WATCHES]);
     } else if (event->value > 0) {
         restart(self, event->value - 1);
     } else if (!self->calm) {

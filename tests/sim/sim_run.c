@@ -47,6 +47,7 @@ make_coordinator(sim_cluster_t *self)
                                             .random = &self->random,
                                             .disk = &self->disk,
                                             .store_fails = is_bad ? 1000 : 0,
+                                            .judges_fairly = self->with & SIM_WITH_OWN_STALLS,
                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
     self->coordinator.options =

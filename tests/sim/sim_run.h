@@ -17,7 +17,9 @@ enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
  * goes. */
 #define SIM_SWITCHES(X)                                                                            \
     X(BANDWIDTH, "bandwidth")                                                                      \
-    X(PERMANENT_CUTS, "permanent-cuts")
+    X(PERMANENT_CUTS, "permanent-cuts")                                                            \
+    X(STUCK_SHARDS, "stuck-shards")                                                                \
+    X(OWN_STALLS, "own-stalls")
 
 typedef enum {
 #define SIM_SWITCH_NUMBER(name, text) SIM_SWITCH_NUMBER_##name,
