@@ -268,6 +268,18 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
     sim_cluster_turn_coordinator(self);
 }
 
+/* A heartbeat has come to the coordinator, which may read it later; an event that is postponed
+ * comes here again. */
+static void
+note_heard(sim_cluster_t *self, sim_event_t *event)
+{
+    if (event->node == SIM_COORDINATOR_NODE && event->entry.type == CADRE_MESSAGE_HEARTBEAT &&
+        event->value == 0) {
+        event->value = 1;
+        self->coordinator.heard_ms[event->from] = self->network.now_ms;
+    }
+}
+
 void
 sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
 {
@@ -278,6 +290,7 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
     }
     if (event->kind == SIM_MESSAGE) {
         event->node = receiver_of(self, event);
+        note_heard(self, event);
     }
     sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
     sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
