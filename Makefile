@@ -16,6 +16,9 @@ PREFIX ?= /usr/local
 build:
 	@deploy/setup-debian.sh
 	@mkdir -p build
+	@home=$$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt 2>/dev/null); \
+	[ -z "$$home" ] || [ "$$home" -ef . ] || { \
+		echo "build/ was made in $$home, and CMake keeps that path: 'make clean', then this again"; exit 1; }
 	@cmake --preset release -DCADRE_TESTS=OFF >build/configure.log || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release
 

@@ -19,7 +19,7 @@ endforeach()
 
 add_library(cadre SHARED ${cadre_objects})
 add_library(cadre_static STATIC ${cadre_objects})
-set_target_properties(cadre PROPERTIES VERSION ${PROJECT_VERSION}
+set_target_properties(cadre PROPERTIES BUILD_WITH_INSTALL_RPATH ON VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR})
 set_target_properties(cadre_static PROPERTIES OUTPUT_NAME cadre)
 target_link_options(cadre PRIVATE -Wl,--as-needed -Wl,--no-undefined)
@@ -46,8 +46,11 @@ foreach(folder common coordinator worker)
             DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
     endif()
 endforeach()
+# Built as they are installed, without a RUNPATH: CMake pads the one of the build folder with an empty
+# element, and the loader takes that for the current folder.
 foreach(program cadre_command cadre-ps cadre-worker cadre-bench)
     if(TARGET ${program})
+        set_target_properties(${program} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
         install(TARGETS ${program})
     endif()
 endforeach()

@@ -1,6 +1,6 @@
 #!/bin/bash
 # install.sh BUILD_FOLDER - an installed Cadre is enough to build the example programs, through
-# pkg-config and through CMake, and to compile the program in README.md.
+# pkg-config and through CMake, and to compile the program in README.md; what is installed is hardened.
 set -euo pipefail
 build=$1
 cd "$(dirname "$0")/../.."
@@ -8,6 +8,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
 cmake --install "$build" --prefix "$place/prefix" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
+tests/gates/hardening.sh "$place/prefix"
 other=$(find "$place/prefix/include" -type f ! -name '*.h')
 [ -z "$other" ] || { echo "install: no headers: $other"; exit 1; }
 pc=$(find "$place/prefix" -name cadre.pc)
