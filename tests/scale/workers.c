@@ -202,11 +202,18 @@ start(workers_t *self, int i, int first, int slots)
     dial(self, worker);
 }
 
+/* What the experiment says, which knows what it means. */
+static int
+number(const char *text)
+{
+    return (int)strtol(text, NULL, 10);
+}
+
 int
 main(int argc, char **argv)
 {
     require(argc == 5, "usage: scale_workers ADDRESS FIRST COUNT SLOTS");
-    workers_t self = {.count = atoi(argv[3]), .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    workers_t self = {.count = number(argv[3]), .epoll = epoll_create1(EPOLL_CLOEXEC)};
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -216,7 +223,7 @@ main(int argc, char **argv)
     self.workers = cadre_calloc((size_t)self.count, sizeof(*self.workers));
     self.now_ms = (uint64_t)cadre_clock_now_ms();
     for (int i = 0; i < self.count; i++) {
-        start(&self, i, atoi(argv[2]), atoi(argv[4]));
+        start(&self, i, number(argv[2]), number(argv[4]));
     }
     while (self.left < self.count) {
         turn(&self);
