@@ -418,8 +418,9 @@ cadre_replay_next_assign(cadre_replay_t *self)
         return NULL;
     }
     const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
-    if (self->in_flight > 0 || has_below(&self->redo, assign->position) ||
-        has_below(&self->aside, assign->position) ||
+    bool older_left =
+        has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position);
+    if (self->in_flight > 0 || older_left ||
         (self->assign_pending > 0 && self->assign_at != assign->position)) {
         return NULL;
     }
