@@ -37,8 +37,10 @@ destroy(cadre_coordinator_t *self)
     free(self->resumed_progress);
     for (size_t i = 0; i < self->resumed_variable_count; i++) {
         free(self->resumed_variables[i]);
+        free(self->resumed_optimizers[i]);
     }
     free(self->resumed_variables);
+    free(self->resumed_optimizers);
     free(self);
 }
 

@@ -18,6 +18,47 @@ cadre_variable_options(void)
     return (cadre_variable_options_t){.size = sizeof(cadre_variable_options_t)};
 }
 
+/* Whether each slot of `optimizer` is one of `before`: only then a ps takes them from the
+ * checkpoint (slots are known by their names). */
+static bool
+has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *optimizer)
+{
+    size_t found = 0;
+    size_t count = cadre_optimizer_slot_count(optimizer);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < cadre_optimizer_slot_count(before); k++) {
+            found += strcmp(cadre_optimizer_slot_name(before, k),
+                            cadre_optimizer_slot_name(optimizer, i)) == 0;
+        }
+    }
+    return found == count;
+}
+
+/* Says that a variable goes on with another optimizer than the one in the resumed checkpoint. */
+static void
+tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable)
+{
+    const char *before = NULL;
+    for (size_t i = 0; i < self->resumed_variable_count; i++) {
+        if (strcmp(self->resumed_variables[i], variable->name) == 0) {
+            before = self->resumed_optimizers[i];
+        }
+    }
+    const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
+    cadre_optimizer_spec_t spec;
+    if (!before || strcmp(before, now) == 0 || cadre_optimizer_spec_parse(&spec, before) < 0) {
+        return;
+    }
+    const char *next = "the values go on; its slots and steps begin anew";
+    if (cadre_optimizer_slot_count(&variable->optimizer) == 0) {
+        next = "the values go on; it has no slots";
+    } else if (has_slots(&spec, &variable->optimizer)) {
+        next = "the values go on, and the slots, which have the same names";
+    }
+    cadre_core_log(&self->core, 'W', "optimizer_changed", "variable=%s was=%s is=%s next=\"%s\"",
+                   variable->name, before, now, next);
+}
+
 /* Under the lock. */
 static int
 create(cadre_coordinator_t *self, cadre_variable_t *variable)
@@ -40,6 +81,7 @@ create(cadre_coordinator_t *self, cadre_variable_t *variable)
     int status = cadre_coordinator_await(self, &operation, deadline_ms, "a variable to be created");
     if (status == 0) {
         variable->created = true;
+        tell_other_optimizer(self, variable);
         cadre_core_announce_variable(&self->core, variable);
     }
     return status;

@@ -61,7 +61,8 @@ typedef struct {
     const char *job;       /* name of the job; NULL: "job" */
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
                               CADRE_CLUSTER or TF_CONFIG says, else tcp on a free loopback port */
-    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1 */
+    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
+                              With address and ps_count neither variable is read. */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
     int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
