@@ -19,8 +19,10 @@
 enum {
     SIM_WORKER_PLACES_MAX = 5,
     SIM_PLACES_MAX = SIM_SHARDS_MAX + SIM_WORKER_PLACES_MAX,
-    SIM_PS_TASKS_MAX = 64,
+    SIM_PS_TASKS_MAX = 512,
     SIM_WORKER_TASKS_MAX = SIM_NODES_MAX - 1 - SIM_PS_TASKS_MAX,
+    SIM_PS_ENOUGH = 48, /* incarnations beyond those of the places: then the faults end */
+    SIM_WORKERS_ENOUGH = 100,
 };
 
 /* Where a task lives. */
@@ -45,6 +47,7 @@ typedef struct sim_cluster {
     uint64_t seed;
     bool quiet;
     bool verbose;
+    uint32_t with; /* switches (sim_run.h) */
     cadre_random_t random;
     sim_network_t network;
     sim_disk_t disk;

@@ -5,12 +5,15 @@
 
 #include "common/memory.h"
 #include "tests/sim/sim_run.h"
+#include "tests/sim/sim_swarm.h"
 
 enum {
     RESTART_AGAIN_MS = 1000,
+    WATCH_MS = 1000,
     TRAP_SNAPS = 1000,
     COORDINATOR_BEGINS = 1001,
-    LOSES_PS = 1, /* whether the core can do without */
+    WATCHES = 2000, /* and the number of a place */
+    LOSES_PS = 1,   /* whether the core can do without */
     LOSES_COORDINATOR = 1,
 };
 
@@ -25,24 +28,30 @@ static const struct {
     victim_t victim;
     uint32_t weight;
     bool (*happen)(sim_cluster_t *self);
+    uint32_t with; /* switches, one of which must be on; 0: it belongs to every seed */
 } table[] = {
-    {ON_ANYTHING, 20, sim_fault_kill_worker},
-    {ON_ANYTHING, 10, sim_fault_pause_worker},
-    {ON_ANYTHING, 3, sim_fault_replace_worker},
-    {ON_ANYTHING, 6, sim_fault_reconnect_worker},
-    {ON_ANYTHING, 6, sim_fault_drain_worker},
-    {ON_ANYTHING, 12, sim_fault_cut_worker},
-    {ON_ANYTHING, 12, sim_fault_cut_data},
-    {ON_PS, 16, sim_fault_kill_ps},
-    {ON_PS, 10, sim_fault_pause_ps},
-    {ON_PS, 5, sim_fault_replace_ps},
-    {ON_PS, 5, sim_fault_reconnect_ps},
-    {ON_PS, 4, sim_fault_ps_leaves},
-    {ON_PS, 10, sim_fault_cut_ps},
-    {ON_PS, 4, sim_fault_swizzle},
-    {ON_PS, 10, sim_fault_lay_trap},
-    {ON_COORDINATOR, 4, sim_fault_kill_coordinator},
-    {ON_PS, 2, sim_fault_pause_coordinator},
+    {ON_ANYTHING, 20, sim_fault_kill_worker, 0},
+    {ON_ANYTHING, 10, sim_fault_pause_worker, 0},
+    {ON_ANYTHING, 3, sim_fault_replace_worker, 0},
+    {ON_ANYTHING, 6, sim_fault_reconnect_worker, 0},
+    {ON_ANYTHING, 6, sim_fault_drain_worker, 0},
+    {ON_ANYTHING, 12, sim_fault_cut_worker, 0},
+    {ON_ANYTHING, 12, sim_fault_cut_data, 0},
+    {ON_PS, 16, sim_fault_kill_ps, 0},
+    {ON_PS, 10, sim_fault_pause_ps, 0},
+    {ON_PS, 5, sim_fault_replace_ps, 0},
+    {ON_PS, 5, sim_fault_reconnect_ps, 0},
+    {ON_PS, 4, sim_fault_ps_leaves, 0},
+    {ON_PS, 10, sim_fault_cut_ps, 0},
+    {ON_PS, 4, sim_fault_swizzle, 0},
+    {ON_PS, 10, sim_fault_lay_trap, 0},
+    {ON_COORDINATOR, 4, sim_fault_kill_coordinator, 0},
+    {ON_PS, 2, sim_fault_pause_coordinator, 0},
+    {ON_ANYTHING, 6, sim_fault_part_for_good, SIM_WITH_PERMANENT_CUTS},
+    {ON_ANYTHING, 3, sim_fault_isolate_worker, SIM_WITH_PERMANENT_CUTS},
+    {ON_PS, 3, sim_fault_isolate_ps, SIM_WITH_PERMANENT_CUTS},
+    {ON_PS, 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
+    {ON_PS, 3, sim_fault_stall_coordinator, SIM_WITH_OWN_STALLS},
 };
 
 uint64_t
@@ -78,10 +87,12 @@ sim_faults_pick(sim_cluster_t *self, cadre_role_t role)
 /* --- when --- */
 
 static bool
-may_happen(const sim_cluster_t *self, victim_t victim)
+may_happen(const sim_cluster_t *self, size_t fault)
 {
-    return victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
-           (victim == ON_COORDINATOR && self->loses_coordinator);
+    victim_t victim = table[fault].victim;
+    bool is_on = table[fault].with == 0 || (table[fault].with & self->with);
+    return is_on && (victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
+                     (victim == ON_COORDINATOR && self->loses_coordinator));
 }
 
 static void
@@ -89,11 +100,11 @@ one_fault(sim_cluster_t *self)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(table); i++) {
-        total += may_happen(self, table[i].victim) ? table[i].weight : 0;
+        total += may_happen(self, i) ? table[i].weight : 0;
     }
     uint64_t drawn = sim_faults_draw(self, 0, total - 1);
     for (size_t i = 0; i < CADRE_COUNT_OF(table); i++) {
-        if (!may_happen(self, table[i].victim)) {
+        if (!may_happen(self, i)) {
             continue;
         }
         if (drawn < table[i].weight) {
@@ -132,7 +143,7 @@ has_its_ps(const sim_cluster_t *self, const sim_place_t *place)
     uint32_t count = 0;
     for (uint32_t i = 0; i < self->ps_count; i++) {
         const sim_shard_t *shard = &self->shards[i];
-        count += shard->core && shard->paused_ms <= self->network.now_ms;
+        count += shard->core && !shard->isolated && shard->paused_ms <= self->network.now_ms;
     }
     return place->role == CADRE_ROLE_PS && place->index == CADRE_INDEX_ANY &&
            count >= self->shard_count;
@@ -151,6 +162,30 @@ restart(sim_cluster_t *self, uint64_t number)
         return;
     }
     sim_cluster_start(self, place);
+}
+
+void
+sim_faults_watch(sim_cluster_t *self, const sim_place_t *place)
+{
+    sim_network_at(&self->network, WATCH_MS, SIM_FAULT, SIM_COORDINATOR_NODE,
+                   WATCHES + (uint64_t)(place - self->places));
+}
+
+/* Kills the stuck ps at a place when the coordinator has given it up. */
+static void
+watch(sim_cluster_t *self, sim_place_t *place)
+{
+    const sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    if (!shard || shard->stuck_ms != SIM_FOR_EVER) {
+        return;
+    }
+    if (!self->coordinator.lost[shard->node]) {
+        sim_faults_watch(self, place);
+        return;
+    }
+    sim_faults_say(self, "is killed for being stuck:", shard->node, 0);
+    sim_cluster_kill(self, place);
+    sim_faults_restart_later(self, place, 0);
 }
 
 /* --- traps --- */
@@ -190,6 +225,8 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
         if (!self->coordinator.alive && !self->stopping) {
             sim_cluster_start_coordinator(self);
         }
+    } else if (event->value >= WATCHES) {
+        watch(self, &self->places[event->value - WATCHES]);
     } else if (event->value > 0) {
         restart(self, event->value - 1);
     } else if (!self->calm) {
@@ -200,6 +237,23 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
 }
 
 /* --- beginning and end --- */
+
+/* What links can take: enough for the variables of this simulation within a few seconds. */
+static sim_bandwidth_t
+draw_bandwidth(const sim_cluster_t *self)
+{
+    static const uint64_t data[] = {50000, 200000, 1000000};
+    static const uint64_t control[] = {20000, 100000, 1000000};
+    bool has = (self->with & SIM_WITH_BANDWIDTH) && sim_swarm_has(self->seed, "bandwidth", 3);
+    sim_bandwidth_t bandwidth = {.slow = sim_swarm_has(self->seed, "slow links", 2) ? 2000 : 0};
+    if (has) {
+        bandwidth.bytes_per_s[CADRE_PLANE_DATA] =
+            data[sim_swarm_draw(self->seed, "data bandwidth", 0, 2)];
+        bandwidth.bytes_per_s[CADRE_PLANE_CONTROL] =
+            control[sim_swarm_draw(self->seed, "control bandwidth", 0, 2)];
+    }
+    return bandwidth;
+}
 
 void
 sim_faults_init(sim_cluster_t *self)
@@ -215,6 +269,7 @@ sim_faults_init(sim_cluster_t *self)
                         .delay_ms_max = sim_faults_draw(self, 0, 1) ? 2 : 30,
                         .late_ms_max = sim_faults_draw(self, 0, 1) ? 50 : 3000,
                         .ghost_ms_max = sim_faults_draw(self, 0, 1) ? 3000 : 20000};
+    self->network.bandwidth = draw_bandwidth(self);
     self->fault_every_ms = self->quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];
     self->faults_end_ms = sim_faults_draw(self, 10000, 90000);
     self->faults_min = self->quiet ? 0 : sim_faults_draw(self, SIM_FAULTS_MIN, 20);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "tests/sim/sim_cluster.h"
@@ -46,6 +47,7 @@ make_coordinator(sim_cluster_t *self)
                                             .random = &self->random,
                                             .disk = &self->disk,
                                             .store_fails = is_bad ? 1000 : 0,
+                                            .judges_fairly = self->with & SIM_WITH_OWN_STALLS,
                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
     self->coordinator.options =
@@ -158,7 +160,8 @@ unrest(sim_cluster_t *self, char text[128])
     }
     for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
         const sim_worker_t *worker = &self->workers[i];
-        if (worker->core && (worker->leaving || worker->core->runs.count > 0)) {
+        bool counts = worker->core && !worker->isolated;
+        if (counts && (worker->leaving || worker->core->runs.count > 0)) {
             snprintf(text, 128, "worker node %u holds %zu closures%s", worker->node,
                      worker->core->runs.count, worker->leaving ? " and was told to leave" : "");
         }
@@ -226,20 +229,21 @@ run(sim_cluster_t *self)
     return true;
 }
 
+/* Whether somebody who can be told to leave has not left. */
 static bool
 has_anyone(const sim_cluster_t *self)
 {
     bool found = false;
     for (uint32_t i = 0; i < self->worker_count; i++) {
-        found = found || self->workers[i].core;
+        found = found || (self->workers[i].core && !self->workers[i].isolated);
     }
     for (uint32_t i = 0; i < self->ps_count; i++) {
-        found = found || self->shards[i].core;
+        found = found || (self->shards[i].core && !self->shards[i].isolated);
     }
     return found;
 }
 
-/* The coordinator closes: every task is told, and leaves. */
+/* The coordinator closes: every task that it reaches is told, and leaves. */
 static void
 stop(sim_cluster_t *self)
 {
@@ -303,13 +307,31 @@ summarize(const sim_cluster_t *self)
                            .errors = self->script.errors};
 }
 
+uint32_t
+sim_switch(const char *name)
+{
+    static const char *const names[] = {
+#define SIM_SWITCH_TEXT(name, text) text,
+        SIM_SWITCHES(SIM_SWITCH_TEXT)
+#undef SIM_SWITCH_TEXT
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return 1U << i;
+        }
+    }
+    return 0;
+}
+
 sim_summary_t
-sim_run(uint64_t seed, bool quiet, bool verbose)
+sim_run(const sim_options_t *options)
 {
     sim_cluster_t *self = cadre_calloc(1, sizeof(*self));
+    uint64_t seed = options->seed;
     self->seed = seed;
-    self->quiet = quiet;
-    self->verbose = verbose;
+    self->quiet = options->quiet;
+    self->verbose = options->verbose;
+    self->with = options->with;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
     self->shard_count = (uint32_t)draw(self, 1, SIM_SHARDS_MAX);
@@ -320,7 +342,7 @@ sim_run(uint64_t seed, bool quiet, bool verbose)
     make_coordinator(self);
     make_places(self);
     make_script(self);
-    self->quit_faults = draw(self, 0, 9) || quiet ? 0 : draw(self, SIM_FAULTS_MIN, 15);
+    self->quit_faults = draw(self, 0, 9) || self->quiet ? 0 : draw(self, SIM_FAULTS_MIN, 15);
     if (run(self)) {
         final_checks(self);
     }
