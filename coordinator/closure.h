@@ -42,6 +42,7 @@ typedef struct cadre_closure {
     cadre_closure_state_t state;
     uint64_t
         id; /* 0 until it is first handed out; then this and the next `steps` - 1 are its own */
+    uint64_t number;  /* with an id: how many were begun up to it */
     uint64_t attempt; /* 1 for the first */
     uint32_t function;
     uint32_t steps;
