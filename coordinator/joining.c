@@ -44,6 +44,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
         self->totals.workers_lost++;
         cadre_resources_lost(self, member, died);
         cadre_dispatch_lost(self, member, died);
+        cadre_membership_note_end(&self->membership, member, self->now_ms, died);
     }
     cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
                    "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
@@ -155,6 +156,7 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_resources_lost(self, member, false);
         cadre_dispatch_lost(self, member, false);
+        cadre_membership_note_end(&self->membership, member, self->now_ms, false);
         cadre_membership_remove(&self->membership, member);
         self->progress = true;
     } else if (self->stopping) {

@@ -121,7 +121,7 @@ Test(leases, a_closure_is_not_blamed_for_a_lease_that_ran_out)
     turn(self, false);
     attend(self, LEASE_MS);
     cr_assert_eq(self->core.totals.workers_lost, 1);
-    cr_assert_eq(closure->lost, 0);
+    cr_assert_eq(closure->suspicion.deaths, 0);
     fixture_destroy(&self);
 }
 
@@ -133,6 +133,6 @@ Test(leases, a_closure_is_not_blamed_when_a_new_process_takes_the_place_of_its_w
     cadre_task_t other = {CADRE_ROLE_WORKER, 0, 4711};
     fixture_hello(self, &other);
     cr_assert_eq(self->core.totals.workers_lost, 1);
-    cr_assert_eq(closure->lost, 0);
+    cr_assert_eq(closure->suspicion.deaths, 0);
     fixture_destroy(&self);
 }
