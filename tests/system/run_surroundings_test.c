@@ -100,7 +100,9 @@ expect_events(const command_t *command, const char *name)
     cadre_auto(cadre_free) char *path = scratch_path(&command->scratch, name);
     cadre_auto(cadre_free) char *text = file_text(path);
     int lines = 0;
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+    for (char *line = text; *line; line += strlen(line) + 1, lines++) {
+        cr_assert(strchr(line, '\n'), "%s", line);
+        *strchr(line, '\n') = '\0';
         json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         cr_expect(json_object_get(object, "event"), "%s", line);
         json_decref(object);
