@@ -167,7 +167,7 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
         }
     }
     cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0) {
+    if (status == 0 && out) {
         *out = variable;
     }
     return status;
@@ -176,6 +176,9 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
 int
 cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
 {
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_tensor_t tensor = {0};
     int status = cadre_tensor_init(&tensor, self->dtype, self->shape, self->rank);
@@ -188,7 +191,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     status = cadre_coordinator_await(coordinator, &operation, cadre_gate_deadline_ms(timeout_ms),
                                      self->name);
     cadre_gate_unlock(coordinator->gate);
-    if (status < 0) {
+    if (status < 0 || !value) {
         cadre_tensor_fini(&tensor);
         return status;
     }
@@ -217,6 +220,9 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
 {
     char mine[CADRE_SHAPE_TEXT_SIZE];
     char theirs[CADRE_SHAPE_TEXT_SIZE];
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
     if (mode != CADRE_SET && mode != CADRE_ADD && mode != CADRE_SUBTRACT) {
         return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
     }
@@ -319,9 +325,13 @@ static int
 add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_function_t **out)
 {
     bool is_new = false;
-    int status = cadre_catalogue_add_function(&self->core.catalogue, like, out, &is_new);
+    cadre_function_t *function = NULL;
+    int status = cadre_catalogue_add_function(&self->core.catalogue, like, &function, &is_new);
     if (status == 0 && is_new) {
-        cadre_core_announce_function(&self->core, *out);
+        cadre_core_announce_function(&self->core, function);
+    }
+    if (status == 0 && out) {
+        *out = function;
     }
     return status;
 }
@@ -330,8 +340,9 @@ int
 cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                         cadre_function_t **out)
 {
-    cadre_program_t *program = *program_p;
-    int status = cadre_program_finish(program);
+    cadre_program_t *program = program_p ? *program_p : NULL;
+    int status = program ? cadre_program_finish(program)
+                         : cadre_fail(CADRE_EINVALID, "this is no program: NULL");
     if (status < 0) {
         return status;
     }
@@ -394,7 +405,7 @@ cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *desc
         dataset->name[0] = '\0'; /* the name is free for another try */
     }
     cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0) {
+    if (status == 0 && out) {
         *out = dataset;
     }
     return status;

@@ -19,8 +19,10 @@
 enum {
     SIM_WORKER_PLACES_MAX = 5,
     SIM_PLACES_MAX = SIM_SHARDS_MAX + SIM_WORKER_PLACES_MAX,
-    SIM_PS_TASKS_MAX = 64,
+    SIM_PS_TASKS_MAX = 512,
     SIM_WORKER_TASKS_MAX = SIM_NODES_MAX - 1 - SIM_PS_TASKS_MAX,
+    SIM_PS_ENOUGH = 48, /* incarnations beyond those of the places: then the faults end */
+    SIM_WORKERS_ENOUGH = 100,
 };
 
 /* Where a task lives. */
@@ -45,6 +47,7 @@ typedef struct sim_cluster {
     uint64_t seed;
     bool quiet;
     bool verbose;
+    uint32_t with; /* switches (sim_run.h) */
     cadre_random_t random;
     sim_network_t network;
     sim_disk_t disk;
@@ -80,7 +83,9 @@ typedef struct sim_cluster {
     uint64_t calm_ms;
     uint64_t quit_faults; /* the user program ends after so many, whatever is under way; 0: never */
     bool stopping;
-    uint64_t rest_ms; /* once the script has ended: by then nothing may move */
+    uint64_t rest_ms;                   /* once the script has ended: by then nothing may move */
+    uint64_t look_ms;                   /* when to look at everything again (sim_look.h) */
+    uint64_t agreed_ms[SIM_SHARDS_MAX]; /* when coordinator and ps last agreed about a shard */
 } sim_cluster_t;
 
 void sim_cluster_fini(sim_cluster_t *self);

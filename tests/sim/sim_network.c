@@ -6,7 +6,7 @@
 #include "common/assert.h"
 #include "common/memory.h"
 
-enum { RANDOM_STREAM = 0x6e6574, RECONNECT_MS_MAX = 2000 };
+enum { RANDOM_STREAM = 0x6e6574, LINK_STREAM = 0x6c6e6b, RECONNECT_MS_MAX = 2000, SLOWER = 4 };
 
 uint64_t
 sim_between(cadre_random_t *random, uint64_t low, uint64_t high)
@@ -25,6 +25,7 @@ sim_network_init(sim_network_t *self, uint64_t seed)
 {
     *self = (sim_network_t){.now_ms = 1000};
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
+    cadre_random_init(&self->link_random, seed, LINK_STREAM);
 }
 
 void
@@ -34,6 +35,7 @@ sim_network_fini(sim_network_t *self)
         cadre_outbox_entry_fini(&self->heap[i].entry);
     }
     free(self->heap);
+    sim_links_fini(&self->links);
     *self = (sim_network_t){0};
 }
 
@@ -120,20 +122,35 @@ sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
 
 /* --- messages --- */
 
+/* The link from one node to another, with the bandwidth that it has by its seed. */
+static sim_link_t *
+link_of(sim_network_t *self, uint32_t from, uint32_t to)
+{
+    bool made = false;
+    sim_link_t *link = sim_links_get(&self->links, from, to, &made);
+    if (made) {
+        uint64_t divisor = sim_chance(&self->link_random, self->bandwidth.slow) ? SLOWER : 1;
+        for (int i = CADRE_PLANE_CONTROL; i < SIM_PLANES; i++) {
+            link->lanes[i].bytes_per_s = self->bandwidth.bytes_per_s[i] / divisor;
+        }
+    }
+    return link;
+}
+
 static bool
 is_cut(sim_network_t *self, uint32_t from, uint32_t to)
 {
-    bool found = false;
-    for (size_t i = 0; i < self->cut_count;) {
-        const sim_cut_t *cut = &self->cuts[i];
-        if (self->now_ms >= cut->until_ms) {
-            self->cuts[i] = self->cuts[--self->cut_count];
-            continue;
-        }
-        found = found || (cut->from == from && cut->to == to && self->now_ms >= cut->since_ms);
-        i++;
+    return sim_link_is_cut(link_of(self, from, to), self->now_ms);
+}
+
+static uint64_t
+size_bytes_of(const cadre_outbox_entry_t *entry)
+{
+    uint64_t size_bytes = cadre_chunk_size_bytes(entry->header);
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(entry->chunks[i]);
     }
-    return found;
+    return size_bytes;
 }
 
 static uint64_t
@@ -180,8 +197,10 @@ deliver(sim_network_t *self, sim_event_t *event)
     } else if (!keeps_its_place(event) && sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
     } else {
-        bool is_data = event->entry.plane == CADRE_PLANE_DATA;
-        uint64_t *last_ms = &self->last_ms[is_data][event->from][event->node];
+        sim_link_t *link = link_of(self, event->from, event->node);
+        uint64_t *last_ms = &link->lanes[event->entry.plane].last_ms;
+        due_ms +=
+            sim_link_leave_ms(link, event->entry.plane, size_bytes_of(&event->entry), self->now_ms);
         due_ms = due_ms > *last_ms ? due_ms : *last_ms;
         *last_ms = due_ms;
     }
@@ -284,14 +303,13 @@ sim_network_intact(const sim_event_t *event)
 void
 sim_network_cut(sim_network_t *self, const sim_cut_t *cut)
 {
-    if (self->cut_count < SIM_CUTS_MAX) {
-        self->cuts[self->cut_count++] = *cut;
-    }
+    link_of(self, cut->from, cut->to);
+    sim_links_cut(&self->links, cut);
 }
 
 void
 sim_network_calm(sim_network_t *self)
 {
-    self->cut_count = 0;
+    sim_links_heal(&self->links);
     self->weather = (sim_weather_t){.delay_ms_max = self->weather.delay_ms_max};
 }
