@@ -453,6 +453,7 @@ typedef struct {
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
+    uint64_t reports_refused;   /* of closures that the worker which told was not given */
     int workers;                /* these four: now */
     int ps;
     uint64_t queued;
