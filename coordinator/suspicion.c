@@ -45,8 +45,8 @@ rate(const cadre_record_t *record)
     return record->deaths > 0 ? (double)record->deaths / (double)(record->lived_ms + 1) : 0;
 }
 
-/* How probable it was that the process died in that time anyway: as processes do that have not got it,
- * here or everywhere, whichever is worse. */
+/* How probable it was that the process died in that time anyway: as processes do that have not got
+ * it, here or everywhere, whichever is worse. */
 static double
 expected(const cadre_suspicion_t *self, const cadre_death_t *death)
 {
