@@ -72,6 +72,7 @@ enum {
     CADRE_SUSPECT_MS = 3000,           /* silent that long: no new work */
     CADRE_LEASE_MS = 10000,            /* silent that long: presumed dead */
     CADRE_LOCAL_LEASE_MS = 3000,       /* the same under the local launcher */
+    CADRE_DROPPED_LOG_MS = 10000,      /* the log tells of dropped messages no more often */
     CADRE_RESEND_MS = 1000,            /* an unanswered request goes out again */
     CADRE_COORDINATOR_TIMEOUT_S = 600, /* a task that exits with its session leaves when the
                                           coordinator has been away that long */

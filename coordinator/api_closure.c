@@ -354,6 +354,8 @@ cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_f
     if (status == 0) {
         resource->coordinator = self;
         cadre_core_announce_resource(&self->core);
+    }
+    if (status == 0 && out) {
         *out = resource;
     }
     cadre_gate_unlock_and_wake(self->gate);
@@ -410,7 +412,9 @@ cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
     int64_t since_ms = 0;
     int status = 0;
     cadre_gate_lock(self->gate);
-    while (status == 0 && !is_done(self)) {
+    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
+    while (status == 0 && !(cadre_closure_queue_passed(&self->core.queue, barrier) &&
+                            cadre_recovery_is_settled(&self->core))) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status = cadre_coordinator_wait(self, deadline_ms, "closures to end", &since_ms);
@@ -432,7 +436,9 @@ cadre_done(cadre_coordinator_t *self, bool *done)
         status = raise(self);
     }
     if (status == 0 || status == CADRE_EAGAIN) {
-        *done = status == 0 && is_done(self);
+        if (done) {
+            *done = status == 0 && is_done(self);
+        }
         status = 0;
     }
     cadre_gate_unlock(self->gate);
@@ -447,8 +453,9 @@ cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
     int status = 0;
     cadre_gate_lock(self->gate);
     cadre_closure_queue_cancel(&self->core.queue);
+    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
     cadre_gate_broadcast(self->gate);
-    while (status == 0 && !cadre_closure_queue_done(&self->core.queue)) {
+    while (status == 0 && !cadre_closure_queue_passed(&self->core.queue, barrier)) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status =

@@ -241,6 +241,7 @@ cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
                             const cadre_snapshot_written_message_t *written)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_assert(shard < core->options.ps_count);
     if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
         /* It says so until it hears of the end. */
         tell_end(core, shard, written->checkpoint, written->checkpoint == self->last_id);

@@ -38,6 +38,7 @@ typedef struct cadre_closure {
     cadre_closure_state_t state;
     uint64_t
         id; /* 0 until it is first handed out; then this and the next `steps` - 1 are its own */
+    uint64_t number;  /* with an id: how many were begun up to it */
     uint64_t attempt; /* 1 for the first */
     uint32_t function;
     uint32_t steps;
@@ -65,9 +66,10 @@ typedef struct cadre_closure {
     uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
     cadre_victim_t *victims; /* [CADRE_ATTEMPTS_MAX] the workers of those attempts; NULL: none */
     uint32_t victim_count;
-    uint64_t stale; /* attempts up to this one began before a shard was restored */
-    bool kept;      /* it has ended well and is kept for a replay */
-    void *future;   /* the API's, NULL when nobody waits */
+    uint64_t interval; /* the queue's, between two barriers (coordinator/barriers.h) */
+    uint64_t stale;    /* attempts up to this one began before a shard was restored */
+    bool kept;         /* it has ended well and is kept for a replay */
+    void *future;      /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */

@@ -4,11 +4,13 @@
  * lock go.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/assert.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/memory.h"
@@ -44,7 +46,9 @@ typedef struct {
     cadre_frames_t frames;
     received_t received[TURN_MESSAGES_MAX];
     size_t received_count;
-    cadre_outbox_t backlog; /* for peers whose queue is full */
+    uint64_t malformed; /* messages that could not be read since the last turn */
+    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* why, of the last one */
+    cadre_outbox_t backlog;                   /* for peers whose queue is full */
     cadre_task_t gone[TURN_MESSAGES_MAX];
     size_t gone_count;
     bool disconnected; /* a connection closed: find out whose */
@@ -63,25 +67,14 @@ decode(cadre_frames_t *frames, cadre_message_t *message)
                                 frames->count, message);
 }
 
-/* A message from a control peer, whose routing id says who it is. */
-static int
-identify(const cadre_frames_t *frames, const cadre_message_t *message, cadre_task_t *from)
-{
-    int status = cadre_task_parse(frames->from.bytes, frames->from.size, from);
-    if (status == 0 && from->incarnation != message->incarnation) {
-        status =
-            cadre_fail(CADRE_EFENCED, "the header names another incarnation than the sender's");
-    }
-    return status == 0 ? cadre_message_authorize(message->type, from->role) : status;
-}
-
-/* Receives what is there from one socket; `link` is NULL for control. */
+/* Receives what is there from one socket, a bounded number of messages, good or bad; `link` is NULL
+ * for control. */
 static void
 receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard)
 {
-    while (self->received_count < TURN_MESSAGES_MAX) {
+    for (int i = 0; i < TURN_MESSAGES_MAX && self->received_count < TURN_MESSAGES_MAX; i++) {
         int status = cadre_socket_receive(socket, &self->frames);
-        if (status == CADRE_EAGAIN || status == CADRE_EIO) {
+        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
             return;
         }
         received_t *slot = &self->received[self->received_count];
@@ -91,13 +84,15 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
         }
         if (status == 0 && link) {
             slot->from = (cadre_task_t){CADRE_ROLE_PS, shard, link->incarnation};
-            status = cadre_message_authorize(slot->message.type, CADRE_ROLE_PS);
         } else if (status == 0) {
-            status = identify(&self->frames, &slot->message, &slot->from);
+            status = cadre_task_parse(self->frames.from.bytes, self->frames.from.size, &slot->from);
         }
         if (status < 0) {
             cadre_message_fini(&slot->message);
-            continue; /* counted by nobody we could name; the sender asks again or is fenced */
+            self->malformed++;
+            snprintf(self->malformed_text, sizeof(self->malformed_text), "%.200s",
+                     cadre_error_text());
+            continue; /* the sender asks again or is fenced */
         }
         self->received_count++;
     }
@@ -127,8 +122,9 @@ send_entry(actor_t *self, const cadre_outbox_entry_t *entry)
 {
     const cadre_task_t *to = &entry->destination;
     if (entry->plane == CADRE_PLANE_DATA) {
-        const data_link_t *link = to->index < self->link_count ? &self->links[to->index] : NULL;
-        if (!link || !link->socket || link->incarnation != to->incarnation) {
+        cadre_assert(to->index < self->link_count); /* the shard's, see shard_requests.c */
+        const data_link_t *link = &self->links[to->index];
+        if (!link->socket || link->incarnation != to->incarnation) {
             return 0; /* for a ps that is gone: it will be asked again */
         }
         return cadre_socket_send(link->socket, NULL, entry->header, entry->chunks,
@@ -283,6 +279,10 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     for (size_t i = 0; i < self->received_count; i++) {
         cadre_core_receive(core, &self->received[i].from, &self->received[i].message, now_ms);
+    }
+    if (self->malformed > 0) {
+        cadre_core_dropped(core, self->malformed, self->malformed_text);
+        self->malformed = 0;
     }
     for (size_t i = 0; i < self->gone_count; i++) {
         cadre_core_gone(core, &self->gone[i], now_ms);

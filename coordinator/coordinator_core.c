@@ -212,7 +212,6 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
 static void
 from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
-    bool is_ps = member->task.role == CADRE_ROLE_PS;
     switch (message->type) {
     case CADRE_MESSAGE_HEARTBEAT:
         on_heartbeat(self, member, message->request, &message->heartbeat);
@@ -235,12 +234,10 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_REPLY:
     case CADRE_MESSAGE_VALUES:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
-        if (is_ps) {
-            if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
-                cadre_shard_requests_answer(&self->requests, member->index, message);
-            }
-            self->progress = true; /* a call may be waiting for this answer */
+        if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
+            cadre_shard_requests_answer(&self->requests, member->index, message);
         }
+        self->progress = true; /* a call may be waiting for this answer */
         break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
@@ -285,6 +282,11 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
                    uint64_t now_ms)
 {
     self->now_ms = now_ms;
+    if (cadre_core_check_sender(self, from, message) < 0) {
+        cadre_core_dropped(self, 1, cadre_error_text());
+        cadre_message_fini(message);
+        return;
+    }
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {

@@ -108,10 +108,12 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    bool creating;        /* a variable is being created on the shards */
-    uint64_t datasets_ms; /* when unopened datasets were last announced */
-    uint64_t cancel_ms;   /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t now_ms;      /* of the turn under way */
+    bool creating;           /* a variable is being created on the shards */
+    uint64_t datasets_ms;    /* when unopened datasets were last announced */
+    uint64_t cancel_ms;      /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t now_ms;         /* of the turn under way */
+    uint64_t dropped;        /* messages that were malformed, or not their sender's to send */
+    uint64_t dropped_due_ms; /* when the log may tell of them again */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -130,6 +132,10 @@ bool cadre_core_event(cadre_core_t *self, cadre_core_event_t *event);
 /* A message from the task `from`; takes it. */
 void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                         uint64_t now_ms);
+
+/* Counts messages that came and were dropped, because they were malformed or not their sender's to
+ * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `why`: of the last one. */
+void cadre_core_dropped(cadre_core_t *self, uint64_t count, const char *why);
 
 /* The connection to a task is gone: it is lost unless it says HELLO again. */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
@@ -189,6 +195,11 @@ cadre_message_t cadre_core_message(const cadre_core_t *self, cadre_message_type_
 void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
 void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* rights.c: 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
+ * the name that the member with its incarnation joined with. */
+int cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
+                            const cadre_message_t *message);
 
 /* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
  * away. */

@@ -32,14 +32,17 @@ static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory */
 
 /* --- where --- */
 
-/* Address and number of ps, from the options or the environment. */
+/* Address and number of ps, from the options or the environment, which is not looked at where the
+ * options have both: it may describe another cluster. */
 static int
 find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
            cadre_endpoint_t *endpoint, uint32_t *ps_count)
 {
     cadre_cluster_sources_t sources = {.role = "coordinator"};
     cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
-    cadre_cluster_sources_from_environment(&sources);
+    if (!options->address || !options->ps_count) {
+        cadre_cluster_sources_from_environment(&sources);
+    }
     int status = cadre_cluster_config_read(&sources, &config);
     bool described = status == 0;
     if (status < 0 && status != CADRE_ENOTFOUND) {
@@ -209,9 +212,14 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
 {
     self->resumed_variables =
         cadre_calloc(manifest->variable_count, sizeof(*self->resumed_variables));
+    self->resumed_optimizers =
+        cadre_calloc(manifest->variable_count, sizeof(*self->resumed_optimizers));
     self->resumed_variable_count = manifest->variable_count;
     for (size_t i = 0; i < manifest->variable_count; i++) {
-        self->resumed_variables[i] = cadre_strdup(manifest->variables[i].name);
+        const cadre_manifest_variable_t *variable = &manifest->variables[i];
+        const char *optimizer = json_string_value(json_object_get(variable->optimizer, "kind"));
+        self->resumed_variables[i] = cadre_strdup(variable->name);
+        self->resumed_optimizers[i] = optimizer ? cadre_strdup(optimizer) : NULL;
     }
 }
 

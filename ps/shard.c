@@ -60,12 +60,13 @@ cadre_shard_destroy(cadre_shard_t **self_p)
 }
 
 void
-cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch)
+cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch, uint64_t coordinator)
 {
     begin_anew(self, 0);
     self->restored = 0;
     self->index = index;
     self->epoch = epoch;
+    self->coordinator = coordinator;
 }
 
 void
@@ -250,7 +251,8 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
                     cadre_message_t *message, cadre_outbox_t *outbox)
 {
     cadre_shard_question_t question = {plane, from, message, outbox};
-    if (cadre_message_authorize(message->type, from->role) < 0 ||
+    bool stranger = from->role == CADRE_ROLE_COORDINATOR && from->incarnation != self->coordinator;
+    if (stranger || cadre_message_authorize(message->type, from->role) < 0 ||
         message->incarnation != from->incarnation || cadre_message_plane(message->type) != plane) {
         cadre_shard_malformed(self);
     } else if (plane == CADRE_PLANE_CONTROL) {

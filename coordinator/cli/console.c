@@ -168,9 +168,11 @@ cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text
     if (isfinite(progress->loss)) {
         append(&line, " loss=%.4f", progress->loss);
     }
-    if (epoch_end && progress->accuracy >= 0) {
-        append(&line, " test_accuracy=%.4f test_loss=%.4f", progress->accuracy,
-               progress->evaluation_loss);
+    if (isfinite(progress->accuracy)) {
+        append(&line, " test_accuracy=%.4f", progress->accuracy);
+    }
+    if (isfinite(progress->evaluation_loss)) {
+        append(&line, " test_loss=%.4f", progress->evaluation_loss);
     }
     append(&line, " examples_per_s=%.0f stale_max=%llu workers=%d/%lld", progress->rows_per_second,
            (unsigned long long)progress->staleness_max, progress->workers,

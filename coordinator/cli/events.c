@@ -51,8 +51,10 @@ cadre_events_progress(const cadre_progress_t *progress)
         (json_int_t)progress->steps, "epoch_fraction", progress->epoch_fraction, "loss", loss,
         "examples_per_s", progress->rows_per_second, "staleness_max",
         (json_int_t)progress->staleness_max, "workers", progress->workers);
-    if (progress->accuracy >= 0) {
+    if (isfinite(progress->accuracy)) {
         json_object_set_new(object, "test_accuracy", json_real(progress->accuracy));
+    }
+    if (isfinite(progress->evaluation_loss)) {
         json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
     }
     return object;

@@ -350,18 +350,3 @@ Test(conformance_failures, F26_every_task_ends_with_the_job)
     hold_fini(&hold);
     stage_close(&stage); /* looks at each one's exit status */
 }
-
-Test(conformance_failures, F27_an_evaluator_in_the_description_is_never_waited_for)
-{
-    setenv("TF_CONFIG",
-           "{\"cluster\": {\"chief\": [\"127.0.0.1:4\"], \"ps\": [\"127.0.0.1:1\"],"
-           " \"worker\": [\"127.0.0.1:2\"], \"evaluator\": [\"127.0.0.1:3\"]},"
-           " \"task\": {\"type\": \"chief\", \"index\": 0}}",
-           1);
-    stage_t stage;
-    stage_open(&stage, 1, 1);
-    stage_schedule(&stage, "add_one", 5);
-    stage_join(&stage);
-    stage_expect(&stage, 5);
-    stage_close(&stage);
-}

@@ -30,6 +30,7 @@
  * - tell_ones: gives the number of elements of the result "value" of the resource "ones" as "count"
  * - remember: counts its calls on each slot; when the worker exits each slot writes "slot COUNT" to
  *   the file named by "path", and the worker "worker"
+ * - tell_seed: gives its seed as "seed" and its closure's id as "closure" (both i64)
  * - echo_when, push_when: wait as hold does, then are as echo and push
  * - add_batches: pushes the sum of column 0 of "x", "x1" and "x2" to every element of "wide"
  */

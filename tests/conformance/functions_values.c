@@ -176,6 +176,17 @@ push_when(cadre_invocation_t *invocation, void *state)
     return status == 0 ? cadre_invocation_push(invocation, "wide", gradient) : status;
 }
 
+/* --- what an invocation says of itself --- */
+
+static int
+tell_seed(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    int status = give_number(invocation, "seed", (int64_t)cadre_invocation_seed(invocation));
+    int64_t id = (int64_t)cadre_invocation_closure_id(invocation);
+    return status == 0 ? give_number(invocation, "closure", id) : status;
+}
+
 int
 functions_register_values(cadre_registry_t *registry)
 {
@@ -185,7 +196,7 @@ functions_register_values(cadre_registry_t *registry)
     } functions[] = {
         {"remember", remember},   {"build_place", build_place}, {"tell_place", tell_place},
         {"build", build},         {"push_built", push_built},   {"echo_when", echo_when},
-        {"push_when", push_when}, {"tell_ones", tell_ones},
+        {"push_when", push_when}, {"tell_ones", tell_ones},     {"tell_seed", tell_seed},
     };
     int status = cadre_registry_at_exit(registry, forget_worker, remembered);
     for (size_t i = 0; status == 0 && i < sizeof(functions) / sizeof(functions[0]); i++) {

@@ -342,6 +342,13 @@ Test(shard_push, drops_and_counts_what_a_sender_may_not_send)
     expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_WORKER, &message);
     message = question(CADRE_MESSAGE_STOP, &THE_COORDINATOR);
     expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    static const cadre_task_t stranger = {CADRE_ROLE_COORDINATOR, 777, COORDINATOR + 1};
+    message = question(CADRE_MESSAGE_PULL, &stranger); /* it knows the epoch, as workers do */
+    message.pull = (cadre_pull_message_t){.generation = GENERATION, .partitions = {triples, 3}};
+    expect_no_answer(&self, CADRE_PLANE_DATA, &stranger, &message);
+    message = question(CADRE_MESSAGE_ASSIGN, &stranger);
+    message.assign = (cadre_assign_message_t){.sequence = 1, .generation = GENERATION};
+    expect_no_answer(&self, CADRE_PLANE_DATA, &stranger, &message);
     cr_assert(values_are(&self, 1, 1));
     close_shard(&self);
 }

@@ -67,6 +67,22 @@ note_closure(sim_cluster_t *self, const cadre_outbox_entry_t *entry)
     free(chunks);
 }
 
+/* The coordinator's shell finds its connection to a ps by the index of the shard. */
+static void
+check_link(sim_cluster_t *self, uint32_t from, const cadre_outbox_entry_t *entry)
+{
+    const cadre_membership_t *membership = &self->coordinator.core.membership;
+    const cadre_task_t *to = &entry->destination;
+    if (from != SIM_COORDINATOR_NODE || entry->plane != CADRE_PLANE_DATA) {
+        return;
+    }
+    const cadre_member_t *ps = to->index < membership->ps_count ? membership->ps[to->index] : NULL;
+    if (!ps || ps->task.incarnation != to->incarnation) {
+        sim_check_fail(&self->check, "%s goes out for shard %u, which its receiver does not serve",
+                       cadre_message_type_text(entry->type), to->index);
+    }
+}
+
 static void
 route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
 {
@@ -82,6 +98,7 @@ route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
         if (entry.type == CADRE_MESSAGE_CLOSURE) {
             note_closure(self, &entry);
         }
+        check_link(self, from, &entry);
         sim_network_send(&self->network, &sender, from,
                          sim_cluster_node_of(self, &entry.destination), &entry);
     }

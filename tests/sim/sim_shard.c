@@ -299,7 +299,8 @@ give_event(sim_shard_t *self, const cadre_task_t *coordinator, cadre_ps_event_t 
         self->index = event->index;
         self->state = NULL;
         self->counted_ms = 0;
-        cadre_shard_begin_session(self->shard, event->index, event->epoch);
+        cadre_shard_begin_session(self->shard, event->index, event->epoch,
+                                  coordinator->incarnation);
     } else if (event->kind == CADRE_PS_MESSAGE) {
         on_message(self, coordinator, &event->message);
     } else {
