@@ -239,6 +239,11 @@ void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
  */
 void cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status);
 
+/* Gives up a closure that had ended and was to run again, and that is in flight no longer but taken
+ * out (cadre_replay_take_out): reports the updates that its shard lacks as an error of the job. */
+void cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
+                            const char *why);
+
 /* What a member that goes had in flight is queued again. `died`: what may have been running counts
  * the attempt as lost. */
 void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died);

@@ -70,9 +70,9 @@ typedef struct {
     uint32_t left;    /* operations to come */
     uint32_t closing; /* how far the last ones are */
     uint64_t begun_ms;
-    uint64_t due_ms; /* SIM_PAUSE: until then */
+    uint64_t due_ms;      /* SIM_PAUSE: until then */
     uint64_t patience_ms; /* SIM_READ, SIM_ASSIGN, SIM_COUNT: it gives the operation up then */
-    uint32_t burst;  /* SIM_SCHEDULE: closures to come */
+    uint32_t burst;       /* SIM_SCHEDULE: closures to come */
     sim_futures_t futures;
     cadre_closure_t *closure; /* waits to be put into the queue */
     cadre_operation_t pending;
@@ -85,8 +85,8 @@ typedef struct {
     cadre_shard_totals_t counted;
     uint64_t checkpoint_attempts;
 
-    uint64_t done_ms; /* when the last operation ended */
-    uint64_t errors;  /* raised */
+    uint64_t done_ms;  /* when the last operation ended */
+    uint64_t errors;   /* raised */
     uint64_t given_up; /* operations */
     uint64_t operations_done;
 } sim_script_t;
