@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
@@ -77,14 +78,16 @@ refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_mes
     cadre_core_refuse(self, from, reason);
 }
 
-/* Lets a task in, in the place of an earlier incarnation of it. */
+/* Lets a task in, in the place of an earlier incarnation of it. On the same host that one has died
+ * as a rule, and the news of it comes later than what took its place. */
 static int
 admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
       cadre_member_t **member)
 {
     cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
     if (occupant) {
-        cadre_core_lose(self, occupant, "replaced by a new process with the same index", false);
+        bool died = strcmp(occupant->host, hello->host) == 0;
+        cadre_core_lose(self, occupant, "replaced by a new process with the same index", died);
     }
     return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
 }
