@@ -290,7 +290,7 @@ BOTH_CAPACITIES(conformance_values, E9_resources_survive_a_cancellation)
 /* The worker of the newest build dies, again and again; the builds that came to an end count. */
 BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
 {
-    enum { CLOSURES = 20, DEATHS = 12 }; /* more than a closure may take down with it */
+    enum { CLOSURES = 20, DEATHS = CADRE_POISON_DEATHS - 1 };
     stage_t stage;
     hold_t build;
     stage_open(&stage, size, size);
