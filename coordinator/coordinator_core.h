@@ -144,6 +144,9 @@ void cadre_core_dropped(cadre_core_t *self, uint64_t count, const char *why);
 /* The connection to a task is gone: it is lost unless it says HELLO again. */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
+/* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
+void cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
+
 /* Some connection closed: sends every member something harmless, so that the shell learns which
  * cannot be reached. */
 void cadre_core_probe(cadre_core_t *self);
