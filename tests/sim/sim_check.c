@@ -337,6 +337,27 @@ sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled)
 }
 
 void
+sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation, const sim_pulled_t *kept)
+{
+    const sim_variable_t *variable = kept->variable;
+    uint32_t shard = variable->parts[kept->part].shard;
+    int64_t n = 0;
+    for (uint32_t i = self->state_count; i > 0; i--) {
+        sim_state_t *state = self->states[i - 1];
+        if (state->shard == shard && state->epoch == epoch && state->generation == generation) {
+            sim_value_t *value = sim_state_value(state, variable, kept->part);
+            if (sim_value_at(value, kept->version, &n) && sim_pulled_is(kept, n)) {
+                return;
+            }
+        }
+    }
+    sim_check_fail(self,
+                   "I4: a worker keeps something of %s part %u as version %" PRIu64
+                   " of generation %" PRIu64 ", shard %u never had that (n = %" PRId64 ")",
+                   variable->name, kept->part, kept->version, generation, shard, n);
+}
+
+void
 sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step)
 {
     uint32_t missing = sim_check_shards(self, call->pushes[step]);

@@ -83,7 +83,9 @@ typedef struct sim_cluster {
     uint64_t calm_ms;
     uint64_t quit_faults; /* the user program ends after so many, whatever is under way; 0: never */
     bool stopping;
-    uint64_t rest_ms; /* once the script has ended: by then nothing may move */
+    uint64_t rest_ms;                   /* once the script has ended: by then nothing may move */
+    uint64_t look_ms;                   /* when to look at everything again (sim_look.h) */
+    uint64_t agreed_ms[SIM_SHARDS_MAX]; /* when coordinator and ps last agreed about a shard */
 } sim_cluster_t;
 
 void sim_cluster_fini(sim_cluster_t *self);

@@ -8,6 +8,8 @@
 #include "common/memory.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
+#include "tests/sim/sim_look.h"
+#include "tests/sim/sim_swarm.h"
 #include "worker/worker_state.h"
 
 enum {
@@ -26,27 +28,36 @@ draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 
 /* --- a job from a seed --- */
 
+/* How often disks fail and checkpoints are damaged, and how a lost shard is made good. */
+static void
+swarm_coordinator(sim_cluster_t *self)
+{
+    static const uint32_t chances[] = {0, 0, 0, 300, 1000, 5000};
+    static const cadre_recovery_t recoveries[] = {CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_ROLLBACK,
+                                                  CADRE_RECOVERY_RELAXED};
+    size_t last = CADRE_COUNT_OF(chances) - 1;
+    self->shard_plan.write_fails = chances[sim_swarm_draw(self->seed, "write fails", 0, last)];
+    self->coordinator.store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
+    self->coordinator.options.recovery =
+        recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
+    self->disk.damage_every =
+        self->disk.keep > 1 ? (uint32_t)sim_swarm_draw(self->seed, "damage", 0, 3) : 0;
+}
+
 static void
 make_coordinator(sim_cluster_t *self)
 {
-    static const cadre_recovery_t recoveries[] = {CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
-                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
-                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
-                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_ROLLBACK,
-                                                  CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_RELAXED};
-    bool is_bad = draw(self, 0, 2) == 0;
     self->lease_ms = draw(self, 0, 1) ? 10000 : 3000;
     self->disk = (sim_disk_t){
         .check = &self->check, .random = &self->random, .keep = (uint32_t)draw(self, 1, 3)};
-    self->disk.damage_every = self->disk.keep > 1 ? (uint32_t)draw(self, 0, 3) : 0;
-    self->shard_plan = (sim_shard_plan_t){.write_fails = is_bad ? 1000 : 0,
-                                          .write_ms_max = draw(self, 0, 3) ? 400 : 5000,
+    self->shard_plan = (sim_shard_plan_t){.write_ms_max = draw(self, 0, 3) ? 400 : 5000,
                                           .count_ms = draw(self, 0, 1) ? 0 : 100};
     self->coordinator = (sim_coordinator_t){.network = &self->network,
                                             .check = &self->check,
                                             .random = &self->random,
                                             .disk = &self->disk,
-                                            .store_fails = is_bad ? 1000 : 0,
                                             .judges_fairly = self->with & SIM_WITH_OWN_STALLS,
                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
@@ -59,8 +70,8 @@ make_coordinator(sim_cluster_t *self)
                                .heartbeat_ms = self->lease_ms / 10,
                                .resend_ms = draw(self, 0, 1) ? 1000 : 200,
                                .ps_timeout_ms = 600000,
-                               .recovery = recoveries[draw(self, 0, 9)],
                                .round_robin = draw(self, 0, 1)};
+    swarm_coordinator(self);
     self->node_count = 1;
     sim_coordinator_start(&self->coordinator);
 }
@@ -158,6 +169,10 @@ unrest(sim_cluster_t *self, char text[128])
             core->closures.count, core->requests.count, core->checkpoint.state,
             cadre_recovery_is_calm(core) ? "" : "not ");
     }
+    uint32_t shard = sim_look_disagreement(self);
+    if (text[0] == '\0' && shard != SIM_NEVER) {
+        snprintf(text, 128, "coordinator and ps disagree about shard %u (I10)", shard);
+    }
     for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
         const sim_worker_t *worker = &self->workers[i];
         bool counts = worker->core && !worker->isolated;
@@ -196,6 +211,7 @@ next_event(sim_cluster_t *self)
                        sim_operation_text(self->script.operation));
     }
     sim_cluster_event(self, &event);
+    sim_look(self);
 }
 
 /* Whether it is time for the faults to end. */

@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_cluster.h"
+#include "tests/sim/sim_swarm.h"
 
 enum {
     RANDOM_STREAM = 0x736372,
@@ -388,18 +389,31 @@ next_closing(sim_script_t *self)
     return variable < self->check->variable_count ? SIM_READ : SIM_END;
 }
 
+/* What the program does, and how often usually. */
+static const struct {
+    sim_operation_t operation;
+    uint32_t weight;
+} weights[] = {
+    {SIM_SCHEDULE, 40}, {SIM_JOIN, 12},      {SIM_DONE, 6},
+    {SIM_CANCEL, 3},    {SIM_READ, 12},      {SIM_ASSIGN, 8},
+    {SIM_COUNT, 4},     {SIM_CHECKPOINT, 8}, {SIM_AWAIT_CHECKPOINT, 3},
+    {SIM_CREATE, 2},    {SIM_PAUSE, 8},
+};
+
+/* How often in this world: no program schedules nothing. */
+static uint32_t
+weight_of(const sim_script_t *self, size_t at)
+{
+    sim_operation_t operation = weights[at].operation;
+    return operation == SIM_SCHEDULE
+               ? weights[at].weight
+               : sim_swarm_weight(self->check->seed, sim_operation_text(operation),
+                                  weights[at].weight);
+}
+
 static sim_operation_t
 next_operation(sim_script_t *self)
 {
-    static const struct {
-        sim_operation_t operation;
-        uint32_t weight;
-    } weights[] = {
-        {SIM_SCHEDULE, 40}, {SIM_JOIN, 12},      {SIM_DONE, 6},
-        {SIM_CANCEL, 3},    {SIM_READ, 12},      {SIM_ASSIGN, 8},
-        {SIM_COUNT, 4},     {SIM_CHECKPOINT, 8}, {SIM_AWAIT_CHECKPOINT, 3},
-        {SIM_CREATE, 2},    {SIM_PAUSE, 8},
-    };
     if (self->check->variable_count < self->plan.variables ||
         self->check->variable_count < self->variables) {
         bool dawdles = self->check->variable_count < self->check->known_count && !draw(self, 0, 3);
@@ -417,12 +431,12 @@ next_operation(sim_script_t *self)
     self->left -= self->left > 0 ? 1 : 0;
     uint64_t total = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(weights); i++) {
-        total += weights[i].weight;
+        total += weight_of(self, i);
     }
     uint64_t drawn = draw(self, 0, total - 1);
     size_t at = 0;
-    while (drawn >= weights[at].weight) {
-        drawn -= weights[at++].weight;
+    while (drawn >= weight_of(self, at)) {
+        drawn -= weight_of(self, at++);
     }
     return weights[at].operation;
 }
