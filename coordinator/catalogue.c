@@ -88,7 +88,8 @@ cadre_variable_t *
 cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
 {
     for (uint32_t i = 0; i < self->variable_count; i++) {
-        if (strcmp(self->variables[i]->name, name) == 0) {
+        if (strcmp(self->variables[i]->name, name) == 0 &&
+            !cadre_catalogue_is_vacant(self, i + 1)) {
             return self->variables[i];
         }
     }
