@@ -369,9 +369,10 @@ cadre_resource_name(const cadre_resource_t *self)
     return self->name;
 }
 
-int
-cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
-               const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+/* `tag`: the worker that may run it, or CADRE_TAG_NONE. */
+static int
+schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *function,
+         const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
 {
     cadre_closure_t *closure = NULL;
     int status = check_function(self, function);
@@ -379,6 +380,7 @@ cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
     if (status < 0) {
         return status;
     }
+    closure->tag = tag;
     cadre_gate_lock(self->gate);
     closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
@@ -396,6 +398,24 @@ cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
     }
     cadre_gate_unlock_and_wake(self->gate);
     return status;
+}
+
+int
+cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
+               const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+{
+    return schedule(self, CADRE_TAG_NONE, function, call, timeout_ms, future);
+}
+
+int
+cadre_schedule_on(cadre_coordinator_t *self, uint32_t worker, const cadre_function_t *function,
+                  const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+{
+    if (worker >= CADRE_TASKS_MAX) {
+        return cadre_fail(CADRE_EINVALID, "worker %" PRIu32 " is not in 0..%d", worker,
+                          CADRE_TASKS_MAX - 1);
+    }
+    return schedule(self, worker, function, call, timeout_ms, future);
 }
 
 /* Under the lock: every closure has ended, and what they pushed is on its shards. */

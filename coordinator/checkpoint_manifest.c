@@ -76,7 +76,8 @@ fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t sha
     X(closures_at_risk)                                                                            \
     X(checkpoints)                                                                                 \
     X(checkpoints_failed)                                                                          \
-    X(retentions_failed)
+    X(retentions_failed)                                                                           \
+    X(reports_refused)
 
 static json_t *
 totals_json(const cadre_core_t *core)

@@ -23,6 +23,10 @@ typedef enum {
     CADRE_CLOSURE_ENDED,     /* its end was told */
 } cadre_closure_state_t;
 
+/* Attempts whose workers are remembered, so that their reports are believed; that of an attempt
+ * before these counts for nothing. */
+enum { CADRE_HANDED_MAX = 16 };
+
 /* Worker index of a closure that any worker may run. */
 #define CADRE_TAG_NONE UINT32_MAX
 
@@ -60,7 +64,9 @@ typedef struct cadre_closure {
     int64_t order; /* QUEUED: its place among all that are queued as it is */
 
     void *worker;       /* IN_FLIGHT: the member that has it */
-    uint64_t worker_id; /* its incarnation */
+    uint64_t handed_to; /* incarnation that has the last attempt, or had it */
+    uint64_t *handed;   /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
+                           there was none */
     uint64_t sent_ms;
     uint32_t lost;           /* attempts that died with their worker */
     uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
@@ -87,6 +93,13 @@ int cadre_closure_take_values(cadre_closure_t *self);
 
 /* Must be in no list. */
 void cadre_closure_destroy(cadre_closure_t **self_p);
+
+/* Begins another attempt, on the worker with this incarnation. */
+void cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation);
+
+/* Whether this worker was given that attempt. */
+bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,
+                                 uint64_t incarnation);
 
 /* Notes a worker that died with it, as long as there is room. */
 void cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process);

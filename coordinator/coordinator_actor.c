@@ -22,7 +22,6 @@ enum {
     TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent */
     BACKLOG_RETRY_MS = 2,    /* a peer's queue was full: try again then */
     POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
-    SLEEP_MS_MAX = 1000,
     PROBES = 4, /* after a disconnect: libzmq tells of it before the ROUTER forgets the peer, */
     PROBE_AGAIN_MS = 30, /* so that the first ones may still seem to be sent */
 };
@@ -277,6 +276,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
 {
     cadre_core_t *core = &self->coordinator->core;
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    bool unread = self->received_count == TURN_MESSAGES_MAX;
     for (size_t i = 0; i < self->received_count; i++) {
         cadre_core_receive(core, &self->received[i].from, &self->received[i].message, now_ms);
     }
@@ -288,7 +288,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
         cadre_core_gone(core, &self->gone[i], now_ms);
     }
     probe(self, now_ms);
-    uint64_t due_ms = cadre_core_tick(core, now_ms);
+    uint64_t due_ms = cadre_core_tick(core, now_ms, unread);
     if (self->probes > 0 && self->probe_ms < due_ms) {
         due_ms = self->probe_ms;
     }
@@ -337,10 +337,7 @@ static void
 wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
 {
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
-    long timeout_ms = due_ms > now_ms ? SLEEP_MS_MAX : 0;
-    if (due_ms > now_ms && due_ms - now_ms < SLEEP_MS_MAX) {
-        timeout_ms = (long)(due_ms - now_ms);
-    }
+    long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
     if (cadre_outbox_count(&self->backlog) > 0 && timeout_ms > BACKLOG_RETRY_MS) {
         timeout_ms = BACKLOG_RETRY_MS;
     }

@@ -35,7 +35,11 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
-    *self = (cadre_core_t){.options = *options, .next_id = 1, .now_ms = now_ms};
+    *self = (cadre_core_t){.options = *options,
+                           .next_id = 1,
+                           .now_ms = now_ms,
+                           .tick_due_ms = UINT64_MAX,
+                           .unread_since_ms = UINT64_MAX};
     cadre_membership_init(&self->membership, options->ps_count);
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
@@ -388,15 +392,10 @@ pump_requests(cadre_core_t *self)
 }
 
 uint64_t
-cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
+cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
     self->now_ms = now_ms;
-    uint64_t due_ms = UINT64_MAX;
-    cadre_member_t *expired = NULL;
-    while ((expired = cadre_membership_expired(&self->membership, now_ms, self->options.lease_ms,
-                                               &due_ms))) {
-        cadre_core_lose(self, expired, "its lease ran out");
-    }
+    uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
         settle_windows(self);
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
@@ -411,7 +410,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
         pump_requests(self);
     }
     bool chasing = chase_datasets(self) || asked > 0 || self->queue.cancelling;
-    return chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    self->tick_due_ms = chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    return self->tick_due_ms;
 }
 
 void

@@ -69,6 +69,8 @@ typedef struct {
 
 typedef struct cadre_core cadre_core_t;
 
+enum { CADRE_TICK_MS_MAX = 1000 }; /* from one tick to the next */
+
 struct cadre_core {
     cadre_core_options_t options;
     cadre_outbox_t outbox;
@@ -108,12 +110,14 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    bool creating;           /* a variable is being created on the shards */
-    uint64_t datasets_ms;    /* when unopened datasets were last announced */
-    uint64_t cancel_ms;      /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t now_ms;         /* of the turn under way */
-    uint64_t dropped;        /* messages that were malformed, or not their sender's to send */
-    uint64_t dropped_due_ms; /* when the log may tell of them again */
+    bool creating;            /* a variable is being created on the shards */
+    uint64_t datasets_ms;     /* when unopened datasets were last announced */
+    uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t now_ms;          /* of the turn under way */
+    uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
+    uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
+    uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
+    uint64_t dropped_due_ms;  /* when the log may tell of them again */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -145,8 +149,10 @@ void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_
 void cadre_core_probe(cadre_core_t *self);
 
 /* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
- * and calls. Returns when it wants to be called again at the latest. */
-uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms);
+ * and calls; `unread`: more messages wait than that batch took. Returns when it wants to be called
+ * again, CADRE_TICK_MS_MAX from now at the latest: a shell that comes later has been stalled, and
+ * no lease is judged over that (leases.c). */
+uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
 
 /* The store's answer to an order. */
 void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
@@ -207,12 +213,16 @@ int cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
                             const cadre_message_t *message);
 
 /* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
- * away. */
-void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why);
+ * away. `died`: its process has ended, as far as can be told, so that what it ran may be to blame.
+ */
+void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, bool died);
 void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
                          const cadre_message_t *message);
 void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
 void cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char *reason);
+
+/* leases.c: takes out whoever was silent for a lease; when to look again. */
+uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 
 /* dispatcher.c */
 void cadre_dispatch(cadre_core_t *self);

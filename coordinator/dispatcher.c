@@ -56,7 +56,7 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
         closure->number = ++self->begun;
         cadre_u64_map_put(&self->closures, closure->id, closure);
     }
-    closure->attempt++;
+    cadre_closure_hand_to(closure, member->task.incarnation);
     closure->worker = member;
     self->totals.attempts++;
     cadre_closure_list_push(&member->in_flight, closure);

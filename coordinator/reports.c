@@ -159,14 +159,36 @@ finish_again(cadre_core_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Whether `member` was given this attempt of a closure that is not done with. Anything else it says
+ * of it is refused: a report ends a closure, and only who ran it knows how. The first refusals are
+ * logged, then ever fewer. */
+static bool
+may_report(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closure,
+           uint64_t attempt)
+{
+    if (cadre_closure_was_handed_to(closure, attempt, member->task.incarnation)) {
+        return true;
+    }
+    self->totals.reports_refused++;
+    member->refused++;
+    if ((member->refused & (member->refused - 1)) == 0) {
+        cadre_core_log(self, 'W', "report_refused",
+                       "worker=%u process=%u closure=%" PRIu64 " attempt=%" PRIu64
+                       " refused=%" PRIu64 " why=\"this worker was not given that attempt\"",
+                       member->index, member->process, closure->id, attempt, member->refused);
+    }
+    return false;
+}
+
 void
 cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
     const cadre_closure_done_message_t *done = &message->closure_done;
     acknowledge(member, done->id, done->attempt);
     cadre_closure_t *closure = find(self, done->id);
-    if (!closure || done->attempt > closure->attempt || closure->state == CADRE_CLOSURE_ENDED) {
-        return; /* ended before */
+    if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
+        !may_report(self, member, closure, done->attempt)) {
+        return; /* ended before, or not its to end */
     }
     bool has_updates = done->updates + done->duplicates > 0;
     if (done->attempt <= closure->stale && has_updates) {
@@ -248,7 +270,9 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 {
     acknowledge(member, failed->id, failed->attempt);
     cadre_closure_t *closure = find(self, failed->id);
-    if (!closure || !is_on(closure, member, failed->attempt)) {
+    if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
+        !may_report(self, member, closure, failed->attempt) ||
+        !is_on(closure, member, failed->attempt)) {
         return; /* an attempt that no longer counts */
     }
     member->ended++;

@@ -3,9 +3,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "common/memory.h"
+#include "common/utf8.h"
 
 enum {
     BAR_COLUMNS = 20,
@@ -43,12 +47,19 @@ void
 cadre_console_say(cadre_console_t *self, const char *format, ...)
 {
     bool shown = self->bar_shown;
-    cadre_console_clear(self);
+    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    if (length < 0) {
+        return;
+    }
+    cadre_console_clear(self);
+    cadre_auto(cadre_free) char *clean = cadre_calloc((size_t)length + 1, 1);
+    cadre_utf8_clean(text, (size_t)length, clean);
+    free(text);
+    fprintf(stderr, "%s\n", clean);
     if (shown) {
         show_bar(self);
     }

@@ -12,6 +12,7 @@ int
 cadre_events_open(cadre_events_t *self, const char *path)
 {
     self->file = fopen(path, "we");
+    self->path = path;
     return self->file ? 0 : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
 }
 
@@ -37,8 +38,10 @@ cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
     json_decref(fields);
     cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
-    fprintf(self->file, "%s\n", text);
-    fflush(self->file);
+    if (fprintf(self->file, "%s\n", text) < 0 || fflush(self->file) != 0) {
+        self->error = errno; /* a line may be there in part: nothing must follow it */
+        cadre_events_close(self);
+    }
 }
 
 json_t *

@@ -91,7 +91,7 @@ Test(rights, a_member_keeps_its_name_whatever_index_it_was_given)
 Test(rights, a_flood_of_dropped_messages_is_a_line_now_and_then)
 {
     fixture_t *self = fixture_new(1);
-    cadre_core_tick(&self->core, self->now_ms);
+    cadre_core_tick(&self->core, self->now_ms, false);
     cadre_core_dropped(&self->core, 3, "first");
     cadre_core_dropped(&self->core, 1000, "second");
     fixture_collect(self);

@@ -271,7 +271,7 @@ void
 sim_coordinator_turn(sim_coordinator_t *self)
 {
     uint64_t now_ms = self->network->now_ms;
-    uint64_t due_ms = cadre_core_tick(&self->core, now_ms);
+    uint64_t due_ms = cadre_core_tick(&self->core, now_ms, false);
     sim_coordinator_take_events(self);
     if (due_ms < self->tick_due_ms || self->tick_due_ms <= now_ms) {
         self->tick_due_ms = due_ms;

@@ -20,8 +20,8 @@ look_at_closure(sim_cluster_t *self, const cadre_closure_t *closure)
     sim_call_t *call = self->check.calls[strtoul(closure->names[0], NULL, 10)];
     uint64_t now_ms = self->network.now_ms;
     bool is_held = closure->state == CADRE_CLOSURE_IN_FLIGHT;
-    if (!is_held || call->with != closure->worker_id || call->with_attempt != closure->attempt) {
-        call->with = is_held ? closure->worker_id : 0;
+    if (!is_held || call->with != closure->handed_to || call->with_attempt != closure->attempt) {
+        call->with = is_held ? closure->handed_to : 0;
         call->with_attempt = closure->attempt;
         call->with_ms = now_ms;
         return;

@@ -314,6 +314,15 @@ typedef struct {
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
 
+/* As cadre_schedule, for the worker with index `worker` alone: its next free slot takes the call
+ * before those that any worker may run. While there is no such worker the call waits; one that
+ * takes the index later runs it. cadre_join and cadre_done do not wait for it, its future does.
+ * What it pushed may be applied again for a restored shard by another worker, where this one is
+ * away. CADRE_EINVALID for an index that no worker can have. */
+CADRE_API int cadre_schedule_on(cadre_coordinator_t *self, uint32_t worker,
+                                const cadre_function_t *function, const cadre_call_t *call,
+                                int64_t timeout_ms, cadre_future_t **future);
+
 /* Returns when every closure scheduled before this call has ended and what it pushed is on its
  * shards; closures that are scheduled meanwhile, on other threads, are not waited for. Raises the
  * first error, once, as cadre_schedule does, whichever thread's closure failed. The text names
@@ -444,6 +453,7 @@ typedef struct {
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
+    uint64_t reports_refused;   /* of closures that the worker which told was not given */
     int workers;                /* these four: now */
     int ps;
     uint64_t queued;
