@@ -231,7 +231,8 @@ take_snapshots(cadre_core_t *core)
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
                                                       .cut = self->cut,
                                                       .directory = self->draft,
-                                                      .generation = core->shards[i].generation};
+                                                      .generation = core->shards[i].generation,
+                                                      .shard = i};
         cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
     }
 }

@@ -345,8 +345,8 @@ settle_windows(cadre_core_t *self)
     self->settle_pending = self->options.ps_count;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SETTLE);
-        message.settle =
-            (cadre_settle_message_t){.base = lowest, .generation = self->shards[shard].generation};
+        message.settle = (cadre_settle_message_t){
+            .base = lowest, .generation = self->shards[shard].generation, .shard = shard};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_settled, self, shard);
     }
 }

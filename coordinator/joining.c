@@ -102,6 +102,7 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     if (member && is_confused(member, hello)) {
         cadre_core_lose(self, member, "it serves another shard", false);
+        cadre_recovery_on_confused(self, from->incarnation);
         member = NULL;
     }
     bool known = member != NULL;

@@ -212,7 +212,10 @@ static void
 on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
     cadre_message_t *message = question->message;
-    if (message->type == CADRE_MESSAGE_CREATE) {
+    const uint64_t *named = cadre_message_shard(message);
+    if (named && *named != self->index) {
+        cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
+    } else if (message->type == CADRE_MESSAGE_CREATE) {
         cadre_shard_reply(self, question, cadre_shard_create(self, &message->create));
     } else if (message->type == CADRE_MESSAGE_DROP) {
         cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop));

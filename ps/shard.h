@@ -68,7 +68,7 @@ void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epo
                                uint64_t coordinator);
 
 /* A message from `from`; takes it. One that `from` may not send, or that is not for a shard, is
- * counted as malformed and dropped. */
+ * counted as malformed and dropped, and so is one that names another shard. */
 void cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
                          cadre_message_t *message, cadre_outbox_t *outbox);
 

@@ -168,9 +168,8 @@ RECOVERY = [
      "CADRE_PLACE_READY;\n"),
     ("join-too-soon", "join returns while closures run again",
      "coordinator/recovery.c",
-     "    return cadre_recovery_is_calm(core) ||\n"
-     "           !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns);\n",
-     "    return cadre_recovery_is_calm(core) || newest->cut > 0 || core->replay.keeping;\n"),
+     "           (!passing && !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns));\n",
+     "           (newest->cut > 0 || passing || core->replay.keeping);\n"),
     ("read-too-soon", "a read is answered while closures run again",
      "coordinator/recovery.c",
      "    if (place->state != CADRE_PLACE_READY || place->replaying) {\n",
