@@ -140,8 +140,9 @@
     F(U64,  generation,  UINT64_MAX)
 
 /* A variable, and the shard of each partition from `first` on; many partitions take several
- * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more. wire: the dtype of its values in VALUES to workers and of its gradients in PUSH, where
- * that is not `dtype`: CADRE_BF16 for f32; else 0. */
+ * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more. wire:
+ * the dtype of its values in VALUES to workers and of its gradients in PUSH, where that is not
+ * `dtype`: CADRE_BF16 for f32; else 0. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
