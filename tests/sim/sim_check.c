@@ -215,6 +215,12 @@ sim_check_read(sim_check_t *self, const void *bytes)
                            variable->name, n);
         }
     }
+    sim_check_read_ends(self);
+}
+
+void
+sim_check_read_ends(sim_check_t *self)
+{
     self->read.variable = SIM_NEVER;
 }
 

@@ -168,6 +168,9 @@ uint32_t sim_check_add_assignment(sim_check_t *self, uint32_t variable, cadre_as
 void sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request);
 void sim_check_read(sim_check_t *self, const void *bytes);
 
+/* A read has ended without a value. */
+void sim_check_read_ends(sim_check_t *self);
+
 /* Join has returned: nothing the user scheduled is unfinished, and (I2) the shards, which the
  * coordinator believes to be in these states (NULL: away), hold every update of the finished calls
  * and every assignment, each once and in an order that the user can have seen. */

@@ -13,6 +13,7 @@
 
 enum {
     RANDOM_STREAM = 0x736372,
+    PATIENCE_STREAM = 0x706174,
     JUMP_MAX = CADRE_APPLIED_WINDOW_MAX / 8,
 };
 
@@ -273,6 +274,22 @@ create(sim_script_t *self)
     return true;
 }
 
+/* Whether the answers that an operation waits for are there, or it is given up; what the shards do
+ * about it later touches nothing here. */
+static bool
+is_answered(sim_script_t *self)
+{
+    if (self->pending.pending > 0 && self->network->now_ms < self->patience_ms) {
+        return false;
+    }
+    if (self->pending.pending > 0) {
+        cadre_core_forget(core_of(self), &self->pending);
+        self->pending.status = CADRE_ETIMEOUT;
+        self->given_up++;
+    }
+    return true;
+}
+
 static bool
 read_value(sim_script_t *self)
 {
@@ -285,13 +302,16 @@ read_value(sim_script_t *self)
         sim_check_read_begins(self->check, self->variable, core->requests.last);
         cadre_core_read_variable(core, core->catalogue.variables[self->variable], &self->pending);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status == CADRE_ETIMEOUT) {
+        sim_check_read_ends(self->check);
+    } else if (self->pending.status < 0) {
         sim_check_fail(self->check, "read: %s", self->pending.text);
+    } else {
+        sim_check_read(self->check, self->buffer);
     }
-    sim_check_read(self->check, self->buffer);
     cadre_free(&self->buffer);
     return true;
 }
@@ -310,13 +330,14 @@ assign(sim_script_t *self)
                                    &self->pending);
         free(bytes);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status == 0) {
+        self->check->assignments[self->assignment].done_event = *self->check->events;
+    } else if (self->pending.status != CADRE_ETIMEOUT) {
         sim_check_fail(self->check, "assign: %s", self->pending.text);
     }
-    self->check->assignments[self->assignment].done_event = *self->check->events;
     return true;
 }
 
@@ -328,10 +349,10 @@ count(sim_script_t *self)
         self->pending = (cadre_operation_t){.target = &self->counted};
         cadre_core_count_shard(core_of(self), self->variable, &self->pending);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status < 0 && self->pending.status != CADRE_ETIMEOUT) {
         sim_check_fail(self->check, "count: %s", self->pending.text);
     }
     return true; /* what the shard said was looked at when it said it */
@@ -479,6 +500,18 @@ next_operation(sim_script_t *self)
     return weights[at].operation;
 }
 
+/* How long the program waits for shards; the last operations wait for ever. */
+static uint64_t
+draw_patience(sim_script_t *self)
+{
+    if (self->closing > 0 || !sim_chance(&self->patience_random, self->plan.gives_up)) {
+        return SIM_FOR_EVER;
+    }
+    uint64_t wait_ms = sim_between(&self->patience_random, 1, 3000);
+    sim_network_at(self->network, wait_ms, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
+    return self->network->now_ms + wait_ms;
+}
+
 /* Sets up what the next operation needs. */
 static void
 begin(sim_script_t *self, sim_operation_t operation)
@@ -490,6 +523,7 @@ begin(sim_script_t *self, sim_operation_t operation)
     self->operation = operation;
     self->begun_ms = self->network->now_ms;
     self->asked = false;
+    self->patience_ms = draw_patience(self);
     if (operation == SIM_SCHEDULE) {
         self->burst = (uint32_t)draw(self, 1, self->plan.burst_max);
     } else if (operation == SIM_COUNT) {
@@ -536,6 +570,7 @@ void
 sim_script_start(sim_script_t *self, uint64_t seed)
 {
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
+    cadre_random_init(&self->patience_random, seed, PATIENCE_STREAM);
     self->left = self->plan.operations;
     set_up(self);
 }
