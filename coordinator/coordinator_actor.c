@@ -17,7 +17,8 @@
 #include "coordinator/coordinator.h"
 
 enum {
-    TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent */
+    TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent; */
+    TURN_DATA_ROOM = 64,     /* of them, that control leaves to data */
     BACKLOG_RETRY_MS = 2,    /* a peer's queue was full: try again then */
     POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
     SLEEP_MS_MAX = 1000,
@@ -75,11 +76,13 @@ identify(const cadre_frames_t *frames, const cadre_message_t *message, cadre_tas
     return status == 0 ? cadre_message_authorize(message->type, from->role) : status;
 }
 
-/* Receives what is there from one socket; `link` is NULL for control. */
+/* Receives what is there from one socket, until the turn has `room` left; `link` is NULL for
+ * control.
+ */
 static void
-receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard)
+receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard, size_t room)
 {
-    while (self->received_count < TURN_MESSAGES_MAX) {
+    while (self->received_count + room < TURN_MESSAGES_MAX) {
         int status = cadre_socket_receive(socket, &self->frames);
         if (status == CADRE_EAGAIN || status == CADRE_EIO) {
             return;
@@ -325,12 +328,13 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     if (items[3].revents & ZMQ_POLLIN) {
         watch(self);
     }
+    /* Control before data: no heartbeat waits behind values. */
+    receive(self, self->coordinator->control, NULL, 0, TURN_DATA_ROOM);
     for (uint32_t i = 0; i < self->link_count; i++) {
         if (self->links[i].socket) {
-            receive(self, self->links[i].socket, &self->links[i], i);
+            receive(self, self->links[i].socket, &self->links[i], i, 0);
         }
     }
-    receive(self, self->coordinator->control, NULL, 0);
 }
 
 static void

@@ -1,7 +1,7 @@
 /*
  * shard_state - the inside of shard, shared by its files: shard.c (session, control),
  * shard_create.c (partitions, from initial values or a checkpoint), shard_values.c (pull, push,
- * assign) and shard_snapshot.c.
+ * assign, probe) and shard_snapshot.c.
  */
 #ifndef CADRE_PS_SHARD_STATE_H
 #define CADRE_PS_SHARD_STATE_H
@@ -73,6 +73,7 @@ int cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create
 void cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question);
+void cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question);
 
 /* --- shard_snapshot.c --- */
 

@@ -77,6 +77,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_ACK:
         cadre_contact_answered(&self->contact, message->request);
         cadre_worker_on_ack(self, &message->ack);
+        cadre_worker_resend_reports(self, message->request);
         break;
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
@@ -107,6 +108,8 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_PUSH:
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_PROBED:
         cadre_worker_core_malformed(self);
         break;
     }
@@ -128,6 +131,8 @@ cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
     } else if (from->index < self->directory.shard_count &&
                message->type == CADRE_MESSAGE_APPLIED) {
         cadre_worker_on_applied(self, from->index, message, now_ms);
+    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_PROBED) {
+        cadre_worker_on_probed(self, from->index, message, now_ms);
     } else {
         cadre_worker_core_malformed(self);
     }

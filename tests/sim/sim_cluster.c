@@ -82,8 +82,9 @@ route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
         if (entry.type == CADRE_MESSAGE_CLOSURE) {
             note_closure(self, &entry);
         }
-        sim_network_send(&self->network, &sender, from,
-                         sim_cluster_node_of(self, &entry.destination), &entry);
+        uint32_t to = sim_cluster_node_of(self, &entry.destination);
+        sim_flow_look(&self->flow, &self->check, &self->network, from, to, &entry);
+        sim_network_send(&self->network, &sender, from, to, &entry);
     }
 }
 
@@ -159,6 +160,7 @@ on_message(sim_cluster_t *self, sim_event_t *event)
     cadre_plane_t plane = event->entry.plane;
     cadre_message_t message = {0};
     decode(self, event, &message);
+    sim_flow_arrived(&self->flow, &self->network, event, &message);
     cadre_outbox_entry_fini(&event->entry);
     copy_chunks(&message);
     sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
@@ -260,7 +262,11 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
         return;
     }
     if (event->kind == SIM_MESSAGE) {
-        event->node = receiver_of(self, event);
+        uint32_t node = receiver_of(self, event);
+        if (node != event->node) {
+            sim_network_give_up(&self->network, event->entry.plane, event->from, event->node);
+        }
+        event->node = node;
     }
     sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
     sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
@@ -271,6 +277,9 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
                          : shard ? shard->paused_ms
                                  : self->coordinator.paused_ms;
     if (!alive) {
+        if (event->kind == SIM_MESSAGE) {
+            sim_network_give_up(&self->network, event->entry.plane, event->from, event->node);
+        }
         cadre_outbox_entry_fini(&event->entry);
     } else if (paused_ms > self->network.now_ms) {
         sim_network_postpone(&self->network, event, paused_ms);

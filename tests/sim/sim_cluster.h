@@ -12,6 +12,7 @@
 #define CADRE_TESTS_SIM_SIM_CLUSTER_H
 
 #include "tests/sim/sim_coordinator.h"
+#include "tests/sim/sim_flow.h"
 #include "tests/sim/sim_script.h"
 #include "tests/sim/sim_shard.h"
 #include "tests/sim/sim_worker.h"
@@ -49,6 +50,7 @@ typedef struct sim_cluster {
     sim_network_t network;
     sim_disk_t disk;
     sim_check_t check;
+    sim_flow_t flow;
     sim_coordinator_t coordinator;
     uint32_t shard_count;
     uint32_t ps_count; /* incarnations so far */

@@ -26,6 +26,7 @@ sim_cluster_fini(sim_cluster_t *self)
     sim_network_fini(&self->network);
     sim_disk_fini(&self->disk);
     sim_check_fini(&self->check);
+    sim_flow_fini(&self->flow);
     cadre_u64_map_fini(&self->by_incarnation);
 }
 

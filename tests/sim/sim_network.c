@@ -111,9 +111,37 @@ sim_network_put(sim_network_t *self, const sim_event_t *event)
     push(self, &copy);
 }
 
+static bool
+is_data(const sim_event_t *event)
+{
+    return event->entry.plane == CADRE_PLANE_DATA;
+}
+
+uint32_t
+sim_network_harm(const sim_network_t *self, cadre_plane_t plane, uint32_t one, uint32_t other)
+{
+    bool data = plane == CADRE_PLANE_DATA;
+    return self->harm[data][one][other] + self->harm[data][other][one];
+}
+
+void
+sim_network_give_up(sim_network_t *self, cadre_plane_t plane, uint32_t from, uint32_t to)
+{
+    self->harm[plane == CADRE_PLANE_DATA][from][to]++;
+}
+
+static void
+harm(sim_network_t *self, const sim_event_t *event)
+{
+    self->harm[is_data(event)][event->from][event->node]++;
+}
+
 void
 sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
 {
+    if (event->kind == SIM_MESSAGE) {
+        harm(self, event); /* it may come behind what was sent later and is due then */
+    }
     event->due_ms = due_ms;
     push(self, event);
 }
@@ -179,9 +207,9 @@ deliver(sim_network_t *self, sim_event_t *event)
         due_ms += event->due_ms;
     } else if (!keeps_its_place(event) && sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
+        harm(self, event);
     } else {
-        bool is_data = event->entry.plane == CADRE_PLANE_DATA;
-        uint64_t *last_ms = &self->last_ms[is_data][event->from][event->node];
+        uint64_t *last_ms = &self->last_ms[is_data(event)][event->from][event->node];
         due_ms = due_ms > *last_ms ? due_ms : *last_ms;
         *last_ms = due_ms;
     }
@@ -202,6 +230,7 @@ static void
 lose(sim_network_t *self, sim_event_t *event)
 {
     self->dropped++;
+    harm(self, event);
     if (event->entry.type == CADRE_MESSAGE_SHARD && !self->broken[event->node]) {
         self->broken[event->node] = true;
         sim_network_at(self, cadre_random_below(&self->random, RECONNECT_MS_MAX), SIM_CONNECTED,
@@ -230,12 +259,14 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
     if (sim_chance(&self->random, self->weather.twice)) {
         self->doubled++;
         sim_event_t again = event;
+        again.value = event.value = 1;
         again.entry = copy_of(&event.entry);
         deliver(self, &again);
     }
     if (!keeps_its_place(&event) && sim_chance(&self->random, self->weather.ghost)) {
         sim_event_t ghost = event;
         ghost.entry = copy_of(&event.entry);
+        ghost.value = 1;
         ghost.due_ms = 1 + cadre_random_below(&self->random, self->weather.ghost_ms_max);
         deliver(self, &ghost);
     }
@@ -264,6 +295,9 @@ sim_network_next(sim_network_t *self, sim_event_t *event)
         if (event->kind == SIM_MESSAGE && is_cut(self, event->from, event->node)) {
             lose(self, event);
             continue;
+        }
+        if (event->kind == SIM_MESSAGE && event->value) {
+            harm(self, event);
         }
         if (event->kind == SIM_CONNECTED) {
             self->broken[event->node] = false;

@@ -48,7 +48,7 @@ typedef struct {
     sim_event_kind_t kind;
     uint32_t node;
     uint32_t from;
-    uint64_t value;
+    uint64_t value;             /* SIM_MESSAGE: 1 where it is one of two copies */
     uint32_t life;              /* of the coordinator: SIM_STORED, SIM_ANSWERED */
     cadre_task_t sender;        /* SIM_MESSAGE */
     cadre_outbox_entry_t entry; /* SIM_MESSAGE */
@@ -88,7 +88,9 @@ typedef struct {
                     [SIM_NODES_MAX]; /* plane, from, to: when the newest arrives */
     sim_cut_t cuts[SIM_CUTS_MAX];
     size_t cut_count;
-    bool broken[SIM_NODES_MAX]; /* the connection from the coordinator, until SIM_CONNECTED */
+    uint32_t harm[2][SIM_NODES_MAX]
+                 [SIM_NODES_MAX]; /* plane, from, to: messages lost, doubled, late so far */
+    bool broken[SIM_NODES_MAX];   /* the connection from the coordinator, until SIM_CONNECTED */
     uint64_t sent;
     uint64_t dropped;
     uint64_t doubled;
@@ -111,6 +113,14 @@ void sim_network_put(sim_network_t *self, const sim_event_t *event);
 /* Sends `entry`, which is taken, from the task `sender`. */
 void sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from, uint32_t to,
                       cadre_outbox_entry_t *entry);
+
+/* What has befallen the connection of two nodes on one plane so far, in both directions: whoever
+ * sees the same number twice may rely on it. */
+uint32_t sim_network_harm(const sim_network_t *self, cadre_plane_t plane, uint32_t one,
+                          uint32_t other);
+
+/* A node gives its connection up, or a message to it found it dead. */
+void sim_network_give_up(sim_network_t *self, cadre_plane_t plane, uint32_t from, uint32_t to);
 
 /* Lets an event happen later instead, after everything that is due then. Takes its entry. */
 void sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms);

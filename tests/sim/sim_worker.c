@@ -314,6 +314,10 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
         cadre_holding_destroy(&event->holding);
         break;
     case CADRE_WORKER_SHARD_MOVED: /* messages are addressed to the incarnation */
+        for (uint32_t node = 0; event->status == CADRE_ETIMEOUT && node < SIM_NODES_MAX; node++) {
+            sim_network_give_up(self->network, CADRE_PLANE_DATA, self->node, node);
+        }
+        break;
     case CADRE_WORKER_FORGET:
     case CADRE_WORKER_RESET:
         break;

@@ -364,6 +364,23 @@ fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *questio
     fake_send(self, self->data[shard], &self->frames.from, &message);
 }
 
+/* Every request has been answered when it came: whatever is asked after was lost. */
+static inline void
+fake_answer_probe(fake_cluster_t *self, int shard, const cadre_message_t *question)
+{
+    uint64_t states[2 * CADRE_PROBE_REQUESTS_MAX];
+    size_t count = question->probe.requests.count / 3;
+    for (size_t i = 0; i < count; i++) {
+        states[2 * i] = question->probe.requests.items[3 * i];
+        states[2 * i + 1] = CADRE_PROBED_UNKNOWN;
+    }
+    cadre_message_t message = {.type = CADRE_MESSAGE_PROBED,
+                               .request = question->request,
+                               .incarnation = self->incarnations[shard]};
+    message.probed.states = (cadre_u64s_t){states, 2 * count};
+    fake_send(self, self->data[shard], &self->frames.from, &message);
+}
+
 static inline void
 fake_receive(fake_cluster_t *self, cadre_socket_t *socket, int shard)
 {
@@ -377,6 +394,8 @@ fake_receive(fake_cluster_t *self, cadre_socket_t *socket, int shard)
             fake_take_control(self, &message);
         } else if (message.type == CADRE_MESSAGE_PULL) {
             fake_answer_pull(self, shard, &message);
+        } else if (message.type == CADRE_MESSAGE_PROBE) {
+            fake_answer_probe(self, shard, &message);
         } else {
             cr_assert_eq(message.type, CADRE_MESSAGE_PUSH);
             fake_answer_push(self, shard, &message);
