@@ -17,6 +17,7 @@ typedef struct {
     cadre_cluster_config_t config;
     size_t coordinators;
     bool has_role;
+    bool chief_is_worker; /* none is listed: it is worker 0 */
 } reader_t;
 
 static bool
@@ -192,7 +193,13 @@ read_cluster(reader_t *reader)
             return status;
         }
     }
-    return check_fixed_lists(reader);
+    int status = check_fixed_lists(reader);
+    if (status == 0 && reader->coordinators == 0 && reader->config.workers.count > 0) {
+        reader->config.coordinator = reader->config.workers.items[0];
+        reader->coordinators = 1;
+        reader->chief_is_worker = true;
+    }
+    return status;
 }
 
 /* --- task --- */
@@ -255,6 +262,26 @@ read_description(reader_t *reader, const char *text)
 
 /* --- flags, and what must fit together --- */
 
+/* Whether worker 0 of a cluster that lists no chief runs as the coordinator. */
+static bool
+is_first_worker(const reader_t *reader, cadre_role_t role)
+{
+    return reader->chief_is_worker && role == CADRE_ROLE_COORDINATOR &&
+           reader->config.role == CADRE_ROLE_WORKER &&
+           (reader->config.index == 0 || reader->config.index == CADRE_INDEX_ANY);
+}
+
+static int
+fail_role(const reader_t *reader, cadre_role_t role)
+{
+    const char *hint = reader->chief_is_worker && role == CADRE_ROLE_COORDINATOR
+                           ? "; without a chief the coordinator is worker 0"
+                           : "";
+    return cadre_fail(CADRE_ECONFIG, "%s says that this task is a %s, but it runs as %s%s",
+                      reader->source, cadre_role_text(reader->config.role), cadre_role_text(role),
+                      hint);
+}
+
 static int
 apply_flags(reader_t *reader, const cadre_cluster_sources_t *sources)
 {
@@ -262,10 +289,10 @@ apply_flags(reader_t *reader, const cadre_cluster_sources_t *sources)
     if (given(sources->role)) {
         cadre_role_t role = CADRE_ROLE_COORDINATOR;
         status = cadre_role_parse(sources->role, &role);
-        if (status == 0 && reader->has_role && reader->config.role != role) {
-            status = cadre_fail(CADRE_ECONFIG, "%s says that this task is a %s, but it runs as %s",
-                                reader->source, cadre_role_text(reader->config.role),
-                                cadre_role_text(role));
+        if (status == 0 && is_first_worker(reader, role)) {
+            reader->config.index = 0;
+        } else if (status == 0 && reader->has_role && reader->config.role != role) {
+            status = fail_role(reader, role);
         }
         reader->config.role = role;
         reader->has_role = true;

@@ -14,6 +14,10 @@
  * everyone dials in: a description that lists neither ps nor workers is complete. One that lists
  * either is taken for a fixed list and must have both. An evaluator is accepted anywhere and never
  * waited for.
+ *
+ * Where no chief is listed, worker 0 is it, as in TensorFlow: the coordinator is at the address of
+ * worker 0, which no worker needs for itself. The program that opens the coordinator may then say
+ * that it is worker 0, or nothing of itself; beside it a worker process may be worker 0 too.
  */
 #ifndef CADRE_COMMON_CLUSTER_CONFIG_H
 #define CADRE_COMMON_CLUSTER_CONFIG_H
@@ -40,7 +44,7 @@ typedef struct {
 
 typedef struct {
     cadre_role_t role;
-    uint32_t index;               /* CADRE_INDEX_ANY: the coordinator chooses */
+    uint32_t index;               /* of that role; CADRE_INDEX_ANY: the coordinator chooses */
     cadre_endpoint_t coordinator; /* host and port, or an ipc path */
     cadre_endpoints_t ps;         /* empty, or the fixed list */
     cadre_endpoints_t workers;

@@ -69,10 +69,11 @@ enum {
     CADRE_BUILD_LOST_MAX = 20,     /* workers lost in a row so; then the resource has failed */
 
     CADRE_HEARTBEAT_MS = 1000,
-    CADRE_SUSPECT_MS = 3000,     /* silent that long: no new work */
-    CADRE_LEASE_MS = 10000,      /* silent that long: presumed dead */
-    CADRE_LOCAL_LEASE_MS = 3000, /* the same under the local launcher */
-    CADRE_RESEND_MS = 1000,      /* small control messages that nobody has answered go again */
+    CADRE_SUSPECT_MS = 3000,      /* silent that long: no new work */
+    CADRE_LEASE_MS = 10000,       /* silent that long: presumed dead */
+    CADRE_LOCAL_LEASE_MS = 3000,  /* the same under the local launcher */
+    CADRE_DROPPED_LOG_MS = 10000, /* the log tells of dropped messages no more often */
+    CADRE_RESEND_MS = 1000,       /* small control messages that nobody has answered go again */
     CADRE_PROBE_MS = 1000,     /* a request unanswered that long is asked after with PROBE, then */
     CADRE_PROBE_MAX_MS = 8000, /* ever more seldom up to this */
     CADRE_PROBE_REQUESTS_MAX = 1024,   /* that one PROBE asks after, the oldest; the next one asks

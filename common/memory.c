@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Noreturn void
 out_of_memory(size_t count, size_t size_bytes)
 {
     fprintf(stderr, "cadre: out of memory: %zu x %zu bytes\n", count, size_bytes);
-    abort();
+    _exit(CADRE_EXIT_OUT_OF_MEMORY);
 }
 
 void *

@@ -1,13 +1,18 @@
 /*
  * memory - allocation that does not fail, and locals that clean up after themselves.
  *
- * Host out-of-memory ends the process: it is restarted and recovered like any other lost task,
- * which is tested, while a thousand branches for a failed malloc would not be.
+ * Host out-of-memory ends the process, with a text and CADRE_EXIT_OUT_OF_MEMORY: it is restarted
+ * and recovered like any other lost task, which is tested, while a thousand branches for a failed
+ * malloc would not be.
  */
 #ifndef CADRE_COMMON_MEMORY_H
 #define CADRE_COMMON_MEMORY_H
 
 #include <stddef.h>
+
+/* What a process ends with that gets no memory: it is no bug, and there is nothing to be seen in a
+ * core file. */
+enum { CADRE_EXIT_OUT_OF_MEMORY = 71 };
 
 /* Zeroed memory for `count` elements of `size_bytes`; ends the process when there is none or the
  * product overflows. The caller frees it with free(). A zero count gives a pointer that can be

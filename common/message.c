@@ -46,6 +46,21 @@ cadre_role_text(cadre_role_t role)
     return "?";
 }
 
+const uint64_t *
+cadre_message_shard(const cadre_message_t *self)
+{
+    if (self->type == CADRE_MESSAGE_CREATE) {
+        return &self->create.shard;
+    }
+    if (self->type == CADRE_MESSAGE_SETTLE) {
+        return &self->settle.shard;
+    }
+    if (self->type == CADRE_MESSAGE_SNAPSHOT) {
+        return &self->snapshot.shard;
+    }
+    return self->type == CADRE_MESSAGE_RESTORE ? &self->restore.shard : NULL;
+}
+
 void
 cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk)
 {

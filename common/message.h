@@ -144,6 +144,9 @@ cadre_plane_t cadre_message_plane(cadre_message_type_t type);
 /* "coordinator", "ps", "worker", "evaluator"; "?" otherwise. */
 const char *cadre_role_text(cadre_role_t role);
 
+/* Returns where a message says for which shard it is, NULL where it does not. */
+const uint64_t *cadre_message_shard(const cadre_message_t *self);
+
 /* Appends one payload chunk; takes the caller's reference. */
 void cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk);
 

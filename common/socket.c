@@ -151,8 +151,9 @@ check_bind(const cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     cadre_endpoint_text(endpoint, text);
     if (!self->allow_plain && !cadre_endpoint_is_local(endpoint)) {
         return cadre_fail(CADRE_EREFUSED,
-                          "binding %s without CURVE would let anyone who reaches that port take "
-                          "part; bind 127.0.0.1 or ipc://, or allow plain connections explicitly",
+                          "binding %s would let anyone who reaches that port take part, since "
+                          "connections are neither authenticated nor encrypted; bind 127.0.0.1 or "
+                          "ipc://PATH",
                           text);
     }
     struct stat about = {0};

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/utf8.h"
+
 /* What the header tells the analyzer is no name for a definition. */
 #undef cadre_fail
 #undef cadre_fail_within
@@ -45,12 +47,7 @@ cadre_error_text(void)
 static void
 keep(const char *text)
 {
-    snprintf(error_text, sizeof(error_text), "%s", text);
-    for (char *c = error_text; *c; c++) {
-        if (*c == '\n' || *c == '\r') {
-            *c = ' ';
-        }
-    }
+    cadre_utf8_clean(text, sizeof(error_text) - 1, error_text);
 }
 
 int

@@ -354,6 +354,8 @@ cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_f
     if (status == 0) {
         resource->coordinator = self;
         cadre_core_announce_resource(&self->core);
+    }
+    if (status == 0 && out) {
         *out = resource;
     }
     cadre_gate_unlock_and_wake(self->gate);
@@ -367,9 +369,10 @@ cadre_resource_name(const cadre_resource_t *self)
     return self->name;
 }
 
-int
-cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
-               const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+/* `tag`: the worker that may run it, or CADRE_TAG_NONE. */
+static int
+schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *function,
+         const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
 {
     cadre_closure_t *closure = NULL;
     int status = check_function(self, function);
@@ -377,6 +380,7 @@ cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
     if (status < 0) {
         return status;
     }
+    closure->tag = tag;
     cadre_gate_lock(self->gate);
     closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
@@ -396,6 +400,24 @@ cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
     return status;
 }
 
+int
+cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
+               const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+{
+    return schedule(self, CADRE_TAG_NONE, function, call, timeout_ms, future);
+}
+
+int
+cadre_schedule_on(cadre_coordinator_t *self, uint32_t worker, const cadre_function_t *function,
+                  const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+{
+    if (worker >= CADRE_TASKS_MAX) {
+        return cadre_fail(CADRE_EINVALID, "worker %" PRIu32 " is not in 0..%d", worker,
+                          CADRE_TASKS_MAX - 1);
+    }
+    return schedule(self, worker, function, call, timeout_ms, future);
+}
+
 /* Under the lock: every closure has ended, and what they pushed is on its shards. */
 static bool
 is_done(const cadre_coordinator_t *self)
@@ -410,7 +432,9 @@ cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
     int64_t since_ms = 0;
     int status = 0;
     cadre_gate_lock(self->gate);
-    while (status == 0 && !is_done(self)) {
+    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
+    while (status == 0 && !(cadre_closure_queue_passed(&self->core.queue, barrier) &&
+                            cadre_recovery_is_settled(&self->core))) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status = cadre_coordinator_wait(self, deadline_ms, "closures to end", &since_ms);
@@ -432,7 +456,9 @@ cadre_done(cadre_coordinator_t *self, bool *done)
         status = raise(self);
     }
     if (status == 0 || status == CADRE_EAGAIN) {
-        *done = status == 0 && is_done(self);
+        if (done) {
+            *done = status == 0 && is_done(self);
+        }
         status = 0;
     }
     cadre_gate_unlock(self->gate);
@@ -447,8 +473,9 @@ cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
     int status = 0;
     cadre_gate_lock(self->gate);
     cadre_closure_queue_cancel(&self->core.queue);
+    uint64_t barrier = cadre_closure_queue_set_barrier(&self->core.queue);
     cadre_gate_broadcast(self->gate);
-    while (status == 0 && !cadre_closure_queue_done(&self->core.queue)) {
+    while (status == 0 && !cadre_closure_queue_passed(&self->core.queue, barrier)) {
         status = cadre_coordinator_usable(self);
         if (status == 0) {
             status =

@@ -37,8 +37,10 @@ destroy(cadre_coordinator_t *self)
     free(self->resumed_progress);
     for (size_t i = 0; i < self->resumed_variable_count; i++) {
         free(self->resumed_variables[i]);
+        free(self->resumed_optimizers[i]);
     }
     free(self->resumed_variables);
+    free(self->resumed_optimizers);
     free(self);
 }
 
@@ -48,6 +50,9 @@ cadre_coordinator_open(const cadre_coordinator_options_t *options, cadre_coordin
     if (!options || options->size != sizeof(*options)) {
         return cadre_fail(CADRE_EINVALID,
                           "options: size is not sizeof(cadre_coordinator_options_t)");
+    }
+    if (!out) {
+        return cadre_fail(CADRE_EINVALID, "there is nowhere to put the coordinator: NULL");
     }
     cadre_coordinator_t *self = cadre_calloc(1, sizeof(*self));
     int status = cadre_gate_open(&self->gate);
@@ -82,7 +87,7 @@ cadre_coordinator_open(const cadre_coordinator_options_t *options, cadre_coordin
 void
 cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
 {
-    cadre_coordinator_t *self = *coordinator_p;
+    cadre_coordinator_t *self = coordinator_p ? *coordinator_p : NULL;
     if (!self) {
         return;
     }
@@ -241,9 +246,11 @@ cadre_interrupt(cadre_coordinator_t *self, bool interrupted)
 int
 cadre_status_json(cadre_coordinator_t *self, char **text)
 {
-    cadre_gate_lock(self->gate);
-    *text = cadre_core_status_json(&self->core, (uint64_t)cadre_clock_now_ms());
-    cadre_gate_unlock(self->gate);
+    if (text) {
+        cadre_gate_lock(self->gate);
+        *text = cadre_core_status_json(&self->core, (uint64_t)cadre_clock_now_ms());
+        cadre_gate_unlock(self->gate);
+    }
     return 0;
 }
 
@@ -274,7 +281,7 @@ cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *t
     int status = cadre_coordinator_await(self, &operation, cadre_gate_deadline_ms(timeout_ms),
                                          "a shard's counters");
     cadre_gate_unlock(self->gate);
-    if (status == 0) {
+    if (status == 0 && totals) {
         *totals = answer;
     }
     return status;

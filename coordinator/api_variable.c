@@ -18,6 +18,47 @@ cadre_variable_options(void)
     return (cadre_variable_options_t){.size = sizeof(cadre_variable_options_t)};
 }
 
+/* Whether each slot of `optimizer` is one of `before`: only then a ps takes them from the
+ * checkpoint (slots are known by their names). */
+static bool
+has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *optimizer)
+{
+    size_t found = 0;
+    size_t count = cadre_optimizer_slot_count(optimizer);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < cadre_optimizer_slot_count(before); k++) {
+            found += strcmp(cadre_optimizer_slot_name(before, k),
+                            cadre_optimizer_slot_name(optimizer, i)) == 0;
+        }
+    }
+    return found == count;
+}
+
+/* Says that a variable goes on with another optimizer than the one in the resumed checkpoint. */
+static void
+tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable)
+{
+    const char *before = NULL;
+    for (size_t i = 0; i < self->resumed_variable_count; i++) {
+        if (strcmp(self->resumed_variables[i], variable->name) == 0) {
+            before = self->resumed_optimizers[i];
+        }
+    }
+    const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
+    cadre_optimizer_spec_t spec;
+    if (!before || strcmp(before, now) == 0 || cadre_optimizer_spec_parse(&spec, before) < 0) {
+        return;
+    }
+    const char *next = "the values go on; its slots and steps begin anew";
+    if (cadre_optimizer_slot_count(&variable->optimizer) == 0) {
+        next = "the values go on; it has no slots";
+    } else if (has_slots(&spec, &variable->optimizer)) {
+        next = "the values go on, and the slots, which have the same names";
+    }
+    cadre_core_log(&self->core, 'W', "optimizer_changed", "variable=%s was=%s is=%s next=\"%s\"",
+                   variable->name, before, now, next);
+}
+
 /* Under the lock. */
 static int
 create(cadre_coordinator_t *self, cadre_variable_t *variable)
@@ -40,6 +81,7 @@ create(cadre_coordinator_t *self, cadre_variable_t *variable)
     int status = cadre_coordinator_await(self, &operation, deadline_ms, "a variable to be created");
     if (status == 0) {
         variable->created = true;
+        tell_other_optimizer(self, variable);
         cadre_core_announce_variable(&self->core, variable);
     }
     return status;
@@ -125,7 +167,7 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
         }
     }
     cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0) {
+    if (status == 0 && out) {
         *out = variable;
     }
     return status;
@@ -134,6 +176,9 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
 int
 cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
 {
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_tensor_t tensor = {0};
     int status = cadre_tensor_init(&tensor, self->dtype, self->shape, self->rank);
@@ -146,7 +191,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     status = cadre_coordinator_await(coordinator, &operation, cadre_gate_deadline_ms(timeout_ms),
                                      self->name);
     cadre_gate_unlock(coordinator->gate);
-    if (status < 0) {
+    if (status < 0 || !value) {
         cadre_tensor_fini(&tensor);
         return status;
     }
@@ -175,6 +220,9 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
 {
     char mine[CADRE_SHAPE_TEXT_SIZE];
     char theirs[CADRE_SHAPE_TEXT_SIZE];
+    if (!self) {
+        return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
+    }
     if (mode != CADRE_SET && mode != CADRE_ADD && mode != CADRE_SUBTRACT) {
         return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
     }
@@ -277,9 +325,13 @@ static int
 add_function(cadre_coordinator_t *self, const cadre_function_t *like, cadre_function_t **out)
 {
     bool is_new = false;
-    int status = cadre_catalogue_add_function(&self->core.catalogue, like, out, &is_new);
+    cadre_function_t *function = NULL;
+    int status = cadre_catalogue_add_function(&self->core.catalogue, like, &function, &is_new);
     if (status == 0 && is_new) {
-        cadre_core_announce_function(&self->core, *out);
+        cadre_core_announce_function(&self->core, function);
+    }
+    if (status == 0 && out) {
+        *out = function;
     }
     return status;
 }
@@ -288,8 +340,9 @@ int
 cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                         cadre_function_t **out)
 {
-    cadre_program_t *program = *program_p;
-    int status = cadre_program_finish(program);
+    cadre_program_t *program = program_p ? *program_p : NULL;
+    int status = program ? cadre_program_finish(program)
+                         : cadre_fail(CADRE_EINVALID, "this is no program: NULL");
     if (status < 0) {
         return status;
     }
@@ -352,7 +405,7 @@ cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *desc
         dataset->name[0] = '\0'; /* the name is free for another try */
     }
     cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0) {
+    if (status == 0 && out) {
         *out = dataset;
     }
     return status;

@@ -344,6 +344,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .optimizer = variable->optimizer.kind,
         .optimizer_parameters = {variable->optimizer.parameters,
                                  cadre_optimizer_parameters(variable->optimizer.kind, &table)},
+        .shard = variable->shards[partition],
     };
     return message;
 }

@@ -231,7 +231,8 @@ take_snapshots(cadre_core_t *core)
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
                                                       .cut = self->cut,
                                                       .directory = self->draft,
-                                                      .generation = core->shards[i].generation};
+                                                      .generation = core->shards[i].generation,
+                                                      .shard = i};
         cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
     }
 }
@@ -241,6 +242,7 @@ cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
                             const cadre_snapshot_written_message_t *written)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_assert(shard < core->options.ps_count);
     if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
         /* It says so until it hears of the end. */
         tell_end(core, shard, written->checkpoint, written->checkpoint == self->last_id);

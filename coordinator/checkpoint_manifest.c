@@ -63,6 +63,34 @@ fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t sha
                                          .refused = written->counters[CADRE_PS_COUNTER_refused]};
 }
 
+/* What cadre_totals counts since the job began. */
+#define CADRE_TOTALS_LIST(X)                                                                       \
+    X(scheduled)                                                                                   \
+    X(finished)                                                                                    \
+    X(failed)                                                                                      \
+    X(attempts)                                                                                    \
+    X(workers_lost)                                                                                \
+    X(ps_lost)                                                                                     \
+    X(ps_restored)                                                                                 \
+    X(replayed)                                                                                    \
+    X(closures_at_risk)                                                                            \
+    X(checkpoints)                                                                                 \
+    X(checkpoints_failed)                                                                          \
+    X(retentions_failed)                                                                           \
+    X(reports_refused)
+
+static json_t *
+totals_json(const cadre_core_t *core)
+{
+    cadre_totals_t totals = core->checkpoint.totals;
+    json_t *object = json_object();
+    totals.checkpoints++; /* where this manifest is read it was committed */
+#define PACK(name) json_object_set_new(object, #name, json_integer((json_int_t)totals.name));
+    CADRE_TOTALS_LIST(PACK)
+#undef PACK
+    return object;
+}
+
 /* The user's record and our own counts, side by side. */
 static json_t *
 progress_json(const cadre_core_t *core)
@@ -77,12 +105,7 @@ progress_json(const cadre_core_t *core)
             return NULL;
         }
     }
-    const cadre_totals_t *totals = &core->checkpoint.totals;
-    return json_pack("{s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}}", "user", user, "closures",
-                     "scheduled", (json_int_t)totals->scheduled, "finished",
-                     (json_int_t)totals->finished, "failed", (json_int_t)totals->failed, "attempts",
-                     (json_int_t)totals->attempts, "workers_lost", (json_int_t)totals->workers_lost,
-                     "ps_lost", (json_int_t)totals->ps_lost);
+    return json_pack("{s:o, s:o}", "user", user, "totals", totals_json(core));
 }
 
 int
@@ -116,24 +139,33 @@ cadre_checkpoint_manifest(const cadre_core_t *core, cadre_manifest_t **out)
     return 0;
 }
 
+static bool
+take_total(const json_t *totals, const char *name, uint64_t *total)
+{
+    const json_t *value = json_object_get(totals, name);
+    bool good = json_is_integer(value) && json_integer_value(value) >= 0;
+    *total = good ? (uint64_t)json_integer_value(value) : 0;
+    return good;
+}
+
 int
 cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals, char **progress)
 {
     json_t *user = NULL;
-    json_int_t counts[6] = {0};
+    const json_t *counted = NULL;
     json_error_t error;
-    if (json_unpack_ex(manifest->progress, &error, 0, "{s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}}",
-                       "user", &user, "closures", "scheduled", &counts[0], "finished", &counts[1],
-                       "failed", &counts[2], "attempts", &counts[3], "workers_lost", &counts[4],
-                       "ps_lost", &counts[5]) < 0) {
+    if (json_unpack_ex(manifest->progress, &error, 0, "{s:o, s:o}", "user", &user, "totals",
+                       &counted) < 0) {
         return cadre_fail(CADRE_EMALFORMED, "the manifest's progress record: %s", error.text);
     }
-    *totals = (cadre_totals_t){.scheduled = (uint64_t)counts[0],
-                               .finished = (uint64_t)counts[1],
-                               .failed = (uint64_t)counts[2],
-                               .attempts = (uint64_t)counts[3],
-                               .workers_lost = (uint64_t)counts[4],
-                               .ps_lost = (uint64_t)counts[5]};
+    cadre_totals_t read = {.scheduled = 0};
+#define UNPACK(name)                                                                               \
+    if (!take_total(counted, #name, &read.name)) {                                                 \
+        return cadre_fail(CADRE_EMALFORMED, "the manifest's progress record: no total %s", #name); \
+    }
+    CADRE_TOTALS_LIST(UNPACK)
+#undef UNPACK
+    *totals = read;
     *progress = json_is_object(user) ? json_dumps(user, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     return 0;
 }

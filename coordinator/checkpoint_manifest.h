@@ -17,8 +17,9 @@ struct cadre_core;
  * JSON object. */
 int cadre_checkpoint_manifest(const struct cadre_core *core, cadre_manifest_t **manifest);
 
-/* What a manifest says of closures, and the user's progress record as text that the caller frees
- * (NULL when none). CADRE_EMALFORMED when its record was not written by a coordinator. */
+/* The totals that a manifest holds, its own checkpoint counted, and the user's progress record as
+ * text that the caller frees (NULL when none). CADRE_EMALFORMED when its record was not written by
+ * a coordinator. */
 int cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals,
                             char **progress);
 

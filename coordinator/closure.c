@@ -28,6 +28,7 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     free(self->batches);
     free(self->resources);
     free(self->victims);
+    free(self->handed);
     for (size_t i = 0; i < self->name_count; i++) {
         free(self->names[i]);
     }
@@ -76,6 +77,30 @@ cadre_closure_take_values(cadre_closure_t *self)
         }
     }
     return 0;
+}
+
+void
+cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation)
+{
+    if (self->attempt > 0 && !self->handed) {
+        self->handed = cadre_calloc(CADRE_HANDED_MAX, sizeof(*self->handed));
+    }
+    if (self->attempt > 0) {
+        self->handed[self->attempt % CADRE_HANDED_MAX] = self->handed_to;
+    }
+    self->attempt++;
+    self->handed_to = incarnation;
+}
+
+bool
+cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint64_t incarnation)
+{
+    if (attempt == 0 || attempt > self->attempt || self->attempt - attempt >= CADRE_HANDED_MAX) {
+        return false;
+    }
+    uint64_t handed_to =
+        attempt == self->attempt ? self->handed_to : self->handed[attempt % CADRE_HANDED_MAX];
+    return handed_to == incarnation;
 }
 
 void

@@ -23,6 +23,10 @@ typedef enum {
     CADRE_CLOSURE_ENDED,     /* its end was told */
 } cadre_closure_state_t;
 
+/* Attempts whose workers are remembered, so that their reports are believed; that of an attempt
+ * before these counts for nothing. */
+enum { CADRE_HANDED_MAX = 16 };
+
 /* Worker index of a closure that any worker may run. */
 #define CADRE_TAG_NONE UINT32_MAX
 
@@ -38,6 +42,7 @@ typedef struct cadre_closure {
     cadre_closure_state_t state;
     uint64_t
         id; /* 0 until it is first handed out; then this and the next `steps` - 1 are its own */
+    uint64_t number;  /* with an id: how many were begun up to it */
     uint64_t attempt; /* 1 for the first */
     uint32_t function;
     uint32_t steps;
@@ -59,15 +64,18 @@ typedef struct cadre_closure {
     int64_t order; /* QUEUED: its place among all that are queued as it is */
 
     void *worker;       /* IN_FLIGHT: the member that has it */
-    uint64_t worker_id; /* its incarnation */
+    uint64_t handed_to; /* incarnation that has the last attempt, or had it */
+    uint64_t *handed;   /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
+                           there was none */
     uint64_t sent_ms;
     uint32_t lost;           /* attempts that died with their worker */
     uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
     cadre_victim_t *victims; /* [CADRE_ATTEMPTS_MAX] the workers of those attempts; NULL: none */
     uint32_t victim_count;
-    uint64_t stale; /* attempts up to this one began before a shard was restored */
-    bool kept;      /* it has ended well and is kept for a replay */
-    void *future;   /* the API's, NULL when nobody waits */
+    uint64_t interval; /* the queue's, between two barriers (coordinator/barriers.h) */
+    uint64_t stale;    /* attempts up to this one began before a shard was restored */
+    bool kept;         /* it has ended well and is kept for a replay */
+    void *future;      /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */
@@ -85,6 +93,13 @@ int cadre_closure_take_values(cadre_closure_t *self);
 
 /* Must be in no list. */
 void cadre_closure_destroy(cadre_closure_t **self_p);
+
+/* Begins another attempt, on the worker with this incarnation. */
+void cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation);
+
+/* Whether this worker was given that attempt. */
+bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,
+                                 uint64_t incarnation);
 
 /* Notes a worker that died with it, as long as there is room. */
 void cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process);

@@ -16,6 +16,7 @@ cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_clo
                                     .ended = ended,
                                     .context = context};
     cadre_closure_lanes_init(&self->lanes);
+    cadre_barriers_init(&self->barriers);
 }
 
 static size_t *
@@ -62,6 +63,9 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
     cadre_results_t *results = closure->results;
     closure->state = CADRE_CLOSURE_ENDED;
     let_go_of_arguments(self, closure);
+    if (closure->tag == CADRE_TAG_NONE) {
+        cadre_barriers_leave(&self->barriers, closure->interval);
+    }
     if (results) {
         cadre_results_end(results, closure->id, how->status, how->text, how->message);
         self->values_size_bytes += results->takers > 0 ? results->tensors.size_bytes : 0;
@@ -152,6 +156,7 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
     cadre_assert(self->in_flight == 0 && self->tagged_in_flight == 0);
     end_all_queued(self, CADRE_ECLOSED, "the coordinator was closed");
     cadre_closure_lanes_fini(&self->lanes);
+    cadre_barriers_fini(&self->barriers);
 }
 
 size_t
@@ -183,6 +188,7 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     }
     cadre_assert(closure->state == CADRE_CLOSURE_NEW);
     closure->missing = hold_arguments(self, closure);
+    closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
     if (closure->missing > 0) {
         closure->state = CADRE_CLOSURE_BLOCKED;
         cadre_closure_list_push(&self->blocked, closure);
@@ -366,4 +372,16 @@ cadre_closure_queue_done(const cadre_closure_queue_t *self)
 {
     return cadre_closure_queue_waiting(self) == 0 && self->common_aside == 0 &&
            self->in_flight == 0;
+}
+
+uint64_t
+cadre_closure_queue_set_barrier(cadre_closure_queue_t *self)
+{
+    return cadre_barriers_set(&self->barriers);
+}
+
+bool
+cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barrier)
+{
+    return cadre_barriers_passed(&self->barriers, barrier);
 }

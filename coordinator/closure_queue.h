@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
+#include "coordinator/barriers.h"
 #include "coordinator/closure_lanes.h"
 
 enum { CADRE_CLOSURE_ERROR_SIZE = 768 }; /* bytes of an error's text, the NUL included */
@@ -43,6 +44,7 @@ typedef void (*cadre_closure_ended_t)(void *context, cadre_closure_t *closure,
 typedef struct {
     size_t capacity;             /* of what is common, and of what is tagged */
     cadre_closure_lanes_t lanes; /* what is queued */
+    cadre_barriers_t barriers;   /* of common closures */
     cadre_closure_list_t aside;  /* common or tagged; they need a shard that is away */
     size_t common_aside;
     cadre_closure_list_t blocked; /* common or tagged; they wait for a result of another */
@@ -108,6 +110,12 @@ int cadre_closure_queue_raise(cadre_closure_queue_t *self, char *text);
 
 /* Nothing common is queued, blocked or in flight. */
 bool cadre_closure_queue_done(const cadre_closure_queue_t *self);
+
+/* Sets a barrier behind the common closures that were put so far; returns its number. */
+uint64_t cadre_closure_queue_set_barrier(cadre_closure_queue_t *self);
+
+/* Returns whether each of those has ended; closures that were put since do not matter. */
+bool cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barrier);
 
 /* Common closures that wait for a worker or are blocked. */
 size_t cadre_closure_queue_waiting(const cadre_closure_queue_t *self);

@@ -35,7 +35,11 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
 void
 cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
 {
-    *self = (cadre_core_t){.options = *options, .next_id = 1, .now_ms = now_ms};
+    *self = (cadre_core_t){.options = *options,
+                           .next_id = 1,
+                           .now_ms = now_ms,
+                           .tick_due_ms = UINT64_MAX,
+                           .unread_since_ms = UINT64_MAX};
     cadre_membership_init(&self->membership, options->ps_count);
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
     cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
@@ -212,7 +216,6 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
 static void
 from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
-    bool is_ps = member->task.role == CADRE_ROLE_PS;
     switch (message->type) {
     case CADRE_MESSAGE_HEARTBEAT:
         on_heartbeat(self, member, message->request, &message->heartbeat);
@@ -235,12 +238,10 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_REPLY:
     case CADRE_MESSAGE_VALUES:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
-        if (is_ps) {
-            if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
-                cadre_shard_requests_answer(&self->requests, member->index, message);
-            }
-            self->progress = true; /* a call may be waiting for this answer */
+        if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
+            cadre_shard_requests_answer(&self->requests, member->index, message);
         }
+        self->progress = true; /* a call may be waiting for this answer */
         break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
@@ -287,6 +288,11 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
                    uint64_t now_ms)
 {
     self->now_ms = now_ms;
+    if (cadre_core_check_sender(self, from, message) < 0) {
+        cadre_core_dropped(self, 1, cadre_error_text());
+        cadre_message_fini(message);
+        return;
+    }
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
@@ -340,8 +346,8 @@ settle_windows(cadre_core_t *self)
     self->settle_pending = self->options.ps_count;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SETTLE);
-        message.settle =
-            (cadre_settle_message_t){.base = lowest, .generation = self->shards[shard].generation};
+        message.settle = (cadre_settle_message_t){
+            .base = lowest, .generation = self->shards[shard].generation, .shard = shard};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_settled, self, shard);
     }
 }
@@ -387,15 +393,10 @@ pump_requests(cadre_core_t *self)
 }
 
 uint64_t
-cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
+cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
     self->now_ms = now_ms;
-    uint64_t due_ms = UINT64_MAX;
-    cadre_member_t *expired = NULL;
-    while ((expired = cadre_membership_expired(&self->membership, now_ms, self->options.lease_ms,
-                                               &due_ms))) {
-        cadre_core_lose(self, expired, "its lease ran out");
-    }
+    uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
         settle_windows(self);
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
@@ -410,7 +411,8 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms)
         pump_requests(self);
     }
     bool chasing = chase_datasets(self) || asked > 0 || self->queue.cancelling;
-    return chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    self->tick_due_ms = chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    return self->tick_due_ms;
 }
 
 void

@@ -69,6 +69,8 @@ typedef struct {
 
 typedef struct cadre_core cadre_core_t;
 
+enum { CADRE_TICK_MS_MAX = 1000 }; /* from one tick to the next */
+
 struct cadre_core {
     cadre_core_options_t options;
     cadre_outbox_t outbox;
@@ -108,10 +110,14 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    bool creating;        /* a variable is being created on the shards */
-    uint64_t datasets_ms; /* when unopened datasets were last announced */
-    uint64_t cancel_ms;   /* when the workers were last told to cancel; 0 while nothing is */
-    uint64_t now_ms;      /* of the turn under way */
+    bool creating;            /* a variable is being created on the shards */
+    uint64_t datasets_ms;     /* when unopened datasets were last announced */
+    uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t now_ms;          /* of the turn under way */
+    uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
+    uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
+    uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
+    uint64_t dropped_due_ms;  /* when the log may tell of them again */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
@@ -131,16 +137,25 @@ bool cadre_core_event(cadre_core_t *self, cadre_core_event_t *event);
 void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                         uint64_t now_ms);
 
+/* Counts messages that came and were dropped, because they were malformed or not their sender's to
+ * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `why`: of the last one. */
+void cadre_core_dropped(cadre_core_t *self, uint64_t count, const char *why);
+
 /* The connection to a task is gone: it is lost unless it says HELLO again. */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
+
+/* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
+void cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
 /* Some connection closed: sends every member something harmless, so that the shell learns which
  * cannot be reached. */
 void cadre_core_probe(cadre_core_t *self);
 
 /* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
- * and calls. Returns when it wants to be called again at the latest. */
-uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms);
+ * and calls; `unread`: more messages wait than that batch took. Returns when it wants to be called
+ * again, CADRE_TICK_MS_MAX from now at the latest: a shell that comes later has been stalled, and
+ * no lease is judged over that (leases.c). */
+uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
 
 /* The store's answer to an order. */
 void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
@@ -190,13 +205,22 @@ void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
 void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* rights.c: 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
+ * the name that the member with its incarnation joined with. */
+int cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
+                            const cadre_message_t *message);
+
 /* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
- * away. */
-void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why);
+ * away. `died`: its process has ended, as far as can be told, so that what it ran may be to blame.
+ */
+void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, bool died);
 void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
                          const cadre_message_t *message);
 void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
 void cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char *reason);
+
+/* leases.c: takes out whoever was silent for a lease; when to look again. */
+uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 
 /* dispatcher.c */
 void cadre_dispatch(cadre_core_t *self);
@@ -217,6 +241,11 @@ void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 /* Ends a queued closure whose arguments cannot be had, for the reason in this thread's error text.
  */
 void cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status);
+
+/* Gives up a closure that had ended and was to run again, and that is in flight no longer but taken
+ * out (cadre_replay_take_out): reports the updates that its shard lacks as an error of the job. */
+void cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
+                            const char *why);
 
 /* What a member that goes had in flight is queued again. `died`: what may have been running counts
  * the attempt as lost. */

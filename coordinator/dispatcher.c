@@ -53,10 +53,10 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     if (closure->id == 0) {
         closure->id = self->next_id;
         self->next_id += closure->steps;
-        self->begun++;
+        closure->number = ++self->begun;
         cadre_u64_map_put(&self->closures, closure->id, closure);
     }
-    closure->attempt++;
+    cadre_closure_hand_to(closure, member->task.incarnation);
     closure->worker = member;
     self->totals.attempts++;
     cadre_closure_list_push(&member->in_flight, closure);

@@ -80,7 +80,7 @@ cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure
 void
 cadre_future_drop(cadre_future_t **self_p)
 {
-    cadre_future_t *self = *self_p;
+    cadre_future_t *self = self_p ? *self_p : NULL;
     if (!self) {
         return;
     }
@@ -115,11 +115,21 @@ wait_locked(cadre_future_t *self, int64_t deadline_ms)
     return results->status < 0 ? cadre_fail(results->status, "%s", results->text) : 0;
 }
 
+static int
+check(const cadre_future_t *self)
+{
+    return self ? 0 : cadre_fail(CADRE_EINVALID, "this is no future: NULL");
+}
+
 int
 cadre_future_wait(cadre_future_t *self, int64_t timeout_ms)
 {
+    int status = check(self);
+    if (status < 0) {
+        return status;
+    }
     cadre_gate_lock(self->gate);
-    int status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
+    status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
     cadre_gate_unlock(self->gate);
     return status;
 }
@@ -129,8 +139,12 @@ cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value, int64
 {
     cadre_auto(cadre_tensor_list_fini) cadre_tensor_list_t list = {.count = 0};
     size_t position = 0;
+    int status = check(self);
+    if (status < 0) {
+        return status;
+    }
     cadre_gate_lock(self->gate);
-    int status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
+    status = wait_locked(self, cadre_gate_deadline_ms(timeout_ms));
     cadre_gate_unlock(self->gate);
     /* From here on the results have ended and never change. */
     if (status == 0) {
@@ -147,7 +161,7 @@ cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value, int64
     size_t count = 0;
     status = cadre_tensor_list_decode(cadre_tensor_list_items(&list), &message,
                                       CADRE_RESULT_SIZE_MAX, &tensors, &count);
-    if (status == 0) {
+    if (status == 0 && value) {
         *value = tensors[0];
         tensors[0] = (cadre_tensor_t){0};
     }
@@ -176,7 +190,10 @@ cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms
 int
 cadre_future_fd(cadre_future_t *self, int *fd)
 {
-    int status = 0;
+    int status = check(self);
+    if (status < 0) {
+        return status;
+    }
     cadre_gate_lock(self->gate);
     if (self->fd < 0) {
         self->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -186,7 +203,7 @@ cadre_future_fd(cadre_future_t *self, int *fd)
             signal_fd(self);
         }
     }
-    if (status == 0) {
+    if (status == 0 && fd) {
         *fd = self->fd;
     }
     cadre_gate_unlock(self->gate);
@@ -196,6 +213,9 @@ cadre_future_fd(cadre_future_t *self, int *fd)
 uint64_t
 cadre_future_closure_id(const cadre_future_t *self)
 {
+    if (!self) {
+        return 0;
+    }
     cadre_gate_lock(self->gate);
     uint64_t id = self->closure ? self->closure->id : self->results->closure_id;
     cadre_gate_unlock(self->gate);

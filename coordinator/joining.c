@@ -7,6 +7,7 @@
 
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
+#include "coordinator/send_queues.h"
 
 /* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is
  * there. */
@@ -31,7 +32,7 @@ welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
 }
 
 void
-cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why)
+cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, bool died)
 {
     char name[32];
     cadre_member_name(member, name);
@@ -42,8 +43,8 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why)
         cadre_checkpoint_on_lost(self);
     } else {
         self->totals.workers_lost++;
-        cadre_resources_lost(self, member, true);
-        cadre_dispatch_lost(self, member, true);
+        cadre_resources_lost(self, member, died);
+        cadre_dispatch_lost(self, member, died);
     }
     cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
                    "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
@@ -82,7 +83,7 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
 {
     cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
     if (occupant) {
-        cadre_core_lose(self, occupant, "replaced by a new process with the same index");
+        cadre_core_lose(self, occupant, "replaced by a new process with the same index", false);
     }
     return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
 }
@@ -101,7 +102,8 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     const cadre_hello_message_t *hello = &message->hello;
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     if (member && is_confused(member, hello)) {
-        cadre_core_lose(self, member, "it serves another shard");
+        cadre_core_lose(self, member, "it serves another shard", false);
+        cadre_recovery_on_confused(self, from->incarnation);
         member = NULL;
     }
     bool known = member != NULL;
@@ -127,14 +129,29 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     self->progress = true;
 }
 
-void
-cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+static void
+lose_task(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms, const char *why, bool died)
 {
     self->now_ms = now_ms;
     cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
     if (member) {
-        cadre_core_lose(self, member, "its connection closed");
+        cadre_core_lose(self, member, why, died);
     }
+}
+
+void
+cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    lose_task(self, task, now_ms, "its connection closed", true);
+}
+
+void
+cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    char why[96];
+    snprintf(why, sizeof(why), "it does not read: over %d MiB wait for it",
+             CADRE_SEND_QUEUE_SIZE_MAX >> 20);
+    lose_task(self, task, now_ms, why, false);
 }
 
 void
@@ -162,7 +179,7 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
         cadre_membership_remove(&self->membership, member);
         self->progress = true;
     } else {
-        cadre_core_lose(self, member, reason);
+        cadre_core_lose(self, member, reason, false);
     }
 }
 

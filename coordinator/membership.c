@@ -253,6 +253,16 @@ cadre_membership_heard(cadre_member_t *member, uint64_t now_ms)
     member->suspect = false;
 }
 
+void
+cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms)
+{
+    cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
+        uint64_t heard_ms = member->heard_ms + ms;
+        member->heard_ms = heard_ms < now_ms ? heard_ms : now_ms;
+    }
+}
+
 cadre_member_t *
 cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lease_ms,
                          uint64_t *due_ms)

@@ -40,6 +40,7 @@ typedef struct cadre_member {
     /* Workers: what they have, kept by the dispatcher. */
     cadre_closure_list_t in_flight;
     uint64_t ended;        /* closures it reported */
+    uint64_t refused;      /* reports of closures that it was not given */
     uint32_t credit;       /* closures it may hold */
     uint64_t credit_ms;    /* when it was computed */
     uint64_t credit_ended; /* `ended` then */
@@ -97,6 +98,9 @@ int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
 
 /* Takes a member out and frees it; nothing may be in flight on it. */
 void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
+
+/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest. */
+void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms);
 
 /* Notes that a member was heard. */
 void cadre_membership_heard(cadre_member_t *member, uint64_t now_ms);

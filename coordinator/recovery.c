@@ -237,8 +237,10 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     cadre_shard_requests_clear(&core->repairs, shard);
     cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RESTORE);
     const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
-    message.restore = (cadre_restore_message_t){
-        .path = point->path, .cut = window_base(core, point), .generation = place->generation};
+    message.restore = (cadre_restore_message_t){.path = point->path,
+                                                .cut = window_base(core, point),
+                                                .generation = place->generation,
+                                                .shard = shard};
     cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
     ask_creates(core, shard);
 }
@@ -334,6 +336,15 @@ watch_silence(cadre_core_t *core, uint32_t shard)
         since_ms = core->now_ms;
     }
     return since_ms + CADRE_MUTE_MS;
+}
+
+void
+cadre_recovery_on_confused(cadre_core_t *core, uint64_t incarnation)
+{
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        cadre_place_t *place = &core->shards[shard];
+        place->holder = place->holder == incarnation ? 0 : place->holder;
+    }
 }
 
 void
@@ -446,8 +457,9 @@ bool
 cadre_recovery_is_settled(const cadre_core_t *core)
 {
     const cadre_restore_point_t *newest = &core->points[0];
+    bool passing = core->replay.active; /* maybe from the point before the newest */
     return cadre_recovery_is_calm(core) ||
-           !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns);
+           (!passing && !cadre_replay_has_work(&core->replay, newest->cut, newest->assigns));
 }
 
 cadre_shard_target_t

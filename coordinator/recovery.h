@@ -69,6 +69,10 @@ typedef struct {
 void cadre_recovery_on_ps(struct cadre_core *core, cadre_member_t *ps,
                           const cadre_hello_message_t *hello);
 
+/* A ps believed that it served another shard than the one it was given: what it holds of any shard
+ * is not known any more. */
+void cadre_recovery_on_confused(struct cadre_core *core, uint64_t incarnation);
+
 /* A ps has gone; it is a member still. */
 void cadre_recovery_on_lost(struct cadre_core *core, const cadre_member_t *ps, const char *why);
 

@@ -90,11 +90,11 @@ drop_assigns(cadre_replay_t *self, size_t count)
 }
 
 static void
-drop_closures(cadre_replay_t *self, cadre_closure_list_t *list, uint64_t below)
+drop_closures(cadre_replay_t *self, cadre_closure_log_t *log, uint64_t below)
 {
-    while (list->first && list->first->id < below) {
-        cadre_closure_t *closure = list->first;
-        cadre_closure_list_remove(list, closure);
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_log_first(log)) && closure->id < below) {
+        cadre_closure_log_take(log, closure);
         forget(self, closure);
     }
 }
@@ -105,6 +105,9 @@ cadre_replay_fini(cadre_replay_t *self)
     drop_closures(self, &self->log, UINT64_MAX);
     drop_closures(self, &self->redo, UINT64_MAX);
     drop_closures(self, &self->aside, UINT64_MAX);
+    cadre_closure_log_fini(&self->log);
+    cadre_closure_log_fini(&self->redo);
+    cadre_closure_log_fini(&self->aside);
     drop_assigns(self, self->assign_count);
     cadre_assert(self->kept.count == 0);
     cadre_u64_map_fini(&self->kept);
@@ -128,7 +131,7 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
     closure->worker = NULL;
     cadre_u64_map_put(&self->kept, closure->id, closure);
     self->size_bytes += begin_keeping(closure);
-    cadre_closure_list_insert(&self->log, closure);
+    cadre_closure_log_put(&self->log, closure);
 }
 
 void
@@ -172,12 +175,14 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
     self->cut = cut;
     self->old_count = 0;
     self->old_bytes = 0;
-    const cadre_closure_t *closure = self->log.first;
-    for (; closure && closure->id < cut; closure = closure->next) {
+    const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
+    const cadre_closure_t *closure = oldest;
+    for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
         self->old_count++;
         self->old_bytes += cadre_closure_size_bytes(closure) + count_values(closure);
     }
-    for (closure = self->log.first; closure && closure->id < cut; closure = closure->next) {
+    closure = oldest;
+    for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
         unmark_values(closure);
     }
 }
@@ -202,9 +207,10 @@ cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
     uint64_t times = count / CADRE_REPLAY_CLOSURES_MAX;
     uint64_t by_size = size_bytes / CADRE_REPLAY_SIZE_MAX;
     times = by_size > times ? by_size : times;
-    if (times == 0 && self->log.first) {
+    const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
+    if (times == 0 && oldest) {
         /* The window of a shard that begins with the checkpoint before must reach to here. */
-        times = (next_id - self->log.first->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
+        times = (next_id - oldest->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
     }
     return times > 2 ? 2 : (int)times;
 }
@@ -224,8 +230,8 @@ bool
 cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns)
 {
     bool under_way = self->redo.count + self->aside.count + self->in_flight > 0;
-    return under_way || (self->log.last && self->log.last->id >= cut) ||
-           cadre_replay_assigns(self) > assigns;
+    const cadre_closure_t *youngest = cadre_closure_log_last(&self->log);
+    return under_way || (youngest && youngest->id >= cut) || cadre_replay_assigns(self) > assigns;
 }
 
 cadre_closure_t *
@@ -236,15 +242,15 @@ cadre_replay_find(const cadre_replay_t *self, uint64_t id)
 
 /* --- a pass --- */
 
-/* Appends, or inserts, everything of `from` to the closures to be run again. */
+/* Moves everything of `from` to the closures to be run again. */
 static void
-move_to_redo(cadre_replay_t *self, cadre_closure_list_t *from)
+move_to_redo(cadre_replay_t *self, cadre_closure_log_t *from)
 {
-    while (from->first) {
-        cadre_closure_t *closure = from->first;
-        cadre_closure_list_remove(from, closure);
+    cadre_closure_t *closure = NULL;
+    while ((closure = cadre_closure_log_first(from))) {
+        cadre_closure_log_take(from, closure);
         closure->state = CADRE_CLOSURE_QUEUED;
-        cadre_closure_list_insert(&self->redo, closure);
+        cadre_closure_log_put(&self->redo, closure);
     }
 }
 
@@ -257,19 +263,19 @@ first_assign(const cadre_replay_t *self)
                : 0;
 }
 
-/* Takes the closures from id `from` on out of the log. */
-static cadre_closure_list_t
-cut_off(cadre_closure_list_t *log, uint64_t from)
+/* Moves the closures with ids from `from` on out of the log, to be run again. */
+static void
+redo_from(cadre_replay_t *self, uint64_t from)
 {
-    cadre_closure_list_t tail = *log;
-    cadre_closure_list_t head = {.first = NULL};
-    while (tail.first && tail.first->id < from) {
-        cadre_closure_t *closure = tail.first;
-        cadre_closure_list_remove(&tail, closure);
-        cadre_closure_list_push(&head, closure);
+    cadre_closure_t *next = NULL;
+    for (cadre_closure_t *closure = cadre_closure_log_first(&self->log); closure; closure = next) {
+        next = cadre_closure_log_next(&self->log, closure);
+        if (closure->id >= from) {
+            cadre_closure_log_take(&self->log, closure);
+            closure->state = CADRE_CLOSURE_QUEUED;
+            cadre_closure_log_put(&self->redo, closure);
+        }
     }
-    *log = head;
-    return tail;
 }
 
 void
@@ -284,14 +290,7 @@ cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns)
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
         closure->stale = closure->attempt;
     }
-    /* The shorter list goes into the longer one, whose members are older: the rest of a pass that
-     * was under way is younger than what it has done. */
-    cadre_closure_list_t rest = self->redo;
-    self->redo = cut_off(&self->log, self->from);
-    for (closure = self->redo.first; closure; closure = closure->next) {
-        closure->state = CADRE_CLOSURE_QUEUED;
-    }
-    move_to_redo(self, &rest);
+    redo_from(self, self->from);
     move_to_redo(self, &self->aside);
     self->pass_count = self->redo.count + self->in_flight;
 }
@@ -318,7 +317,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
     uint64_t limit = cadre_replay_limit(self);
-    cadre_closure_t *closure = self->redo.first;
+    cadre_closure_t *closure = cadre_closure_log_first(&self->redo);
     for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
                       !present(context, closure->tag);
@@ -326,7 +325,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
             cadre_resource_set_has_all(built, closure->resources, closure->resource_count)) {
             return closure;
         }
-        closure = closure->next;
+        closure = cadre_closure_log_next(&self->redo, closure);
     }
     return NULL;
 }
@@ -334,7 +333,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
 void
 cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure)
 {
-    cadre_closure_list_remove(&self->redo, closure);
+    cadre_closure_log_take(&self->redo, closure);
     closure->state = CADRE_CLOSURE_IN_FLIGHT;
     self->in_flight++;
 }
@@ -367,7 +366,7 @@ cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure)
     closure->lost = 0;
     closure->blamed_on = 0;
     closure->victim_count = 0;
-    cadre_closure_list_insert(&self->log, closure);
+    cadre_closure_log_put(&self->log, closure);
 }
 
 void
@@ -375,7 +374,7 @@ cadre_replay_put_back(cadre_replay_t *self, cadre_closure_t *closure)
 {
     leave_flight(self, closure);
     closure->state = CADRE_CLOSURE_QUEUED;
-    cadre_closure_list_insert(&self->redo, closure);
+    cadre_closure_log_put(&self->redo, closure);
 }
 
 void
@@ -383,7 +382,7 @@ cadre_replay_put_aside(cadre_replay_t *self, cadre_closure_t *closure)
 {
     leave_flight(self, closure);
     closure->state = CADRE_CLOSURE_ASIDE;
-    cadre_closure_list_insert(&self->aside, closure);
+    cadre_closure_log_put(&self->aside, closure);
 }
 
 void
@@ -405,6 +404,13 @@ cadre_replay_assign_number(const cadre_replay_t *self)
     return self->assign_dropped + self->assign_next;
 }
 
+static bool
+has_below(const cadre_closure_log_t *log, uint64_t id)
+{
+    const cadre_closure_t *oldest = cadre_closure_log_first(log);
+    return oldest && oldest->id < id;
+}
+
 const cadre_replay_assign_t *
 cadre_replay_next_assign(cadre_replay_t *self)
 {
@@ -412,8 +418,8 @@ cadre_replay_next_assign(cadre_replay_t *self)
         return NULL;
     }
     const cadre_replay_assign_t *assign = &self->assigns[self->assign_next];
-    bool older_left = (self->redo.first && self->redo.first->id < assign->position) ||
-                      (self->aside.first && self->aside.first->id < assign->position);
+    bool older_left =
+        has_below(&self->redo, assign->position) || has_below(&self->aside, assign->position);
     if (self->in_flight > 0 || older_left ||
         (self->assign_pending > 0 && self->assign_at != assign->position)) {
         return NULL;

@@ -28,7 +28,7 @@
 #include "common/outbox.h"
 #include "common/resource_set.h"
 #include "common/u64_map.h"
-#include "coordinator/closure.h"
+#include "coordinator/closure_log.h"
 
 /* An assignment of one part, as it was sent. */
 typedef struct {
@@ -39,10 +39,10 @@ typedef struct {
 
 typedef struct {
     bool keeping;
-    cadre_u64_map_t kept; /* by id: every closure of the three lists, and those in flight */
-    cadre_closure_list_t log;
-    cadre_closure_list_t redo;
-    cadre_closure_list_t aside;
+    cadre_u64_map_t kept; /* by id: every closure of the three logs, and those in flight */
+    cadre_closure_log_t log;
+    cadre_closure_log_t redo;
+    cadre_closure_log_t aside;
     size_t in_flight;  /* kept ones */
     size_t size_bytes; /* of closures, assignments, and results that closures take as arguments */
 

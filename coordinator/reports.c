@@ -161,14 +161,36 @@ finish_again(cadre_core_t *self, cadre_closure_t *closure)
     }
 }
 
+/* Whether `member` was given this attempt of a closure that is not done with. Anything else it says
+ * of it is refused: a report ends a closure, and only who ran it knows how. The first refusals are
+ * logged, then ever fewer. */
+static bool
+may_report(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closure,
+           uint64_t attempt)
+{
+    if (cadre_closure_was_handed_to(closure, attempt, member->task.incarnation)) {
+        return true;
+    }
+    self->totals.reports_refused++;
+    member->refused++;
+    if ((member->refused & (member->refused - 1)) == 0) {
+        cadre_core_log(self, 'W', "report_refused",
+                       "worker=%u process=%u closure=%" PRIu64 " attempt=%" PRIu64
+                       " refused=%" PRIu64 " why=\"this worker was not given that attempt\"",
+                       member->index, member->process, closure->id, attempt, member->refused);
+    }
+    return false;
+}
+
 void
 cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
 {
     const cadre_closure_done_message_t *done = &message->closure_done;
     acknowledge(member, done->id, done->attempt);
     cadre_closure_t *closure = find(self, done->id);
-    if (!closure || done->attempt > closure->attempt || closure->state == CADRE_CLOSURE_ENDED) {
-        return; /* ended before */
+    if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
+        !may_report(self, member, closure, done->attempt)) {
+        return; /* ended before, or not its to end */
     }
     bool has_updates = done->updates + done->duplicates > 0;
     if (done->attempt <= closure->stale && has_updates) {
@@ -201,6 +223,17 @@ cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status)
     finish(self, closure, NULL, &(cadre_closure_end_t){.status = status, .text = text});
 }
 
+void
+cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status, const char *why)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s", why);
+    cadre_core_log(self, 'E', "replay_failed", "closure=%" PRIu64 " why=\"%.400s\"", closure->id,
+                   why);
+    cadre_replay_drop(&self->replay, closure);
+    cadre_closure_queue_report(&self->queue, status, text);
+}
+
 /* A closure in flight fails for good. One that had ended before fails nobody's wait, but the
  * updates that its shard lost are not there: that is an error of the job, raised like any other. */
 static void
@@ -211,13 +244,8 @@ fail_for_good(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t
         finish(self, closure, reporter, end);
         return;
     }
-    char text[CADRE_CLOSURE_ERROR_SIZE];
-    snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s",
-             end->text);
     leave_worker(self, closure);
-    cadre_replay_drop(&self->replay, closure);
-    cadre_core_log(self, 'E', "replay_failed", "why=\"%.400s\"", end->text);
-    cadre_closure_queue_report(&self->queue, end->status, text);
+    cadre_dispatch_give_up(self, closure, end->status, end->text);
 }
 
 /* Whether a closure that failed runs again. One on which devices fail does so a limited number of
@@ -250,7 +278,9 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 {
     acknowledge(member, failed->id, failed->attempt);
     cadre_closure_t *closure = find(self, failed->id);
-    if (!closure || !is_on(closure, member, failed->attempt)) {
+    if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
+        !may_report(self, member, closure, failed->attempt) ||
+        !is_on(closure, member, failed->attempt)) {
         return; /* an attempt that no longer counts */
     }
     member->ended++;

@@ -278,7 +278,7 @@ names(const cadre_closure_t *closure, const cadre_resource_t *resource)
 static bool
 is_wanted(const cadre_core_t *self, const cadre_resource_t *resource)
 {
-    const cadre_closure_t *again = self->replay.redo.first;
+    const cadre_closure_t *again = cadre_closure_log_first(&self->replay.redo);
     return cadre_closure_lanes_naming(&self->queue.lanes, resource->id) ||
            (again && names(again, resource));
 }
@@ -313,10 +313,9 @@ refuse(cadre_core_t *self, const cadre_resource_t *resource)
     while ((closure = cadre_closure_lanes_naming(&self->queue.lanes, resource->id))) {
         cadre_dispatch_refuse(self, closure, cadre_fail(CADRE_EPOISON, "%s", resource->error));
     }
-    while ((closure = self->replay.redo.first) && names(closure, resource)) {
+    while ((closure = cadre_closure_log_first(&self->replay.redo)) && names(closure, resource)) {
         cadre_replay_take_out(&self->replay, closure);
-        cadre_replay_drop(&self->replay, closure);
-        cadre_closure_queue_report(&self->queue, CADRE_EPOISON, resource->error);
+        cadre_dispatch_give_up(self, closure, CADRE_EPOISON, resource->error);
     }
 }
 

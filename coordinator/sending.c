@@ -5,6 +5,7 @@
  * all the same hands the closure back, and gets it again with all that it lacks.
  */
 #include <stdlib.h>
+#include <xxhash.h>
 
 #include "common/limits.h"
 #include "common/memory.h"
@@ -81,6 +82,14 @@ add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *mes
     return lists;
 }
 
+/* Mixed well, since functions feed it to generators whose states may be a step of the id apart:
+ * splitmix64 adds to its state what a plain multiple of the id would add to the seed. */
+static uint64_t
+closure_seed(const cadre_core_t *self, uint64_t closure)
+{
+    return XXH3_64bits_withSeed(&closure, sizeof(closure), self->options.seed);
+}
+
 void
 cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
 {
@@ -91,7 +100,7 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .function = closure->function,
         .steps = closure->steps,
         .flags = closure->wants_results ? CADRE_CLOSURE_WANTS_RESULTS : 0,
-        .seed = self->options.seed ^ closure->id * UINT64_C(0x9e3779b97f4a7c15),
+        .seed = closure_seed(self, closure->id),
         .variables = closure->variables,
         .batches = {closure->batches, closure->batch_items},
         .names = {(const char *const *)closure->names, closure->name_count},

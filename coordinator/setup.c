@@ -32,14 +32,17 @@ static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory */
 
 /* --- where --- */
 
-/* Address and number of ps, from the options or the environment. */
+/* Address and number of ps, from the options or the environment, which is not looked at where the
+ * options have both: it may describe another cluster. */
 static int
 find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
            cadre_endpoint_t *endpoint, uint32_t *ps_count)
 {
     cadre_cluster_sources_t sources = {.role = "coordinator"};
     cadre_cluster_config_t config = {.role = CADRE_ROLE_COORDINATOR};
-    cadre_cluster_sources_from_environment(&sources);
+    if (!options->address || !options->ps_count) {
+        cadre_cluster_sources_from_environment(&sources);
+    }
     int status = cadre_cluster_config_read(&sources, &config);
     bool described = status == 0;
     if (status < 0 && status != CADRE_ENOTFOUND) {
@@ -209,18 +212,24 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
 {
     self->resumed_variables =
         cadre_calloc(manifest->variable_count, sizeof(*self->resumed_variables));
+    self->resumed_optimizers =
+        cadre_calloc(manifest->variable_count, sizeof(*self->resumed_optimizers));
     self->resumed_variable_count = manifest->variable_count;
     for (size_t i = 0; i < manifest->variable_count; i++) {
-        self->resumed_variables[i] = cadre_strdup(manifest->variables[i].name);
+        const cadre_manifest_variable_t *variable = &manifest->variables[i];
+        const char *optimizer = json_string_value(json_object_get(variable->optimizer, "kind"));
+        self->resumed_variables[i] = cadre_strdup(variable->name);
+        self->resumed_optimizers[i] = optimizer ? cadre_strdup(optimizer) : NULL;
     }
 }
 
+/* `verified`: its files were read and hashed a moment ago. */
 static int
-read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
+read_checkpoint(cadre_coordinator_t *self, const char *path, bool verified, resumed_t *resumed)
 {
     cadre_checkpoint_reader_t *reader = NULL;
     int status = cadre_checkpoint_reader_open(path, &reader);
-    if (status == 0) {
+    if (status == 0 && !verified) {
         status = cadre_checkpoint_reader_verify_files(reader);
     }
     if (status == 0) {
@@ -404,7 +413,8 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         status = find_checkpoint(self, options->resume, &self->resumed_path);
     }
     if (status == 0 && self->resumed_path) {
-        status = read_checkpoint(self, self->resumed_path, &resumed);
+        bool found = strcmp(options->resume, "auto") == 0; /* by verifying it */
+        status = read_checkpoint(self, self->resumed_path, found, &resumed);
     }
     if (status == 0) {
         make_core(self, options, ps_count, &resumed);

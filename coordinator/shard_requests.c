@@ -127,6 +127,14 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     self->count++;
 }
 
+/* Control goes to the name that the ps joined with, in which the index may have been left open;
+ * data goes over the connection that was made to the shard. */
+static uint32_t
+destination_index(const cadre_shard_request_t *request, uint32_t shard, const cadre_task_t *task)
+{
+    return request->entry.plane == CADRE_PLANE_DATA ? shard : task->index;
+}
+
 /* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
  * ASSIGNs by ascending sequence, and what a SNAPSHOT holds is decided by what was asked before. */
 static bool
@@ -162,6 +170,7 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
             request->sent = true;
             request->sent_ms = now_ms;
             request->entry.destination = *target->task;
+            request->entry.destination.index = destination_index(request, shard, target->task);
             bring_up_to_date(request, target->generation);
             cadre_outbox_repeat(outbox, &request->entry);
         }

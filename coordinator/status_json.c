@@ -88,7 +88,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     }
     const cadre_totals_t *totals = &core->totals;
     json_t *status = json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I}, "
+        "{s:s, s:s, s:i, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I}, "
         "s:{s:I, s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:s?}}",
         "schema", "cadre.status/v1", "job", core->options.job, "ps_expected",
         (int)core->options.ps_count, "tasks", tasks, "shards", shards_json(core), "closures",
@@ -96,9 +96,9 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         "failed", (json_int_t)totals->failed, "attempts", (json_int_t)totals->attempts, "queued",
         (json_int_t)cadre_closure_queue_waiting(&core->queue), "in_flight",
         (json_int_t)core->queue.in_flight, "failures", "worker", (json_int_t)totals->workers_lost,
-        "ps", (json_int_t)totals->ps_lost, "recovery", "restored", (json_int_t)totals->ps_restored,
-        "replayed", (json_int_t)totals->replayed, "kept", (json_int_t)core->replay.kept.count,
-        "left",
+        "ps", (json_int_t)totals->ps_lost, "reports", (json_int_t)totals->reports_refused,
+        "recovery", "restored", (json_int_t)totals->ps_restored, "replayed",
+        (json_int_t)totals->replayed, "kept", (json_int_t)core->replay.kept.count, "left",
         (json_int_t)(core->replay.redo.count + core->replay.aside.count + core->replay.in_flight),
         "at_risk", (json_int_t)totals->closures_at_risk, "checkpoints", "committed",
         (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed,

@@ -24,6 +24,9 @@
  *   F64S  list of finite doubles, the same way
  *   STRS  list of strings of at most CADRE_NAME_SIZE_MAX bytes, limit: count
  *
+ * CREATE, SETTLE, SNAPSHOT and RESTORE say in `shard` for which they are: a ps that serves another
+ * one does not take them.
+ *
  * A field named `status` is minus the CADRE_E number: 0 for success, 2000 and up for a failure.
  */
 #ifndef CADRE_PROTO_SCHEMAS_MESSAGES_H
@@ -269,12 +272,14 @@
     F(U64,  seed,        UINT64_MAX)                                               \
     F(U64,  optimizer,   255)                                                      \
     F(F64S, optimizer_parameters, 16)                                              \
-    F(U64,  generation,  UINT64_MAX)
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
 /* Every update id below `base` is settled: the shard may forget its bit. */
 #define CADRE_SETTLE_FIELDS(F)                                                     \
     F(U64,  base,        UINT64_MAX)                                               \
-    F(U64,  generation,  UINT64_MAX)
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
 /* Take references to everything (SNAPSHOT_TAKEN), then write them to a file in `directory`
  * (SNAPSHOT_WRITTEN). */
@@ -282,7 +287,8 @@
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(STR,  directory,   255)                                                      \
-    F(U64,  generation,  UINT64_MAX)
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
 #define CADRE_SNAPSHOT_TAKEN_FIELDS(F)                                             \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
@@ -308,7 +314,8 @@
 #define CADRE_RESTORE_FIELDS(F)                                                    \
     F(STR,  path,        255)                                                      \
     F(U64,  cut,         UINT64_MAX)                                               \
-    F(U64,  generation,  UINT64_MAX)
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
 /* Tell the counters. */
 #define CADRE_COUNT_FIELDS(F)

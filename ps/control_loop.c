@@ -192,7 +192,10 @@ static void
 begin_session(cadre_control_loop_t *self, uint32_t index, uint64_t epoch)
 {
     cadre_shard_session_t *session = cadre_calloc(1, sizeof(*session));
-    *session = (cadre_shard_session_t){.index = index, .epoch = epoch};
+    *session =
+        (cadre_shard_session_t){.index = index,
+                                .epoch = epoch,
+                                .coordinator = cadre_ps_core_coordinator(self->core).incarnation};
     tell_shard(self, CADRE_SHARD_SESSION, session);
     self->epoch = epoch;
 }

@@ -18,6 +18,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/startup.h"
 #include "common/status.h"
 #include "ps/control_loop.h"
 
@@ -260,6 +261,9 @@ main(int argc, char **argv)
     flags_t flags = {.log_level = "info", .away_s = CADRE_COORDINATOR_TIMEOUT_S};
     cadre_control_options_t options = {.wait = false};
     cadre_log_level_t level = CADRE_LOG_INFO;
+    if (cadre_startup() < 0) {
+        return fail(EXIT_CONFIGURATION);
+    }
     cadre_memory_keep_freed();
     cadre_flush_subnormals();
     cadre_cluster_sources_from_environment(&flags.sources);

@@ -289,6 +289,15 @@ pass_on(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
     *message = (cadre_message_t){.type = message->type};
 }
 
+/* For another shard than the one that this ps was told to serve: whoever is right, the coordinator
+ * is to hear which one that is, and says it again then. */
+static bool
+is_astray(const cadre_ps_core_t *self, const cadre_message_t *message)
+{
+    const uint64_t *shard = cadre_message_shard(message);
+    return shard && *shard != self->options.task.index;
+}
+
 static void
 on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -350,6 +359,9 @@ receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
         rejoin(self, now_ms);
     } else if (message->type == CADRE_MESSAGE_STOP && (ours || self->state == STATE_HELLO)) {
         cadre_ps_core_leave(self, message->stop.reason);
+    } else if (ours && is_astray(self, message)) {
+        cadre_ps_core_malformed(self);
+        rejoin(self, now_ms);
     } else if (ours) {
         on_member_message(self, message, now_ms);
     } else if (self->state == STATE_MEMBER && now_ms >= self->hello_due_ms) {

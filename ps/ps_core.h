@@ -36,7 +36,8 @@ typedef struct {
 } cadre_ps_options_t;
 
 typedef enum {
-    CADRE_PS_SESSION, /* another session began: cadre_shard_begin_session(`index`, `epoch`) */
+    CADRE_PS_SESSION, /* another session began: cadre_shard_begin_session(`index`, `epoch`, and the
+                         incarnation of cadre_ps_core_coordinator) */
     CADRE_PS_MESSAGE, /* `message`, which is the shell's now, is for the shard: plane control, from
                          cadre_ps_core_coordinator */
     CADRE_PS_MALFORMED, /* cadre_shard_malformed */

@@ -60,12 +60,13 @@ cadre_shard_destroy(cadre_shard_t **self_p)
 }
 
 void
-cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch)
+cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch, uint64_t coordinator)
 {
     begin_anew(self, 0);
     self->restored = 0;
     self->index = index;
     self->epoch = epoch;
+    self->coordinator = coordinator;
 }
 
 void
@@ -210,7 +211,10 @@ static void
 on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
     cadre_message_t *message = question->message;
-    if (message->type == CADRE_MESSAGE_CREATE) {
+    const uint64_t *named = cadre_message_shard(message);
+    if (named && *named != self->index) {
+        cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
+    } else if (message->type == CADRE_MESSAGE_CREATE) {
         cadre_shard_reply(self, question, cadre_shard_create(self, &message->create));
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         cadre_shard_reply(self, question, restore(self, &message->restore));
@@ -254,9 +258,10 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
                     cadre_message_t *message, cadre_outbox_t *outbox)
 {
     cadre_shard_question_t question = {plane, from, message, outbox};
+    bool stranger = from->role == CADRE_ROLE_COORDINATOR && from->incarnation != self->coordinator;
     bool is_here = cadre_message_plane(message->type) == plane ||
                    message->type == CADRE_MESSAGE_PROBE; /* it asks after those of its plane */
-    if (cadre_message_authorize(message->type, from->role) < 0 ||
+    if (stranger || cadre_message_authorize(message->type, from->role) < 0 ||
         message->incarnation != from->incarnation || !is_here) {
         cadre_shard_malformed(self);
     } else if (plane == CADRE_PLANE_CONTROL) {

@@ -61,12 +61,14 @@ cadre_shard_t *cadre_shard_new(const cadre_shard_options_t *options);
 void cadre_shard_destroy(cadre_shard_t **self_p);
 
 /* Another coordinator, or the first one: everything is dropped, and RESTORE and CREATE will say
- * what comes instead. `index` and `epoch` are WELCOME's; an epoch of 0 is no session, in which
- * nobody is served. */
-void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch);
+ * what comes instead. `index` and `epoch` are WELCOME's, and `coordinator` the incarnation of who
+ * said it: nobody else who calls itself a coordinator is listened to. An epoch of 0 is no session,
+ * in which nobody is served. */
+void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch,
+                               uint64_t coordinator);
 
 /* A message from `from`; takes it. One that `from` may not send, or that is not for a shard, is
- * counted as malformed and dropped. */
+ * counted as malformed and dropped, and so is one that names another shard. */
 void cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
                          cadre_message_t *message, cadre_outbox_t *outbox);
 

@@ -136,7 +136,8 @@ take_orders(shard_actor_t *self)
         }
         if (message.kind == CADRE_SHARD_SESSION) {
             const cadre_shard_session_t *session = message.pointer;
-            cadre_shard_begin_session(self->shard, session->index, session->epoch);
+            cadre_shard_begin_session(self->shard, session->index, session->epoch,
+                                      session->coordinator);
             self->epoch = session->epoch;
             self->changed = true;
         } else if (message.kind == CADRE_SHARD_QUESTION) {

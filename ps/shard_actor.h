@@ -36,6 +36,7 @@ enum {
 typedef struct {
     uint32_t index;
     uint64_t epoch;
+    uint64_t coordinator;
 } cadre_shard_session_t;
 
 typedef struct {

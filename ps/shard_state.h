@@ -20,6 +20,7 @@ struct cadre_shard {
     cadre_shard_options_t options;
     uint32_t index;
     uint64_t epoch;        /* 0: no session */
+    uint64_t coordinator;  /* incarnation, the only one that is obeyed */
     uint64_t generation;   /* 0: no RESTORE yet, or the last one failed */
     uint64_t restored;     /* generation of the last RESTORE, failed or not: earlier ones are old */
     bool loading;          /* CREATE looks into the loader's checkpoint first */

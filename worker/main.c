@@ -12,6 +12,7 @@
 #include "common/float_mode.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/startup.h"
 #include "common/status.h"
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"
@@ -41,8 +42,6 @@ open_signals(void)
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
     return signal_pipe[0];
 }
 
@@ -148,8 +147,19 @@ serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
     return status;
 }
 
+/* Until here SIGTERM and SIGINT end the process as they do any other: nobody reads the pipe while a
+ * native file or a device is opened, which takes as long as code of others takes. */
 static int
-serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int signals)
+serve_until_told(const cadre_worker_flags_t *flags, cadre_device_t *device,
+                 const cadre_registry_t *registry)
+{
+    int signals = open_signals();
+    return signals < 0 ? refuse(CADRE_WORKER_EXIT_IO)
+                       : serve_sessions(flags, device, registry, signals);
+}
+
+static int
+serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
 {
     cadre_device_options_t options = {
         .name = flags->device, .threads = flags->threads, .math = flags->math};
@@ -163,7 +173,7 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry, int s
     } else if (flags->check) {
         print_check(flags, device, registry);
     } else {
-        status = serve_sessions(flags, device, registry, signals);
+        status = serve_until_told(flags, device, registry);
     }
     cadre_device_close(&device);
     return status;
@@ -173,6 +183,9 @@ int
 main(int argc, char **argv)
 {
     cadre_auto(cadre_worker_flags_fini) cadre_worker_flags_t flags = {0};
+    if (cadre_startup() < 0) {
+        return refuse(CADRE_WORKER_EXIT_CONFIG);
+    }
     cadre_memory_keep_freed();
     cadre_flush_subnormals();
     if (cadre_worker_flags_parse(argc, argv, &flags) < 0) {
@@ -182,10 +195,8 @@ main(int argc, char **argv)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     }
     set_up_log(&flags);
-    int signals = open_signals();
-    if (signals < 0) {
-        return refuse(CADRE_WORKER_EXIT_IO);
-    }
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (check_data_dir(flags.data_dir) < 0) {
         return refuse(CADRE_WORKER_EXIT_NO_INPUT);
     }
@@ -195,5 +206,5 @@ main(int argc, char **argv)
             return refuse(CADRE_WORKER_EXIT_CONFIG);
         }
     }
-    return serve(&flags, registry, signals);
+    return serve(&flags, registry);
 }

@@ -133,14 +133,41 @@ cadre_registry_at_exit(cadre_registry_t *self, cadre_destructor_t destructor, vo
 
 /* --- shared objects --- */
 
+/* Belongs to root or to this user, and has none of the mode's bits `writable` set. */
 static bool
-trusted(const struct stat *info)
+trusted(const struct stat *info, mode_t writable)
 {
-    return (info->st_uid == 0 || info->st_uid == geteuid()) &&
-           !(info->st_mode & (S_IWGRP | S_IWOTH));
+    return (info->st_uid == 0 || info->st_uid == geteuid()) && !(info->st_mode & writable);
 }
 
-/* What could let somebody else put code into this process. */
+/* Every folder from the file's own to the root: who may write one of them may put another file in
+ * its place. In a sticky one others may add names, not replace one that is root's or this user's.
+ */
+static int
+check_folders(const char *path)
+{
+    cadre_auto(cadre_free) char *folder = cadre_strdup(path);
+    struct stat info;
+    do {
+        *strrchr(folder, '/') = '\0';
+        const char *name = *folder ? folder : "/";
+        if (stat(name, &info) < 0) {
+            return cadre_fail(CADRE_ENOTFOUND, "%s: %s", name, strerror(errno));
+        }
+        if (!trusted(&info, info.st_mode & S_ISVTX ? 0 : S_IWGRP | S_IWOTH)) {
+            return cadre_fail(CADRE_EREFUSED,
+                              "%s: its folder %s can be written by others (chmod go-w)", path,
+                              name);
+        }
+    } while (*folder);
+    return 0;
+}
+
+/* What could let somebody else put code into this process. When it holds, nobody but root and this
+ * user can change what the path leads to, so the file may be opened by its path afterwards: through
+ * /proc/self/fd the libraries that it looks for beside itself ($ORIGIN) would not be found. Access
+ * control lists are not seen.
+ */
 static int
 check_file(const char *path)
 {
@@ -151,22 +178,13 @@ check_file(const char *path)
     if (!S_ISREG(info.st_mode)) {
         return cadre_fail(CADRE_EREFUSED, "%s is not a regular file", path);
     }
-    if (!trusted(&info)) {
+    if (!trusted(&info, S_IWGRP | S_IWOTH)) {
         return cadre_fail(CADRE_EREFUSED,
                           "%s must belong to root or to this user and be writable by nobody else "
                           "(chmod go-w)",
                           path);
     }
-    cadre_auto(cadre_free) char *folder = cadre_strdup(path);
-    *strrchr(folder, '/') = '\0';
-    if (stat(*folder ? folder : "/", &info) < 0) {
-        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", folder, strerror(errno));
-    }
-    bool sticky = info.st_mode & S_ISVTX; /* others may add files, not replace this one */
-    if (!trusted(&info) && !sticky) {
-        return cadre_fail(CADRE_EREFUSED, "%s: its folder can be written by others", path);
-    }
-    return 0;
+    return check_folders(path);
 }
 
 static int

@@ -232,5 +232,5 @@ cadre_closing_words(const cadre_closing_t *self, cadre_console_t *console, cadre
         cadre_console_say(console, "next: %s", next);
     }
     cadre_events_write(events, "ended", json_pack("{s:i, s:s?}", "exit_code", code, "text", text));
-    return code;
+    return code == CADRE_EXIT_OK && events->error ? CADRE_EXIT_IO : code;
 }

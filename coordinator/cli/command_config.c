@@ -4,6 +4,7 @@
 
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/utf8.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/exit_code.h"
@@ -102,11 +103,13 @@ show(const cadre_job_t *job, bool origin)
     const cadre_setting_t *settings = cadre_job_settings(&count);
     for (size_t i = 0; i < count; i++) {
         cadre_auto(cadre_free) char *text = cadre_job_text(job, &settings[i]);
+        cadre_auto(cadre_free) char *clean = cadre_calloc(strlen(text) + 1, 1);
+        cadre_utf8_clean(text, strlen(text), clean);
         if (origin) {
-            printf("%-32s %-32s # %s\n", settings[i].name, text,
+            printf("%-32s %-32s # %s\n", settings[i].name, clean,
                    cadre_origin_text(job->origins[i]));
         } else {
-            printf("%-32s %s\n", settings[i].name, text);
+            printf("%-32s %s\n", settings[i].name, clean);
         }
     }
     show_value("model.hidden", array_of(job->hidden, job->hidden_count), origin);

@@ -9,6 +9,7 @@
 
 #include "common/limits.h"
 #include "common/memory.h"
+#include "common/startup.h"
 #include "common/status.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/exit_code.h"
@@ -72,7 +73,10 @@ static int
 become(const char *name, char **argv)
 {
     cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder ? folder : ".", name);
+    if (!folder) {
+        return cadre_command_fail(CADRE_EUNAVAILABLE);
+    }
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, name);
     argv[0] = path;
     execv(path, argv);
     return cadre_command_fail(cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno)));
@@ -110,6 +114,9 @@ int
 cadre_command(int argc, char **argv)
 {
     argp_err_exit_status = CADRE_EXIT_USAGE;
+    if (cadre_startup() < 0) {
+        return cadre_command_fail(CADRE_ECONFIG);
+    }
     if (argc < 2) {
         print_help(stderr);
         return CADRE_EXIT_USAGE;

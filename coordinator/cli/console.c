@@ -3,9 +3,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "common/memory.h"
+#include "common/utf8.h"
 
 enum {
     BAR_COLUMNS = 20,
@@ -43,12 +47,19 @@ void
 cadre_console_say(cadre_console_t *self, const char *format, ...)
 {
     bool shown = self->bar_shown;
-    cadre_console_clear(self);
+    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    if (length < 0) {
+        return;
+    }
+    cadre_console_clear(self);
+    cadre_auto(cadre_free) char *clean = cadre_calloc((size_t)length + 1, 1);
+    cadre_utf8_clean(text, (size_t)length, clean);
+    free(text);
+    fprintf(stderr, "%s\n", clean);
     if (shown) {
         show_bar(self);
     }
@@ -168,9 +179,11 @@ cadre_progress_line(const cadre_progress_t *progress, bool epoch_end, char *text
     if (isfinite(progress->loss)) {
         append(&line, " loss=%.4f", progress->loss);
     }
-    if (epoch_end && progress->accuracy >= 0) {
-        append(&line, " test_accuracy=%.4f test_loss=%.4f", progress->accuracy,
-               progress->evaluation_loss);
+    if (isfinite(progress->accuracy)) {
+        append(&line, " test_accuracy=%.4f", progress->accuracy);
+    }
+    if (isfinite(progress->evaluation_loss)) {
+        append(&line, " test_loss=%.4f", progress->evaluation_loss);
     }
     append(&line, " examples_per_s=%.0f stale_max=%llu workers=%d/%lld", progress->rows_per_second,
            (unsigned long long)progress->staleness_max, progress->workers,

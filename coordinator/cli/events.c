@@ -12,6 +12,7 @@ int
 cadre_events_open(cadre_events_t *self, const char *path)
 {
     self->file = fopen(path, "we");
+    self->path = path;
     return self->file ? 0 : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
 }
 
@@ -37,8 +38,10 @@ cadre_events_write(cadre_events_t *self, const char *event, json_t *fields)
     json_decref(fields);
     cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
-    fprintf(self->file, "%s\n", text);
-    fflush(self->file);
+    if (fprintf(self->file, "%s\n", text) < 0 || fflush(self->file) != 0) {
+        self->error = errno; /* a line may be there in part: nothing must follow it */
+        cadre_events_close(self);
+    }
 }
 
 json_t *
@@ -51,8 +54,10 @@ cadre_events_progress(const cadre_progress_t *progress)
         (json_int_t)progress->steps, "epoch_fraction", progress->epoch_fraction, "loss", loss,
         "examples_per_s", progress->rows_per_second, "staleness_max",
         (json_int_t)progress->staleness_max, "workers", progress->workers);
-    if (progress->accuracy >= 0) {
+    if (isfinite(progress->accuracy)) {
         json_object_set_new(object, "test_accuracy", json_real(progress->accuracy));
+    }
+    if (isfinite(progress->evaluation_loss)) {
         json_object_set_new(object, "test_loss", json_real(progress->evaluation_loss));
     }
     return object;

@@ -18,6 +18,9 @@
 /* Zeroed: closed, and everything written is dropped. */
 typedef struct {
     FILE *file;
+    const char *path; /* borrowed */
+    int error; /* errno of the write that failed, after which nothing more is written; 0: none did
+                */
 } cadre_events_t;
 
 /* Creates or empties the file. CADRE_EIO. */

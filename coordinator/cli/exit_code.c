@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "common/memory.h"
 #include "common/status.h"
 
 int
@@ -73,23 +74,29 @@ cadre_process_end(int wait_status)
     return (cadre_process_end_t){.number = WEXITSTATUS(wait_status)};
 }
 
+_Static_assert((int)CADRE_EXIT_MEMORY == (int)CADRE_EXIT_OUT_OF_MEMORY,
+               "as common/ ends a process");
+
 /* The likely cause: what one would look into first. */
 static const char *
-signal_cause(int number)
+signal_cause(int number, bool program)
 {
     switch (number) {
     case SIGKILL:
         return ", often because memory ran out";
     case SIGSEGV:
-        return ", a wrong memory access: a bug, ours or of a native function";
+        return program ? ", a wrong memory access: a bug in it, or in a library it uses"
+                       : ", a wrong memory access: a bug, ours or of a native function";
     case SIGBUS:
         return ", often a full disk or a file that was cut short";
     case SIGABRT:
-        return ", an internal check failed: a bug";
+        return program ? ", it gave up: an assert or abort() in it, or in a library it uses"
+                       : ", it gave up: a check failed, or a library got no memory or descriptor";
     case SIGILL:
         return ", an instruction this CPU does not have";
     case SIGFPE:
-        return ", a wrong integer division: a bug, ours or of a native function";
+        return program ? ", a wrong integer division: a bug in it, or in a library it uses"
+                       : ", a wrong integer division: a bug, ours or of a native function";
     case SIGTERM:
     case SIGINT:
     case SIGHUP:
@@ -101,12 +108,12 @@ signal_cause(int number)
 }
 
 const char *
-cadre_process_end_text(cadre_process_end_t end, char *text, size_t size_bytes)
+cadre_process_end_text(cadre_process_end_t end, bool program, char *text, size_t size_bytes)
 {
     if (end.signalled) {
         const char *name = sigabbrev_np(end.number);
         snprintf(text, size_bytes, "was killed by %s%s%s", name ? "SIG" : "a signal",
-                 name ? name : "", signal_cause(end.number));
+                 name ? name : "", signal_cause(end.number, program));
         return text;
     }
     const char *meaning = cadre_exit_code_text(end.number);

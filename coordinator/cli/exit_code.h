@@ -18,6 +18,7 @@
     X(NO_INPUT, 66, "input missing")                                                               \
     X(UNAVAILABLE, 69, "a needed task stayed away")                                                \
     X(BUG, 70, "a bug in Cadre")                                                                   \
+    X(MEMORY, 71, "memory ran out")                                                                \
     X(CANNOT_WRITE, 73, "cannot write")                                                            \
     X(IO, 74, "input or output failed")                                                            \
     X(TEMPORARY, 75, "temporary, try again")                                                       \
@@ -50,7 +51,9 @@ typedef struct {
 cadre_process_end_t cadre_process_end(int wait_status);
 
 /* "was killed by SIGKILL, often because memory ran out", "exited with 78, bad configuration", into
- * `text` of `size_bytes`, which is returned. */
-const char *cadre_process_end_text(cadre_process_end_t end, char *text, size_t size_bytes);
+ * `text` of `size_bytes`, which is returned. Of a program of the user's the causes are its own, and
+ * only codes of ours have a meaning. */
+const char *cadre_process_end_text(cadre_process_end_t end, bool program, char *text,
+                                   size_t size_bytes);
 
 #endif

@@ -51,7 +51,7 @@ static const cadre_setting_t settings[] = {
     {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
     {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_MATH_WORDS, "f32", AT(math)},
     {"cluster.trace", "CADRE_TRACE", TEXT, 1, 4095, NULL, NULL, AT(trace)},
-    {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "fixed",
+    {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "min_bytes",
      AT(partitioner)},
     {"cluster.partitions", NULL, INTEGER, 0, CADRE_PARTITIONS_PER_VARIABLE_MAX, NULL, "0",
      AT(partitions)},

@@ -389,19 +389,24 @@ cadre_launcher_binary_folder(void)
 {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    if (length <= 0) {
+    if (length <= 0 || path[0] != '/') {
+        cadre_fail(CADRE_EUNAVAILABLE,
+                   "/proc/self/exe: %s: without /proc the programs beside this one are not found",
+                   length < 0 ? strerror(errno) : "no path");
         return NULL;
     }
     path[length] = '\0';
-    char *slash = strrchr(path, '/');
-    return slash ? cadre_strndup(path, (size_t)(slash - path)) : NULL;
+    return cadre_strndup(path, (size_t)(strrchr(path, '/') - path));
 }
 
 static int
 find_binary(const char *name, char **path)
 {
     cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
-    *path = cadre_asprintf("%s/%s", folder ? folder : ".", name);
+    if (!folder) {
+        return CADRE_EUNAVAILABLE;
+    }
+    *path = cadre_asprintf("%s/%s", folder, name);
     if (access(*path, X_OK) < 0) {
         return cadre_fail(CADRE_EUNAVAILABLE, "%s: %s; the command needs %s beside it", *path,
                           strerror(errno), name);

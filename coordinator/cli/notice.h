@@ -39,8 +39,8 @@ typedef struct {
     int64_t workers_wanted;
     double checkpoint_age_s; /* negative: there is none */
     double seconds_left;     /* negative: not known */
-    double accuracy;         /* of the last evaluation; negative: none */
-    double evaluation_loss;
+    double accuracy;        /* of the evaluation after this epoch; not a number: none, no classes */
+    double evaluation_loss; /* not a number: none */
 } cadre_progress_t;
 
 typedef struct {

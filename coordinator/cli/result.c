@@ -19,6 +19,13 @@ cadre_result_fini(cadre_result_t *self)
     *self = (cadre_result_t){0};
 }
 
+double
+cadre_result_speed(const cadre_result_t *self)
+{
+    return self->seconds > 0 ? (double)(self->examples - self->resumed_examples) / self->seconds
+                             : NAN;
+}
+
 static json_t *
 number(double value)
 {
@@ -36,12 +43,13 @@ cadre_result_object(const cadre_result_t *self)
                                                  (json_int_t)shard->duplicate, "refused",
                                                  (json_int_t)shard->refused));
     }
-    return json_pack("{s:s, s:o, s:o, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
+    return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
                      "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",
                      number(self->loss), "examples", (json_int_t)self->examples, "seconds",
-                     number(self->seconds), "closures", "scheduled", (json_int_t)self->scheduled,
-                     "finished", (json_int_t)self->finished, "attempts", (json_int_t)self->attempts,
-                     "updates", updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
+                     number(self->seconds), "examples_per_s", number(cadre_result_speed(self)),
+                     "closures", "scheduled", (json_int_t)self->scheduled, "finished",
+                     (json_int_t)self->finished, "attempts", (json_int_t)self->attempts, "updates",
+                     updates, "failures", "worker", (json_int_t)self->workers_lost, "ps",
                      (json_int_t)self->ps_lost, "checkpoint", self->checkpoint);
 }
 
@@ -66,11 +74,15 @@ cadre_result_text(const cadre_result_t *self)
     cadre_auto(cadre_free) char *ps =
         self->ps_lost > 0 ? cadre_asprintf(", %llu ps failures", (unsigned long long)self->ps_lost)
                           : cadre_strdup("");
-    double speed = self->seconds > 0 ? (double)self->examples / self->seconds : 0;
-    return cadre_asprintf("%sloss %.4g%s; %lld examples in %.1f s (%.0f/s), %llu closures in %llu "
-                          "attempts, %llu worker failures%s",
-                          accuracy, self->loss, rows, (long long)self->examples, self->seconds,
-                          speed, (unsigned long long)self->finished,
+    cadre_auto(cadre_free) char *here =
+        self->resumed_examples > 0
+            ? cadre_asprintf(", %lld of them", (long long)(self->examples - self->resumed_examples))
+            : cadre_strdup("");
+    double speed = self->seconds > 0 ? cadre_result_speed(self) : 0;
+    return cadre_asprintf("%sloss %.4g%s; %lld examples%s in %.1f s (%.0f/s), %llu closures in "
+                          "%llu attempts, %llu worker failures%s",
+                          accuracy, self->loss, rows, (long long)self->examples, here,
+                          self->seconds, speed, (unsigned long long)self->finished,
                           (unsigned long long)self->attempts,
                           (unsigned long long)self->workers_lost, ps);
 }

@@ -17,8 +17,9 @@ typedef struct {
     double accuracy; /* share of held-out rows; not a number without classes or held-out rows */
     double loss;     /* mean over held-out rows, else over the latest batches; or not a number */
     int64_t test_rows;
-    int64_t examples;   /* rows trained on, each epoch counted, in the whole job */
-    double seconds;     /* of this run, from the first closure to the last */
+    int64_t examples; /* rows of closures that finished, each epoch counted, in the whole job */
+    int64_t resumed_examples; /* those of them that were trained on before this run */
+    double seconds;           /* of this run, from the first closure to the last */
     uint64_t scheduled; /* closures that train, in the whole job; evaluations are not counted */
     uint64_t finished;
     uint64_t attempts;
@@ -35,6 +36,9 @@ void cadre_result_fini(cadre_result_t *self);
 
 /* The object; the caller ends it. Numbers that are not known are null. */
 json_t *cadre_result_object(const cadre_result_t *self);
+
+/* Rows that this run trained on per second; not a number for a run that never began. */
+double cadre_result_speed(const cadre_result_t *self);
 
 /* The object on one line, freed by the caller. */
 char *cadre_result_json(const cadre_result_t *self);

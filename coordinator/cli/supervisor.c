@@ -43,7 +43,9 @@ typedef struct {
     cadre_trainer_options_t trainer_options;
     cadre_trainer_outcome_t outcome;
     int stop_signal;   /* the first SIGINT or SIGTERM; 0: none */
+    int64_t stop_ms;   /* when it came */
     bool kill;         /* there was a second one */
+    bool events_said;  /* that the events file took no more */
     bool cannot_write; /* what failed is an output of the user's choice */
     bool ended;        /* by the launcher: a task is gone for good, or the program ended */
     int exit_code;     /* then */
@@ -84,13 +86,16 @@ command_trainer(supervisor_t *self, char command)
 }
 
 static void
-take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info)
+take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info, int64_t now_ms)
 {
     if (self->stop_signal) {
-        self->kill = true;
+        /* timeout(1) and other supervisors signal the process and then its group: that is one
+         * request. */
+        self->kill = self->kill || now_ms - self->stop_ms >= CADRE_SUPERVISOR_SECOND_MS;
         return;
     }
     self->stop_signal = (int)info->ssi_signo;
+    self->stop_ms = now_ms;
     cadre_events_write(&self->events, "signal", json_pack("{s:i}", "signal", self->stop_signal));
     if (self->options->job) {
         cadre_console_say(&self->console, "stopping after a checkpoint; %s kills",
@@ -130,7 +135,7 @@ take_signals(supervisor_t *self, int64_t now_ms)
     struct signalfd_siginfo info;
     while (read(self->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo != SIGCHLD) {
-            take_stop_signal(self, &info);
+            take_stop_signal(self, &info, now_ms);
         }
     }
     cadre_launcher_report_t report;
@@ -140,6 +145,17 @@ take_signals(supervisor_t *self, int64_t now_ms)
 }
 
 /* --- one turn --- */
+
+/* Once, and at once: a run may go on for days. */
+static void
+say_events(supervisor_t *self)
+{
+    if (self->events.error && !self->events_said) {
+        self->events_said = true;
+        cadre_console_say(&self->console, "warning: --events %s: %s; nothing more is written to it",
+                          self->events.path, strerror(self->events.error));
+    }
+}
 
 static int
 turn(supervisor_t *self)
@@ -160,6 +176,7 @@ turn(supervisor_t *self)
     take_notices(self, now_ms);
     take_signals(self, now_ms);
     cadre_display_wait(&self->display, now_ms);
+    say_events(self);
     return status;
 }
 

@@ -7,7 +7,7 @@
  *          events file; the trainer has a thread of its own and talks to it in notices.
  *
  * Signals come through a descriptor, never a handler. The first SIGINT or SIGTERM stops after a
- * checkpoint, the second kills.
+ * checkpoint, a second one half a second later or more kills.
  */
 #ifndef CADRE_COORDINATOR_CLI_SUPERVISOR_H
 #define CADRE_COORDINATOR_CLI_SUPERVISOR_H
@@ -20,6 +20,8 @@
 enum {
     CADRE_SUPERVISOR_LEAVE_MS = 3000, /* for tasks to leave; then SIGTERM */
     CADRE_SUPERVISOR_KILL_MS = 5000,  /* since the end of the job; then SIGKILL */
+    CADRE_SUPERVISOR_SECOND_MS =
+        500, /* after the first SIGINT or SIGTERM; from then on another one kills */
 };
 
 typedef struct {

@@ -64,7 +64,7 @@ cadre_task_news_absent(const cadre_task_news_t *self, const char *text)
         if (task.has_ended) {
             char how[128];
             cadre_console_say(self->console, "%s%s %s", task.pid ? "the process before it as " : "",
-                              name, cadre_process_end_text(task.end, how, sizeof(how)));
+                              name, cadre_process_end_text(task.end, false, how, sizeof(how)));
         }
     }
 }

@@ -12,7 +12,8 @@ end_words(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
         snprintf(text, size_bytes, "exited with %d, its device is lost", report->end.number);
         return text;
     }
-    return cadre_process_end_text(report->end, text, size_bytes);
+    return cadre_process_end_text(report->end, report->role == CADRE_LAUNCH_PROGRAM, text,
+                                  size_bytes);
 }
 
 const char *

@@ -227,6 +227,8 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
     int64_t batches = cadre_training_plan_batches(&self->plan, position);
     int64_t stride = 1 + batches / CADRE_TRAINER_SAMPLES_PER_EPOCH;
     self->progress.epoch = epoch + 1;
+    self->progress.accuracy = NAN; /* of another epoch */
+    self->progress.evaluation_loss = NAN;
     self->epoch_finished = cadre_totals(self->options->coordinator).finished;
     if (batches == 0) {
         return 0;
@@ -283,8 +285,8 @@ evaluate(trainer_t *self)
         result->test_rows = evaluation.rows;
         result->loss = evaluation.loss;
         result->accuracy = evaluation.counts_correct ? evaluation.accuracy : NAN;
-        self->progress.accuracy = evaluation.counts_correct ? evaluation.accuracy : -1;
-        self->progress.evaluation_loss = evaluation.loss;
+        self->progress.accuracy = result->accuracy;
+        self->progress.evaluation_loss = result->loss;
     }
     return status;
 }
@@ -382,13 +384,10 @@ fill_result(trainer_t *self)
     result->attempts = totals.attempts - self->excluded.attempts;
     result->workers_lost = totals.workers_lost;
     result->ps_lost = totals.ps_lost;
-    cadre_training_place_t place = {0};
     if (self->planned) {
-        int64_t scheduled = self->scheduled + self->evaluations - self->plan.start.evaluations;
-        place = cadre_training_plan_at(&self->plan, self->plan.first_id + (uint64_t)scheduled);
+        result->examples = cadre_training_plan_rows(&self->plan, (int64_t)result->finished);
+        result->resumed_examples = cadre_training_plan_rows(&self->plan, self->plan.start.closures);
     }
-    result->examples = self->plan.drop_last ? place.closures * job->batch_size
-                                            : place.epoch * self->plan.rows + place.position;
     if (self->start_ms) {
         result->seconds = (double)(cadre_clock_now_ms() - self->start_ms) / 1000;
     }
@@ -414,8 +413,9 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     trainer_t self = {.options = options, .outcome = outcome};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted = options->job->workers;
-    self.progress.accuracy = -1;
     self.progress.loss = NAN;
+    self.progress.accuracy = NAN;
+    self.progress.evaluation_loss = NAN;
     int status = set_up(&self);
     if (status == 0) {
         self.start_ms = cadre_clock_now_ms();

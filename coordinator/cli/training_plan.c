@@ -36,6 +36,33 @@ cadre_training_plan_total(const cadre_training_plan_t *self)
     return total;
 }
 
+/* Rows that the first `closures` batches from row `position` on hold. */
+static int64_t
+rows_of(const cadre_training_plan_t *self, int64_t closures, int64_t position)
+{
+    int64_t rows = closures * self->batch_size;
+    int64_t left = self->rows - position;
+    return rows < left ? rows : left;
+}
+
+int64_t
+cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
+{
+    int64_t epoch_closures = cadre_training_plan_batches(self, 0);
+    int64_t epoch_rows = rows_of(self, epoch_closures, 0);
+    int64_t rows = self->start.epoch * epoch_rows;
+    int64_t position = self->start.position;
+    rows += position < epoch_rows ? position : epoch_rows;
+    int64_t left = closures > self->start.closures ? closures - self->start.closures : 0;
+    int64_t batches = cadre_training_plan_batches(self, position);
+    if (left <= batches || epoch_closures == 0) {
+        return rows + rows_of(self, left, position < epoch_rows ? position : epoch_rows);
+    }
+    rows += rows_of(self, batches, position);
+    left -= batches;
+    return rows + left / epoch_closures * epoch_rows + rows_of(self, left % epoch_closures, 0);
+}
+
 cadre_training_place_t
 cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
 {

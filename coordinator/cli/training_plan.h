@@ -42,6 +42,10 @@ bool cadre_training_plan_evaluates(const cadre_training_plan_t *self, int64_t ep
 /* Closures that train in the whole job, those before the start included. */
 int64_t cadre_training_plan_total(const cadre_training_plan_t *self);
 
+/* Rows trained on when `closures` closures of the job that train have ended: those of the last
+ * epoch that was begun count as its first ones. */
+int64_t cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures);
+
 /* The place at which exactly the closures below `cut` have been done. A cut inside an evaluation is
  * at the end of the epoch that it follows: the evaluation will be done again, as it changes
  * nothing. A cut before the first closure is the start; behind the last one, the end. */

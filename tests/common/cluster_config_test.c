@@ -95,6 +95,47 @@ Test(cluster_config, needs_no_list_of_those_who_dial_in)
     cadre_cluster_config_fini(&config);
 }
 
+/* As in TensorFlow's own examples: the coordinator is at the address of worker 0. */
+Test(cluster_config, finds_the_coordinator_at_worker_0_where_no_chief_is_listed)
+{
+    static const char cluster[] = "{\"cluster\": {\"worker\": [\"h1:1\", \"h2:2\"], \"ps\": "
+                                  "[\"h4:4\"]}, \"task\": {\"type\": \"%s\", \"index\": %d}}";
+    static const struct {
+        const char *type;
+        int index;
+        const char *runs_as; /* NULL: nothing says so but the description */
+        cadre_role_t role;
+        const char *failure; /* NULL: none */
+    } cases[] = {
+        {"worker", 0, "coordinator", CADRE_ROLE_COORDINATOR, NULL},
+        {"chief", 0, "coordinator", CADRE_ROLE_COORDINATOR, NULL},
+        {"worker", 0, "worker", CADRE_ROLE_WORKER, NULL},
+        {"worker", 1, NULL, CADRE_ROLE_WORKER, NULL},
+        {"ps", 0, "ps", CADRE_ROLE_PS, NULL},
+        {"worker", 1, "coordinator", CADRE_ROLE_COORDINATOR,
+         "TF_CONFIG says that this task is a worker, but it runs as coordinator; without a chief "
+         "the coordinator is worker 0"},
+        {"ps", 0, "coordinator", CADRE_ROLE_COORDINATOR,
+         "TF_CONFIG says that this task is a ps, but it runs as coordinator; without a chief the "
+         "coordinator is worker 0"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *text = cadre_asprintf(cluster, cases[i].type, cases[i].index);
+        cadre_cluster_sources_t sources = {.tf_config = text, .role = cases[i].runs_as};
+        cadre_cluster_config_t config = {0};
+        int status = cadre_cluster_config_read(&sources, &config);
+        cr_assert_eq(status, cases[i].failure ? CADRE_ECONFIG : 0, "%s", cadre_error_text());
+        if (cases[i].failure) {
+            cr_expect_str_eq(cadre_error_text(), cases[i].failure);
+        } else {
+            cr_expect_eq(config.role, cases[i].role);
+            cr_expect_eq(config.index, (uint32_t)cases[i].index);
+            assert_address(&config.coordinator, "tcp://h1:1");
+        }
+        cadre_cluster_config_fini(&config);
+    }
+}
+
 Test(cluster_config, lets_cadre_cluster_win_over_tf_config_and_flags_over_both)
 {
     cadre_cluster_sources_t sources = {
@@ -145,8 +186,10 @@ Test(cluster_config, P12_says_for_each_mistake_what_and_where)
          "TF_CONFIG: the cluster lists 2 workers but no ps"},
         {"{\"cluster\": {\"chief\": [\"c:1\"], \"ps\": [\"p:1\"], \"worker\": []}}",
          "TF_CONFIG: the cluster lists 1 ps but no worker"},
-        {"{\"cluster\": {\"ps\": [\"p:1\"], \"worker\": [\"w:1\"]}}",
+        {"{\"cluster\": {\"evaluator\": [\"e:1\"]}}",
          "TF_CONFIG: the cluster has no coordinator (chief)"},
+        {"{\"cluster\": {\"ps\": [\"p:1\"], \"worker\": [\"w:1\"]}}",
+         "TF_CONFIG: nothing says which task this is: 'task' is missing"},
         {"{\"cluster\": {\"master\": [\"c:1\"]}}",
          "TF_CONFIG: cluster: unknown role 'master': it is none of coordinator (or chief), ps, "
          "worker, evaluator"},

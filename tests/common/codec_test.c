@@ -82,10 +82,10 @@ Test(codec, writes_the_documented_layout)
                                .request = 5,
                                .incarnation = UINT64_C(0x0102030405060708),
                                .epoch = 200,
-                               .settle = {.base = 300, .generation = 7}};
+                               .settle = {.base = 300, .generation = 7, .shard = 3}};
     cadre_message_add_chunk(&message, cadre_chunk_new(258));
     static const uint8_t bytes[] = {
-        0x98,                                  /* array of 8 */
+        0x99,                                  /* array of 9 */
         1,                                     /* protocol */
         49,                                    /* SETTLE */
         5,                                     /* request */
@@ -94,6 +94,7 @@ Test(codec, writes_the_documented_layout)
         0xc4, 8,    2,    1, 0, 0, 0, 0, 0, 0, /* sizes: 258 */
         0xcd, 0x01, 0x2c,                      /* base */
         7,                                     /* generation */
+        3,                                     /* shard */
     };
     check_bytes(&message, bytes, sizeof(bytes));
     cadre_message_fini(&message);

@@ -22,6 +22,14 @@ Test(status, keeps_the_details_of_the_last_failure_on_one_line)
     cr_assert_str_eq(cadre_error_text(), "file a.csv: line 7 is bad");
 }
 
+/* Names in job files, environment and lock files come from anywhere, and end on terminals. */
+Test(status, keeps_no_control_characters)
+{
+    cadre_fail(CADRE_ECONFIG, "\"na\033[31mme\" \a\x7f is \xc3\xa4 \xc2\x9b"
+                              "1m \xff");
+    cr_expect_str_eq(cadre_error_text(), "\"na [31mme\"    is \xc3\xa4 ??1m ?");
+}
+
 Test(status, cuts_a_text_that_is_too_long)
 {
     char text[3 * CADRE_ERROR_TEXT_SIZE];

@@ -52,6 +52,27 @@ BOTH_SIZES(conformance_ps, F15_a_lost_ps_is_recovered_and_nothing_is_raised)
     stage_close(&stage);
 }
 
+/* `cadre-ps` without --index, as docs/job-file.md has it started by hand. */
+BOTH_SIZES(conformance_ps, F8_one_that_left_its_index_open_is_assigned_and_read_also_when_it_is_new)
+{
+    stage_t stage;
+    float values[WIDE_ROWS];
+    cadre_tensor_t ones = stage_row(values, 1);
+    local_cluster_options_t options = {.ps = size, .workers = size, .open_indexes = true};
+    stage_open_with(&stage, &options);
+    for (int round = 1; round <= 2; round++) {
+        OK(cadre_variable_assign(stage.wide, CADRE_ADD, &ones, LOCAL_WAIT_MS));
+        stage_schedule(&stage, "add_one", 10);
+        stage_join(&stage);
+        stage_expect(&stage, 11.0 * round);
+        local_cluster_signal(&stage.cluster, LOCAL_PS, 0, SIGKILL);
+        EVENTUALLY(cadre_totals(stage.coordinator).ps_lost == (uint64_t)round);
+        local_cluster_start(&stage.cluster, LOCAL_PS, 0);
+    }
+    stage_expect(&stage, 22);
+    stage_close(&stage);
+}
+
 static void
 open_impatient(stage_t *stage, int size, const char *checkpoints)
 {

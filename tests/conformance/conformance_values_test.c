@@ -84,7 +84,74 @@ BOTH_CAPACITIES(conformance_values, C1_a_function_learns_its_workers_index_and_t
     stage_close(&stage);
 }
 
-BOTH_CAPACITIES(conformance_values, C7_values_live_on_their_workers)
+/* Each worker counts the closures that it has run in a value of its own; then each is asked. */
+BOTH_CAPACITIES(conformance_values, C7_values_live_and_change_on_their_workers)
+{
+    enum { WORKERS = 5, CLOSURES = 10 };
+    stage_t stage;
+    stage_open_capacity(&stage, 1, WORKERS, capacity);
+    const cadre_resource_t *counter = create(&stage, "counter", "build_counter", NULL);
+    cadre_call_t call = {.resources = &counter, .resource_count = 1};
+    int64_t ran[WORKERS] = {0};
+    cadre_future_t *futures[CLOSURES];
+    for (int i = 0; i < CLOSURES; i++) {
+        futures[i] = use(&stage, "count_up", counter);
+    }
+    for (int i = 0; i < CLOSURES; i++) {
+        int64_t index = fetch_number(futures[i], "index");
+        cr_assert(index >= 0 && index < WORKERS);
+        ran[index]++;
+        cadre_future_drop(&futures[i]);
+    }
+    int64_t sum = 0;
+    for (uint32_t worker = 0; worker < WORKERS; worker++) {
+        cadre_future_t *future = NULL;
+        OK(cadre_schedule_on(stage.coordinator, worker, stage_function(&stage, "tell_counter"),
+                             &call, LOCAL_WAIT_MS, &future));
+        int64_t count = fetch_number(future, "count");
+        cr_expect_eq(count, ran[worker], "worker %u counted %d, not %d", worker, (int)count,
+                     (int)ran[worker]);
+        sum += count;
+        cadre_future_drop(&future);
+    }
+    cr_expect_eq(sum, CLOSURES);
+    stage_close(&stage);
+}
+
+/* Those for worker 1 run there alone and first, and nobody but their futures waits for them. */
+BOTH_CAPACITIES(conformance_values, Q12_work_for_one_worker_goes_to_no_other)
+{
+    enum { CLOSURES = 20 };
+    stage_t stage;
+    stage_open_with(&stage,
+                    &(local_cluster_options_t){
+                        .ps = 1, .workers = 2, .coordinator = {.queue_capacity = capacity}});
+    const cadre_resource_t *counter = create(&stage, "counter", "build_counter", NULL);
+    cadre_call_t call = {.resources = &counter, .resource_count = 1};
+    const cadre_function_t *count_up = stage_function(&stage, "count_up");
+    for (int i = 0; i < CLOSURES; i++) {
+        cadre_future_t *future = NULL;
+        OK(cadre_schedule_on(stage.coordinator, 1, count_up, &call, LOCAL_WAIT_MS, &future));
+        cr_expect_eq(fetch_number(future, "index"), 1);
+        cadre_future_drop(&future);
+    }
+    cadre_future_t *absent = NULL; /* there is no worker 2 yet */
+    OK(cadre_schedule_on(stage.coordinator, 2, count_up, &call, LOCAL_WAIT_MS, &absent));
+    use_often(&stage, "count_up", counter, CLOSURES);
+    stage_join(&stage);
+    bool done = false;
+    OK(cadre_done(stage.coordinator, &done));
+    cr_expect(done);
+    FAILS(cadre_future_wait(absent, 0), CADRE_ETIMEOUT, "");
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 2);
+    cr_expect_eq(fetch_number(absent, "index"), 2);
+    cadre_future_drop(&absent);
+    FAILS(cadre_schedule_on(stage.coordinator, 4096, count_up, &call, 0, NULL), CADRE_EINVALID,
+          "worker 4096 is not in 0..4095");
+    stage_close(&stage);
+}
+
+BOTH_CAPACITIES(conformance_values, C7_results_of_resources_stay_on_their_workers)
 {
     stage_t stage;
     stage_open_capacity(&stage, 2, 5, capacity);

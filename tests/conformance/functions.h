@@ -23,6 +23,10 @@
  * - build_place: builds a resource that is its worker's index and the count of workers
  * - tell_place: gives those, of the resource "place", as "built_index" and "built_count" (i64), and
  *   its own as "index" and "count"
+ * - build_counter: builds a resource that counts, from 0
+ * - count_up: adds 1 to the resource "counter", which it has to itself meanwhile, and gives its
+ *   worker's index as "index"
+ * - tell_counter: gives what the resource "counter" has counted as "count"
  * - build: builds a resource whose result "value" is f32 ones like "wide"; with argument "started"
  *   it writes a line as hold does, with "release" it waits for that file; with "deaths" (i64) it
  *   aborts unless "started" has more lines than that by then
@@ -30,6 +34,7 @@
  * - tell_ones: gives the number of elements of the result "value" of the resource "ones" as "count"
  * - remember: counts its calls on each slot; when the worker exits each slot writes "slot COUNT" to
  *   the file named by "path", and the worker "worker"
+ * - tell_seed: gives its seed as "seed" and its closure's id as "closure" (both i64)
  * - echo_when, push_when: wait as hold does, then are as echo and push
  * - add_batches: pushes the sum of column 0 of "x", "x1" and "x2" to every element of "wide"
  */

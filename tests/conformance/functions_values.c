@@ -1,5 +1,6 @@
 /* Native functions of the conformance tests for what stays on workers and what goes from one
  * closure to another: see functions.h. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "tests/conformance/functions_invocation.h"
@@ -49,6 +50,39 @@ tell_place(cadre_invocation_t *invocation, void *state)
     }
     return status == 0 ? give_number(invocation, "count", cadre_invocation_worker_count(invocation))
                        : status;
+}
+
+static int
+build_counter(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    _Atomic int64_t *counter = malloc(sizeof(*counter));
+    if (!counter) {
+        return CADRE_EFUNCTION;
+    }
+    atomic_init(counter, 0);
+    return cadre_invocation_resource_put(invocation, counter, free);
+}
+
+static int
+count_up(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    _Atomic int64_t *counter = cadre_invocation_resource(invocation, "counter");
+    if (!counter) {
+        return cadre_invocation_fail(invocation, CADRE_EINVALID, "no counter");
+    }
+    atomic_fetch_add(counter, 1);
+    return give_number(invocation, "index", cadre_invocation_worker_index(invocation));
+}
+
+static int
+tell_counter(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    _Atomic int64_t *counter = cadre_invocation_resource(invocation, "counter");
+    return counter ? give_number(invocation, "count", atomic_load(counter))
+                   : cadre_invocation_fail(invocation, CADRE_EINVALID, "no counter");
 }
 
 /* Kills the worker unless "started" has more lines than argument "deaths" says. */
@@ -176,6 +210,17 @@ push_when(cadre_invocation_t *invocation, void *state)
     return status == 0 ? cadre_invocation_push(invocation, "wide", gradient) : status;
 }
 
+/* --- what an invocation says of itself --- */
+
+static int
+tell_seed(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    int status = give_number(invocation, "seed", (int64_t)cadre_invocation_seed(invocation));
+    int64_t id = (int64_t)cadre_invocation_closure_id(invocation);
+    return status == 0 ? give_number(invocation, "closure", id) : status;
+}
+
 int
 functions_register_values(cadre_registry_t *registry)
 {
@@ -183,9 +228,10 @@ functions_register_values(cadre_registry_t *registry)
         const char *name;
         cadre_native_t function;
     } functions[] = {
-        {"remember", remember},   {"build_place", build_place}, {"tell_place", tell_place},
-        {"build", build},         {"push_built", push_built},   {"echo_when", echo_when},
-        {"push_when", push_when}, {"tell_ones", tell_ones},
+        {"remember", remember},   {"build_place", build_place},   {"tell_place", tell_place},
+        {"build", build},         {"push_built", push_built},     {"echo_when", echo_when},
+        {"push_when", push_when}, {"tell_ones", tell_ones},       {"build_counter", build_counter},
+        {"count_up", count_up},   {"tell_counter", tell_counter}, {"tell_seed", tell_seed},
     };
     int status = cadre_registry_at_exit(registry, forget_worker, remembered);
     for (size_t i = 0; status == 0 && i < sizeof(functions) / sizeof(functions[0]); i++) {

@@ -140,10 +140,12 @@ fixture_collect(fixture_t *self)
     }
 }
 
+/* A turn of a shell that has not stalled, however much time the test has let pass. */
 static inline void
 fixture_turn(fixture_t *self)
 {
-    self->due_ms = cadre_core_tick(&self->core, self->now_ms);
+    self->core.tick_due_ms = self->now_ms;
+    self->due_ms = cadre_core_tick(&self->core, self->now_ms, false);
     fixture_collect(self);
 }
 

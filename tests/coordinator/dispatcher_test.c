@@ -251,6 +251,43 @@ Test(dispatcher, the_first_report_wins_also_a_late_one_of_an_old_attempt)
     fixture_destroy(&self);
 }
 
+Test(dispatcher, only_who_was_given_an_attempt_may_report_it)
+{
+    fixture_t *self = cluster(2);
+    cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    fixture_done(self, &workers[1], 1, 1);
+    fixture_failed(self, &workers[1], 1, 1, CADRE_FAILURE_USER, "no");
+    fixture_done(self, &workers[0], 1, 2);
+    cr_assert_eq(self->ended_count, 0);
+    cr_assert_eq(self->core.totals.reports_refused, 3);
+    fixture_turn(self);
+    cr_assert(fixture_logged(self, "report_refused"));
+    cr_assert(fixture_sent(self, &workers[1], CADRE_MESSAGE_ACK, 0), "it would say it for ever");
+    fixture_done(self, &workers[0], 1, 1);
+    cr_assert_eq(self->ended_count, 1);
+    cr_assert_eq(self->ended[0].status, 0);
+    fixture_destroy(&self);
+}
+
+Test(dispatcher, attempts_before_the_last_sixteen_are_forgotten)
+{
+    fixture_t *self = cluster(1);
+    cadre_closure_t *closure = fixture_schedule(self, 1);
+    for (uint64_t i = 1; i <= CADRE_HANDED_MAX + 1; i++) {
+        cadre_closure_hand_to(closure, 100 + i);
+    }
+    cr_assert(!cadre_closure_was_handed_to(closure, 0, 0));
+    cr_assert(!cadre_closure_was_handed_to(closure, 1, 101));
+    for (uint64_t i = 2; i <= CADRE_HANDED_MAX + 1; i++) {
+        cr_assert(cadre_closure_was_handed_to(closure, i, 100 + i), "attempt %lu", i);
+        cr_assert(!cadre_closure_was_handed_to(closure, i, 101 + i));
+    }
+    cr_assert(!cadre_closure_was_handed_to(closure, CADRE_HANDED_MAX + 2, 0));
+    fixture_destroy(&self);
+}
+
 Test(dispatcher, a_report_may_come_while_the_closure_is_queued_again)
 {
     fixture_t *self = cluster(1);

@@ -23,6 +23,38 @@ Test(joining, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)
     fixture_destroy(&self);
 }
 
+/* It held shard 1, was taken for shard 0 by a HELLO that came late, and a RESTORE of that one may
+ * have reached it before it was taken for shard 1 again. */
+Test(joining, a_ps_that_was_taken_for_another_is_intact_nowhere)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t first = fixture_ps(0);
+    cadre_task_t ps = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 2000 + 7};
+    fixture_hello(self, &first);
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0));
+    fixture_turn(self);
+    cr_assert_eq(self->core.shards[1].state, CADRE_PLACE_READY);
+    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_hello_as(self, &ps, 0, (cadre_u64s_t){NULL, 0});
+    fixture_turn(self);
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_RESTORING);
+    cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_HELLO);
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS,
+                                            .index = 1,
+                                            .address = "tcp://127.0.0.1:5555",
+                                            .session = 77,
+                                            .generation = self->core.shards[1].generation};
+    fixture_clear(self);
+    fixture_say(self, &ps, &message);
+    fixture_turn(self);
+    cr_assert_eq(self->core.shards[1].state, CADRE_PLACE_RESTORING);
+    const cadre_message_t *restore = fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0);
+    cr_assert_eq(restore->restore.shard, 1);
+    fixture_destroy(&self);
+}
+
 Test(joining, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
 {
     fixture_t *self = fixture_new(2);

@@ -122,6 +122,30 @@ Test(recovery_points, an_assignment_that_a_shard_began_with_is_not_made_again)
     fixture_destroy(&self);
 }
 
+/* The newest checkpoint has the assignment, and could not be read. */
+Test(recovery_points,
+     a_pass_from_the_checkpoint_before_is_waited_for_though_the_newest_lacks_nothing)
+{
+    fixture_t *self = job(1);
+    const float value[4] = {1, 2, 3, 4};
+    commit(self, "/a", 1, 0);
+    assign(self, CADRE_ASSIGN_ADD, value);
+    commit(self, "/b", 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    cadre_task_t next = replace(self, 1);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &next, CADRE_MESSAGE_ASSIGN), 1);
+    cr_assert_not(cadre_recovery_is_settled(&self->core));
+    answer_last(self, &next, CADRE_MESSAGE_ASSIGN, 0);
+    fixture_turn(self);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    fixture_destroy(&self);
+}
+
 Test(recovery_points, what_the_shard_began_with_is_not_said_to_run_again)
 {
     fixture_t *self = job(1);

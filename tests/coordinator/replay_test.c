@@ -16,6 +16,7 @@ keep(cadre_replay_t *self, uint64_t id)
 {
     cadre_closure_t *closure = cadre_closure_new(1);
     closure->id = id;
+    closure->number = id;
     closure->attempt = 1;
     closure->state = CADRE_CLOSURE_ENDED;
     cadre_replay_keep(self, closure);

@@ -185,6 +185,7 @@ Test(sending, a_lost_closure_gets_its_values_again_until_it_is_poison)
     for (uint64_t i = 1; i <= CADRE_ATTEMPTS_MAX; i++) {
         cr_assert_eq(self->ended_count, 1, "after %d deaths", (int)i - 1);
         fixture_clear(self);
+        cadre_core_gone(&self->core, &worker, self->now_ms);
         worker.incarnation++;
         fixture_hello(self, &worker);
         fixture_turn(self);

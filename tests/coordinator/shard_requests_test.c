@@ -119,6 +119,33 @@ Test(shard_requests, wait_behind_a_restore_behind_creates_and_behind_each_assign
     cadre_shard_requests_fini(&self);
 }
 
+/* A ps may have joined with its index left open: control goes to the name it has, and data over the
+ * connection that was made to the shard. */
+Test(shard_requests, of_values_name_their_shard_and_others_the_task)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_outbox_t outbox = {.entries = NULL};
+    cadre_outbox_entry_t entry;
+    static const cadre_task_t open_task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 20};
+    const cadre_shard_target_t target = {.task = &open_task, .generation = 1};
+    cadre_shard_requests_init(&self, 2, 0);
+    cadre_message_t message = {.type = CADRE_MESSAGE_COUNT, .incarnation = 1, .epoch = 1};
+    cadre_shard_requests_ask(&self, 1, &message, on_answer, &answers, 1);
+    message = (cadre_message_t){.type = CADRE_MESSAGE_PULL, .incarnation = 1, .epoch = 1};
+    cadre_shard_requests_ask(&self, 1, &message, on_answer, &answers, 2);
+    cadre_shard_requests_pump(&self, 1, &target, 0, RESEND_MS, &outbox);
+    cr_assert(cadre_outbox_pop(&outbox, &entry));
+    cr_assert_eq(entry.destination.index, CADRE_INDEX_ANY);
+    cadre_outbox_entry_fini(&entry);
+    cr_assert(cadre_outbox_pop(&outbox, &entry));
+    cr_assert_eq(entry.destination.index, 1);
+    cr_assert_eq(entry.destination.incarnation, 20);
+    cadre_outbox_entry_fini(&entry);
+    cadre_outbox_fini(&outbox);
+    cadre_shard_requests_fini(&self);
+}
+
 Test(shard_requests, are_not_answered_by_a_shard_that_was_restored_meanwhile)
 {
     cadre_shard_requests_t self;

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "common/codec.h"
+#include "common/memory.h"
 #include "common/status.h"
 
 TestSuite(ps_core, .timeout = 20);
 
-enum { PS = 7, COORDINATOR = 8, HEARTBEAT_MS = 1000, RESEND_MS = 300 };
+enum { PS = 7, COORDINATOR = 8, SHARD = 2, HEARTBEAT_MS = 1000, RESEND_MS = 300 };
 
 static cadre_ps_core_t *
 new_core(void)
@@ -65,15 +66,25 @@ count_events(cadre_ps_core_t *core, cadre_ps_event_kind_t kind)
 static cadre_message_t
 from_coordinator(cadre_message_type_t type, uint64_t incarnation)
 {
-    return (cadre_message_t){.type = type, .incarnation = incarnation, .epoch = 3};
+    cadre_message_t message = {.type = type, .incarnation = incarnation, .epoch = 3};
+    if (type == CADRE_MESSAGE_RESTORE) {
+        message.restore = (cadre_restore_message_t){.path = "", .shard = SHARD};
+    } else if (type == CADRE_MESSAGE_CREATE) {
+        message.create.shard = SHARD;
+    } else if (type == CADRE_MESSAGE_SETTLE) {
+        message.settle.shard = SHARD;
+    } else if (type == CADRE_MESSAGE_SNAPSHOT) {
+        message.snapshot.shard = SHARD;
+    }
+    return message;
 }
 
 static void
 welcome(cadre_ps_core_t *core, uint64_t incarnation, uint64_t now_ms)
 {
     cadre_message_t message = from_coordinator(CADRE_MESSAGE_WELCOME, incarnation);
-    message.welcome =
-        (cadre_welcome_message_t){.index = 2, .heartbeat_ms = HEARTBEAT_MS, .resend_ms = RESEND_MS};
+    message.welcome = (cadre_welcome_message_t){
+        .index = SHARD, .heartbeat_ms = HEARTBEAT_MS, .resend_ms = RESEND_MS};
     cadre_ps_core_receive(core, &message, now_ms);
 }
 
@@ -286,6 +297,30 @@ Test(ps_core, ignores_a_stop_of_another_session_as_a_member)
     cadre_ps_core_destroy(&core);
 }
 
+Test(ps_core, asks_which_shard_it_serves_when_it_is_told_something_for_another)
+{
+    cadre_ps_core_t *core = new_member();
+    cadre_message_t said_message;
+    count_said(core, CADRE_MESSAGE_HELLO);
+    static const cadre_message_type_t types[] = {CADRE_MESSAGE_RESTORE, CADRE_MESSAGE_CREATE,
+                                                 CADRE_MESSAGE_SETTLE, CADRE_MESSAGE_SNAPSHOT};
+    for (size_t i = 0; i < CADRE_COUNT_OF(types); i++) {
+        cadre_message_t message = {.type = types[i], .incarnation = COORDINATOR, .epoch = 3};
+        cadre_ps_core_receive(core, &message, 20); /* for shard 0 */
+        cr_assert_eq((int)said(core, &said_message), CADRE_MESSAGE_HELLO, "type %d", (int)types[i]);
+        cr_assert_eq(said_message.hello.index, SHARD);
+        cadre_message_fini(&said_message);
+        message = (cadre_message_t){.type = types[i], .incarnation = COORDINATOR, .epoch = 3};
+        cadre_ps_core_receive(core, &message, 20);
+        cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 0, "once");
+        cr_assert_eq(count_events(core, CADRE_PS_MALFORMED), 1, "and nothing for the shard");
+        welcome(core, COORDINATOR, 30);
+        cr_assert_eq((int)said(core, &said_message), CADRE_MESSAGE_HEARTBEAT);
+        cadre_message_fini(&said_message);
+    }
+    cadre_ps_core_destroy(&core);
+}
+
 /* --- checkpoints --- */
 
 static void
@@ -293,7 +328,7 @@ order(cadre_ps_core_t *core, cadre_message_type_t type, uint64_t checkpoint, uin
 {
     cadre_message_t message = from_coordinator(type, COORDINATOR);
     if (type == CADRE_MESSAGE_SNAPSHOT) {
-        message.snapshot = (cadre_snapshot_message_t){.checkpoint = checkpoint};
+        message.snapshot.checkpoint = checkpoint;
     } else {
         message.checkpoint_end = (cadre_checkpoint_end_message_t){.checkpoint = checkpoint};
     }

@@ -122,7 +122,7 @@ open_shard(const cadre_loader_t *loader)
         options.loader = *loader;
     }
     self.shard = cadre_shard_new(&options);
-    cadre_shard_begin_session(self.shard, 0, EPOCH);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
     return self;
 }
 

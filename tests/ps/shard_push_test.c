@@ -356,6 +356,30 @@ expect_no_answer(fixture_t *self, cadre_plane_t plane, const cadre_task_t *from,
     cr_assert_eq(COUNTER(self, malformed), malformed + 1);
 }
 
+Test(shard_push, drops_and_counts_what_is_for_another_shard)
+{
+    fixture_t self = open_filled_shard();
+    cadre_message_t message = question(CADRE_MESSAGE_RESTORE, &THE_COORDINATOR);
+    message.restore =
+        (cadre_restore_message_t){.path = "", .generation = GENERATION + 1, .shard = 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    message = question(CADRE_MESSAGE_SETTLE, &THE_COORDINATOR);
+    message.settle = (cadre_settle_message_t){.base = 9, .generation = GENERATION, .shard = 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    message = question(CADRE_MESSAGE_SNAPSHOT, &THE_COORDINATOR);
+    message.snapshot = (cadre_snapshot_message_t){.generation = GENERATION, .shard = 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    uint64_t shape[2];
+    message = question(CADRE_MESSAGE_CREATE, &THE_COORDINATOR);
+    message.create = create_message(7, 2, 2, shape);
+    message.create.shard = 1;
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    cr_assert_eq(cadre_shard_generation(self.shard), GENERATION);
+    cr_assert_null(cadre_shard_partition(self.shard, 7, 0));
+    cr_assert(values_are(&self, 1, 1));
+    close_shard(&self);
+}
+
 Test(shard_push, drops_and_counts_what_a_sender_may_not_send)
 {
     fixture_t self = open_filled_shard();
@@ -373,6 +397,13 @@ Test(shard_push, drops_and_counts_what_a_sender_may_not_send)
     expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_WORKER, &message);
     message = question(CADRE_MESSAGE_STOP, &THE_COORDINATOR);
     expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    static const cadre_task_t stranger = {CADRE_ROLE_COORDINATOR, 777, COORDINATOR + 1};
+    message = question(CADRE_MESSAGE_PULL, &stranger); /* it knows the epoch, as workers do */
+    message.pull = (cadre_pull_message_t){.generation = GENERATION, .partitions = {triples, 3}};
+    expect_no_answer(&self, CADRE_PLANE_DATA, &stranger, &message);
+    message = question(CADRE_MESSAGE_ASSIGN, &stranger);
+    message.assign = (cadre_assign_message_t){.sequence = 1, .generation = GENERATION};
+    expect_no_answer(&self, CADRE_PLANE_DATA, &stranger, &message);
     cr_assert(values_are(&self, 1, 1));
     close_shard(&self);
 }

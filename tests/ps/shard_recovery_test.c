@@ -186,7 +186,7 @@ Test(shard_recovery, a_failed_restore_serves_nobody_and_a_later_one_does)
 Test(shard_recovery, another_session_counts_generations_anew)
 {
     fixture_t self = restored_shard();
-    cadre_shard_begin_session(self.shard, 0, EPOCH);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create_of(&self, 1, 1), 0);
     close_shard(&self);

@@ -205,6 +205,12 @@ sim_check_read(sim_check_t *self, const void *bytes)
                            variable->name, n);
         }
     }
+    sim_check_read_ends(self);
+}
+
+void
+sim_check_read_ends(sim_check_t *self)
+{
     self->read.variable = SIM_NEVER;
 }
 
@@ -334,6 +340,27 @@ sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled)
                    "I4: a worker has something of %s part %u as version %" PRIu64
                    ", shard %u never had that (last n = %" PRId64 ")",
                    variable->name, pulled->part, pulled->version, shard, n);
+}
+
+void
+sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation, const sim_pulled_t *kept)
+{
+    const sim_variable_t *variable = kept->variable;
+    uint32_t shard = variable->parts[kept->part].shard;
+    int64_t n = 0;
+    for (uint32_t i = self->state_count; i > 0; i--) {
+        sim_state_t *state = self->states[i - 1];
+        if (state->shard == shard && state->epoch == epoch && state->generation == generation) {
+            sim_value_t *value = sim_state_value(state, variable, kept->part);
+            if (sim_value_at(value, kept->version, &n) && sim_pulled_is(kept, n)) {
+                return;
+            }
+        }
+    }
+    sim_check_fail(self,
+                   "I4: a worker keeps something of %s part %u as version %" PRIu64
+                   " of generation %" PRIu64 ", shard %u never had that (n = %" PRId64 ")",
+                   variable->name, kept->part, kept->version, generation, shard, n);
 }
 
 void

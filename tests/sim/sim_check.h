@@ -70,9 +70,12 @@ typedef struct {
     uint32_t resources;                /* that it uses: bit id - 1 */
     uint32_t sources[SIM_SOURCES_MAX]; /* calls whose results are its arguments */
     uint32_t source_count;
-    int64_t stamp; /* of its own results, once it has ended */
-    bool is_big;   /* they are */
-    uint32_t tag;  /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    int64_t stamp;         /* of its own results, once it has ended */
+    bool is_big;           /* they are */
+    uint32_t tag;          /* index of the one worker that may run it, or CADRE_TAG_NONE */
+    uint64_t with;         /* incarnation of the worker that has it, as of the last look */
+    uint64_t with_attempt; /* the same */
+    uint64_t with_ms;      /* since when */
     bool scheduled;
     bool ended;
     uint64_t ended_event;
@@ -165,6 +168,9 @@ uint32_t sim_check_add_assignment(sim_check_t *self, uint32_t variable, cadre_as
 void sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request);
 void sim_check_read(sim_check_t *self, const void *bytes);
 
+/* A read has ended without a value. */
+void sim_check_read_ends(sim_check_t *self);
+
 /* Join has returned: nothing the user scheduled is unfinished, and (I2) the shards, which the
  * coordinator believes to be in these states (NULL: away), hold every update of the finished calls
  * and every assignment, each once and in an order that the user can have seen. */
@@ -202,6 +208,10 @@ void sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_mess
 
 /* (I4) What a worker has in a session, its shard had as that version. */
 void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled);
+
+/* (I4) What a worker keeps as a version of one generation, its shard had as that version then. */
+void sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation,
+                    const sim_pulled_t *kept);
 
 /* All shards of a step have answered the worker: each must have it. */
 void sim_check_pushed(sim_check_t *self, const sim_call_t *call, uint32_t step);

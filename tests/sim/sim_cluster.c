@@ -67,6 +67,22 @@ note_closure(sim_cluster_t *self, const cadre_outbox_entry_t *entry)
     free(chunks);
 }
 
+/* The coordinator's shell finds its connection to a ps by the index of the shard. */
+static void
+check_link(sim_cluster_t *self, uint32_t from, const cadre_outbox_entry_t *entry)
+{
+    const cadre_membership_t *membership = &self->coordinator.core.membership;
+    const cadre_task_t *to = &entry->destination;
+    if (from != SIM_COORDINATOR_NODE || entry->plane != CADRE_PLANE_DATA) {
+        return;
+    }
+    const cadre_member_t *ps = to->index < membership->ps_count ? membership->ps[to->index] : NULL;
+    if (!ps || ps->task.incarnation != to->incarnation) {
+        sim_check_fail(&self->check, "%s goes out for shard %u, which its receiver does not serve",
+                       cadre_message_type_text(entry->type), to->index);
+    }
+}
+
 static void
 route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
 {
@@ -82,9 +98,9 @@ route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
         if (entry.type == CADRE_MESSAGE_CLOSURE) {
             note_closure(self, &entry);
         }
-        uint32_t to = sim_cluster_node_of(self, &entry.destination);
-        sim_flow_look(&self->flow, &self->check, &self->network, from, to, &entry);
-        sim_network_send(&self->network, &sender, from, to, &entry);
+        check_link(self, from, &entry);
+        sim_network_send(&self->network, &sender, from,
+                         sim_cluster_node_of(self, &entry.destination), &entry);
     }
 }
 
@@ -160,7 +176,6 @@ on_message(sim_cluster_t *self, sim_event_t *event)
     cadre_plane_t plane = event->entry.plane;
     cadre_message_t message = {0};
     decode(self, event, &message);
-    sim_flow_arrived(&self->flow, &self->network, event, &message);
     cadre_outbox_entry_fini(&event->entry);
     copy_chunks(&message);
     sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
@@ -253,6 +268,18 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
     sim_cluster_turn_coordinator(self);
 }
 
+/* A heartbeat has come to the coordinator, which may read it later; an event that is postponed
+ * comes here again. */
+static void
+note_heard(sim_cluster_t *self, sim_event_t *event)
+{
+    if (event->node == SIM_COORDINATOR_NODE && event->entry.type == CADRE_MESSAGE_HEARTBEAT &&
+        event->value == 0) {
+        event->value = 1;
+        self->coordinator.heard_ms[event->from] = self->network.now_ms;
+    }
+}
+
 void
 sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
 {
@@ -262,11 +289,8 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
         return;
     }
     if (event->kind == SIM_MESSAGE) {
-        uint32_t node = receiver_of(self, event);
-        if (node != event->node) {
-            sim_network_give_up(&self->network, event->entry.plane, event->from, event->node);
-        }
-        event->node = node;
+        event->node = receiver_of(self, event);
+        note_heard(self, event);
     }
     sim_worker_t *worker = sim_cluster_worker_of(self, event->node);
     sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
@@ -277,9 +301,6 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
                          : shard ? shard->paused_ms
                                  : self->coordinator.paused_ms;
     if (!alive) {
-        if (event->kind == SIM_MESSAGE) {
-            sim_network_give_up(&self->network, event->entry.plane, event->from, event->node);
-        }
         cadre_outbox_entry_fini(&event->entry);
     } else if (paused_ms > self->network.now_ms) {
         sim_network_postpone(&self->network, event, paused_ms);

@@ -12,7 +12,6 @@
 #define CADRE_TESTS_SIM_SIM_CLUSTER_H
 
 #include "tests/sim/sim_coordinator.h"
-#include "tests/sim/sim_flow.h"
 #include "tests/sim/sim_script.h"
 #include "tests/sim/sim_shard.h"
 #include "tests/sim/sim_worker.h"
@@ -20,8 +19,10 @@
 enum {
     SIM_WORKER_PLACES_MAX = 5,
     SIM_PLACES_MAX = SIM_SHARDS_MAX + SIM_WORKER_PLACES_MAX,
-    SIM_PS_TASKS_MAX = 64,
+    SIM_PS_TASKS_MAX = 512,
     SIM_WORKER_TASKS_MAX = SIM_NODES_MAX - 1 - SIM_PS_TASKS_MAX,
+    SIM_PS_ENOUGH = 48, /* incarnations beyond those of the places: then the faults end */
+    SIM_WORKERS_ENOUGH = 100,
 };
 
 /* Where a task lives. */
@@ -46,11 +47,11 @@ typedef struct sim_cluster {
     uint64_t seed;
     bool quiet;
     bool verbose;
+    uint32_t with; /* switches (sim_run.h) */
     cadre_random_t random;
     sim_network_t network;
     sim_disk_t disk;
     sim_check_t check;
-    sim_flow_t flow;
     sim_coordinator_t coordinator;
     uint32_t shard_count;
     uint32_t ps_count; /* incarnations so far */
@@ -82,7 +83,9 @@ typedef struct sim_cluster {
     uint64_t calm_ms;
     uint64_t quit_faults; /* the user program ends after so many, whatever is under way; 0: never */
     bool stopping;
-    uint64_t rest_ms; /* once the script has ended: by then nothing may move */
+    uint64_t rest_ms;                   /* once the script has ended: by then nothing may move */
+    uint64_t look_ms;                   /* when to look at everything again (sim_look.h) */
+    uint64_t agreed_ms[SIM_SHARDS_MAX]; /* when coordinator and ps last agreed about a shard */
 } sim_cluster_t;
 
 void sim_cluster_fini(sim_cluster_t *self);

@@ -26,7 +26,6 @@ sim_cluster_fini(sim_cluster_t *self)
     sim_network_fini(&self->network);
     sim_disk_fini(&self->disk);
     sim_check_fini(&self->check);
-    sim_flow_fini(&self->flow);
     cadre_u64_map_fini(&self->by_incarnation);
 }
 
@@ -67,15 +66,18 @@ sim_cluster_node_at(sim_cluster_t *self, const sim_place_t *place)
 bool
 sim_cluster_has_room(const sim_cluster_t *self)
 {
-    return self->ps_count + 2 * SIM_SHARDS_MAX < SIM_PS_TASKS_MAX &&
-           self->worker_count + 2 * SIM_WORKER_PLACES_MAX < SIM_WORKER_TASKS_MAX &&
+    uint32_t workers = self->place_count - self->shard_count;
+    return self->ps_count < SIM_PS_ENOUGH + 2 * self->shard_count &&
+           self->worker_count < SIM_WORKERS_ENOUGH + 2 * workers &&
            self->check.life_count + 2 < SIM_LIVES_MAX;
 }
 
 static void
 start_worker(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
 {
-    cadre_assert(self->worker_count < SIM_WORKER_TASKS_MAX);
+    if (self->worker_count == SIM_WORKER_TASKS_MAX) {
+        sim_check_fail(&self->check, "I6: %u workers were started", self->worker_count);
+    }
     place->task = self->worker_count++;
     sim_worker_t *worker = &self->workers[place->task];
     *worker = (sim_worker_t){.node = new_node(self, task->role, place->task, task->incarnation),
@@ -92,7 +94,9 @@ start_worker(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
 static void
 start_ps(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
 {
-    cadre_assert(self->ps_count < SIM_PS_TASKS_MAX);
+    if (self->ps_count == SIM_PS_TASKS_MAX) {
+        sim_check_fail(&self->check, "I6: %u ps were started", self->ps_count);
+    }
     place->task = self->ps_count++;
     sim_shard_t *shard = &self->shards[place->task];
     *shard = (sim_shard_t){.node = new_node(self, task->role, place->task, task->incarnation),
@@ -138,6 +142,7 @@ void
 sim_cluster_kill(sim_cluster_t *self, sim_place_t *place)
 {
     sim_cluster_maybe_seen(self, sim_cluster_node_at(self, place));
+    sim_network_disturb(&self->network, sim_cluster_node_at(self, place), SIM_FOR_EVER);
     if (place->role == CADRE_ROLE_PS) {
         sim_shard_stop(sim_cluster_shard_at(self, place));
     } else {
@@ -150,6 +155,7 @@ void
 sim_cluster_left(sim_cluster_t *self, uint32_t node)
 {
     sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    sim_network_disturb(&self->network, node, SIM_FOR_EVER);
     if (worker) {
         sim_worker_stop(worker);
     } else {
@@ -184,6 +190,7 @@ void
 sim_cluster_start_coordinator(sim_cluster_t *self)
 {
     sim_coordinator_start(&self->coordinator);
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->network.now_ms);
     if (self->verbose) {
         printf("%8" PRIu64 " the coordinator begins life %u at cut %" PRIu64 "\n",
                self->network.now_ms, self->coordinator.life, sim_check_life(&self->check)->cut);

@@ -5,12 +5,15 @@
 
 #include "common/memory.h"
 #include "tests/sim/sim_run.h"
+#include "tests/sim/sim_swarm.h"
 
 enum {
     RESTART_AGAIN_MS = 1000,
+    WATCH_MS = 1000,
     TRAP_SNAPS = 1000,
     COORDINATOR_BEGINS = 1001,
-    LOSES_PS = 1, /* whether the core can do without */
+    WATCHES = 2000, /* and the number of a place */
+    LOSES_PS = 1,   /* whether the core can do without */
     LOSES_COORDINATOR = 1,
 };
 
@@ -23,26 +26,33 @@ typedef enum {
 /* Every fault. */
 static const struct {
     victim_t victim;
-    uint32_t weight;
+    const char *name;
+    uint32_t weight; /* usually; the seed makes more or less of it */
     bool (*happen)(sim_cluster_t *self);
+    uint32_t with; /* switches, one of which must be on; 0: it belongs to every seed */
 } table[] = {
-    {ON_ANYTHING, 20, sim_fault_kill_worker},
-    {ON_ANYTHING, 10, sim_fault_pause_worker},
-    {ON_ANYTHING, 3, sim_fault_replace_worker},
-    {ON_ANYTHING, 6, sim_fault_reconnect_worker},
-    {ON_ANYTHING, 6, sim_fault_drain_worker},
-    {ON_ANYTHING, 12, sim_fault_cut_worker},
-    {ON_ANYTHING, 12, sim_fault_cut_data},
-    {ON_PS, 16, sim_fault_kill_ps},
-    {ON_PS, 10, sim_fault_pause_ps},
-    {ON_PS, 5, sim_fault_replace_ps},
-    {ON_PS, 5, sim_fault_reconnect_ps},
-    {ON_PS, 4, sim_fault_ps_leaves},
-    {ON_PS, 10, sim_fault_cut_ps},
-    {ON_PS, 4, sim_fault_swizzle},
-    {ON_PS, 10, sim_fault_lay_trap},
-    {ON_COORDINATOR, 4, sim_fault_kill_coordinator},
-    {ON_PS, 2, sim_fault_pause_coordinator},
+    {ON_ANYTHING, "kill_worker", 20, sim_fault_kill_worker, 0},
+    {ON_ANYTHING, "pause_worker", 10, sim_fault_pause_worker, 0},
+    {ON_ANYTHING, "replace_worker", 3, sim_fault_replace_worker, 0},
+    {ON_ANYTHING, "reconnect_worker", 6, sim_fault_reconnect_worker, 0},
+    {ON_ANYTHING, "drain_worker", 6, sim_fault_drain_worker, 0},
+    {ON_ANYTHING, "cut_worker", 12, sim_fault_cut_worker, 0},
+    {ON_ANYTHING, "cut_data", 12, sim_fault_cut_data, 0},
+    {ON_PS, "kill_ps", 16, sim_fault_kill_ps, 0},
+    {ON_PS, "pause_ps", 10, sim_fault_pause_ps, 0},
+    {ON_PS, "replace_ps", 5, sim_fault_replace_ps, 0},
+    {ON_PS, "reconnect_ps", 5, sim_fault_reconnect_ps, 0},
+    {ON_PS, "ps_leaves", 4, sim_fault_ps_leaves, 0},
+    {ON_PS, "cut_ps", 10, sim_fault_cut_ps, 0},
+    {ON_PS, "swizzle", 4, sim_fault_swizzle, 0},
+    {ON_PS, "lay_trap", 10, sim_fault_lay_trap, 0},
+    {ON_COORDINATOR, "kill_coordinator", 4, sim_fault_kill_coordinator, 0},
+    {ON_PS, "pause_coordinator", 2, sim_fault_pause_coordinator, 0},
+    {ON_ANYTHING, "part_for_good", 6, sim_fault_part_for_good, SIM_WITH_PERMANENT_CUTS},
+    {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, SIM_WITH_PERMANENT_CUTS},
+    {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, SIM_WITH_PERMANENT_CUTS},
+    {ON_PS, "stick_ps", 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
+    {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, SIM_WITH_OWN_STALLS},
 };
 
 uint64_t
@@ -78,10 +88,26 @@ sim_faults_pick(sim_cluster_t *self, cadre_role_t role)
 /* --- when --- */
 
 static bool
-may_happen(const sim_cluster_t *self, victim_t victim)
+may_happen(const sim_cluster_t *self, size_t fault)
 {
-    return victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
-           (victim == ON_COORDINATOR && self->loses_coordinator);
+    victim_t victim = table[fault].victim;
+    bool is_on = table[fault].with == 0 || (table[fault].with & self->with);
+    return is_on && (victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
+                     (victim == ON_COORDINATOR && self->loses_coordinator));
+}
+
+/* How often a fault happens in this world: once there should have been enough and were not, as
+ * often as usual. */
+static uint32_t
+weight_of(const sim_cluster_t *self, size_t fault)
+{
+    uint32_t usual = table[fault].weight;
+    if (!may_happen(self, fault)) {
+        return 0;
+    }
+    return self->network.now_ms > self->faults_end_ms
+               ? usual
+               : sim_swarm_weight(self->seed, table[fault].name, usual);
 }
 
 static void
@@ -89,18 +115,16 @@ one_fault(sim_cluster_t *self)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(table); i++) {
-        total += may_happen(self, table[i].victim) ? table[i].weight : 0;
+        total += weight_of(self, i);
     }
-    uint64_t drawn = sim_faults_draw(self, 0, total - 1);
-    for (size_t i = 0; i < CADRE_COUNT_OF(table); i++) {
-        if (!may_happen(self, table[i].victim)) {
-            continue;
-        }
-        if (drawn < table[i].weight) {
+    uint64_t drawn = total > 0 ? sim_faults_draw(self, 0, total - 1) : 0;
+    for (size_t i = 0; total > 0 && i < CADRE_COUNT_OF(table); i++) {
+        uint32_t weight = weight_of(self, i);
+        if (drawn < weight) {
             self->faults += table[i].happen(self);
             return;
         }
-        drawn -= table[i].weight;
+        drawn -= weight;
     }
 }
 
@@ -132,7 +156,7 @@ has_its_ps(const sim_cluster_t *self, const sim_place_t *place)
     uint32_t count = 0;
     for (uint32_t i = 0; i < self->ps_count; i++) {
         const sim_shard_t *shard = &self->shards[i];
-        count += shard->core && shard->paused_ms <= self->network.now_ms;
+        count += shard->core && !shard->isolated && shard->paused_ms <= self->network.now_ms;
     }
     return place->role == CADRE_ROLE_PS && place->index == CADRE_INDEX_ANY &&
            count >= self->shard_count;
@@ -151,6 +175,30 @@ restart(sim_cluster_t *self, uint64_t number)
         return;
     }
     sim_cluster_start(self, place);
+}
+
+void
+sim_faults_watch(sim_cluster_t *self, const sim_place_t *place)
+{
+    sim_network_at(&self->network, WATCH_MS, SIM_FAULT, SIM_COORDINATOR_NODE,
+                   WATCHES + (uint64_t)(place - self->places));
+}
+
+/* Kills the stuck ps at a place when the coordinator has given it up. */
+static void
+watch(sim_cluster_t *self, sim_place_t *place)
+{
+    const sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    if (!shard || shard->stuck_ms != SIM_FOR_EVER) {
+        return;
+    }
+    if (!self->coordinator.lost[shard->node]) {
+        sim_faults_watch(self, place);
+        return;
+    }
+    sim_faults_say(self, "is killed for being stuck:", shard->node, 0);
+    sim_cluster_kill(self, place);
+    sim_faults_restart_later(self, place, 0);
 }
 
 /* --- traps --- */
@@ -190,6 +238,8 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
         if (!self->coordinator.alive && !self->stopping) {
             sim_cluster_start_coordinator(self);
         }
+    } else if (event->value >= WATCHES) {
+        watch(self, &self->places[event->value - WATCHES]);
     } else if (event->value > 0) {
         restart(self, event->value - 1);
     } else if (!self->calm) {
@@ -201,20 +251,45 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
 
 /* --- beginning and end --- */
 
+/* From a network that loses nothing to one that loses a third, each kind by itself. */
+static sim_weather_t
+draw_weather(sim_cluster_t *self)
+{
+    static const uint32_t chances[] = {0, 0, 50, 300, 1000, 3000};
+    bool is_clean = sim_swarm_has(self->seed, "clean", 4);
+    size_t last = is_clean ? 0 : CADRE_COUNT_OF(chances) - 1;
+    return (sim_weather_t){.drop = chances[sim_swarm_draw(self->seed, "drop", 0, last)],
+                           .twice = chances[sim_swarm_draw(self->seed, "twice", 0, last)],
+                           .late = chances[sim_swarm_draw(self->seed, "late", 0, last)],
+                           .ghost = chances[sim_swarm_draw(self->seed, "ghost", 0, last)],
+                           .delay_ms_max = sim_faults_draw(self, 0, 1) ? 2 : 30,
+                           .late_ms_max = sim_faults_draw(self, 0, 1) ? 50 : 3000,
+                           .ghost_ms_max = sim_faults_draw(self, 0, 1) ? 3000 : 20000};
+}
+
+/* What links can take: enough for the variables of this simulation within a few seconds. */
+static sim_bandwidth_t
+draw_bandwidth(const sim_cluster_t *self)
+{
+    static const uint64_t data[] = {50000, 200000, 1000000};
+    static const uint64_t control[] = {20000, 100000, 1000000};
+    bool has = (self->with & SIM_WITH_BANDWIDTH) && sim_swarm_has(self->seed, "bandwidth", 3);
+    sim_bandwidth_t bandwidth = {.slow = sim_swarm_has(self->seed, "slow links", 2) ? 2000 : 0};
+    if (has) {
+        bandwidth.bytes_per_s[CADRE_PLANE_DATA] =
+            data[sim_swarm_draw(self->seed, "data bandwidth", 0, 2)];
+        bandwidth.bytes_per_s[CADRE_PLANE_CONTROL] =
+            control[sim_swarm_draw(self->seed, "control bandwidth", 0, 2)];
+    }
+    return bandwidth;
+}
+
 void
 sim_faults_init(sim_cluster_t *self)
 {
-    static const uint32_t drops[] = {0, 0, 50, 300, 1000};
-    static const uint32_t others[] = {0, 100, 1000};
     static const uint64_t every_ms[] = {200, 500, 1000, 3000};
-    self->network.weather =
-        (sim_weather_t){.drop = drops[sim_faults_draw(self, 0, 4)],
-                        .twice = others[sim_faults_draw(self, 0, 2)],
-                        .late = others[sim_faults_draw(self, 0, 2)],
-                        .ghost = sim_faults_draw(self, 0, 1) ? 0 : 200,
-                        .delay_ms_max = sim_faults_draw(self, 0, 1) ? 2 : 30,
-                        .late_ms_max = sim_faults_draw(self, 0, 1) ? 50 : 3000,
-                        .ghost_ms_max = sim_faults_draw(self, 0, 1) ? 3000 : 20000};
+    self->network.weather = draw_weather(self);
+    self->network.bandwidth = draw_bandwidth(self);
     self->fault_every_ms = self->quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];
     self->faults_end_ms = sim_faults_draw(self, 10000, 90000);
     self->faults_min = self->quiet ? 0 : sim_faults_draw(self, SIM_FAULTS_MIN, 20);

@@ -20,6 +20,10 @@ void sim_faults_event(sim_cluster_t *self, const sim_event_t *event);
 void sim_faults_restart_later(sim_cluster_t *self, const sim_place_t *place, uint64_t least_ms);
 void sim_faults_restart_coordinator_later(sim_cluster_t *self);
 
+/* A supervisor kills the task at a place, and starts another, once the coordinator has given it up.
+ */
+void sim_faults_watch(sim_cluster_t *self, const sim_place_t *place);
+
 /* After every turn of the coordinator: whether the trap that was laid snaps. */
 void sim_faults_look(sim_cluster_t *self);
 
@@ -39,6 +43,8 @@ bool sim_fault_pause_ps(sim_cluster_t *self);
 bool sim_fault_replace_ps(sim_cluster_t *self);
 bool sim_fault_reconnect_ps(sim_cluster_t *self);
 bool sim_fault_ps_leaves(sim_cluster_t *self);
+bool sim_fault_stick_ps(sim_cluster_t *self);
+bool sim_fault_stall_coordinator(sim_cluster_t *self);
 bool sim_fault_kill_coordinator(sim_cluster_t *self);
 bool sim_fault_pause_coordinator(sim_cluster_t *self);
 bool sim_fault_lay_trap(sim_cluster_t *self);
@@ -47,6 +53,9 @@ bool sim_fault_cut_worker(sim_cluster_t *self);
 bool sim_fault_cut_ps(sim_cluster_t *self);
 bool sim_fault_cut_data(sim_cluster_t *self);
 bool sim_fault_swizzle(sim_cluster_t *self);
+bool sim_fault_part_for_good(sim_cluster_t *self);
+bool sim_fault_isolate_worker(sim_cluster_t *self);
+bool sim_fault_isolate_ps(sim_cluster_t *self);
 
 /* --- between the files --- */
 

@@ -1,4 +1,4 @@
-/* Connections that are cut for a while, in one direction or both. */
+/* Connections that are cut for a while, in one direction or both; or for good. */
 #include "tests/sim/sim_faults.h"
 
 enum { SWIZZLED_MAX = SIM_PLACES_MAX * SIM_PLACES_MAX };
@@ -155,4 +155,87 @@ sim_fault_swizzle(sim_cluster_t *self)
     }
     sim_faults_say(self, "swizzle", SIM_COORDINATOR_NODE, 2 * count * step_ms);
     return count > 0;
+}
+
+/* --- for good --- */
+
+/* TCP has no connection that works one way: for good both directions are cut. */
+static void
+cut_for_good(sim_cluster_t *self, uint32_t left, uint32_t right)
+{
+    uint64_t now_ms = self->network.now_ms;
+    sim_network_cut(&self->network, &(sim_cut_t){left, right, now_ms, SIM_FOR_EVER});
+    sim_network_cut(&self->network, &(sim_cut_t){right, left, now_ms, SIM_FOR_EVER});
+}
+
+/* Returns a worker that the job can do without as long as it lives: no closure is for it alone, and
+ * another that can be reached lives; NULL when there is none. */
+static sim_place_t *
+pick_dispensable(sim_cluster_t *self)
+{
+    sim_place_t *found = NULL;
+    uint32_t count = 0;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < self->place_count; i++) {
+        sim_place_t *place = &self->places[i];
+        const sim_worker_t *worker = sim_cluster_worker_at(self, place);
+        bool is_whole = worker && !worker->impaired;
+        others += is_whole;
+        if (is_whole && place->index == CADRE_INDEX_ANY && sim_faults_draw(self, 0, count++) == 0) {
+            found = place;
+        }
+    }
+    return others > 1 ? found : NULL;
+}
+
+/* A worker and a ps never reach each other again; both go on with everybody else. */
+bool
+sim_fault_part_for_good(sim_cluster_t *self)
+{
+    const sim_place_t *place = pick_dispensable(self);
+    const sim_place_t *ps = sim_faults_pick(self, CADRE_ROLE_PS);
+    if (!place || !ps) {
+        return false;
+    }
+    sim_worker_t *worker = sim_cluster_worker_at(self, place);
+    sim_faults_say(self, "cut for good from a ps", worker->node, 0);
+    worker->impaired = true;
+    cut_for_good(self, worker->node, sim_cluster_node_at(self, ps));
+    return true;
+}
+
+/* A worker and the coordinator never reach each other again. */
+bool
+sim_fault_isolate_worker(sim_cluster_t *self)
+{
+    const sim_place_t *place = pick_dispensable(self);
+    if (!place) {
+        return false;
+    }
+    sim_worker_t *worker = sim_cluster_worker_at(self, place);
+    sim_faults_say(self, "cut for good from the coordinator", worker->node, 0);
+    worker->impaired = true;
+    worker->isolated = true;
+    cut_for_good(self, SIM_COORDINATOR_NODE, worker->node);
+    sim_cluster_maybe_seen(self, worker->node);
+    return true;
+}
+
+/* A ps and the coordinator never reach each other again: the workers still reach it, and another ps
+ * is started in its place. */
+bool
+sim_fault_isolate_ps(sim_cluster_t *self)
+{
+    sim_place_t *place = sim_faults_pick(self, CADRE_ROLE_PS);
+    if (!place || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    sim_faults_say(self, "cut for good from the coordinator", shard->node, 0);
+    shard->isolated = true;
+    cut_for_good(self, SIM_COORDINATOR_NODE, shard->node);
+    sim_cluster_maybe_seen(self, shard->node);
+    place->task = SIM_NEVER;
+    sim_faults_restart_later(self, place, 0);
+    return true;
 }

@@ -28,6 +28,7 @@ freeze(sim_cluster_t *self, const sim_place_t *place, const char *what, uint64_t
     } else {
         sim_cluster_worker_at(self, place)->paused_ms = until_ms;
     }
+    sim_network_disturb(&self->network, sim_cluster_node_at(self, place), until_ms);
     sim_faults_say(self, what, sim_cluster_node_at(self, place), until_ms - self->network.now_ms);
 }
 
@@ -154,7 +155,44 @@ sim_fault_ps_leaves(sim_cluster_t *self)
     return true;
 }
 
+/* Its core lives, and its shard does nothing: for a while, or until somebody kills it. */
+bool
+sim_fault_stick_ps(sim_cluster_t *self)
+{
+    const sim_place_t *place = sim_faults_pick(self, CADRE_ROLE_PS);
+    if (!place || !sim_cluster_has_room(self)) {
+        return false;
+    }
+    sim_shard_t *shard = sim_cluster_shard_at(self, place);
+    bool for_ever = sim_faults_draw(self, 0, 2) == 0;
+    uint64_t ms = for_ever ? SIM_FOR_EVER : sim_faults_draw(self, 10, 2 * self->lease_ms);
+    if (shard->stuck_ms == SIM_FOR_EVER) {
+        return false;
+    }
+    sim_faults_say(self, for_ever ? "stick for ever" : "stick", shard->node, for_ever ? 0 : ms);
+    sim_shard_stick(shard, ms);
+    if (for_ever) {
+        sim_faults_watch(self, place);
+    }
+    return true;
+}
+
 /* --- the coordinator --- */
+
+/* It gets no turn for longer than the lease, and what it is sent piles up. */
+bool
+sim_fault_stall_coordinator(sim_cluster_t *self)
+{
+    if (!self->coordinator.alive) {
+        return false;
+    }
+    uint64_t ms = sim_faults_draw(self, self->lease_ms, 3 * self->lease_ms);
+    sim_faults_say(self, "stall", SIM_COORDINATOR_NODE, ms);
+    self->coordinator.paused_ms = self->network.now_ms + ms;
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator.paused_ms);
+    sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
+    return true;
+}
 
 bool
 sim_fault_kill_coordinator(sim_cluster_t *self)
@@ -178,6 +216,7 @@ sim_fault_pause_coordinator(sim_cluster_t *self)
         sim_faults_draw(self, 10, sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
     sim_faults_say(self, "pause", SIM_COORDINATOR_NODE, ms);
     self->coordinator.paused_ms = self->network.now_ms + ms;
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator.paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
     return true;
 }

@@ -6,7 +6,7 @@
 #include "common/assert.h"
 #include "common/memory.h"
 
-enum { RANDOM_STREAM = 0x6e6574, RECONNECT_MS_MAX = 2000 };
+enum { RANDOM_STREAM = 0x6e6574, LINK_STREAM = 0x6c6e6b, RECONNECT_MS_MAX = 2000, SLOWER = 4 };
 
 uint64_t
 sim_between(cadre_random_t *random, uint64_t low, uint64_t high)
@@ -25,6 +25,7 @@ sim_network_init(sim_network_t *self, uint64_t seed)
 {
     *self = (sim_network_t){.now_ms = 1000};
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
+    cadre_random_init(&self->link_random, seed, LINK_STREAM);
 }
 
 void
@@ -34,6 +35,8 @@ sim_network_fini(sim_network_t *self)
         cadre_outbox_entry_fini(&self->heap[i].entry);
     }
     free(self->heap);
+    sim_links_fini(&self->links);
+    sim_bytes_fini(&self->bytes);
     *self = (sim_network_t){0};
 }
 
@@ -111,57 +114,44 @@ sim_network_put(sim_network_t *self, const sim_event_t *event)
     push(self, &copy);
 }
 
-static bool
-is_data(const sim_event_t *event)
-{
-    return event->entry.plane == CADRE_PLANE_DATA;
-}
-
-uint32_t
-sim_network_harm(const sim_network_t *self, cadre_plane_t plane, uint32_t one, uint32_t other)
-{
-    bool data = plane == CADRE_PLANE_DATA;
-    return self->harm[data][one][other] + self->harm[data][other][one];
-}
-
-void
-sim_network_give_up(sim_network_t *self, cadre_plane_t plane, uint32_t from, uint32_t to)
-{
-    self->harm[plane == CADRE_PLANE_DATA][from][to]++;
-}
-
-static void
-harm(sim_network_t *self, const sim_event_t *event)
-{
-    self->harm[is_data(event)][event->from][event->node]++;
-}
-
 void
 sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
 {
-    if (event->kind == SIM_MESSAGE) {
-        harm(self, event); /* it may come behind what was sent later and is due then */
-    }
     event->due_ms = due_ms;
     push(self, event);
 }
 
 /* --- messages --- */
 
+/* The link from one node to another, with the bandwidth that it has by its seed. */
+static sim_link_t *
+link_of(sim_network_t *self, uint32_t from, uint32_t to)
+{
+    bool made = false;
+    sim_link_t *link = sim_links_get(&self->links, from, to, &made);
+    if (made) {
+        uint64_t divisor = sim_chance(&self->link_random, self->bandwidth.slow) ? SLOWER : 1;
+        for (int i = CADRE_PLANE_CONTROL; i < SIM_PLANES; i++) {
+            link->lanes[i].bytes_per_s = self->bandwidth.bytes_per_s[i] / divisor;
+        }
+    }
+    return link;
+}
+
 static bool
 is_cut(sim_network_t *self, uint32_t from, uint32_t to)
 {
-    bool found = false;
-    for (size_t i = 0; i < self->cut_count;) {
-        const sim_cut_t *cut = &self->cuts[i];
-        if (self->now_ms >= cut->until_ms) {
-            self->cuts[i] = self->cuts[--self->cut_count];
-            continue;
-        }
-        found = found || (cut->from == from && cut->to == to && self->now_ms >= cut->since_ms);
-        i++;
+    return sim_link_is_cut(link_of(self, from, to), self->now_ms);
+}
+
+static uint64_t
+size_bytes_of(const cadre_outbox_entry_t *entry)
+{
+    uint64_t size_bytes = cadre_chunk_size_bytes(entry->header);
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(entry->chunks[i]);
     }
-    return found;
+    return size_bytes;
 }
 
 static uint64_t
@@ -197,6 +187,14 @@ keeps_its_place(const sim_event_t *event)
            type == CADRE_MESSAGE_WELCOME;
 }
 
+/* A message that comes late, twice or as a ghost: whoever waits for an answer may ask again. */
+static void
+excuse(sim_network_t *self, const sim_event_t *event, uint64_t until_ms)
+{
+    uint64_t *disturbed_ms = &link_of(self, event->from, event->node)->disturbed_ms;
+    *disturbed_ms = until_ms > *disturbed_ms ? until_ms : *disturbed_ms;
+}
+
 /* Takes the entry of `event`, whose due_ms says how much later than usual it comes. */
 static void
 deliver(sim_network_t *self, sim_event_t *event)
@@ -207,9 +205,12 @@ deliver(sim_network_t *self, sim_event_t *event)
         due_ms += event->due_ms;
     } else if (!keeps_its_place(event) && sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
-        harm(self, event);
+        excuse(self, event, due_ms);
     } else {
-        uint64_t *last_ms = &self->last_ms[is_data(event)][event->from][event->node];
+        sim_link_t *link = link_of(self, event->from, event->node);
+        uint64_t *last_ms = &link->lanes[event->entry.plane].last_ms;
+        due_ms +=
+            sim_link_leave_ms(link, event->entry.plane, size_bytes_of(&event->entry), self->now_ms);
         due_ms = due_ms > *last_ms ? due_ms : *last_ms;
         *last_ms = due_ms;
     }
@@ -230,13 +231,34 @@ static void
 lose(sim_network_t *self, sim_event_t *event)
 {
     self->dropped++;
-    harm(self, event);
+    excuse(self, event, self->now_ms);
     if (event->entry.type == CADRE_MESSAGE_SHARD && !self->broken[event->node]) {
         self->broken[event->node] = true;
         sim_network_at(self, cadre_random_below(&self->random, RECONNECT_MS_MAX), SIM_CONNECTED,
                        event->node, 0);
     }
     cadre_outbox_entry_fini(&event->entry);
+}
+
+void
+sim_network_disturb(sim_network_t *self, uint32_t node, uint64_t until_ms)
+{
+    uint64_t *disturbed_ms = &self->disturbed_ms[node];
+    *disturbed_ms = until_ms > *disturbed_ms ? until_ms : *disturbed_ms;
+}
+
+/* Until when something has been wrong between two nodes. */
+static uint64_t
+disturbed_ms(sim_network_t *self, uint32_t from, uint32_t to)
+{
+    const uint64_t times[] = {link_of(self, from, to)->disturbed_ms,
+                              link_of(self, to, from)->disturbed_ms, self->disturbed_ms[from],
+                              self->disturbed_ms[to]};
+    uint64_t last = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(times); i++) {
+        last = times[i] > last ? times[i] : last;
+    }
+    return last;
 }
 
 void
@@ -251,6 +273,10 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
                          .entry = *entry,
                          .payload_hash = payload_hash(entry)};
     *entry = (cadre_outbox_entry_t){0};
+    if (event.entry.plane == CADRE_PLANE_DATA) {
+        sim_bytes_count(&self->bytes, link_of(self, from, to), &event.entry, self->now_ms,
+                        disturbed_ms(self, from, to));
+    }
     if (is_broken(self, &event) || is_cut(self, from, to) ||
         sim_chance(&self->random, self->weather.drop)) {
         lose(self, &event);
@@ -259,16 +285,16 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
     if (sim_chance(&self->random, self->weather.twice)) {
         self->doubled++;
         sim_event_t again = event;
-        again.value = event.value = 1;
         again.entry = copy_of(&event.entry);
         deliver(self, &again);
+        excuse(self, &event, again.due_ms);
     }
     if (!keeps_its_place(&event) && sim_chance(&self->random, self->weather.ghost)) {
         sim_event_t ghost = event;
         ghost.entry = copy_of(&event.entry);
-        ghost.value = 1;
         ghost.due_ms = 1 + cadre_random_below(&self->random, self->weather.ghost_ms_max);
         deliver(self, &ghost);
+        excuse(self, &event, ghost.due_ms);
     }
     deliver(self, &event);
 }
@@ -296,11 +322,9 @@ sim_network_next(sim_network_t *self, sim_event_t *event)
             lose(self, event);
             continue;
         }
-        if (event->kind == SIM_MESSAGE && event->value) {
-            harm(self, event);
-        }
         if (event->kind == SIM_CONNECTED) {
             self->broken[event->node] = false;
+            sim_network_disturb(self, event->node, self->now_ms);
         }
         self->events++;
         trace(self, event);
@@ -318,14 +342,13 @@ sim_network_intact(const sim_event_t *event)
 void
 sim_network_cut(sim_network_t *self, const sim_cut_t *cut)
 {
-    if (self->cut_count < SIM_CUTS_MAX) {
-        self->cuts[self->cut_count++] = *cut;
-    }
+    link_of(self, cut->from, cut->to);
+    sim_links_cut(&self->links, cut);
 }
 
 void
 sim_network_calm(sim_network_t *self)
 {
-    self->cut_count = 0;
+    sim_links_heal(&self->links);
     self->weather = (sim_weather_t){.delay_ms_max = self->weather.delay_ms_max};
 }

@@ -6,12 +6,13 @@
  *
  * Whatever happens is an event in one queue, ordered by time and then by the order of asking, so a
  * seed decides everything. Messages from one node to another on one plane keep their order, as on a
- * connection, but for those that the faults make late; a message is dropped, doubled, delayed or
- * made late when it is sent, and dropped on arrival when the connection is cut at that moment. A
- * ghost is a second copy that comes much later, when its receiver may have begun anew. A message on
- * its way shares its chunks with its sender, as in ZeroMQ's queue: their bytes must not change
- * meanwhile. News of a shard is lost only with its connection, as on TCP: what the coordinator says
- * after it is lost too, until the worker has said HELLO.
+ * connection, but for those that the faults make late, and share its bandwidth (sim_link.h); a
+ * message is dropped, doubled, delayed or made late when it is sent, and dropped on arrival when
+ * the connection is cut at that moment. A ghost is a second copy that comes much later, when its
+ * receiver may have begun anew. A message on its way shares its chunks with its sender, as in
+ * ZeroMQ's queue: their bytes must not change meanwhile. News of a shard is lost only with its
+ * connection, as on TCP: what the coordinator says after it is lost too, until the worker has said
+ * HELLO.
  */
 #ifndef CADRE_TESTS_SIM_SIM_NETWORK_H
 #define CADRE_TESTS_SIM_SIM_NETWORK_H
@@ -22,11 +23,10 @@
 #include "common/outbox.h"
 #include "common/random.h"
 #include "common/task.h"
+#include "tests/sim/sim_bytes.h"
+#include "tests/sim/sim_link.h"
 
-enum {
-    SIM_NODES_MAX = 192, /* the coordinator, every incarnation of a ps or a worker */
-    SIM_CUTS_MAX = 256,
-};
+enum { SIM_NODES_MAX = 1536 }; /* the coordinator, every incarnation of a ps or a worker */
 
 typedef enum {
     SIM_MESSAGE,   /* `entry` has arrived from node `from` */
@@ -48,7 +48,7 @@ typedef struct {
     sim_event_kind_t kind;
     uint32_t node;
     uint32_t from;
-    uint64_t value;             /* SIM_MESSAGE: 1 where it is one of two copies */
+    uint64_t value;
     uint32_t life;              /* of the coordinator: SIM_STORED, SIM_ANSWERED */
     cadre_task_t sender;        /* SIM_MESSAGE */
     cadre_outbox_entry_t entry; /* SIM_MESSAGE */
@@ -66,13 +66,11 @@ typedef struct {
     uint32_t ghost_ms_max;
 } sim_weather_t;
 
-/* What node `from` sends to node `to` is lost for a while. */
+/* How many bytes a second a link can take, by plane; 0: as many as are sent. */
 typedef struct {
-    uint32_t from;
-    uint32_t to;
-    uint64_t since_ms;
-    uint64_t until_ms;
-} sim_cut_t;
+    uint64_t bytes_per_s[SIM_PLANES];
+    uint32_t slow; /* chance that a link takes a quarter of it, in 10,000 */
+} sim_bandwidth_t;
 
 typedef struct {
     uint64_t now_ms;
@@ -81,16 +79,15 @@ typedef struct {
     uint64_t trace;  /* hash over all events: two runs of a seed must agree */
     cadre_random_t random;
     sim_weather_t weather;
+    cadre_random_t link_random; /* which links are slow */
+    sim_bandwidth_t bandwidth;
+    sim_links_t links;
+    sim_bytes_t bytes;
+    uint64_t disturbed_ms[SIM_NODES_MAX]; /* until when a node stood still, or connected anew */
     sim_event_t *heap;
     size_t count;
     size_t capacity;
-    uint64_t last_ms[2][SIM_NODES_MAX]
-                    [SIM_NODES_MAX]; /* plane, from, to: when the newest arrives */
-    sim_cut_t cuts[SIM_CUTS_MAX];
-    size_t cut_count;
-    uint32_t harm[2][SIM_NODES_MAX]
-                 [SIM_NODES_MAX]; /* plane, from, to: messages lost, doubled, late so far */
-    bool broken[SIM_NODES_MAX];   /* the connection from the coordinator, until SIM_CONNECTED */
+    bool broken[SIM_NODES_MAX]; /* the connection from the coordinator, until SIM_CONNECTED */
     uint64_t sent;
     uint64_t dropped;
     uint64_t doubled;
@@ -114,14 +111,6 @@ void sim_network_put(sim_network_t *self, const sim_event_t *event);
 void sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from, uint32_t to,
                       cadre_outbox_entry_t *entry);
 
-/* What has befallen the connection of two nodes on one plane so far, in both directions: whoever
- * sees the same number twice may rely on it. */
-uint32_t sim_network_harm(const sim_network_t *self, cadre_plane_t plane, uint32_t one,
-                          uint32_t other);
-
-/* A node gives its connection up, or a message to it found it dead. */
-void sim_network_give_up(sim_network_t *self, cadre_plane_t plane, uint32_t from, uint32_t to);
-
 /* Lets an event happen later instead, after everything that is due then. Takes its entry. */
 void sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms);
 
@@ -134,7 +123,10 @@ bool sim_network_intact(const sim_event_t *event);
 
 void sim_network_cut(sim_network_t *self, const sim_cut_t *cut);
 
-/* Ends all cuts and faults. */
+/* A node stands still until then, or connects anew: who waits for its answers may ask again. */
+void sim_network_disturb(sim_network_t *self, uint32_t node, uint64_t until_ms);
+
+/* Ends all faults, and all cuts but those that last for ever. */
 void sim_network_calm(sim_network_t *self);
 
 /* A number in [low, high]. */

@@ -3,10 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
+#include "tests/sim/sim_look.h"
+#include "tests/sim/sim_swarm.h"
 #include "worker/worker_state.h"
 
 enum {
@@ -25,27 +28,37 @@ draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 
 /* --- a job from a seed --- */
 
+/* How often disks fail and checkpoints are damaged, and how a lost shard is made good. */
+static void
+swarm_coordinator(sim_cluster_t *self)
+{
+    static const uint32_t chances[] = {0, 0, 0, 300, 1000, 5000};
+    static const cadre_recovery_t recoveries[] = {CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
+                                                  CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_ROLLBACK,
+                                                  CADRE_RECOVERY_RELAXED};
+    size_t last = CADRE_COUNT_OF(chances) - 1;
+    self->shard_plan.write_fails = chances[sim_swarm_draw(self->seed, "write fails", 0, last)];
+    self->coordinator.store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
+    self->coordinator.options.recovery =
+        recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
+    self->disk.damage_every =
+        self->disk.keep > 1 ? (uint32_t)sim_swarm_draw(self->seed, "damage", 0, 3) : 0;
+}
+
 static void
 make_coordinator(sim_cluster_t *self)
 {
-    static const cadre_recovery_t recoveries[] = {CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
-                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
-                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
-                                                  CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_ROLLBACK,
-                                                  CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_RELAXED};
-    bool is_bad = draw(self, 0, 2) == 0;
     self->lease_ms = draw(self, 0, 1) ? 10000 : 3000;
     self->disk = (sim_disk_t){
         .check = &self->check, .random = &self->random, .keep = (uint32_t)draw(self, 1, 3)};
-    self->disk.damage_every = self->disk.keep > 1 ? (uint32_t)draw(self, 0, 3) : 0;
-    self->shard_plan = (sim_shard_plan_t){.write_fails = is_bad ? 1000 : 0,
-                                          .write_ms_max = draw(self, 0, 3) ? 400 : 5000,
+    self->shard_plan = (sim_shard_plan_t){.write_ms_max = draw(self, 0, 3) ? 400 : 5000,
                                           .count_ms = draw(self, 0, 1) ? 0 : 100};
     self->coordinator = (sim_coordinator_t){.network = &self->network,
                                             .check = &self->check,
                                             .random = &self->random,
                                             .disk = &self->disk,
-                                            .store_fails = is_bad ? 1000 : 0,
+                                            .judges_fairly = self->with & SIM_WITH_OWN_STALLS,
                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
     self->coordinator.options =
@@ -57,8 +70,8 @@ make_coordinator(sim_cluster_t *self)
                                .heartbeat_ms = self->lease_ms / 10,
                                .resend_ms = draw(self, 0, 1) ? 1000 : 200,
                                .ps_timeout_ms = 600000,
-                               .recovery = recoveries[draw(self, 0, 9)],
                                .round_robin = draw(self, 0, 1)};
+    swarm_coordinator(self);
     self->node_count = 1;
     sim_coordinator_start(&self->coordinator);
 }
@@ -93,6 +106,7 @@ make_script(sim_cluster_t *self)
 {
     sim_plan_t *plan = &self->script.plan;
     static const uint32_t fails[] = {0, 0, 20, 200};
+    static const uint32_t chances[] = {0, 0, 500, 5000};
     plan->big = draw(self, 0, 39) == 0;
     plan->jumps = draw(self, 0, 39) == 0;
     plan->operations = (uint32_t)draw(self, 5, plan->big ? 15 : 50);
@@ -101,6 +115,7 @@ make_script(sim_cluster_t *self)
     plan->compute_ms_max = draw(self, 0, 1) ? 5 : 200;
     plan->long_compute_ms = (uint32_t)draw(self, 1, 8000);
     plan->fails = fails[draw(self, 0, 3)];
+    plan->gives_up = chances[sim_swarm_draw(self->seed, "gives up", 0, 3)];
     plan->tags = draw(self, 0, 3) ? 0 : 500;
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
@@ -156,9 +171,14 @@ unrest(sim_cluster_t *self, char text[128])
             core->closures.count, core->requests.count, core->checkpoint.state,
             cadre_recovery_is_calm(core) ? "" : "not ");
     }
+    uint32_t shard = sim_look_disagreement(self);
+    if (text[0] == '\0' && shard != SIM_NEVER) {
+        snprintf(text, 128, "coordinator and ps disagree about shard %u (I10)", shard);
+    }
     for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
         const sim_worker_t *worker = &self->workers[i];
-        if (worker->core && (worker->leaving || worker->core->runs.count > 0)) {
+        bool counts = worker->core && !worker->isolated;
+        if (counts && (worker->leaving || worker->core->runs.count > 0)) {
             snprintf(text, 128, "worker node %u holds %zu closures%s", worker->node,
                      worker->core->runs.count, worker->leaving ? " and was told to leave" : "");
         }
@@ -193,6 +213,7 @@ next_event(sim_cluster_t *self)
                        sim_operation_text(self->script.operation));
     }
     sim_cluster_event(self, &event);
+    sim_look(self);
 }
 
 /* Whether it is time for the faults to end. */
@@ -226,20 +247,21 @@ run(sim_cluster_t *self)
     return true;
 }
 
+/* Whether somebody who can be told to leave has not left. */
 static bool
 has_anyone(const sim_cluster_t *self)
 {
     bool found = false;
     for (uint32_t i = 0; i < self->worker_count; i++) {
-        found = found || self->workers[i].core;
+        found = found || (self->workers[i].core && !self->workers[i].isolated);
     }
     for (uint32_t i = 0; i < self->ps_count; i++) {
-        found = found || self->shards[i].core;
+        found = found || (self->shards[i].core && !self->shards[i].isolated);
     }
     return found;
 }
 
-/* The coordinator closes: every task is told, and leaves. */
+/* The coordinator closes: every task that it reaches is told, and leaves. */
 static void
 stop(sim_cluster_t *self)
 {
@@ -303,13 +325,31 @@ summarize(const sim_cluster_t *self)
                            .errors = self->script.errors};
 }
 
+uint32_t
+sim_switch(const char *name)
+{
+    static const char *const names[] = {
+#define SIM_SWITCH_TEXT(name, text) text,
+        SIM_SWITCHES(SIM_SWITCH_TEXT)
+#undef SIM_SWITCH_TEXT
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return 1U << i;
+        }
+    }
+    return 0;
+}
+
 sim_summary_t
-sim_run(uint64_t seed, bool quiet, bool verbose)
+sim_run(const sim_options_t *options)
 {
     sim_cluster_t *self = cadre_calloc(1, sizeof(*self));
+    uint64_t seed = options->seed;
     self->seed = seed;
-    self->quiet = quiet;
-    self->verbose = verbose;
+    self->quiet = options->quiet;
+    self->verbose = options->verbose;
+    self->with = options->with;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
     self->shard_count = (uint32_t)draw(self, 1, SIM_SHARDS_MAX);
@@ -320,7 +360,7 @@ sim_run(uint64_t seed, bool quiet, bool verbose)
     make_coordinator(self);
     make_places(self);
     make_script(self);
-    self->quit_faults = draw(self, 0, 9) || quiet ? 0 : draw(self, SIM_FAULTS_MIN, 15);
+    self->quit_faults = draw(self, 0, 9) || self->quiet ? 0 : draw(self, SIM_FAULTS_MIN, 15);
     if (run(self)) {
         final_checks(self);
     }

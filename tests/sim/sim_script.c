@@ -9,9 +9,11 @@
 #include "common/status.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_cluster.h"
+#include "tests/sim/sim_swarm.h"
 
 enum {
     RANDOM_STREAM = 0x736372,
+    PATIENCE_STREAM = 0x706174,
     JUMP_MAX = CADRE_APPLIED_WINDOW_MAX / 8,
 };
 
@@ -237,6 +239,22 @@ create(sim_script_t *self)
     return true;
 }
 
+/* Whether the answers that an operation waits for are there, or it is given up; what the shards do
+ * about it later touches nothing here. */
+static bool
+is_answered(sim_script_t *self)
+{
+    if (self->pending.pending > 0 && self->network->now_ms < self->patience_ms) {
+        return false;
+    }
+    if (self->pending.pending > 0) {
+        cadre_core_forget(core_of(self), &self->pending);
+        self->pending.status = CADRE_ETIMEOUT;
+        self->given_up++;
+    }
+    return true;
+}
+
 static bool
 read_value(sim_script_t *self)
 {
@@ -249,13 +267,16 @@ read_value(sim_script_t *self)
         sim_check_read_begins(self->check, self->variable, core->requests.last);
         cadre_core_read_variable(core, core->catalogue.variables[self->variable], &self->pending);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status == CADRE_ETIMEOUT) {
+        sim_check_read_ends(self->check);
+    } else if (self->pending.status < 0) {
         sim_check_fail(self->check, "read: %s", self->pending.text);
+    } else {
+        sim_check_read(self->check, self->buffer);
     }
-    sim_check_read(self->check, self->buffer);
     cadre_free(&self->buffer);
     return true;
 }
@@ -274,13 +295,14 @@ assign(sim_script_t *self)
                                    &self->pending);
         free(bytes);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status == 0) {
+        self->check->assignments[self->assignment].done_event = *self->check->events;
+    } else if (self->pending.status != CADRE_ETIMEOUT) {
         sim_check_fail(self->check, "assign: %s", self->pending.text);
     }
-    self->check->assignments[self->assignment].done_event = *self->check->events;
     return true;
 }
 
@@ -292,10 +314,10 @@ count(sim_script_t *self)
         self->pending = (cadre_operation_t){.target = &self->counted};
         cadre_core_count_shard(core_of(self), self->variable, &self->pending);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status < 0 && self->pending.status != CADRE_ETIMEOUT) {
         sim_check_fail(self->check, "count: %s", self->pending.text);
     }
     return true; /* what the shard said was looked at when it said it */
@@ -388,18 +410,31 @@ next_closing(sim_script_t *self)
     return variable < self->check->variable_count ? SIM_READ : SIM_END;
 }
 
+/* What the program does, and how often usually. */
+static const struct {
+    sim_operation_t operation;
+    uint32_t weight;
+} weights[] = {
+    {SIM_SCHEDULE, 40}, {SIM_JOIN, 12},      {SIM_DONE, 6},
+    {SIM_CANCEL, 3},    {SIM_READ, 12},      {SIM_ASSIGN, 8},
+    {SIM_COUNT, 4},     {SIM_CHECKPOINT, 8}, {SIM_AWAIT_CHECKPOINT, 3},
+    {SIM_CREATE, 2},    {SIM_PAUSE, 8},
+};
+
+/* How often in this world: no program schedules nothing. */
+static uint32_t
+weight_of(const sim_script_t *self, size_t at)
+{
+    sim_operation_t operation = weights[at].operation;
+    return operation == SIM_SCHEDULE
+               ? weights[at].weight
+               : sim_swarm_weight(self->check->seed, sim_operation_text(operation),
+                                  weights[at].weight);
+}
+
 static sim_operation_t
 next_operation(sim_script_t *self)
 {
-    static const struct {
-        sim_operation_t operation;
-        uint32_t weight;
-    } weights[] = {
-        {SIM_SCHEDULE, 40}, {SIM_JOIN, 12},      {SIM_DONE, 6},
-        {SIM_CANCEL, 3},    {SIM_READ, 12},      {SIM_ASSIGN, 8},
-        {SIM_COUNT, 4},     {SIM_CHECKPOINT, 8}, {SIM_AWAIT_CHECKPOINT, 3},
-        {SIM_CREATE, 2},    {SIM_PAUSE, 8},
-    };
     if (self->check->variable_count < self->plan.variables ||
         self->check->variable_count < self->variables) {
         bool dawdles = self->check->variable_count < self->check->known_count && !draw(self, 0, 3);
@@ -417,14 +452,26 @@ next_operation(sim_script_t *self)
     self->left -= self->left > 0 ? 1 : 0;
     uint64_t total = 0;
     for (size_t i = 0; i < CADRE_COUNT_OF(weights); i++) {
-        total += weights[i].weight;
+        total += weight_of(self, i);
     }
     uint64_t drawn = draw(self, 0, total - 1);
     size_t at = 0;
-    while (drawn >= weights[at].weight) {
-        drawn -= weights[at++].weight;
+    while (drawn >= weight_of(self, at)) {
+        drawn -= weight_of(self, at++);
     }
     return weights[at].operation;
+}
+
+/* How long the program waits for shards; the last operations wait for ever. */
+static uint64_t
+draw_patience(sim_script_t *self)
+{
+    if (self->closing > 0 || !sim_chance(&self->patience_random, self->plan.gives_up)) {
+        return SIM_FOR_EVER;
+    }
+    uint64_t wait_ms = sim_between(&self->patience_random, 1, 3000);
+    sim_network_at(self->network, wait_ms, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
+    return self->network->now_ms + wait_ms;
 }
 
 /* Sets up what the next operation needs. */
@@ -438,6 +485,7 @@ begin(sim_script_t *self, sim_operation_t operation)
     self->operation = operation;
     self->begun_ms = self->network->now_ms;
     self->asked = false;
+    self->patience_ms = draw_patience(self);
     if (operation == SIM_SCHEDULE) {
         self->burst = (uint32_t)draw(self, 1, self->plan.burst_max);
     } else if (operation == SIM_COUNT) {
@@ -482,6 +530,7 @@ void
 sim_script_start(sim_script_t *self, uint64_t seed)
 {
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
+    cadre_random_init(&self->patience_random, seed, PATIENCE_STREAM);
     self->left = self->plan.operations;
     set_up(self);
 }

@@ -40,6 +40,12 @@ void
 sim_shard_stop(sim_shard_t *self)
 {
     drop_snapshot(self);
+    for (size_t i = 0; i < self->held_count; i++) {
+        cadre_message_fini(&self->held[i].message);
+        cadre_message_fini(&self->held[i].event.message);
+    }
+    cadre_free(&self->held);
+    self->held_count = 0;
     cadre_outbox_fini(&self->answers);
     cadre_ps_core_destroy(&self->core);
     cadre_shard_destroy(&self->shard);
@@ -248,10 +254,9 @@ on_stored(sim_shard_t *self, uint64_t checkpoint)
 /* --- events --- */
 
 static void
-on_message(sim_shard_t *self, cadre_message_t *message)
+on_message(sim_shard_t *self, const cadre_task_t *coordinator, cadre_message_t *message)
 {
-    cadre_task_t coordinator = cadre_ps_core_coordinator(self->core);
-    give(self, CADRE_PLANE_CONTROL, &coordinator, message);
+    give(self, CADRE_PLANE_CONTROL, coordinator, message);
     look_for_snapshot(self);
     uint64_t base = cadre_applied_window_base(self->shard->window);
     if (self->state && base != self->state->cut) {
@@ -272,21 +277,51 @@ on_left(sim_shard_t *self, const char *text)
     self->left = true;
 }
 
-static void
-on_event(sim_shard_t *self, cadre_ps_event_t *event)
+static bool
+is_stuck(const sim_shard_t *self)
 {
-    switch (event->kind) {
-    case CADRE_PS_SESSION:
+    return self->stuck_ms > self->network->now_ms;
+}
+
+/* Keeps what the shard is given for when it moves again; takes it. */
+static void
+hold(sim_shard_t *self, const sim_held_t *held)
+{
+    self->held = cadre_realloc(self->held, self->held_count + 1, sizeof(*self->held));
+    self->held[self->held_count++] = *held;
+}
+
+/* What a core has for its shard, in the session of this coordinator. */
+static void
+give_event(sim_shard_t *self, const cadre_task_t *coordinator, cadre_ps_event_t *event)
+{
+    if (event->kind == CADRE_PS_SESSION) {
         self->index = event->index;
         self->state = NULL;
         self->counted_ms = 0;
-        cadre_shard_begin_session(self->shard, event->index, event->epoch);
-        break;
-    case CADRE_PS_MESSAGE:
-        on_message(self, &event->message);
-        break;
-    case CADRE_PS_MALFORMED:
+        cadre_shard_begin_session(self->shard, event->index, event->epoch,
+                                  coordinator->incarnation);
+    } else if (event->kind == CADRE_PS_MESSAGE) {
+        on_message(self, coordinator, &event->message);
+    } else {
         cadre_shard_malformed(self->shard);
+    }
+}
+
+static void
+on_event(sim_shard_t *self, cadre_ps_event_t *event)
+{
+    cadre_task_t coordinator = cadre_ps_core_coordinator(self->core);
+    switch (event->kind) {
+    case CADRE_PS_SESSION:
+    case CADRE_PS_MESSAGE:
+    case CADRE_PS_MALFORMED:
+        if (is_stuck(self)) {
+            hold(self,
+                 &(sim_held_t){.plane = CADRE_PLANE_CONTROL, .from = coordinator, .event = *event});
+        } else {
+            give_event(self, &coordinator, event);
+        }
         break;
     case CADRE_PS_ABANDON:
         if (self->snapshot && self->snapshot->checkpoint == event->checkpoint) {
@@ -307,6 +342,9 @@ static void
 count(sim_shard_t *self)
 {
     uint64_t now_ms = self->network->now_ms;
+    if (is_stuck(self)) {
+        return;
+    }
     if (self->counted_ms == 0) {
         memcpy(self->counters, cadre_shard_counters(self->shard), sizeof(self->counters));
         self->generation = cadre_shard_generation(self->shard);
@@ -319,10 +357,38 @@ count(sim_shard_t *self)
     }
 }
 
+/* What it was given while it was stuck. */
+static void
+catch_up(sim_shard_t *self)
+{
+    for (size_t i = 0; i < self->held_count; i++) {
+        sim_held_t *held = &self->held[i];
+        if (held->plane == CADRE_PLANE_CONTROL) {
+            give_event(self, &held->from, &held->event);
+        } else {
+            give(self, held->plane, &held->from, &held->message);
+        }
+    }
+    cadre_free(&self->held);
+    self->held_count = 0;
+}
+
+void
+sim_shard_stick(sim_shard_t *self, uint64_t ms)
+{
+    self->stuck_ms = ms == SIM_FOR_EVER ? SIM_FOR_EVER : self->network->now_ms + ms;
+    if (ms != SIM_FOR_EVER) {
+        sim_network_at(self->network, ms, SIM_TICK, self->node, 0);
+    }
+}
+
 void
 sim_shard_turn(sim_shard_t *self)
 {
     cadre_ps_event_t event;
+    if (!is_stuck(self)) {
+        catch_up(self);
+    }
     count(self);
     uint64_t due_ms = cadre_ps_core_tick(self->core, self->network->now_ms);
     while (cadre_ps_core_event(self->core, &event)) {
@@ -344,6 +410,9 @@ sim_shard_receive(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *fr
 {
     if (plane == CADRE_PLANE_CONTROL) {
         cadre_ps_core_receive(self->core, message, self->network->now_ms);
+    } else if (is_stuck(self)) {
+        hold(self, &(sim_held_t){.plane = plane, .from = *from, .message = *message});
+        *message = (cadre_message_t){0};
     } else {
         give(self, plane, from, message);
     }

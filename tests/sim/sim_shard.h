@@ -23,6 +23,14 @@ typedef struct {
     uint32_t count_ms; /* until the core learns what the shard counts */
 } sim_shard_plan_t;
 
+/* What a shard that is stuck has not been given yet. */
+typedef struct {
+    cadre_plane_t plane; /* CADRE_PLANE_CONTROL: `event`; else `message` */
+    cadre_task_t from;
+    cadre_message_t message;
+    cadre_ps_event_t event;
+} sim_held_t;
+
 typedef struct {
     uint32_t node;
     uint32_t place;
@@ -45,7 +53,11 @@ typedef struct {
     uint64_t counted_ms;                       /* when they arrive; 0: none are */
     bool stopping;                             /* it may leave */
     bool left;
+    bool isolated;      /* it will never reach the coordinator */
     uint64_t paused_ms; /* until then nothing happens here */
+    uint64_t stuck_ms;  /* until then its core lives and its shard does nothing, or SIM_FOR_EVER */
+    sim_held_t *held;   /* for then, oldest first */
+    size_t held_count;
     uint64_t tick_due_ms;
 } sim_shard_t;
 
@@ -54,6 +66,9 @@ void sim_shard_start(sim_shard_t *self);
 
 /* Kills it; harmless on a dead one. */
 void sim_shard_stop(sim_shard_t *self);
+
+/* Has the shard, not its core, do nothing for so long, or SIM_FOR_EVER. */
+void sim_shard_stick(sim_shard_t *self, uint64_t ms);
 
 /* A message on `plane`; takes it. What the shard answers is checked. */
 void sim_shard_receive(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,

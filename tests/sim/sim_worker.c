@@ -313,9 +313,9 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_RELEASE:
         cadre_holding_destroy(&event->holding);
         break;
-    case CADRE_WORKER_SHARD_MOVED: /* messages are addressed to the incarnation */
-        for (uint32_t node = 0; event->status == CADRE_ETIMEOUT && node < SIM_NODES_MAX; node++) {
-            sim_network_give_up(self->network, CADRE_PLANE_DATA, self->node, node);
+    case CADRE_WORKER_SHARD_MOVED:             /* messages are addressed to the incarnation */
+        if (event->status == CADRE_ETIMEOUT) { /* over a new connection all goes out again */
+            sim_network_disturb(self->network, self->node, self->network->now_ms);
         }
         break;
     case CADRE_WORKER_FORGET:
@@ -358,13 +358,51 @@ check_resources(const sim_worker_t *self, const cadre_message_t *message)
     }
 }
 
+/* Whether an answer leaves out what the worker is said to have. */
+static bool
+says_unchanged(const cadre_message_t *message)
+{
+    const cadre_u64s_t *parts = &message->values.partitions;
+    bool found = false;
+    for (size_t i = 1; message->type == CADRE_MESSAGE_VALUES && i < parts->count; i += 2) {
+        found = found || parts->items[i] == 0;
+    }
+    return found;
+}
+
+/* What is kept of a shard's parts, as of that generation, is what it had in it. */
+static void
+check_kept(const sim_worker_t *self, uint32_t shard, uint64_t generation)
+{
+    for (uint32_t i = 0; i < self->check->known_count; i++) {
+        const sim_variable_t *variable = &self->check->variables[i];
+        for (uint32_t k = 0; k < variable->part_count; k++) {
+            const cadre_cached_value_t *held =
+                cadre_value_cache_get(&self->core->cache, variable->id, k, generation);
+            if (held && variable->parts[k].shard == shard) {
+                sim_check_kept(self->check, self->core->epoch, generation,
+                               &(sim_pulled_t){.variable = variable,
+                                               .part = k,
+                                               .version = held->version,
+                                               .chunks = held->chunks,
+                                               .chunk_count = held->chunk_count});
+            }
+        }
+    }
+}
+
 void
 sim_worker_receive(sim_worker_t *self, const cadre_task_t *from, cadre_message_t *message)
 {
     if (message->type == CADRE_MESSAGE_CLOSURE) {
         check_resources(self, message);
     }
+    bool is_unchanged = says_unchanged(message) && message->epoch == self->core->epoch;
+    uint64_t generation = is_unchanged ? message->values.generation : 0;
     cadre_worker_core_receive(self->core, from, message, self->network->now_ms);
+    if (is_unchanged) {
+        check_kept(self, from->index, generation);
+    }
 }
 
 void

@@ -37,6 +37,8 @@ typedef struct {
     sim_slot_t slots[SIM_SLOTS_MAX];
     bool left;            /* its session is over */
     bool leaving;         /* it was told to */
+    bool impaired;        /* it will never reach somebody: */
+    bool isolated;        /* the coordinator */
     uint64_t paused_ms;   /* until then nothing happens here */
     uint64_t tick_due_ms; /* of the newest SIM_TICK */
     uint64_t given;       /* results */

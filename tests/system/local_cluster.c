@@ -115,9 +115,12 @@ local_cluster_start(local_cluster_t *self, local_role_t role, int index)
     cadre_auto(cadre_free) char *log =
         cadre_asprintf("%s/%s-%d.log", self->scratch.path, names[role], index);
     cadre_auto(cadre_free) char *trace = local_cluster_trace(self, index);
-    const char *arguments[ARGUMENTS_MAX] = {program,         "--index",     number,
-                                            "--coordinator", self->address, NULL};
-    size_t count = 5;
+    const char *arguments[ARGUMENTS_MAX] = {program, "--coordinator", self->address, NULL};
+    size_t count = 3;
+    if (!self->options.open_indexes) {
+        arguments[count++] = "--index";
+        arguments[count++] = number;
+    }
     if (role == LOCAL_PS) {
         arguments[count++] = "--address";
         arguments[count++] = own;

@@ -30,6 +30,7 @@ typedef struct {
     int workers;
     int slots;                               /* of a worker; 0: its default */
     bool trace;                              /* each worker writes local_cluster_trace */
+    bool open_indexes;                       /* the coordinator chooses the tasks' indexes */
     cadre_coordinator_options_t coordinator; /* zero for defaults; `address`, `ps_count` and `log`
                                                 are the cluster's */
 } local_cluster_options_t;

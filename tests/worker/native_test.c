@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,33 @@ Test(native, refuses_files_that_others_could_have_written)
     cadre_registry_destroy(&registry);
 }
 
+Test(native, refuses_a_folder_above_that_others_could_have_written)
+{
+    cadre_registry_t *registry = cadre_registry_new();
+    cadre_auto(cadre_free) char *between =
+        cadre_asprintf("%s/b.so", folder); /* as the fixture tidies up */
+    cadre_auto(cadre_free) char *inside = cadre_asprintf("%s/own", between);
+    cr_assert_eq(mkdir(between, 0755), 0);
+    cr_assert_eq(mkdir(inside, 0755), 0);
+    cadre_auto(cadre_free) char *path = native_file_copy(inside, "a.so");
+    cr_expect_neq(cadre_registry_load(registry, path), CADRE_EREFUSED, "%s", cadre_error_text());
+    cr_assert_eq(chmod(between, 0775), 0);
+    cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED);
+    cr_expect_not_null(strstr(cadre_error_text(), between), "%s", cadre_error_text());
+    cr_assert_eq(chmod(between, 01777), 0);
+    cr_expect_neq(cadre_registry_load(registry, path), CADRE_EREFUSED, "sticky, as /tmp is");
+    if (geteuid() == 0) {
+        cr_assert_eq(chown(between, 12345, 0), 0);
+        cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED,
+                     "another user's, sticky or not");
+        cr_assert_eq(chown(between, 0, 0), 0);
+    }
+    unlink(path);
+    rmdir(inside);
+    rmdir(between);
+    cadre_registry_destroy(&registry);
+}
+
 Test(native, says_what_is_wrong_with_a_file)
 {
     cadre_registry_t *registry = cadre_registry_new();
@@ -147,9 +175,9 @@ Test(native, says_what_is_wrong_with_a_file)
     cadre_registry_destroy(&registry);
 }
 
-/* Runs cadre-worker --check with --native `path` and gives its exit status and what it wrote. */
-static int
-check(const char *path, char *output, size_t size_bytes)
+/* Starts cadre-worker --check with --native `path`; what it writes can be read from *output. */
+static pid_t
+start_check(const char *path, int *output)
 {
     int ends[2];
     cr_assert_eq(pipe(ends), 0);
@@ -164,17 +192,43 @@ check(const char *path, char *output, size_t size_bytes)
         _exit(127);
     }
     close(ends[1]);
+    *output = ends[0];
+    return process;
+}
+
+/* Its exit status and what it wrote. */
+static int
+check(const char *path, char *output, size_t size_bytes)
+{
+    int fd = -1;
+    pid_t process = start_check(path, &fd);
     size_t count = 0;
     ssize_t more = 0;
     while (count < size_bytes - 1 &&
-           (more = read(ends[0], output + count, size_bytes - 1 - count)) > 0) {
+           (more = read(fd, output + count, size_bytes - 1 - count)) > 0) {
         count += (size_t)more;
     }
     output[count] = '\0';
-    close(ends[0]);
+    close(fd);
     int state = 0;
     waitpid(process, &state, 0);
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+Test(native, a_worker_can_be_stopped_while_a_file_hangs_in_its_constructor)
+{
+    int fd = -1;
+    int state = 0;
+    char said[5] = "";
+    cadre_auto(cadre_free) char *path = native_file_copy(folder, "a.so");
+    setenv("CADRE_TEST_NATIVE_HANGS", "1", 1);
+    pid_t process = start_check(path, &fd);
+    unsetenv("CADRE_TEST_NATIVE_HANGS");
+    cr_assert_eq(read(fd, said, sizeof(said)), (ssize_t)sizeof(said));
+    kill(process, SIGTERM);
+    cr_assert_eq(waitpid(process, &state, 0), process);
+    cr_expect(WIFSIGNALED(state) && WTERMSIG(state) == SIGTERM, "%x", (unsigned)state);
+    close(fd);
 }
 
 Test(native, a_worker_loads_functions_from_a_shared_object)

@@ -67,8 +67,8 @@ CADRE_API const char *cadre_status_text(int status);
  * in the list. */
 CADRE_API const char *cadre_status_name(int status);
 
-/* The details of the calling thread's last failure: one line without newline, "" before the first
- * failure. Valid until that thread's next call into Cadre. */
+/* The details of the calling thread's last failure: one line of UTF-8 without control characters,
+ * "" before the first failure. Valid until that thread's next call into Cadre. */
 CADRE_API const char *cadre_error_text(void);
 
 #ifdef __cplusplus

@@ -11,8 +11,12 @@
  * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait. It
  * ends with CADRE_ETIMEOUT when the time is over and with CADRE_EINTERRUPTED after cadre_interrupt.
  * Errors:  0 or a negative CADRE_E... number; cadre_error_text() has the details. Outputs are
- * written on success only. Strings: UTF-8. Names are 1 to 128 characters of [A-Za-z0-9._-],
- * beginning with a letter or digit.
+ * written on success only; one that is not wanted may be NULL, but for that of
+ * cadre_coordinator_open. A variable, function, program or future that is NULL is CADRE_EINVALID,
+ * and closing or dropping one that is NULL does nothing; a coordinator, dataset or resource that is
+ * NULL is a bug of the caller, as is a variable whose name or shape is asked for.
+ * Strings: UTF-8. Names are 1 to 128 characters of [A-Za-z0-9._-], beginning with a letter or
+ * digit.
  */
 #ifndef CADRE_COORDINATOR_H
 #define CADRE_COORDINATOR_H
@@ -61,7 +65,8 @@ typedef struct {
     const char *job;       /* name of the job; NULL: "job" */
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
                               CADRE_CLUSTER or TF_CONFIG says, else tcp on a free loopback port */
-    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1 */
+    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
+                              With address and ps_count neither variable is read. */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
     int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
@@ -309,16 +314,28 @@ typedef struct {
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
 
-/* Returns when every closure scheduled before has ended; raises the first error, once, as
- * cadre_schedule does. The text names function, closure, attempt and worker, and counts further
- * failures. */
+/* As cadre_schedule, for the worker with index `worker` alone: its next free slot takes the call
+ * before those that any worker may run. While there is no such worker the call waits; one that
+ * takes the index later runs it. cadre_join and cadre_done do not wait for it, its future does.
+ * What it pushed may be applied again for a restored shard by another worker, where this one is
+ * away. CADRE_EINVALID for an index that no worker can have. */
+CADRE_API int cadre_schedule_on(cadre_coordinator_t *self, uint32_t worker,
+                                const cadre_function_t *function, const cadre_call_t *call,
+                                int64_t timeout_ms, cadre_future_t **future);
+
+/* Returns when every closure scheduled before this call has ended and what it pushed is on its
+ * shards; closures that are scheduled meanwhile, on other threads, are not waited for. Raises the
+ * first error, once, as cadre_schedule does, whichever thread's closure failed. The text names
+ * function, closure, attempt and worker, and counts further failures. */
 CADRE_API int cadre_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
-/* Whether nothing is queued or in flight; raises like cadre_join, but does not wait. */
+/* Whether nothing is queued or in flight, of any thread; raises like cadre_join, but does not wait:
+ * while an error waits for what is still in flight it says false. */
 CADRE_API int cadre_done(cadre_coordinator_t *self, bool *done);
 
-/* Cancels everything queued and in flight; their futures say CADRE_ECANCELLED. Returns when none
- * runs any more. */
+/* Cancels everything queued and in flight, of all threads. The futures of what was queued say
+ * CADRE_ECANCELLED at once; what runs is told to stop, and one that ends well all the same says so.
+ * Returns when none of them runs any more. */
 CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* ---- Resources
@@ -420,7 +437,8 @@ typedef struct {
     uint64_t staleness_max;
 } cadre_shard_totals_t;
 
-/* Since the job began, resumed parts included. */
+/* Since the job began, resumed parts included: a resumed job goes on from what its checkpoint had
+ * counted, itself included. */
 typedef struct {
     uint64_t scheduled;
     uint64_t finished;
@@ -435,7 +453,8 @@ typedef struct {
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
-    int workers;                /* there now */
+    uint64_t reports_refused;   /* of closures that the worker which told was not given */
+    int workers;                /* these four: now */
     int ps;
     uint64_t queued;
     uint64_t in_flight;

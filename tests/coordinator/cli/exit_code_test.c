@@ -40,13 +40,33 @@ Test(exit_code, says_how_a_process_ended_and_why_probably)
 {
     char text[128];
     cadre_process_end_t end = {.signalled = true, .number = SIGKILL};
-    cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)),
+    cr_assert_str_eq(cadre_process_end_text(end, false, text, sizeof(text)),
                      "was killed by SIGKILL, often because memory ran out");
     end.number = SIGUSR1;
-    cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)), "was killed by SIGUSR1");
+    cr_assert_str_eq(cadre_process_end_text(end, false, text, sizeof(text)),
+                     "was killed by SIGUSR1");
     end = (cadre_process_end_t){.number = 78};
-    cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)),
+    cr_assert_str_eq(cadre_process_end_text(end, false, text, sizeof(text)),
                      "exited with 78, bad configuration");
     end.number = 3;
-    cr_assert_str_eq(cadre_process_end_text(end, text, sizeof(text)), "exited with 3");
+    cr_assert_str_eq(cadre_process_end_text(end, false, text, sizeof(text)), "exited with 3");
+}
+
+Test(exit_code, blames_neither_cadre_for_a_program_nor_a_bug_for_lack_of_memory)
+{
+    char text[128];
+    cadre_process_end_t end = {.signalled = true, .number = SIGSEGV};
+    cr_expect_str_eq(
+        cadre_process_end_text(end, true, text, sizeof(text)),
+        "was killed by SIGSEGV, a wrong memory access: a bug in it, or in a library it uses");
+    cr_expect_str_eq(
+        cadre_process_end_text(end, false, text, sizeof(text)),
+        "was killed by SIGSEGV, a wrong memory access: a bug, ours or of a native function");
+    end.number = SIGABRT; /* libzmq has no other way to say that there is no memory */
+    cr_expect_str_eq(cadre_process_end_text(end, false, text, sizeof(text)),
+                     "was killed by SIGABRT, it gave up: a check failed, or a library got no "
+                     "memory or descriptor");
+    end = (cadre_process_end_t){.number = CADRE_EXIT_OUT_OF_MEMORY};
+    cr_expect_str_eq(cadre_process_end_text(end, false, text, sizeof(text)),
+                     "exited with 71, memory ran out");
 }

@@ -15,7 +15,8 @@ Test(result, is_the_object_that_scripts_read)
     result.loss = 0.125;
     result.test_rows = 359;
     result.examples = 43140;
-    result.seconds = 1.5;
+    result.resumed_examples = 3140;
+    result.seconds = 1.6;
     result.scheduled = 1350;
     result.finished = 1350;
     result.attempts = 1352;
@@ -28,12 +29,27 @@ Test(result, is_the_object_that_scripts_read)
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
     cr_assert_str_eq(text,
                      "{\"schema\":\"cadre.result/v1\",\"accuracy\":0.97265625,\"loss\":0.125,"
-                     "\"examples\":43140,\"seconds\":1.5,"
+                     "\"examples\":43140,\"seconds\":1.6,\"examples_per_s\":25000.0,"
                      "\"closures\":{\"scheduled\":1350,\"finished\":1350,\"attempts\":1352},"
                      "\"updates\":[{\"shard\":0,\"applied\":1350,\"duplicate\":2,\"refused\":0},"
                      "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
                      "\"failures\":{\"worker\":3,\"ps\":0},"
                      "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\"}");
+}
+
+Test(result, tells_the_speed_of_this_run_beside_the_examples_of_the_whole_job)
+{
+    cadre_auto(cadre_result_fini) cadre_result_t result;
+    cadre_result_init(&result);
+    result.loss = 0.5;
+    result.examples = 231518;
+    result.resumed_examples = 230080;
+    result.seconds = 0.1;
+    cadre_auto(cadre_free) char *text = cadre_result_text(&result);
+    cr_assert(strstr(text, "231518 examples, 1438 of them in 0.1 s (14380/s)"), "%s", text);
+    result.resumed_examples = 0;
+    cadre_auto(cadre_free) char *whole = cadre_result_text(&result);
+    cr_assert(strstr(whole, "; 231518 examples in 0.1 s (2315180/s)"), "%s", whole);
 }
 
 Test(result, says_null_for_what_is_not_known)
@@ -42,6 +58,7 @@ Test(result, says_null_for_what_is_not_known)
     cadre_result_init(&result);
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
     cr_assert(strstr(text, "\"accuracy\":null,\"loss\":null"));
+    cr_assert(strstr(text, "\"examples_per_s\":null"));
     cr_assert(strstr(text, "\"updates\":[]"));
     cr_assert(strstr(text, "\"checkpoint\":null}"));
     cr_assert_not(strchr(text, '\n'));

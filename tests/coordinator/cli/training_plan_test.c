@@ -74,6 +74,30 @@ Test(training_plan, leaves_out_the_last_batch_when_told)
     expect(&whole, 3, (cadre_training_place_t){1, 0, 2, 0});
 }
 
+Test(training_plan, knows_the_rows_of_the_closures_that_ended)
+{
+    static const int64_t rows[] = {0, 4, 8, 10, 14, 18, 20, 24, 28, 30};
+    static const int64_t whole_rows[] = {0, 4, 8, 12, 16, 20, 24};
+    cadre_training_plan_t whole = plan;
+    whole.drop_last = true;
+    for (int64_t i = 0; i < (int64_t)CADRE_COUNT_OF(rows); i++) {
+        cr_expect_eq(cadre_training_plan_rows(&plan, i), rows[i], "%lld", (long long)i);
+        for (uint64_t cut = 1; cut <= 14; cut++) { /* and of one that was resumed there */
+            cadre_training_plan_t rest = plan;
+            rest.start = cadre_training_plan_at(&plan, cut);
+            if (rest.start.closures <= i) {
+                cr_expect_eq(cadre_training_plan_rows(&rest, i), rows[i], "%lld after cut %llu",
+                             (long long)i, (unsigned long long)cut);
+            }
+        }
+    }
+    for (int64_t i = 0; i < (int64_t)CADRE_COUNT_OF(whole_rows); i++) {
+        cr_expect_eq(cadre_training_plan_rows(&whole, i), whole_rows[i], "%lld", (long long)i);
+    }
+    whole.start = (cadre_training_place_t){.epoch = 1, .position = 10, .closures = 4};
+    cr_expect_eq(cadre_training_plan_rows(&whole, 5), 20);
+}
+
 Test(training_plan, keeps_a_place_in_a_checkpoint_and_reads_it_back)
 {
     cadre_training_place_t place = {1, 2, 3, 4};

@@ -1,8 +1,21 @@
 /* Native functions for tests: a shared object as a worker's operator would load. */
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cadre/worker.h>
+
+/* A file that does not come back while it is loaded, when the test asks for that. */
+static void __attribute__((constructor)) hang_while_loading(void)
+{
+    if (getenv("CADRE_TEST_NATIVE_HANGS")) {
+        (void)!write(1, "hangs", 5);
+        for (;;) {
+            poll(NULL, 0, 1000);
+        }
+    }
+}
 
 static float ones_data[] = {1, 1, 1, 1};
 static const cadre_tensor_t ones = {.dtype = CADRE_F32, .rank = 1, .shape = {4}, .data = ones_data};

@@ -83,7 +83,13 @@ CADRE_API bool cadre_invocation_cancelled(cadre_invocation_t *self);
  * and waits for it before it returns or uses what was computed. NULL on the CPU. */
 CADRE_API void *cadre_invocation_stream(cadre_invocation_t *self);
 
+/* The closure's id: 1 or more, the same in every attempt, unlike that of any other closure of the
+ * job; where a resource is built, a number that no closure has. */
 CADRE_API uint64_t cadre_invocation_closure_id(const cadre_invocation_t *self);
+
+/* A seed for the function's random numbers: a hash of the job's seed and the closure's id, so that
+ * every attempt has the same and no two closures have related ones; any generator may begin with
+ * it. Where a resource is built it is the same on every worker. */
 CADRE_API uint64_t cadre_invocation_seed(const cadre_invocation_t *self);
 
 /* Which of the job's workers this is, from 0. One that takes the place of another has its index. */

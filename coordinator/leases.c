@@ -1,0 +1,63 @@
+/*
+ * leases - who is presumed dead because nothing was heard of it.
+ *
+ * A lease measures the silence of a task, so it does not run while the coordinator itself does not
+ * listen. The shell promises to call again by the time that the last tick named; what it is late
+ * by was the coordinator's own stall (a stopped process, a machine that swaps, an API call that
+ * held the lock), and every lease is longer by it. Nor is a lease judged while input is unread:
+ * what was said in time may lie there. A flood of input puts that off by one more lease, not for
+ * ever.
+ */
+#include <inttypes.h>
+
+#include "coordinator/coordinator_core.h"
+
+enum {
+    STALL_PERCENT = 10, /* of a lease: being late by less is a busy machine */
+};
+
+/* Excuses everybody for the time in which the coordinator did not listen. */
+static void
+excuse_stall(cadre_core_t *self)
+{
+    uint64_t late_ms = self->now_ms > self->tick_due_ms ? self->now_ms - self->tick_due_ms : 0;
+    if (100 * late_ms < STALL_PERCENT * self->options.lease_ms || late_ms == 0) {
+        return;
+    }
+    cadre_membership_excuse(&self->membership, late_ms, self->now_ms);
+    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
+        cadre_place_t *place = &self->shards[shard];
+        place->deadline_ms += place->deadline_ms ? late_ms : 0;
+    }
+    cadre_core_log(self, 'W', "own_stall",
+                   "ms=%" PRIu64 " next=\"every lease is longer by it: nobody was heard\"",
+                   late_ms);
+}
+
+/* Whether input that lies unread may yet show that somebody is alive. */
+static bool
+is_behind(cadre_core_t *self, bool unread)
+{
+    if (!unread) {
+        self->unread_since_ms = UINT64_MAX;
+    } else if (self->unread_since_ms == UINT64_MAX) {
+        self->unread_since_ms = self->now_ms;
+    }
+    return unread && self->now_ms < self->unread_since_ms + self->options.lease_ms;
+}
+
+uint64_t
+cadre_leases_tick(cadre_core_t *self, bool unread)
+{
+    uint64_t due_ms = UINT64_MAX;
+    cadre_member_t *expired = NULL;
+    excuse_stall(self);
+    if (is_behind(self, unread)) {
+        return self->now_ms + 1;
+    }
+    while ((expired = cadre_membership_expired(&self->membership, self->now_ms,
+                                               self->options.lease_ms, &due_ms))) {
+        cadre_core_lose(self, expired, "its lease ran out", false);
+    }
+    return due_ms;
+}

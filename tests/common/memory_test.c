@@ -1,0 +1,23 @@
+#include "common/memory.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(memory, .timeout = 10);
+
+/* A launcher tells it from a bug by the exit code. */
+Test(memory, ends_the_process_with_a_code_of_its_own_when_there_is_none)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        close(2);
+        free(cadre_calloc(SIZE_MAX / 4, 2));
+        _exit(0);
+    }
+    int end = 0;
+    cr_assert_eq(waitpid(child, &end, 0), child);
+    cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == CADRE_EXIT_OUT_OF_MEMORY, "%x", (unsigned)end);
+}

@@ -1,0 +1,75 @@
+#include "common/startup.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/status.h"
+
+TestSuite(startup, .timeout = 10);
+
+/* In a process of its own, which has no other descriptors: 0 when 0 to 2 are /dev/null. */
+static int
+start_without_descriptors(void)
+{
+    struct stat null;
+    struct stat found;
+    for (int fd = 0; fd < 64; fd++) {
+        close(fd);
+    }
+    if (cadre_startup() < 0 || stat("/dev/null", &null) < 0) {
+        return 1;
+    }
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fstat(fd, &found) < 0 || found.st_rdev != null.st_rdev) {
+            return 2 + fd;
+        }
+    }
+    if (read(0, &found, 1) != 0 || write(1, "x", 1) != 1 || write(2, "x", 1) != 1) {
+        return 5;
+    }
+    return open("/dev/null", O_RDONLY) == 3 ? 0 : 6;
+}
+
+Test(startup, keeps_standard_descriptors_from_becoming_files_of_ours)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(start_without_descriptors());
+    }
+    int end = 0;
+    cr_assert_eq(waitpid(child, &end, 0), child);
+    cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0, "%x", (unsigned)end);
+}
+
+Test(startup, leaves_open_descriptors_alone)
+{
+    struct stat before[3];
+    struct stat after[3];
+    for (int fd = 0; fd <= 2; fd++) {
+        cr_assert_eq(fstat(fd, &before[fd]), 0);
+    }
+    cr_expect_eq(cadre_startup(), 0, "%s", cadre_error_text());
+    for (int fd = 0; fd <= 2; fd++) {
+        cr_assert_eq(fstat(fd, &after[fd]), 0);
+        cr_expect_eq(before[fd].st_ino, after[fd].st_ino);
+    }
+}
+
+Test(startup, refuses_a_stack_that_threads_would_overflow)
+{
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_STACK, &limit), 0);
+    limit.rlim_cur = CADRE_STACK_SIZE_MIN;
+    cr_assert_eq(setrlimit(RLIMIT_STACK, &limit), 0);
+    cr_expect_eq(cadre_startup(), 0, "%s", cadre_error_text());
+    limit.rlim_cur = CADRE_STACK_SIZE_MIN - 1024;
+    cr_assert_eq(setrlimit(RLIMIT_STACK, &limit), 0);
+    cr_expect_eq(cadre_startup(), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "511 KiB"), "%s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "ulimit -s"), "%s", cadre_error_text());
+}

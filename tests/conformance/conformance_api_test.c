@@ -1,0 +1,274 @@
+/* What the public headers say beyond the conformance list: whom join waits for, what the seeds of
+ * native functions are good for, outputs that nobody wants, totals of a resumed job. */
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "tests/conformance/stage.h"
+
+TestSuite(conformance_api, .timeout = 180);
+
+/* --- join --- */
+
+typedef struct {
+    stage_t *stage;
+    int status;
+    atomic_bool ended;
+} joiner_t;
+
+static void *
+join_once(void *context)
+{
+    joiner_t *self = context;
+    self->status = cadre_join(self->stage->coordinator, LOCAL_WAIT_MS);
+    atomic_store(&self->ended, true);
+    return NULL;
+}
+
+/* There is never a moment without a closure in flight: whoever waited for everything would wait for
+ * as long as this goes on. */
+BOTH_CAPACITIES(conformance_api, join_waits_for_what_was_scheduled_before_it_and_for_nothing_else)
+{
+    stage_t stage;
+    local_cluster_options_t options = {
+        .ps = 1, .workers = 1, .slots = 2, .coordinator = {.queue_capacity = capacity}};
+    stage_open_with(&stage, &options);
+    hold_t before = stage_hold(&stage, "0");
+    hold_wait(&before, 1);
+    joiner_t joiner = {.stage = &stage};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, join_once, &joiner), 0);
+    int count = 1;
+    for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); !atomic_load(&joiner.ended); count++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%d", count);
+        cr_assert(again(deadline), "join returns while others schedule");
+        hold_t after = stage_hold(&stage, name);
+        hold_wait(&after, 1);
+        hold_release(&before);
+        OK(cadre_future_wait(before.future, LOCAL_WAIT_MS));
+        hold_fini(&before);
+        before = after;
+    }
+    pthread_join(thread, NULL);
+    cr_expect_eq(joiner.status, 0);
+    bool done = true;
+    OK(cadre_done(stage.coordinator, &done));
+    cr_expect_not(done, "one is in flight");
+    FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, "closures to end");
+    hold_release(&before);
+    stage_join(&stage);
+    stage_expect(&stage, count);
+    hold_fini(&before);
+    stage_close(&stage);
+}
+
+/* --- seeds --- */
+
+/* One step of splitmix64, whose state a fixed number is added to. */
+#define STEP UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t
+next(uint64_t *state)
+{
+    uint64_t x = *state += STEP;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static double
+fraction(uint64_t *state)
+{
+    return (double)(next(state) >> 11) * 0x1p-53;
+}
+
+/* How many steps of splitmix64 lie from one state to another. */
+static uint64_t
+steps_between(uint64_t from, uint64_t to)
+{
+    uint64_t inverse = STEP; /* Newton's iteration: right bits double with each round */
+    for (int i = 0; i < 6; i++) {
+        inverse *= 2 - STEP * inverse;
+    }
+    return (to - from) * inverse;
+}
+
+static int64_t
+number_of(cadre_future_t *future, const char *name)
+{
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_fetch(future, name, &value, LOCAL_WAIT_MS));
+    int64_t number = *(const int64_t *)value.data;
+    cadre_tensor_fini(&value);
+    return number;
+}
+
+enum { STREAMS = 64, DARTS = 200000 };
+
+static void
+collect_seeds(uint64_t job_seed, uint64_t seeds[STREAMS])
+{
+    stage_t stage;
+    stage_open_with(&stage, &(local_cluster_options_t){
+                                .ps = 1, .workers = 2, .coordinator = {.seed = job_seed}});
+    cadre_future_t *futures[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "tell_seed"), NULL,
+                          LOCAL_WAIT_MS, &futures[i]));
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        seeds[i] = (uint64_t)number_of(futures[i], "seed");
+        cr_expect_eq(number_of(futures[i], "closure"), i + 1, "ids follow the order");
+        cr_expect_eq(cadre_future_closure_id(futures[i]), (uint64_t)i + 1);
+        cadre_future_drop(&futures[i]);
+    }
+    stage_close(&stage);
+}
+
+static void
+expect_streams_apart(uint64_t job_seed)
+{
+    uint64_t seeds[STREAMS];
+    uint64_t inside = 0;
+    collect_seeds(job_seed, seeds);
+    for (int i = 0; i < STREAMS; i++) {
+        uint64_t state = seeds[i];
+        for (int k = 0; k < i; k++) {
+            uint64_t steps = steps_between(seeds[k], seeds[i]);
+            steps = steps < -steps ? steps : -steps;
+            cr_assert_gt(steps, UINT64_C(2) * DARTS, "streams %d and %d overlap", k, i);
+        }
+        for (int dart = 0; dart < DARTS; dart++) {
+            double x = fraction(&state);
+            double y = fraction(&state);
+            inside += x * x + y * y < 1;
+        }
+    }
+    const double pi = 3.14159265358979;
+    double count = (double)STREAMS * DARTS;
+    double deviation = sqrt(pi * (4 - pi) / count);
+    double found = 4 * (double)inside / count;
+    cr_expect_lt(fabs(found - pi), 4 * deviation, "seed %" PRIu64 ": %f is %.1f deviations off",
+                 job_seed, found, fabs(found - pi) / deviation);
+}
+
+Test(conformance_api, seeds_of_closures_begin_streams_that_do_not_overlap)
+{
+    expect_streams_apart(5);
+    expect_streams_apart(99);
+}
+
+/* --- outputs that nobody wants --- */
+
+static cadre_program_t *
+small_program(void)
+{
+    cadre_program_t *program = cadre_program_new("small");
+    cadre_result(program, "one", cadre_const_f32(program, 1));
+    return program;
+}
+
+Test(conformance_api, an_output_that_is_not_wanted_may_be_NULL)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    cadre_coordinator_t *coordinator = stage.coordinator;
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, 4);
+    cadre_auto(cadre_free) char *description =
+        cadre_asprintf("{\"format\": \"csv\", \"path\": \"%s\", \"label\": \"last\"}", path);
+    cadre_program_t *program = small_program();
+    OK(cadre_variable_create(coordinator, "unseen", CADRE_F32, (int64_t[]){3}, 1, NULL, NULL));
+    OK(cadre_function_register(coordinator, &program, NULL));
+    OK(cadre_function_native(coordinator, "noop", NULL));
+    OK(cadre_dataset_open(coordinator, "rows", description, LOCAL_WAIT_MS, NULL));
+    OK(cadre_resource_create(coordinator, "place", stage_function(&stage, "build_place"), NULL,
+                             NULL));
+    OK(cadre_variable_read(stage.wide, NULL, LOCAL_WAIT_MS));
+    OK(cadre_shard_totals(coordinator, 0, NULL, LOCAL_WAIT_MS));
+    OK(cadre_status_json(coordinator, NULL));
+    OK(cadre_done(coordinator, NULL));
+    cadre_future_t *future = NULL;
+    OK(cadre_schedule(coordinator, stage_function(&stage, "results"), NULL, LOCAL_WAIT_MS,
+                      &future));
+    OK(cadre_fetch(future, "half", NULL, LOCAL_WAIT_MS));
+    OK(cadre_future_fd(future, NULL));
+    cadre_future_drop(&future);
+    FAILS(cadre_variable_create(coordinator, "unseen", CADRE_F32, NULL, 0, NULL, NULL),
+          CADRE_EEXISTS, "unseen");
+    stage_close(&stage);
+}
+
+Test(conformance_api, a_handle_that_is_NULL_is_refused_and_closing_one_does_nothing)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    cadre_program_t *program = NULL;
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    float value = 1;
+    cadre_tensor_t scalar = {.dtype = CADRE_F32, .data = &value};
+    FAILS(cadre_future_wait(NULL, 0), CADRE_EINVALID, "no future");
+    FAILS(cadre_fetch(NULL, NULL, NULL, 0), CADRE_EINVALID, "no future");
+    FAILS(cadre_future_fd(NULL, NULL), CADRE_EINVALID, "no future");
+    cr_expect_eq(cadre_future_closure_id(NULL), 0);
+    FAILS(cadre_variable_read(NULL, NULL, 0), CADRE_EINVALID, "no variable");
+    FAILS(cadre_variable_assign(NULL, CADRE_SET, &scalar, 0), CADRE_EINVALID, "no variable");
+    FAILS(cadre_function_register(stage.coordinator, &program, NULL), CADRE_EINVALID, "no program");
+    FAILS(cadre_function_register(stage.coordinator, NULL, NULL), CADRE_EINVALID, "no program");
+    FAILS(cadre_coordinator_open(&options, NULL), CADRE_EINVALID, "nowhere");
+    cadre_future_drop(NULL);
+    cadre_coordinator_close(NULL);
+    stage_schedule(&stage, "add_one", 2);
+    stage_join(&stage);
+    stage_expect(&stage, 2);
+    stage_close(&stage);
+}
+
+/* --- totals --- */
+
+/* Every field that counts since the job began. */
+static void
+expect_totals(const cadre_totals_t *found, const cadre_totals_t *wanted)
+{
+    cr_expect_eq(found->scheduled, wanted->scheduled);
+    cr_expect_eq(found->finished, wanted->finished);
+    cr_expect_eq(found->failed, wanted->failed);
+    cr_expect_eq(found->attempts, wanted->attempts);
+    cr_expect_eq(found->workers_lost, wanted->workers_lost);
+    cr_expect_eq(found->ps_lost, wanted->ps_lost);
+    cr_expect_eq(found->ps_restored, wanted->ps_restored);
+    cr_expect_eq(found->replayed, wanted->replayed);
+    cr_expect_eq(found->closures_at_risk, wanted->closures_at_risk);
+    cr_expect_eq(found->checkpoints, wanted->checkpoints);
+    cr_expect_eq(found->checkpoints_failed, wanted->checkpoints_failed);
+    cr_expect_eq(found->retentions_failed, wanted->retentions_failed);
+}
+
+Test(conformance_api, a_resumed_job_goes_on_counting_where_its_checkpoint_ended)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    stage_open_with(&stage, &options);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    stage_schedule(&stage, "add_one", 20);
+    stage_join(&stage);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 0);
+    EVENTUALLY(cadre_totals(stage.coordinator).replayed == 20);
+    stage_join(&stage);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    cadre_totals_t before = cadre_totals(stage.coordinator);
+    cr_expect_eq(before.checkpoints, 2);
+    cr_expect_eq(before.ps_restored, 1);
+    options.coordinator.resume = "auto";
+    local_cluster_end_job(&stage.cluster);
+    local_cluster_begin_job(&stage.cluster, &options);
+    cadre_totals_t after = cadre_totals(stage.cluster.coordinator);
+    expect_totals(&after, &before);
+    local_cluster_close(&stage.cluster);
+}

@@ -1,0 +1,138 @@
+/* Leases: who is presumed dead, and that the coordinator's own stalls are nobody's silence. */
+#include "tests/coordinator/core_fixture.h"
+
+TestSuite(leases, .timeout = 20);
+
+enum { LEASE_MS = 10000 };
+
+/* A turn of a shell that comes when it comes. */
+static void
+turn(fixture_t *self, bool unread)
+{
+    self->due_ms = cadre_core_tick(&self->core, self->now_ms, unread);
+    fixture_collect(self);
+}
+
+/* Ticks as often as the core asks for it, for so long. */
+static void
+attend(fixture_t *self, uint64_t ms)
+{
+    uint64_t until_ms = self->now_ms + ms;
+    while (self->now_ms < until_ms) {
+        self->now_ms = self->due_ms < until_ms ? self->due_ms : until_ms;
+        turn(self, false);
+    }
+}
+
+Test(leases, the_core_asks_to_be_called_every_second)
+{
+    fixture_t *self = cluster(1);
+    turn(self, false);
+    cr_assert_leq(self->due_ms, self->now_ms + CADRE_TICK_MS_MAX);
+    fixture_destroy(&self);
+}
+
+Test(leases, nobody_is_lost_over_a_stall_of_the_coordinator)
+{
+    fixture_t *self = cluster(3);
+    turn(self, false);
+    self->now_ms += 12 * 1000;
+    turn(self, false);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    cr_assert(fixture_logged(self, "own_stall"));
+    fixture_destroy(&self);
+}
+
+Test(leases, what_was_silent_before_a_stall_and_after_it_is_lost_a_lease_later)
+{
+    fixture_t *self = cluster(1);
+    turn(self, false);
+    attend(self, 6000);
+    self->now_ms += 60 * 1000;
+    turn(self, false);
+    attend(self, LEASE_MS - 6000 - 2 * CADRE_TICK_MS_MAX);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    attend(self, 2 * CADRE_TICK_MS_MAX);
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    fixture_destroy(&self);
+}
+
+Test(leases, a_stall_is_no_time_that_a_lost_ps_has_to_come_back_in)
+{
+    fixture_t *self = cluster(0);
+    fixture_add_variable(self, "v", 4, 1);
+    cadre_task_t ps = fixture_ps(0);
+    turn(self, false);
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    turn(self, false);
+    self->now_ms += 10 * self->core.options.ps_timeout_ms;
+    turn(self, false);
+    cr_assert_eq(self->core.fatal, 0);
+    attend(self, self->core.options.ps_timeout_ms + CADRE_TICK_MS_MAX);
+    cr_assert_eq(self->core.fatal, CADRE_EUNAVAILABLE);
+    fixture_destroy(&self);
+}
+
+Test(leases, being_a_little_late_is_no_stall)
+{
+    fixture_t *self = cluster(1);
+    turn(self, false);
+    for (int i = 0; i < 10; i++) {
+        self->now_ms = self->due_ms + 500;
+        turn(self, false);
+    }
+    cr_assert(!fixture_logged(self, "own_stall"));
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    fixture_destroy(&self);
+}
+
+Test(leases, nobody_is_lost_while_input_is_unread_but_for_one_lease_at_most)
+{
+    fixture_t *self = cluster(1);
+    turn(self, false);
+    attend(self, LEASE_MS - 1);
+    for (int i = 0; i < LEASE_MS / 500; i++) {
+        turn(self, true);
+        cr_assert_eq(self->core.totals.workers_lost, 0);
+        self->now_ms += 500;
+    }
+    turn(self, true);
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    fixture_destroy(&self);
+}
+
+Test(leases, input_that_has_been_read_puts_nothing_off)
+{
+    fixture_t *self = cluster(1);
+    turn(self, false);
+    attend(self, LEASE_MS - 1);
+    turn(self, true);
+    self->now_ms += 1;
+    turn(self, false);
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    fixture_destroy(&self);
+}
+
+Test(leases, a_closure_is_not_blamed_for_a_lease_that_ran_out)
+{
+    fixture_t *self = cluster(1);
+    cadre_closure_t *closure = fixture_schedule(self, 1);
+    turn(self, false);
+    attend(self, LEASE_MS);
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    cr_assert_eq(closure->lost, 0);
+    fixture_destroy(&self);
+}
+
+Test(leases, a_closure_is_not_blamed_when_a_new_process_takes_the_place_of_its_worker)
+{
+    fixture_t *self = cluster(1);
+    cadre_closure_t *closure = fixture_schedule(self, 1);
+    turn(self, false);
+    cadre_task_t other = {CADRE_ROLE_WORKER, 0, 4711};
+    fixture_hello(self, &other);
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    cr_assert_eq(closure->lost, 0);
+    fixture_destroy(&self);
+}

@@ -1,0 +1,183 @@
+/* Clusters described by TF_CONFIG alone, as TensorFlow and its operators write it: every role is
+ * started by it, with a chief and without one; and a TF_CONFIG that is none of a run's business. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(tf_config, .timeout = 240);
+
+enum {
+    TASKS = 4, /* two ps, two workers */
+    END_MS = 200000,
+    FIRST_PORT = 42100,
+};
+
+typedef struct {
+    command_t command; /* its scratch directory */
+    char *cluster;     /* the JSON of "cluster" */
+    pid_t tasks[TASKS];
+} cluster_t;
+
+/* An address of the loopback network that no other test has. */
+static char *
+address(int number)
+{
+    unsigned pid = (unsigned)getpid();
+    return cadre_asprintf("\"127.%u.%u.%u:%d\"", 64 + pid / 62500 % 64, pid / 250 % 250,
+                          pid % 250 + 1, FIRST_PORT + number);
+}
+
+static void
+cluster_open(cluster_t *self, bool has_chief)
+{
+    *self = (cluster_t){0};
+    command_open(&self->command);
+    char *items[6];
+    for (int i = 0; i < 6; i++) {
+        items[i] = address(i);
+    }
+    cadre_auto(cadre_free) char *chief =
+        has_chief ? cadre_asprintf("\"chief\": [%s], ", items[0]) : cadre_strdup("");
+    self->cluster = cadre_asprintf("{%s\"ps\": [%s, %s], \"worker\": [%s, %s], "
+                                   "\"evaluator\": [%s]}",
+                                   chief, items[1], items[2], items[3], items[4], items[5]);
+    for (int i = 0; i < 6; i++) {
+        free(items[i]);
+    }
+}
+
+static pid_t
+start(const cluster_t *self, const char *type, int index, const char *const *arguments,
+      const char *output)
+{
+    cadre_auto(cadre_free) char *config =
+        cadre_asprintf("TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}",
+                       self->cluster, type, index);
+    const char *environment[] = {config, NULL};
+    cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
+    return process_start(&(process_t){.arguments = arguments,
+                                      .environment = environment,
+                                      .output = output ? output : log,
+                                      .errors = log});
+}
+
+/* Ps and workers, which nothing but TF_CONFIG tells who they are and where the coordinator is. */
+static void
+start_tasks(cluster_t *self)
+{
+    cadre_auto(cadre_free) char *ps = program_path("cadre-ps");
+    cadre_auto(cadre_free) char *worker = program_path("cadre-worker");
+    const char *ps_arguments[] = {ps, NULL};
+    const char *worker_arguments[] = {worker, NULL};
+    for (int i = 0; i < TASKS; i++) {
+        bool is_ps = i < 2;
+        self->tasks[i] = start(self, is_ps ? "ps" : "worker", i % 2,
+                               is_ps ? ps_arguments : worker_arguments, NULL);
+    }
+}
+
+static int
+end_of(pid_t pid)
+{
+    int status = 0;
+    cr_assert(process_wait(pid, END_MS, &status), "process %d does not end", (int)pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* The last line of stdout of `cadre` with these arguments, started as this task; it must end well.
+ */
+static json_t *
+result_of(const cluster_t *self, const char *type, const char *const *arguments)
+{
+    cadre_auto(cadre_free) char *output = scratch_path(&self->command.scratch, type);
+    int code = end_of(start(self, type, 0, arguments, output));
+    cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
+    cadre_auto(cadre_free) char *words = file_text(log);
+    cr_assert_eq(code, 0, "%s: exit %d: %s", type, code, words);
+    cadre_auto(cadre_free) char *text = file_text(output);
+    json_t *result = json_loads(text, 0, NULL);
+    cr_assert(result, "%s", text);
+    return result;
+}
+
+/* Trains the example as a task of `type`, then lets everybody leave. */
+static void
+train(cluster_t *self, const char *type)
+{
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    cadre_auto(cadre_free) char *data = source_path("examples");
+    const char *arguments[] = {
+        program, "train", job, "--data", data, "--checkpoint-dir", self->command.checkpoints,
+        "-o",    "json",  NULL};
+    start_tasks(self);
+    json_t *result = result_of(self, type, arguments);
+    cr_expect_eq(json_number_at(result, "updates.0.applied"), 1800);
+    cr_expect_eq(json_number_at(result, "updates.1.applied"), 1800);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+    json_decref(result);
+    for (int i = 0; i < TASKS; i++) {
+        cr_expect_eq(end_of(self->tasks[i]), 0);
+    }
+}
+
+static void
+cluster_close(cluster_t *self)
+{
+    command_close(&self->command);
+    free(self->cluster);
+}
+
+Test(tf_config, F27_starts_every_role_and_the_evaluator_is_not_waited_for)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, true);
+    train(&cluster, "chief"); /* without the evaluator that the cluster lists */
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {
+        program, "evaluate", job, "--checkpoint-dir", cluster.command.checkpoints,
+        "-o",    "json",     NULL};
+    json_t *result = result_of(&cluster, "evaluator", arguments);
+    cr_expect_str_eq(json_string_value(json_object_get(result, "schema")), "cadre.evaluation/v1");
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
+    json_decref(result);
+    cluster_close(&cluster);
+}
+
+Test(tf_config, without_a_chief_worker_0_is_the_coordinator)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, false);
+    train(&cluster, "worker");
+    cluster_close(&cluster);
+}
+
+/* `cadre run` brings its own cluster: what the environment says of another one does not matter. */
+Test(tf_config, of_another_cluster_does_not_concern_a_run)
+{
+    static const char *const tasks[] = {"worker", "evaluator", "ps", "chief"};
+    cluster_t cluster;
+    cluster_open(&cluster, true);
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {program, "run",  job, "--checkpoint-dir", "none", "--epochs", "20",
+                               "-o",    "json", NULL};
+    for (size_t i = 0; i < CADRE_COUNT_OF(tasks); i++) {
+        json_t *result = result_of(&cluster, tasks[i], arguments);
+        cr_expect_eq(json_number_at(result, "closures.finished"), 900);
+        json_decref(result);
+    }
+    free(cluster.cluster);
+    cluster.cluster = cadre_strdup("{\"ps\": not even JSON");
+    json_decref(result_of(&cluster, "broken", arguments));
+    cluster_close(&cluster);
+}
