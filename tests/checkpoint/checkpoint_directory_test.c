@@ -5,7 +5,7 @@
 
 #include "tests/checkpoint/sample.h"
 
-TestSuite(checkpoint_directory, .timeout = 30);
+TestSuite(checkpoint_directory, .timeout = 240);
 
 typedef struct {
     char *path;

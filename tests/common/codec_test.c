@@ -12,7 +12,7 @@
 #include "tests/common/golden_headers.h"
 #include "tests/common/message_sample.h"
 
-TestSuite(codec, .timeout = 60);
+TestSuite(codec, .timeout = 240);
 
 typedef struct {
     uint8_t bytes[1024];

@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(catalogue, .timeout = 20);
+TestSuite(catalogue, .timeout = 240);
 
 static const cadre_variable_options_t defaults = {.size = sizeof(cadre_variable_options_t)};
 

@@ -3,7 +3,7 @@
 
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(checkpoint_when, .timeout = 20);
+TestSuite(checkpoint_when, .timeout = 240);
 
 /* A job with checkpoints on, two variables on one ps, and a worker. */
 static fixture_t *

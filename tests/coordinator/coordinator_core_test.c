@@ -2,7 +2,7 @@
 
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(coordinator_core, .timeout = 20);
+TestSuite(coordinator_core, .timeout = 240);
 
 static const cadre_u64s_t nothing = {NULL, 0};
 

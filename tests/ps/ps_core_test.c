@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(ps_core, .timeout = 20);
+TestSuite(ps_core, .timeout = 240);
 
 enum { PS = 7, COORDINATOR = 8, SHARD = 2, HEARTBEAT_MS = 1000, RESEND_MS = 300 };
 

@@ -4,7 +4,7 @@
 
 #include "tests/ps/shard_fixture.h"
 
-TestSuite(shard, .timeout = 20);
+TestSuite(shard, .timeout = 240);
 
 /* --- create --- */
 

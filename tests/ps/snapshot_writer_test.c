@@ -10,7 +10,7 @@
 #include "ps/checkpoint_loader.h"
 #include "tests/ps/shard_fixture.h"
 
-TestSuite(snapshot_writer, .timeout = 30);
+TestSuite(snapshot_writer, .timeout = 240);
 
 enum { PARTS_MAX = 3 };
 

@@ -4,7 +4,7 @@
 
 #include "common/status.h"
 
-TestSuite(directory, .timeout = 20);
+TestSuite(directory, .timeout = 240);
 
 static int
 set_shard(cadre_directory_t *directory, uint64_t index, uint64_t incarnation, uint64_t generation,
