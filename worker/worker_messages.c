@@ -76,8 +76,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         break;
     case CADRE_MESSAGE_ACK:
         cadre_contact_answered(&self->contact, message->request);
-        cadre_worker_on_ack(self, &message->ack);
-        cadre_worker_resend_reports(self, message->request);
+        cadre_worker_on_ack(self, message);
         break;
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);

@@ -87,8 +87,9 @@ cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t number)
 }
 
 void
-cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack)
+cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_message_t *message)
 {
+    const cadre_ack_message_t *ack = &message->ack;
     for (size_t i = 0; i + 1 < ack->reports.count; i += 2) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, ack->reports.items[i]);
         if (!run || run->state != CADRE_RUN_REPORTING ||
@@ -100,6 +101,7 @@ cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack)
         cadre_u64_map_take(&self->runs, cadre_run_id(run));
         cadre_run_destroy(&run);
     }
+    cadre_worker_resend_reports(self, message->request);
 }
 
 bool

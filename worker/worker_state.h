@@ -171,7 +171,7 @@ void cadre_worker_send_report(cadre_worker_core_t *self, cadre_run_t *run);
 /* The coordinator has answered the HELLO or HEARTBEAT of this number, and acknowledged before what
  * it had received before: reports that are older than the question are lost, and go out again. */
 void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t number);
-void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack);
+void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_message_t *message);
 
 /* Whether a CLOSURE is a late copy: that attempt, or a later one, has been acknowledged. */
 bool cadre_worker_acknowledged_before(const cadre_worker_core_t *self, uint64_t closure,

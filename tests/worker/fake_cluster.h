@@ -66,7 +66,6 @@ typedef struct {
     uint64_t generations[FAKE_SHARDS];
     bool away[FAKE_SHARDS];
     uint64_t pushes;   /* that came, repeated ones too */
-    uint64_t fenced;   /* requests of another generation than the shard's */
     bool silent;       /* HELLO and HEARTBEAT are not answered */
     uint64_t hellos;   /* that came */
     uint64_t lease_ms; /* 0: 10 s */
@@ -337,11 +336,9 @@ fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *questio
     bool duplicate = *seen;
     *seen = *seen || !fenced;
     self->pushes++;
-    if (fenced) {
-        self->fenced++;
-    } else if (duplicate) {
+    if (duplicate && !fenced) {
         self->duplicates++;
-    } else {
+    } else if (!fenced) {
         const float *gradient = cadre_chunk_data(question->chunks[0]);
         self->values[shard][0] += gradient[0];
         self->values[shard][1] += gradient[1];
