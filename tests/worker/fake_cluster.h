@@ -316,7 +316,6 @@ fake_answer_pull(fake_cluster_t *self, int shard, const cadre_message_t *questio
                                .request = question->request,
                                .incarnation = self->incarnations[shard]};
     bool fenced = question->pull.generation != self->generations[shard];
-    self->fenced += fenced;
     message.values = (cadre_values_message_t){.generation = self->generations[shard],
                                               .status = fenced ? (uint64_t)-CADRE_EFENCED : 0,
                                               .text = "another generation",
