@@ -40,6 +40,16 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
 }
 
 static void
+on_unknown_peer(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
+        self->disowned = true;
+        cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
+    }
+    cadre_worker_rejoin(self, now_ms);
+}
+
+static void
 from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
     if (message->type == CADRE_MESSAGE_WELCOME) {
@@ -47,11 +57,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         return;
     }
     if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
-        if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
-            self->disowned = true;
-            cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
-        }
-        cadre_worker_rejoin(self, now_ms);
+        on_unknown_peer(self, now_ms);
         return;
     }
     bool is_refused =
