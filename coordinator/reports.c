@@ -47,7 +47,7 @@ send_acks(cadre_core_t *self, cadre_member_t *member)
         items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
         message.request = member->ack_request;
-        message.ack.reports = (cadre_u64s_t){member->acks + at, items};
+        message.ack.reports = (cadre_u64s_t){items > 0 ? member->acks + at : NULL, items};
         cadre_outbox_send(&self->outbox, &member->task, &message);
         member->ack_due = false;
         member->ack_request = 0;
