@@ -72,6 +72,7 @@ typedef struct cadre_closure {
     uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
     cadre_victim_t *victims; /* [CADRE_ATTEMPTS_MAX] the workers of those attempts; NULL: none */
     uint32_t victim_count;
+    uint64_t sequence; /* the caller's number; 0: none */
     uint64_t interval; /* the queue's, between two barriers (coordinator/barriers.h) */
     uint64_t stale;    /* attempts up to this one began before a shard was restored */
     bool kept;         /* it has ended well and is kept for a replay */
