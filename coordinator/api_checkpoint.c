@@ -104,6 +104,12 @@ cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path, uin
     return true;
 }
 
+uint64_t
+cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from)
+{
+    return cadre_sequences_next(&self->resumed_sequences, from);
+}
+
 char *
 cadre_checkpoint_last(cadre_coordinator_t *self)
 {

@@ -146,6 +146,21 @@ check_futures(const cadre_closure_t *closure)
     return status;
 }
 
+/* Under the lock. */
+static int
+check_sequence(const cadre_coordinator_t *self, const cadre_closure_t *closure)
+{
+    const cadre_checkpoint_t *checkpoint = &self->core.checkpoint;
+    bool is_full = checkpoint->held.count + checkpoint->later.count >= CADRE_SEQUENCE_RANGES_MAX;
+    return closure->sequence > 0 && is_full
+               ? cadre_fail(CADRE_EFULL,
+                            "sequence number %" PRIu64
+                            ": those that have ended are more than %d ranges; number closures in "
+                            "the order in which they are scheduled",
+                            closure->sequence, CADRE_SEQUENCE_RANGES_MAX)
+               : 0;
+}
+
 static int
 check_array(const void *array, size_t count, const char *what)
 {
@@ -175,6 +190,10 @@ check_counts(const cadre_call_t *call)
     if (call->resource_count > CADRE_RESOURCES_PER_CLOSURE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%zu resources: %d are the most", call->resource_count,
                           CADRE_RESOURCES_PER_CLOSURE_MAX);
+    }
+    if (call->sequence > CADRE_SEQUENCE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "sequence number %" PRIu64 ": %" PRIu64 " is the highest",
+                          call->sequence, CADRE_SEQUENCE_MAX);
     }
     return call->steps > CADRE_STEPS_MAX ? cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most",
                                                       call->steps, CADRE_STEPS_MAX)
@@ -247,6 +266,7 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
     int status = call ? check_call(call) : 0;
     if (call && status == 0) {
         closure->steps = call->steps ? call->steps : 1;
+        closure->sequence = call->sequence;
         if (call->batch_count > 0) {
             status = copy_batches(self, closure, call);
         }
@@ -330,7 +350,8 @@ variables_now(const cadre_coordinator_t *self)
 static bool
 has_more_than_tensors(const cadre_call_t *call)
 {
-    return call->batch_count || call->resource_count || call->future_count || call->steps;
+    return call->batch_count || call->resource_count || call->future_count || call->steps ||
+           call->sequence;
 }
 
 int
@@ -384,7 +405,8 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
     cadre_gate_lock(self->gate);
     closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
-    status = add_futures(self, closure, call);
+    status = check_sequence(self, closure);
+    status = status < 0 ? status : add_futures(self, closure, call);
     if (status == 0) {
         status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
     }

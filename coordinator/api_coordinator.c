@@ -35,6 +35,7 @@ destroy(cadre_coordinator_t *self)
     free(self->checkpoint_dir);
     free(self->resumed_path);
     free(self->resumed_progress);
+    cadre_sequences_fini(&self->resumed_sequences);
     for (size_t i = 0; i < self->resumed_variable_count; i++) {
         free(self->resumed_variables[i]);
         free(self->resumed_optimizers[i]);

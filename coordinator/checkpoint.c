@@ -127,6 +127,7 @@ end(cadre_core_t *core, int status, const char *text)
     self->retry_ms = core->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
     free(self->draft);
     self->draft = NULL;
+    cadre_sequences_merge(&self->held, &self->later);
     core->progress = true;
 }
 
@@ -267,6 +268,16 @@ cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
     for (size_t i = 0; i < written->counters.count && i < 64; i++) {
         entry->counters[i] = written->counters.items[i];
     }
+}
+
+void
+cadre_checkpoint_note_ended(cadre_core_t *core, const cadre_closure_t *closure)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    bool has_cut = self->state != CADRE_CHECKPOINT_IDLE && self->state != CADRE_CHECKPOINT_OPENING;
+    bool is_later = has_cut && closure->id >= self->cut;
+    cadre_sequences_add(is_later ? &self->later : &self->held, closure->sequence,
+                        closure->sequence);
 }
 
 /* --- moving on --- */
@@ -461,6 +472,8 @@ cadre_checkpoint_fini(cadre_checkpoint_t *self)
     await_nothing(self);
     free(self->awaited);
     free(self->shards);
+    cadre_sequences_fini(&self->held);
+    cadre_sequences_fini(&self->later);
     free(self->last_path);
     *self = (cadre_checkpoint_t){.enabled = false};
 }

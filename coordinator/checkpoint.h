@@ -23,6 +23,8 @@
 #include <cadre/coordinator.h>
 
 #include "common/message.h"
+#include "coordinator/closure.h"
+#include "coordinator/sequences.h"
 
 struct cadre_core;
 
@@ -100,6 +102,9 @@ typedef struct {
     uint32_t variable_count;       /* of the catalogue's, that they hold whole */
     cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
     cadre_written_shard_t *shards; /* [ps_count] */
+    cadre_sequences_t held;        /* numbers of closures that ended well, below the cut of one
+                                      that is under way */
+    cadre_sequences_t later;       /* and of those from its cut on */
     cadre_progress_t on_progress;
     void *progress_context;
     char **awaited; /* what was resumed and is not known to be created again */
@@ -132,6 +137,10 @@ uint64_t cadre_checkpoint_tick(struct cadre_core *core);
 void cadre_checkpoint_on_written(struct cadre_core *core, uint32_t shard,
                                  const cadre_snapshot_written_message_t *written);
 void cadre_checkpoint_on_stored(struct cadre_core *core, const cadre_store_answer_t *answer);
+
+/* Notes that a closure with a sequence number has ended well: a checkpoint holds it unless its cut
+ * is below the closure. */
+void cadre_checkpoint_note_ended(struct cadre_core *core, const cadre_closure_t *closure);
 
 /* Gives up the one under way, unless it is being committed. */
 void cadre_checkpoint_abort(struct cadre_core *core, int status, const char *text);

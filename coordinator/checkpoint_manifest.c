@@ -105,7 +105,8 @@ progress_json(const cadre_core_t *core)
             return NULL;
         }
     }
-    return json_pack("{s:o, s:o}", "user", user, "totals", totals_json(core));
+    return json_pack("{s:o, s:o, s:o}", "user", user, "totals", totals_json(core), "sequences",
+                     cadre_sequences_json(&core->checkpoint.held));
 }
 
 int
@@ -168,4 +169,11 @@ cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals
     *totals = read;
     *progress = json_is_object(user) ? json_dumps(user, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     return 0;
+}
+
+int
+cadre_checkpoint_sequences(const cadre_manifest_t *manifest, cadre_sequences_t *sequences)
+{
+    int status = cadre_sequences_read(sequences, json_object_get(manifest->progress, "sequences"));
+    return status < 0 ? cadre_fail_within(status, "the manifest's progress record") : 0;
 }

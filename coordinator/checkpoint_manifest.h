@@ -9,6 +9,7 @@
 #include <cadre/coordinator.h>
 
 #include "common/checkpoint/manifest.h"
+#include "coordinator/sequences.h"
 
 struct cadre_core;
 
@@ -22,5 +23,9 @@ int cadre_checkpoint_manifest(const struct cadre_core *core, cadre_manifest_t **
  * a coordinator. */
 int cadre_checkpoint_totals(const cadre_manifest_t *manifest, cadre_totals_t *totals,
                             char **progress);
+
+/* The sequence numbers that it holds, into an empty set, which is to be ended also when this fails.
+ * CADRE_EMALFORMED. */
+int cadre_checkpoint_sequences(const cadre_manifest_t *manifest, cadre_sequences_t *sequences);
 
 #endif

@@ -67,6 +67,7 @@ typedef struct cadre_closure {
     uint32_t device_failures;    /* attempts that devices have ended */
     cadre_suspicion_t suspicion; /* whether it kills workers, */
     uint64_t trial;              /* and incarnation of the one that is to try; 0: none */
+    uint64_t sequence;           /* the caller's number; 0: none */
     uint64_t interval;           /* the queue's, between two barriers (coordinator/barriers.h) */
     uint64_t stale;              /* attempts up to this one began before a shard was restored */
     bool kept;                   /* it has ended well and is kept for a replay */

@@ -43,6 +43,7 @@ struct cadre_coordinator {
     char *resumed_path; /* NULL when nothing was resumed; fixed at open */
     uint64_t resumed_cut;
     char *resumed_progress;
+    cadre_sequences_t resumed_sequences;
     char **resumed_variables;  /* names of what the resumed checkpoint holds */
     char **resumed_optimizers; /* and the kinds of their optimizers; NULL where none is told */
     size_t resumed_variable_count;

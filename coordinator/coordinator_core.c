@@ -25,6 +25,9 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
     self->options.ended(self->options.context, closure, end);
     cadre_trials_forget(self, closure);
+    if (end->status == 0 && closure->sequence > 0) {
+        cadre_checkpoint_note_ended(self, closure);
+    }
     if (has_updates && self->replay.keeping) {
         cadre_replay_keep(&self->replay, closure);
     } else {

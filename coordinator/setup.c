@@ -236,6 +236,9 @@ read_checkpoint(cadre_coordinator_t *self, const char *path, bool verified, resu
         const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
         status = cadre_checkpoint_totals(manifest, &resumed->totals, &self->resumed_progress);
         self->resumed_cut = manifest->cut;
+        if (status == 0) {
+            status = cadre_checkpoint_sequences(manifest, &self->resumed_sequences);
+        }
         tell_other_job(self, path, manifest->job);
         keep_names(self, manifest);
         resumed->seed = manifest->seed;
@@ -379,6 +382,10 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
     if (resumed->found) {
         cadre_core_resume(&self->core, self->resumed_path, self->resumed_cut, &resumed->totals);
+        for (size_t i = 0; i < self->resumed_sequences.count; i++) {
+            const cadre_sequence_range_t *range = &self->resumed_sequences.ranges[i];
+            cadre_sequences_add(&self->core.checkpoint.held, range->first, range->last);
+        }
         for (size_t i = 0; i < self->resumed_variable_count; i++) {
             cadre_checkpoint_await(&self->core.checkpoint, self->resumed_variables[i]);
         }

@@ -272,3 +272,35 @@ Test(conformance_api, a_resumed_job_goes_on_counting_where_its_checkpoint_ended)
     expect_totals(&after, &before);
     local_cluster_close(&stage.cluster);
 }
+
+/* --- sequence numbers --- */
+
+Test(conformance_api, a_resumed_job_is_told_which_numbers_its_checkpoint_lacks)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 2};
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    stage_open_with(&stage, &options);
+    const cadre_function_t *function = stage_function(&stage, "add_one");
+    cr_expect_eq(cadre_checkpoint_next(stage.coordinator, 1), 1, "nothing was resumed");
+    cadre_call_t call = {.sequence = UINT64_MAX};
+    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID, "sequence");
+    for (call.sequence = 1; call.sequence <= 30; call.sequence++) {
+        if (call.sequence != 7) {
+            OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        }
+    }
+    stage_join(&stage);
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    for (; call.sequence <= 40; call.sequence++) {
+        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    }
+    stage_join(&stage); /* and dies without another checkpoint */
+    options.coordinator.resume = "auto";
+    local_cluster_end_job(&stage.cluster);
+    local_cluster_begin_job(&stage.cluster, &options);
+    cr_expect_eq(cadre_checkpoint_next(stage.cluster.coordinator, 1), 7);
+    cr_expect_eq(cadre_checkpoint_next(stage.cluster.coordinator, 8), 31);
+    cr_expect_eq(cadre_checkpoint_next(stage.cluster.coordinator, 35), 35);
+    local_cluster_close(&stage.cluster);
+}

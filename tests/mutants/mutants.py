@@ -286,6 +286,10 @@ CHECKPOINTS = [
      "    for (uint32_t i = 0; i < core->checkpoint.variable_count; i++) {\n",
      "        cadre_calloc(core->catalogue.variable_count, sizeof(*manifest->variables));\n"
      "    for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {\n"),
+    ("numbers-of-later", "a manifest holds numbers of closures above its cut",
+     "coordinator/checkpoint.c",
+     "    bool is_later = has_cut && closure->id >= self->cut;\n",
+     "    bool is_later = has_cut && closure->id < self->cut;\n"),
     ("totals-of-now", "a manifest has the totals of the commit, not of the cut",
      "coordinator/checkpoint_manifest.c",
      "    cadre_totals_t totals = core->checkpoint.totals;\n",

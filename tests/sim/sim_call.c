@@ -82,6 +82,7 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     cadre_closure_t *closure = cadre_closure_new((uint32_t)sim_between(random, 1, SIM_FUNCTIONS));
     closure->steps = call->reserved;
     closure->variables = core->catalogue.variable_count;
+    closure->sequence = (uint64_t)call->index + 1;
     closure->wants_results = call->wants_results;
     closure->names = cadre_calloc(1, sizeof(char *));
     closure->names[0] = cadre_asprintf("%u", call->index);

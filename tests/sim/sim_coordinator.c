@@ -48,6 +48,9 @@ resume(sim_coordinator_t *self, const sim_checkpoint_t *checkpoint)
     }
     sim_check_totals(self->check, cut, &totals);
     cadre_core_resume(&self->core, checkpoint->path, cut, &totals);
+    if (cadre_checkpoint_sequences(checkpoint->manifest, &self->core.checkpoint.held) < 0) {
+        sim_check_fail(self->check, "I5: %s", cadre_error_text());
+    }
     for (size_t i = 0; i < checkpoint->manifest->variable_count; i++) {
         cadre_checkpoint_await(&self->core.checkpoint, checkpoint->manifest->variables[i].name);
     }
@@ -151,6 +154,29 @@ next_id(const sim_coordinator_t *self)
     return (id >= self->draft ? id : self->draft) + 1;
 }
 
+/* A manifest holds the numbers of the closures below its cut that ended well. */
+static void
+check_sequences(const sim_coordinator_t *self)
+{
+    cadre_sequences_t held = {.count = 0};
+    if (cadre_checkpoint_sequences(self->manifest, &held) < 0) {
+        sim_check_fail(self->check, "I5: %s", cadre_error_text());
+    }
+    for (uint32_t i = 0; i < self->check->call_count; i++) {
+        const sim_call_t *call = self->check->calls[i];
+        bool is_in = !call->lost && call->id > 0 && call->id < self->manifest->cut && call->ended &&
+                     call->status == 0;
+        uint64_t sequence = (uint64_t)i + 1;
+        if ((cadre_sequences_next(&held, sequence) > sequence) != is_in) {
+            sim_check_fail(self->check,
+                           "I5: the manifest at cut %" PRIu64 " %s closure %" PRIu64
+                           " with number %" PRIu64,
+                           self->manifest->cut, is_in ? "lacks" : "holds", call->id, sequence);
+        }
+    }
+    cadre_sequences_fini(&held);
+}
+
 static int
 carry_out(sim_coordinator_t *self, cadre_store_order_kind_t kind)
 {
@@ -174,6 +200,7 @@ carry_out(sim_coordinator_t *self, cadre_store_order_kind_t kind)
         char *progress = NULL;
         cadre_checkpoint_totals(self->manifest, &totals, &progress);
         sim_check_totals(self->check, self->manifest->cut, &totals);
+        check_sequences(self);
         free(progress);
         status = sim_disk_commit(self->disk, self->draft, &self->manifest, &path);
         self->committed += status == 0;

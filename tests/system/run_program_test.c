@@ -2,6 +2,7 @@
  * run_program_test - `cadre run -- program`: the user's program is the coordinator.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,19 +21,22 @@ typedef struct {
 
 TestSuite(run_program, .timeout = 240);
 
-/* Runs `script` in a shell under `cadre run`; $1 is the example that counts to 10,000. */
+/* Runs `script` in a shell under `cadre run`; $1 is the example, whose native functions the workers
+ * have, $2 a directory that is not there yet. */
 static ran_t
-run(const char *script)
+run_example(const char *example, const char *script)
 {
     scratch_t scratch;
     scratch_open(&scratch);
     cadre_auto(cadre_free) char *cadre = program_path("cadre");
-    cadre_auto(cadre_free) char *count = program_path("examples/count");
-    cadre_auto(cadre_free) char *native = program_path("examples/count_native.so");
+    cadre_auto(cadre_free) char *path = cadre_asprintf("examples/%s", example);
+    cadre_auto(cadre_free) char *program = program_path(path);
+    cadre_auto(cadre_free) char *native = cadre_asprintf("%s_native.so", program);
+    cadre_auto(cadre_free) char *directory = scratch_path(&scratch, "checkpoints");
     cadre_auto(cadre_free) char *output = scratch_path(&scratch, "output");
     cadre_auto(cadre_free) char *errors = scratch_path(&scratch, "errors");
-    const char *arguments[] = {cadre, "run",  "--native", native, "--", "/bin/sh",
-                               "-c",  script, "sh",       count,  NULL};
+    const char *arguments[] = {cadre, "run",  "--native", native,  "--",      "/bin/sh",
+                               "-c",  script, "sh",       program, directory, NULL};
     pid_t pid =
         process_start(&(process_t){.arguments = arguments, .output = output, .errors = errors});
     int wait_status = 0;
@@ -41,6 +45,13 @@ run(const char *script)
     ran_t ran = {file_text(output), file_text(errors), WEXITSTATUS(wait_status)};
     scratch_close(&scratch);
     return ran;
+}
+
+/* With the example that counts to 10,000. */
+static ran_t
+run(const char *script)
+{
+    return run_example("count", script);
 }
 
 static void
@@ -91,4 +102,24 @@ Test(run_program, passes_the_exit_code_on)
     cadre_auto(ran_fini) ran_t ran = run("exit 7");
     cr_expect_eq(ran.code, 7);
     expect_quiet(&ran);
+}
+
+/* Killed after each of three checkpoints, at whatever it is doing: what is queued is in none. */
+Test(run_program, the_example_that_resumes_does_each_closure_once)
+{
+    cadre_auto(ran_fini) ran_t ran = run_example(
+        "resume", "newest() { ls \"$1\" 2>/dev/null | grep '^ckpt' | tail -n 1; };"
+                  "for i in 1 2 3; do before=$(newest \"$2\"); \"$1\" \"$2\" & program=$!;"
+                  "while [ \"$(newest \"$2\")\" = \"$before\" ] && kill -0 $program; do :; done;"
+                  "kill -9 $program; wait $program; done; \"$1\" \"$2\"");
+    cr_expect_eq(ran.code, 0, "%s", ran.errors);
+    unsigned long long from[4] = {0};
+    unsigned long long total = 0;
+    cr_assert_eq(sscanf(ran.output, "from %llu from %llu from %llu from %llu %llu", &from[0],
+                        &from[1], &from[2], &from[3], &total),
+                 5, "%s", ran.output);
+    cr_expect_eq(from[0], 1);
+    cr_expect_gt(from[3], 1, "it went on: %s", ran.output);
+    cr_expect_leq(from[3], 5000, "it was killed before its end");
+    cr_expect_eq(total, 12502500);
 }

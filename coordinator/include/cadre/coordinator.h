@@ -292,6 +292,8 @@ typedef struct {
     size_t resource_count;
     const cadre_future_argument_t *futures; /* whose results are arguments */
     size_t future_count;
+    uint64_t sequence; /* the caller's number of this closure, at most 2^63 - 1, which checkpoints
+                          remember (cadre_checkpoint_next); 0: none */
 } cadre_call_t;
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
@@ -310,7 +312,8 @@ typedef struct {
  * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
  * coordinator, for a count whose array is NULL and for an argument that could be two things,
  * CADRE_ETOOLARGE beyond 8 batches, 64 tensors
- * and futures, 64 MiB of tensors or 16 resources. */
+ * and futures, 64 MiB of tensors or 16 resources, CADRE_EFULL for a sequence number when those of
+ * closures that have ended are more than 65,536 ranges. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
 
@@ -403,16 +406,31 @@ CADRE_API void cadre_future_drop(cadre_future_t **self_p);
 /* ---- Checkpoints
  * ------------------------------------------------------------------------------------------ */
 
-/* Takes a checkpoint at a cut between closures and returns when it is committed. `progress` is a
- * JSON object of the caller's (epoch, position), or NULL; it comes back from
- * cadre_checkpoint_resumed. A ps that is lost meanwhile takes the checkpoint along: as long as
- * there is time another one is taken when it is back, with the same `progress`. */
+/* A cut is a place in the order in which closures are handed out to workers. A checkpoint holds
+ * what every closure handed out before its cut has pushed and what was assigned before it, and
+ * nothing of later ones. What is queued at the cut is not in it, also where cadre_schedule returned
+ * long before: only the caller can schedule it again after a resume.
+ *
+ * Ids are given in that order: 1 to the first closure of the job, and each takes as many as its
+ * `steps`, so the next one's id is higher by that. The cut is the id that the next closure will
+ * get: those below it are in. A resumed job goes on with the id of its cut. Closures are handed out
+ * in the order of cadre_schedule, but for those that name futures or resources, which are passed by
+ * others while they wait, and those that are cancelled, which get no id.
+ *
+ * An exact resume: number the closures (`sequence` of cadre_call_t) and let cadre_checkpoint_next
+ * say which numbers are left, in the first run as in a resumed one; examples/resume.c. */
+
+/* Takes a checkpoint and returns when it is committed. Closures that are queued are not waited for:
+ * cadre_join first where they are to be in it. `progress` is a JSON object of the caller's (epoch,
+ * position), or NULL; it comes back from cadre_checkpoint_resumed. A ps that is lost meanwhile
+ * takes the checkpoint along: as long as there is time another one is taken when it is back, with
+ * the same `progress`. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
-/* Sets what automatic checkpoints record as progress: called with the cut's closure id on the
- * coordinator's thread; it returns JSON text that the coordinator frees, or NULL. It must return
- * soon and must not call Cadre. */
+/* Sets what automatic checkpoints record as progress: called with the cut, which is the id that the
+ * next closure to be handed out will get, on the coordinator's thread; it returns JSON text that
+ * the coordinator frees, or NULL. It must return soon and must not call Cadre. */
 typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);
 CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
@@ -422,6 +440,16 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
  * the coordinator. */
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
                                         uint64_t *cut, const char **progress);
+
+/* The first sequence number from `from` on that the resumed checkpoint does not hold; `from` where
+ * nothing was resumed. It holds the numbers of all closures below its cut that ended well, those of
+ * earlier parts of the job included; one that failed or was cancelled is not held. So this loop
+ * schedules what is left, whether the job begins or goes on:
+ *
+ *     for (uint64_t i = cadre_checkpoint_next(c, 1); i <= count; i = cadre_checkpoint_next(c, i +
+ * 1))
+ */
+CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from);
 
 /* The path of the newest checkpoint that was committed or resumed, into a string the caller frees;
  * NULL when none. Waits up to 10 s for one that is just being committed. */
