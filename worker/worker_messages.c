@@ -54,9 +54,13 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         cadre_worker_rejoin(self, now_ms);
         return;
     }
-    bool is_refused =
-        self->session_state == CADRE_SESSION_HELLO && message->type == CADRE_MESSAGE_STOP;
-    if (!is_refused &&
+    bool is_joining = self->session_state == CADRE_SESSION_HELLO;
+    if (is_joining && message->type == CADRE_MESSAGE_REFUSED) {
+        cadre_worker_be_refused(self, &message->refused);
+        return;
+    }
+    bool is_over = is_joining && message->type == CADRE_MESSAGE_STOP;
+    if (!is_over &&
         (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO)) {
         return; /* of another session, or before WELCOME: it will be sent again */
     }
@@ -86,6 +90,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_REFUSED:
     case CADRE_MESSAGE_UNKNOWN_PEER:
     case CADRE_MESSAGE_HEARTBEAT:
     case CADRE_MESSAGE_GOODBYE:
