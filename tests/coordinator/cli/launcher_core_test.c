@@ -128,7 +128,7 @@ Test(launcher_core, takes_no_notice_of_tasks_that_their_coordinator_told_to_leav
         cr_assert_eq(cadre_launcher_core_ended(&core, task, exited(0), 10).outcome,
                      CADRE_LAUNCH_EXPECTED);
     }
-    cr_assert_eq(start_all(&core, 99000), 0);
+    cr_assert_eq(start_all(&core, 9 + CADRE_LAUNCHER_DISMISSED_MS), 0);
     cr_assert_eq(cadre_launcher_core_ended(&core, 2, exited(0), 20).exit_code, 0);
 }
 
