@@ -101,6 +101,15 @@ cadre_outbox_repeat(cadre_outbox_t *self, const cadre_outbox_entry_t *entry)
     }
 }
 
+void
+cadre_outbox_push(cadre_outbox_t *self, cadre_outbox_entry_t *entry)
+{
+    cadre_assert(entry->header);
+    grow(self);
+    self->entries[slot(self, self->count++)] = *entry;
+    *entry = (cadre_outbox_entry_t){.header = NULL};
+}
+
 bool
 cadre_outbox_pop(cadre_outbox_t *self, cadre_outbox_entry_t *out)
 {

@@ -58,6 +58,9 @@ void cadre_outbox_entry_init(cadre_outbox_entry_t *self, const cadre_task_t *des
 /* Appends the message that `entry` holds, with references of its own. */
 void cadre_outbox_repeat(cadre_outbox_t *self, const cadre_outbox_entry_t *entry);
 
+/* Appends the entry; moves it, `entry` is zeroed. */
+void cadre_outbox_push(cadre_outbox_t *self, cadre_outbox_entry_t *entry);
+
 /* Takes the oldest entry out; false, and `out` untouched, when there is none. */
 bool cadre_outbox_pop(cadre_outbox_t *self, cadre_outbox_entry_t *out);
 

@@ -17,10 +17,10 @@
 #include "common/poll.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/send_queues.h"
 
 enum {
     TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent */
-    BACKLOG_RETRY_MS = 2,    /* a peer's queue was full: try again then */
     POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
     PROBES = 4, /* after a disconnect: libzmq tells of it before the ROUTER forgets the peer, */
     PROBE_AGAIN_MS = 30, /* so that the first ones may still seem to be sent */
@@ -37,6 +37,11 @@ typedef struct {
 } received_t;
 
 typedef struct {
+    cadre_task_t task;
+    int status; /* CADRE_EUNAVAILABLE, or CADRE_EFULL: it does not read */
+} gone_t;
+
+typedef struct {
     cadre_coordinator_t *coordinator;
     void *pipe;
     data_link_t *links; /* [ps_count] */
@@ -47,8 +52,8 @@ typedef struct {
     size_t received_count;
     uint64_t malformed; /* messages that could not be read since the last turn */
     char malformed_text[CADRE_TEXT_SIZE_MAX]; /* why, of the last one */
-    cadre_outbox_t backlog;                   /* for peers whose queue is full */
-    cadre_task_t gone[TURN_MESSAGES_MAX];
+    cadre_send_queues_t queues;
+    gone_t *gone; /* peers that could not be sent to since the last turn */
     size_t gone_count;
     bool disconnected; /* a connection closed: find out whose */
     int probes;        /* still to be sent */
@@ -121,16 +126,17 @@ watch(actor_t *self)
 /* --- sending --- */
 
 static void
-note_gone(actor_t *self, const cadre_task_t *task)
+note_gone(void *context, const cadre_task_t *task, int status)
 {
-    if (self->gone_count < TURN_MESSAGES_MAX) {
-        self->gone[self->gone_count++] = *task;
-    }
+    actor_t *self = context;
+    self->gone = cadre_realloc(self->gone, self->gone_count + 1, sizeof(*self->gone));
+    self->gone[self->gone_count++] = (gone_t){*task, status};
 }
 
 static int
-send_entry(actor_t *self, const cadre_outbox_entry_t *entry)
+send_entry(void *context, const cadre_outbox_entry_t *entry)
 {
+    actor_t *self = context;
     const cadre_task_t *to = &entry->destination;
     if (entry->plane == CADRE_PLANE_DATA) {
         cadre_assert(to->index < self->link_count); /* the shard's, see shard_requests.c */
@@ -149,66 +155,16 @@ send_entry(actor_t *self, const cadre_outbox_entry_t *entry)
                              entry->chunk_count);
 }
 
-/* Whether an earlier message for the same peer is still waiting in `blocked`. */
-static bool
-is_blocked(const uint64_t *blocked, size_t count, uint64_t incarnation)
+/* What waited first, and what is new behind it. Returns when to be back at the latest. */
+static uint64_t
+send_turn(actor_t *self, cadre_outbox_t *outbox, uint64_t due_ms)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (blocked[i] == incarnation) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Sends `outbox`; what does not fit goes, in order, to the backlog. */
-static void
-send_all(actor_t *self, cadre_outbox_t *outbox)
-{
-    enum { BLOCKED_MAX = 64 };
-    uint64_t blocked[BLOCKED_MAX];
-    size_t blocked_count = 0;
-    cadre_outbox_t waiting = {.entries = NULL};
-    cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(outbox, &entry)) {
-        uint64_t peer = entry.destination.incarnation ^ (uint64_t)entry.plane << 63;
-        bool wait = blocked_count == BLOCKED_MAX || is_blocked(blocked, blocked_count, peer);
-        int status = wait ? CADRE_EAGAIN : send_entry(self, &entry);
-        if (status == CADRE_EAGAIN) {
-            if (!wait) {
-                blocked[blocked_count++] = peer;
-            }
-            cadre_outbox_repeat(&waiting, &entry);
-        } else if (status == CADRE_EUNAVAILABLE) {
-            note_gone(self, &entry.destination);
-        }
-        cadre_outbox_entry_fini(&entry);
-    }
-    while (cadre_outbox_pop(&waiting, &entry)) {
-        cadre_outbox_repeat(&self->backlog, &entry);
-        cadre_outbox_entry_fini(&entry);
-    }
-    cadre_outbox_fini(&waiting);
-}
-
-static void
-send_turn(actor_t *self, cadre_outbox_t *outbox)
-{
-    /* The backlog first, and what is new behind it, so that the order to each peer stays. */
-    cadre_outbox_t all = self->backlog;
-    self->backlog = (cadre_outbox_t){.entries = NULL};
-    cadre_outbox_entry_t entry;
-    if (cadre_outbox_count(&all) == 0) {
-        send_all(self, outbox);
-    } else {
-        while (cadre_outbox_pop(outbox, &entry)) {
-            cadre_outbox_repeat(&all, &entry);
-            cadre_outbox_entry_fini(&entry);
-        }
-        send_all(self, &all);
-    }
-    cadre_outbox_fini(&all);
+    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    cadre_send_queues_flush(&self->queues, now_ms);
+    cadre_send_queues_put(&self->queues, outbox, now_ms);
     cadre_outbox_fini(outbox);
+    uint64_t retry_ms = cadre_send_queues_due_ms(&self->queues);
+    return retry_ms < due_ms ? retry_ms : due_ms;
 }
 
 /* --- events --- */
@@ -297,7 +253,11 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
         self->malformed = 0;
     }
     for (size_t i = 0; i < self->gone_count; i++) {
-        cadre_core_gone(core, &self->gone[i], now_ms);
+        if (self->gone[i].status == CADRE_EFULL) {
+            cadre_core_overrun(core, &self->gone[i].task, now_ms);
+        } else {
+            cadre_core_gone(core, &self->gone[i].task, now_ms);
+        }
     }
     probe(self, now_ms);
     uint64_t due_ms = cadre_core_tick(core, now_ms, unread);
@@ -350,9 +310,6 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
 {
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
-    if (cadre_outbox_count(&self->backlog) > 0 && timeout_ms > BACKLOG_RETRY_MS) {
-        timeout_ms = BACKLOG_RETRY_MS;
-    }
     timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
     items[0] = (zmq_pollitem_t){.socket = self->pipe, .events = ZMQ_POLLIN};
     items[1] = (zmq_pollitem_t){.fd = self->coordinator->gate->wake_fd, .events = ZMQ_POLLIN};
@@ -379,6 +336,7 @@ cadre_coordinator_run(void *pipe, void *argument)
     self->pipe = pipe;
     self->link_count = coordinator->core.options.ps_count;
     self->links = cadre_calloc(self->link_count, sizeof(*self->links));
+    cadre_send_queues_init(&self->queues, send_entry, note_gone, self);
     zmq_pollitem_t *items = cadre_calloc(POLL_FIXED + self->link_count, sizeof(*items));
     while (!self->stopped) {
         cadre_outbox_t outbox;
@@ -391,7 +349,7 @@ cadre_coordinator_run(void *pipe, void *argument)
         cadre_gate_unlock(coordinator->gate);
         handle_events(self, events, event_count);
         free(events);
-        send_turn(self, &outbox);
+        due_ms = send_turn(self, &outbox, due_ms);
         wait_for_work(self, items, due_ms, busy);
         receive_all(self, items);
     }
@@ -404,7 +362,8 @@ cadre_coordinator_run(void *pipe, void *argument)
     cadre_monitor_close(&coordinator->monitor);
     cadre_socket_close(&coordinator->control, CADRE_CLEAN_STOP_LINGER_MS);
     cadre_frames_fini(&self->frames);
-    cadre_outbox_fini(&self->backlog);
+    cadre_send_queues_fini(&self->queues);
+    free(self->gone);
     free(self->links);
     free(items);
     free(self);

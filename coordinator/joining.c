@@ -8,6 +8,7 @@
 #include "common/codec.h"
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
+#include "coordinator/send_queues.h"
 
 /* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is
  * there. */
@@ -267,14 +268,29 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     self->progress = true;
 }
 
-void
-cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+static void
+lose_task(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms, const char *why, bool died)
 {
     self->now_ms = now_ms;
     cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
     if (member) {
-        cadre_core_lose(self, member, "its connection closed", true);
+        cadre_core_lose(self, member, why, died);
     }
+}
+
+void
+cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    lose_task(self, task, now_ms, "its connection closed", true);
+}
+
+void
+cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
+{
+    char why[96];
+    snprintf(why, sizeof(why), "it does not read: over %d MiB wait for it",
+             CADRE_SEND_QUEUE_SIZE_MAX >> 20);
+    lose_task(self, task, now_ms, why, false);
 }
 
 void
