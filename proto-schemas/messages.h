@@ -100,8 +100,8 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)
 
-/* generation: what a ps's shard is to be; 0 for a worker. protocol: the one that both speak from now
- * on, the highest that they have in common. */
+/* generation: what a ps's shard is to be; 0 for a worker. protocol: the one that both speak from
+ * now on, the highest that they have in common. */
 #define CADRE_WELCOME_FIELDS(F)                                                    \
     F(U64,  index,       UINT32_MAX)                                               \
     F(STR,  job,         CADRE_NAME_SIZE_MAX)                                      \
@@ -112,9 +112,9 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  protocol,    UINT32_MAX)
 
-/* A HELLO is refused, for the reason that `text` says: leave. lowest to build: the coordinator's. It
- * is written in CADRE_PROTOCOL_GREETING and has these fields for ever, so that whoever it refuses can
- * read it. */
+/* A HELLO is refused, for the reason that `text` says: leave. lowest to build: the coordinator's.
+ * It is written in CADRE_PROTOCOL_GREETING and has these fields for ever, so that whoever it
+ * refuses can read it. */
 #define CADRE_REFUSED_FIELDS(F)                                                    \
     F(U64,  lowest,      UINT32_MAX)                                               \
     F(U64,  highest,     UINT32_MAX)                                               \
