@@ -61,13 +61,8 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         return;
     }
     bool is_joining = self->session_state == CADRE_SESSION_HELLO;
-    if (is_joining && message->type == CADRE_MESSAGE_REFUSED) {
-        cadre_worker_be_refused(self, &message->refused);
-        return;
-    }
-    bool is_over = is_joining && message->type == CADRE_MESSAGE_STOP;
-    if (!is_over &&
-        (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO)) {
+    bool ends = message->type == CADRE_MESSAGE_STOP || message->type == CADRE_MESSAGE_REFUSED;
+    if (is_joining ? !ends : message->incarnation != self->session) {
         return; /* of another session, or before WELCOME: it will be sent again */
     }
     switch (message->type) {
@@ -91,12 +86,14 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
         break;
+    case CADRE_MESSAGE_REFUSED:
+        cadre_worker_be_refused(self, &message->refused);
+        break;
     case CADRE_MESSAGE_STOP:
         cadre_worker_core_abandon(self, message->stop.reason);
         break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
-    case CADRE_MESSAGE_REFUSED:
     case CADRE_MESSAGE_UNKNOWN_PEER:
     case CADRE_MESSAGE_HEARTBEAT:
     case CADRE_MESSAGE_GOODBYE:
