@@ -122,7 +122,7 @@ write_message(writer_t *writer, const cadre_message_schema_t *schema,
     msgpack_packer packer;
     msgpack_packer_init(&packer, writer, write_bytes);
     msgpack_pack_array(&packer, CADRE_ENVELOPE_COUNT + schema->field_count);
-    msgpack_pack_uint64(&packer, CADRE_PROTOCOL_VERSION);
+    msgpack_pack_uint64(&packer, cadre_message_protocol((uint64_t)message->type));
     msgpack_pack_uint64(&packer, (uint64_t)message->type);
     msgpack_pack_uint64(&packer, message->request);
     msgpack_pack_uint64(&packer, message->incarnation);

@@ -30,6 +30,15 @@ cadre_chunk_t *cadre_message_encode(const cadre_message_t *message);
 int cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chunks,
                          size_t count, cadre_message_t *message);
 
+/* Reads of the HELLO of any protocol what stands at the same place in all of them: the envelope and
+ * the fields `lowest` to `build`; the others are zero and "". On success `message` is to be ended
+ * as ever; CADRE_EMALFORMED for anything else than a HELLO. */
+int cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_message_t *message);
+
+/* A number for the tables of this build's messages: two builds that call their protocol the same
+ * but lay out messages otherwise would misread each other. */
+uint64_t cadre_message_schema_hash(void);
+
 /* CADRE_OK when `sender` may send messages of `type`, else CADRE_EREFUSED: the one table of rights.
  */
 int cadre_message_authorize(cadre_message_type_t type, cadre_role_t sender);

@@ -10,6 +10,7 @@
 #include "common/codec_table.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/utf8.h"
 
 _Static_assert(sizeof(char *) <= sizeof(uint64_t), "cadre_scan_all counts 8 bytes per string");
 
@@ -223,11 +224,76 @@ check_protocol(const void *header, size_t size_bytes)
     if (status == 0) {
         status = check_kind("header", "protocol", &token, CADRE_TOKEN_U64);
     }
-    if (status == 0 && token.value != CADRE_PROTOCOL_VERSION) {
-        return cadre_fail(CADRE_EPROTOCOL, "header: protocol %" PRIu64 ", and this is protocol %d",
-                          token.value, CADRE_PROTOCOL_VERSION);
+    uint64_t protocol = token.value;
+    uint64_t type = 0;
+    if (status == 0 && cadre_scan_next(&scan, &token) == 0 && token.kind == CADRE_TOKEN_U64) {
+        type = token.value;
+    }
+    if (status == 0 && protocol != cadre_message_protocol(type)) {
+        return cadre_fail(CADRE_EPROTOCOL,
+                          "header: protocol %" PRIu64 ", and this is protocol %" PRIu64, protocol,
+                          cadre_message_protocol(type));
     }
     return status;
+}
+
+/* Reads `count` tokens of these kinds. */
+static int
+read_kinds(cadre_scan_t *scan, const cadre_token_kind_t *kinds, size_t count, cadre_token_t *tokens)
+{
+    for (size_t i = 0; i < count; i++) {
+        int status = cadre_scan_next(scan, &tokens[i]);
+        if (status == 0) {
+            status = check_kind("greeting", "(first ones)", &tokens[i], kinds[i]);
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+int
+cadre_message_decode_greeting(const void *header, size_t size_bytes, cadre_message_t *message)
+{
+    enum { TYPE = 2, REQUEST, INCARNATION, EPOCH, SIZES, LOWEST };
+    static const cadre_token_kind_t kinds[] = {
+        CADRE_TOKEN_ARRAY,                                   /* of all that follows */
+        CADRE_TOKEN_U64,   CADRE_TOKEN_U64, CADRE_TOKEN_U64, /* protocol, type, request */
+        CADRE_TOKEN_U64,   CADRE_TOKEN_U64, CADRE_TOKEN_BIN, /* incarnation, epoch, sizes */
+        CADRE_TOKEN_U64,   CADRE_TOKEN_U64,                  /* lowest, highest */
+        CADRE_TOKEN_U64,   CADRE_TOKEN_STR};                 /* schema, build */
+    cadre_token_t tokens[CADRE_COUNT_OF(kinds)];
+    cadre_scan_t scan;
+    if (size_bytes > CADRE_LARGE_HEADER_SIZE_MAX) {
+        return cadre_fail(CADRE_EMALFORMED, "greeting: %zu bytes", size_bytes);
+    }
+    cadre_scan_init(&scan, header, size_bytes);
+    int status = read_kinds(&scan, kinds, CADRE_COUNT_OF(kinds), tokens);
+    if (status < 0) {
+        return status;
+    }
+    const cadre_token_t *build = &tokens[LOWEST + 3];
+    if (tokens[TYPE].value != CADRE_MESSAGE_HELLO || build->value > CADRE_BUILD_SIZE_MAX ||
+        tokens[0].value < CADRE_COUNT_OF(kinds) - 1 ||
+        !cadre_utf8_valid((const char *)build->bytes, build->value)) {
+        return cadre_fail(CADRE_EMALFORMED, "greeting: no HELLO, or a build that is no short text");
+    }
+    char *text = cadre_calloc(build->value + 1, 1);
+    memcpy(text, build->bytes, build->value);
+    *message = (cadre_message_t){.type = CADRE_MESSAGE_HELLO,
+                                 .request = tokens[REQUEST].value,
+                                 .incarnation = tokens[INCARNATION].value,
+                                 .epoch = tokens[EPOCH].value,
+                                 .storage = text};
+    message->hello = (cadre_hello_message_t){.lowest = tokens[LOWEST].value,
+                                             .highest = tokens[LOWEST + 1].value,
+                                             .schema = tokens[LOWEST + 2].value,
+                                             .build = text,
+                                             .host = "",
+                                             .address = "",
+                                             .devices = ""};
+    return 0;
 }
 
 /* Reads [.. , type, request, incarnation, epoch; `sizes` follows. */

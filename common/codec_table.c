@@ -1,5 +1,8 @@
 #include "common/codec_table.h"
 
+#include <string.h>
+
+#include "common/codec.h"
 #include "common/memory.h"
 #include "common/message.h"
 
@@ -43,4 +46,46 @@ cadre_message_schema(uint64_t type)
 #undef X
     }
     return NULL;
+}
+
+uint64_t
+cadre_message_protocol(uint64_t type)
+{
+    return type == CADRE_MESSAGE_REFUSED ? CADRE_PROTOCOL_GREETING : CADRE_PROTOCOL_VERSION;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+static uint64_t
+hash_bytes(uint64_t hash, const void *bytes, size_t size_bytes)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < size_bytes; i++) {
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static uint64_t
+hash_schema(uint64_t hash, uint64_t number, const cadre_message_schema_t *schema)
+{
+    hash = hash_bytes(hash, &number, sizeof(number));
+    hash = hash_bytes(hash, schema->text, strlen(schema->text) + 1);
+    for (size_t i = 0; i < schema->field_count; i++) {
+        const cadre_field_schema_t *field = &schema->fields[i];
+        uint64_t numbers[] = {(uint64_t)field->kind, field->limit};
+        hash = hash_bytes(hash, field->name, strlen(field->name) + 1);
+        hash = hash_bytes(hash, numbers, sizeof(numbers));
+    }
+    return hash;
+}
+
+uint64_t
+cadre_message_schema_hash(void)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+#define X(name, NAME, number, limit, roles)                                                        \
+    hash = hash_schema(hash, number, cadre_message_schema(number));
+    CADRE_MESSAGE_LIST(X)
+#undef X
+    return hash;
 }

@@ -38,4 +38,7 @@ typedef struct {
 /* The schema of message number `type`; NULL for a number that is none. */
 const cadre_message_schema_t *cadre_message_schema(uint64_t type);
 
+/* The protocol that the header of a message of `type` names. */
+uint64_t cadre_message_protocol(uint64_t type);
+
 #endif

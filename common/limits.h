@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 enum {
-    CADRE_PROTOCOL_VERSION = 1, /* another one is refused at HELLO with both numbers */
+    CADRE_PROTOCOL_VERSION = 1,  /* the highest that this build speaks, */
+    CADRE_PROTOCOL_LOWEST = 1,   /* and the lowest: a HELLO without one between is refused */
+    CADRE_PROTOCOL_GREETING = 0, /* what REFUSED is written in, whatever both speak */
 
     /* Wire: a message beyond one of these is refused as malformed and counted. */
     CADRE_HEADER_SIZE_MAX = 4096,
@@ -20,6 +22,7 @@ enum {
                                              longest lists fit a large header together */
     CADRE_SMALL_MESSAGE_CHUNKS_MAX = 256, /* the same for messages with a small header */
 
+    CADRE_BUILD_SIZE_MAX = 64, /* characters of a build's name on the wire */
     CADRE_NAME_SIZE_MAX = 128, /* characters of a variable, function, dataset or result name */
     CADRE_TEXT_SIZE_MAX = 255, /* characters of an error text on the wire; longer ones are cut */
     CADRE_TASKS_MAX = 4096,    /* HELLO beyond it is refused */

@@ -72,6 +72,17 @@ decode(cadre_frames_t *frames, cadre_message_t *message)
                                 frames->count, message);
 }
 
+/* A HELLO that cannot be read whole may be of another protocol: the core refuses it in words. */
+static int
+decode_greeting(cadre_frames_t *frames, cadre_message_t *message)
+{
+    char why[CADRE_TEXT_SIZE_MAX];
+    snprintf(why, sizeof(why), "%s", cadre_error_text());
+    int status = cadre_message_decode_greeting(cadre_chunk_data(frames->header),
+                                               cadre_chunk_size_bytes(frames->header), message);
+    return status < 0 ? cadre_fail(CADRE_EMALFORMED, "%s", why) : 0;
+}
+
 /* Receives what is there from one socket, a bounded number of messages, good or bad, until the turn
  * has `room` left; `link` is NULL for control. */
 static void
@@ -86,6 +97,7 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
         slot->message = (cadre_message_t){.storage = NULL};
         if (status == 0) {
             status = decode(&self->frames, &slot->message);
+            status = status < 0 && !link ? decode_greeting(&self->frames, &slot->message) : status;
         }
         if (status == 0 && link) {
             slot->from = (cadre_task_t){CADRE_ROLE_PS, shard, link->incarnation};

@@ -253,6 +253,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_REFUSED:
     case CADRE_MESSAGE_UNKNOWN_PEER:
     case CADRE_MESSAGE_DRAIN:
     case CADRE_MESSAGE_STOP:
@@ -302,7 +303,7 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
     bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
     if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
-        cadre_core_refuse(self, from, "the job is ending"); /* nobody joins it now */
+        cadre_core_say_stop(self, from, "the job is ending"); /* nobody joins it now */
     } else if (self->stopping && is_farewell) {
         cadre_core_log(self, 'D', "task_left", "role=%d index=%u", from->role, from->index);
     } else if (message->type == CADRE_MESSAGE_HELLO) {

@@ -18,6 +18,7 @@
 #include "coordinator/catalogue.h"
 #include "coordinator/checkpoint.h"
 #include "coordinator/closure_queue.h"
+#include "coordinator/contests.h"
 #include "coordinator/membership.h"
 #include "coordinator/recovery.h"
 #include "coordinator/replay.h"
@@ -27,7 +28,8 @@ typedef struct {
     uint64_t incarnation; /* random, of this process */
     uint64_t epoch;       /* of the session: random, also after a resume, so that what tasks say of
                              any other session is known by it; at least 1 */
-    const char *job;      /* borrowed for the life of the core */
+    const char *job;      /* borrowed for the life of the core, like the next one */
+    const char *build;    /* this release, for people whose task is of another one */
     uint32_t ps_count;
     uint64_t seed;
     size_t queue_capacity;
@@ -81,6 +83,7 @@ struct cadre_core {
     bool progress; /* something ended or changed that a caller may wait for; the shell clears it */
 
     cadre_membership_t membership;
+    cadre_contests_t contests; /* who waits for a place that is held */
     cadre_catalogue_t catalogue;
     cadre_closure_queue_t queue;
     cadre_u64_map_t closures; /* by id: begun and not ended */
@@ -223,7 +226,7 @@ void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why
 void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
                          const cadre_message_t *message);
 void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
-void cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char *reason);
+void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason);
 
 /* leases.c: takes out whoever was silent for a lease; when to look again. */
 uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);

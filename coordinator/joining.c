@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/codec.h"
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/send_queues.h"
@@ -28,8 +29,28 @@ welcome(cadre_core_t *self, const cadre_member_t *member, uint64_t request)
                                                 .lease_ms = self->options.lease_ms,
                                                 .resend_ms = self->options.resend_ms,
                                                 .shards = self->options.ps_count,
-                                                .generation = generation};
+                                                .generation = generation,
+                                                .protocol = member->protocol};
     cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+/* A place is free: whoever waits for one says HELLO again. */
+static void
+invite(cadre_core_t *self)
+{
+    cadre_task_t task;
+    while (cadre_contests_pop(&self->contests, &task)) {
+        cadre_message_t again = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_outbox_send(&self->outbox, &task, &again);
+    }
+}
+
+static void
+remove_member(cadre_core_t *self, cadre_member_t *member)
+{
+    cadre_membership_remove(&self->membership, member);
+    self->progress = true;
+    invite(self);
 }
 
 void
@@ -56,40 +77,156 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
     if (is_ps) {
         cadre_recovery_on_lost(self, member, why);
     }
-    cadre_membership_remove(&self->membership, member);
-    self->progress = true;
+    remove_member(self, member);
 }
 
 void
-cadre_core_refuse(cadre_core_t *self, const cadre_task_t *task, const char *reason)
+cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason)
 {
     cadre_message_t stop = cadre_core_message(self, CADRE_MESSAGE_STOP);
     stop.stop.reason = reason;
     cadre_outbox_send(&self->outbox, task, &stop);
 }
 
+/* The reason is in this thread's error text. */
 static void
-refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello)
+refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
+             int status)
 {
-    cadre_core_log(self, 'W', "hello_refused", "host=\"%s\" process=%" PRIu64 " why=\"%s\"",
-                   hello->host, hello->process, cadre_error_text());
-    char reason[CADRE_TEXT_SIZE_MAX + 1];
-    snprintf(reason, sizeof(reason), "refused: %.200s", cadre_error_text());
-    cadre_core_refuse(self, from, reason);
+    char name[CADRE_TASK_TEXT_SIZE];
+    cadre_contests_forget(&self->contests, from->incarnation);
+    cadre_core_log(self, 'W', "hello_refused",
+                   "task=%s host=\"%s\" process=%" PRIu64 " why=\"%.300s\" next=\"it leaves\"",
+                   cadre_task_text(from, name), hello->host, hello->process, cadre_error_text());
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_REFUSED);
+    message.refused = (cadre_refused_message_t){.lowest = CADRE_PROTOCOL_LOWEST,
+                                                .highest = CADRE_PROTOCOL_VERSION,
+                                                .schema = cadre_message_schema_hash(),
+                                                .build = self->options.build,
+                                                .status = (uint64_t)-status,
+                                                .text = cadre_error_text()};
+    cadre_outbox_send(&self->outbox, from, &message);
 }
 
-/* Lets a task in, in the place of an earlier incarnation of it. On the same host that one has died
- * as a rule, and the news of it comes later than what took its place. */
+/* The highest protocol that both speak. */
+static int
+choose_protocol(const cadre_core_t *self, const cadre_hello_message_t *hello, uint32_t *chosen)
+{
+    const char *build = self->options.build ? self->options.build : "";
+    bool apart = hello->lowest > CADRE_PROTOCOL_VERSION || hello->highest < CADRE_PROTOCOL_LOWEST;
+    if (apart || hello->lowest > hello->highest) {
+        return cadre_fail(CADRE_EPROTOCOL,
+                          "build %s speaks protocol %" PRIu64 " to %" PRIu64
+                          ", the coordinator's build %s protocol %d to %d: run the same release",
+                          hello->build, hello->lowest, hello->highest, build, CADRE_PROTOCOL_LOWEST,
+                          CADRE_PROTOCOL_VERSION);
+    }
+    if (hello->highest == CADRE_PROTOCOL_VERSION && hello->schema != cadre_message_schema_hash()) {
+        return cadre_fail(CADRE_EPROTOCOL,
+                          "build %s and the coordinator's build %s lay out the messages of "
+                          "protocol %d differently: run the same release",
+                          hello->build, build, CADRE_PROTOCOL_VERSION);
+    }
+    *chosen =
+        hello->highest < CADRE_PROTOCOL_VERSION ? (uint32_t)hello->highest : CADRE_PROTOCOL_VERSION;
+    return 0;
+}
+
+/* --- places that are held --- */
+
+/* How long a holder may be silent before its place is given away, and how long it is waited whether
+ * it is. */
+static uint64_t
+contest_ms(const cadre_core_t *self)
+{
+    return self->options.lease_ms < CADRE_SUSPECT_MS ? self->options.lease_ms : CADRE_SUSPECT_MS;
+}
+
+static bool
+is_silent(const cadre_core_t *self, const cadre_member_t *holder)
+{
+    return self->now_ms >= holder->heard_ms + contest_ms(self);
+}
+
+/* Whether the newcomer has waited for long enough to know that the holders of the places live. The
+ * first time they are all asked, so that one whose connection is closed is known at once. */
+static bool
+has_waited(cadre_core_t *self, const cadre_task_t *from)
+{
+    size_t known = self->contests.count;
+    uint64_t since_ms = cadre_contests_since(&self->contests, from, self->now_ms);
+    if (self->contests.count > known) {
+        cadre_core_probe(self);
+    }
+    return self->now_ms >= since_ms + contest_ms(self);
+}
+
+/* Returns 0 when the place of `holder` is free for `from` now, CADRE_EAGAIN while that is not
+ * known, CADRE_EREFUSED when the holder lives. */
+static int
+contest_holder(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
+               cadre_member_t *holder)
+{
+    char name[32];
+    if (is_silent(self, holder)) {
+        /* On the same host it has died, as a rule, and the news of it comes later than what took
+         * its place. */
+        bool died = strcmp(holder->host, hello->host) == 0;
+        cadre_contests_forget(&self->contests, from->incarnation);
+        cadre_core_lose(self, holder, "silent, and replaced by a new process with the same index",
+                        died);
+        return 0;
+    }
+    if (!has_waited(self, from)) {
+        return CADRE_EAGAIN;
+    }
+    return cadre_fail(CADRE_EREFUSED, "%s is process %" PRIu32 " on %.100s, which is heard",
+                      cadre_member_name(holder, name), holder->process, holder->host);
+}
+
+/* The same for a ps that left its index open, when every place is held. */
+static int
+contest_all(cadre_core_t *self, const cadre_task_t *from)
+{
+    bool some_silent = false;
+    for (uint32_t i = 0; i < self->options.ps_count; i++) {
+        some_silent = some_silent || is_silent(self, self->membership.ps[i]);
+    }
+    if (some_silent || !has_waited(self, from)) {
+        return CADRE_EAGAIN; /* a place that its holder loses is free then */
+    }
+    return cadre_fail(CADRE_EFULL, "all %" PRIu32 " ps of the job are there, and heard",
+                      self->options.ps_count);
+}
+
+/* Lets a task in, in the place of an earlier incarnation of it that is gone. */
 static int
 admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
       cadre_member_t **member)
 {
-    cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
-    if (occupant) {
-        bool died = strcmp(occupant->host, hello->host) == 0;
-        cadre_core_lose(self, occupant, "replaced by a new process with the same index", died);
+    const cadre_membership_t *membership = &self->membership;
+    uint32_t protocol = 0;
+    int status = choose_protocol(self, hello, &protocol);
+    if (status < 0) {
+        return status;
     }
-    return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
+    bool known = cadre_membership_find(membership, from->incarnation) != NULL;
+    bool full = from->role == CADRE_ROLE_PS && from->index == CADRE_INDEX_ANY &&
+                membership->ps_joined == membership->ps_count;
+    cadre_member_t *holder = cadre_membership_occupant(membership, from, hello);
+    if (holder) {
+        status = contest_holder(self, from, hello, holder);
+    } else if (full && !known) {
+        status = contest_all(self, from);
+    }
+    if (status == 0) {
+        status = cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
+    }
+    if (status == 0) {
+        (*member)->protocol = protocol;
+        cadre_contests_forget(&self->contests, from->incarnation);
+    }
+    return status;
 }
 
 /* A ps that left its index open and was told two, of which it believes the other one. */
@@ -111,8 +248,12 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
         member = NULL;
     }
     bool known = member != NULL;
-    if (admit(self, from, hello, &member) < 0) {
-        refuse_hello(self, from, hello);
+    int status = admit(self, from, hello, &member);
+    if (status == CADRE_EAGAIN) {
+        return; /* it says HELLO again */
+    }
+    if (status < 0) {
+        refuse_hello(self, from, hello, status);
         return;
     }
     if (!known) {
@@ -177,12 +318,10 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
         cadre_resources_lost(self, member, false);
         cadre_dispatch_lost(self, member, false);
         cadre_membership_note_end(&self->membership, member, self->now_ms, false);
-        cadre_membership_remove(&self->membership, member);
-        self->progress = true;
+        remove_member(self, member);
     } else if (self->stopping) {
         cadre_recovery_on_lost(self, member, reason); /* a worker may still ask where it is */
-        cadre_membership_remove(&self->membership, member);
-        self->progress = true;
+        remove_member(self, member);
     } else {
         cadre_core_lose(self, member, reason, false);
     }
@@ -195,6 +334,6 @@ cadre_core_stop(cadre_core_t *self, const char *reason)
     cadre_checkpoint_abort(self, CADRE_ECLOSED, reason);
     const cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
-        cadre_core_refuse(self, &member->task, reason);
+        cadre_core_say_stop(self, &member->task, reason);
     }
 }

@@ -31,6 +31,7 @@ typedef struct cadre_member {
     bool draining;          /* finishes what it has */
     bool drain_asked;       /* by the API: told again until it leaves */
     uint64_t rest_until_ms; /* it gave work back: no new work before */
+    uint32_t protocol;      /* that it was told to speak */
     char *host;
     uint32_t process;
     char *address; /* ps: its data endpoint */

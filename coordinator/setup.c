@@ -362,6 +362,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .incarnation = random_u64(),
         .epoch = random_u64(),
         .job = self->job,
+        .build = CADRE_VERSION,
         .ps_count = ps_count,
         .seed = resumed->found ? resumed->seed : options->seed,
         .queue_capacity =

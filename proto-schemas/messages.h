@@ -43,6 +43,7 @@
     X(stop,              STOP,               6, SMALL, COORDINATOR)                \
     X(goodbye,           GOODBYE,            7, SMALL, PS | WORKER)                \
     X(reply,             REPLY,              8, SMALL, PS)                         \
+    X(refused,           REFUSED,            9, SMALL, COORDINATOR)                \
     /* definitions, control plane */                                               \
     X(shard,             SHARD,             16, SMALL, COORDINATOR)                \
     X(variable,          VARIABLE,          17, LARGE, COORDINATOR)                \
@@ -80,11 +81,16 @@
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
  * endpoint. session: the coordinator incarnation it served last, 0 for none. generation: of the
  * shard it holds, 0 for none. held: closures running or with an unacknowledged report. process:
- * its id on that host, for people. */
+ * its id on that host, for people. lowest, highest: the protocols that it speaks. schema:
+ * cadre_message_schema_hash of the highest. build: its release. These four stand first for ever
+ * (README.md, "Versions"). */
 #define CADRE_HELLO_FIELDS(F)                                                      \
+    F(U64,  lowest,      UINT32_MAX)                                               \
+    F(U64,  highest,     UINT32_MAX)                                               \
+    F(U64,  schema,      UINT64_MAX)                                               \
+    F(STR,  build,       CADRE_BUILD_SIZE_MAX)                                     \
     F(U64,  role,        3)                                                        \
     F(U64,  index,       UINT32_MAX)                                               \
-    F(STR,  build,       64)                                                       \
     F(STR,  host,        255)                                                      \
     F(U64,  process,     UINT32_MAX)                                               \
     F(STR,  address,     255)                                                      \
@@ -94,7 +100,8 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)
 
-/* generation: what a ps's shard is to be; 0 for a worker. */
+/* generation: what a ps's shard is to be; 0 for a worker. protocol: the one that both speak from
+ * now on, the highest that they have in common. */
 #define CADRE_WELCOME_FIELDS(F)                                                    \
     F(U64,  index,       UINT32_MAX)                                               \
     F(STR,  job,         CADRE_NAME_SIZE_MAX)                                      \
@@ -102,7 +109,19 @@
     F(U64,  lease_ms,    3600000)                                                  \
     F(U64,  resend_ms,   600000)                                                   \
     F(U64,  shards,      CADRE_SHARDS_MAX)                                         \
-    F(U64,  generation,  UINT64_MAX)
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  protocol,    UINT32_MAX)
+
+/* A HELLO is refused, for the reason that `text` says: leave. lowest to build: the coordinator's.
+ * It is written in CADRE_PROTOCOL_GREETING and has these fields for ever, so that whoever it
+ * refuses can read it. */
+#define CADRE_REFUSED_FIELDS(F)                                                    \
+    F(U64,  lowest,      UINT32_MAX)                                               \
+    F(U64,  highest,     UINT32_MAX)                                               \
+    F(U64,  schema,      UINT64_MAX)                                               \
+    F(STR,  build,       CADRE_BUILD_SIZE_MAX)                                     \
+    F(U64,  status,      9999)                                                     \
+    F(TEXT, text,        CADRE_TEXT_SIZE_MAX)
 
 /* The coordinator does not know the sender: say HELLO again. */
 #define CADRE_UNKNOWN_PEER_FIELDS(F)

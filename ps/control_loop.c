@@ -43,6 +43,7 @@ struct cadre_control_loop {
     bool connected;
     bool was_connected; /* at any time */
     bool ended;
+    int refused; /* status of a coordinator that did not take this ps */
     int signal;
     int64_t waiting_since_ms;
     int64_t waiting_due_ms; /* when the log says again that the coordinator is away */
@@ -170,6 +171,12 @@ cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_lo
     return 0;
 }
 
+int
+cadre_control_loop_refused(const cadre_control_loop_t *self)
+{
+    return self->refused;
+}
+
 const char *
 cadre_control_loop_address(const cadre_control_loop_t *self)
 {
@@ -280,6 +287,11 @@ take_events(cadre_control_loop_t *self)
             break;
         case CADRE_PS_MUTE:
             dial_again(self);
+            break;
+        case CADRE_PS_REFUSED:
+            cadre_log(CADRE_LOG_ERROR, "refused", "why=\"%s\" next=exit", event.text);
+            self->refused = event.status;
+            self->ended = true;
             break;
         case CADRE_PS_LEFT:
             leave(self, &event);

@@ -38,6 +38,10 @@ const char *cadre_control_loop_address(const cadre_control_loop_t *self);
  * that signal, or 0. */
 int cadre_control_loop_run(cadre_control_loop_t *self);
 
+/* CADRE_EPROTOCOL or CADRE_EREFUSED and the like when the coordinator did not take this ps, else 0.
+ */
+int cadre_control_loop_refused(const cadre_control_loop_t *self);
+
 /* Lets what is queued leave, ends the actors, closes. CADRE_ETIMEOUT when an actor hangs: the
  * process is then to be ended without more ado. */
 int cadre_control_loop_close(cadre_control_loop_t **self_p);

@@ -24,8 +24,9 @@
 
 enum {
     EXIT_USAGE = 2,
-    EXIT_UNUSABLE = 69, /* the address cannot be bound */
+    EXIT_UNUSABLE = 69, /* the address cannot be bound, or the coordinator refuses this ps */
     EXIT_BUG = 70,
+    EXIT_PROTOCOL = 76, /* it is of another release */
     EXIT_CONFIGURATION = 78,
 };
 
@@ -226,6 +227,19 @@ fill_process(cadre_control_options_t *options)
     return options->signals >= 0;
 }
 
+/* 0 is the end of a session and nothing else. */
+static int
+exit_status(int number, int refused)
+{
+    if (number) {
+        return 128 + number;
+    }
+    if (refused) {
+        return refused == CADRE_EPROTOCOL ? EXIT_PROTOCOL : EXIT_UNUSABLE;
+    }
+    return 0;
+}
+
 static int
 serve(const flags_t *flags, const cadre_control_options_t *options)
 {
@@ -243,16 +257,17 @@ serve(const flags_t *flags, const cadre_control_options_t *options)
                   cadre_endpoint_text(&options->coordinator, text));
         number = cadre_control_loop_run(loop);
     }
+    int status = exit_status(number, cadre_control_loop_refused(loop));
     if (cadre_control_loop_close(&loop) < 0) {
         cadre_log(CADRE_LOG_WARN, "stopped", "why=\"%s\" next=\"exit at once\"",
                   cadre_error_text());
-        _exit(number ? 128 + number : 0);
+        _exit(status);
     }
     if (flags->own_socket && options->address.kind == CADRE_ENDPOINT_IPC) {
         unlink(options->address.path); /* ZeroMQ leaves it */
     }
     close(options->signals);
-    return number ? 128 + number : 0;
+    return status;
 }
 
 int

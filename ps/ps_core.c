@@ -7,6 +7,7 @@
 #include "common/assert.h"
 #include "common/codec.h"
 #include "common/memory.h"
+#include "common/status.h"
 
 typedef enum {
     STATE_HELLO,  /* no WELCOME yet, or told to say HELLO again */
@@ -125,7 +126,10 @@ static void
 say_hello(cadre_ps_core_t *self, uint64_t now_ms)
 {
     cadre_message_t message = new_message(self, CADRE_MESSAGE_HELLO);
-    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS,
+    message.hello = (cadre_hello_message_t){.lowest = CADRE_PROTOCOL_LOWEST,
+                                            .highest = CADRE_PROTOCOL_VERSION,
+                                            .schema = cadre_message_schema_hash(),
+                                            .role = CADRE_ROLE_PS,
                                             .index = self->options.task.index,
                                             .build = self->options.build,
                                             .host = self->options.host,
@@ -180,6 +184,17 @@ cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason)
     self->state = STATE_LEFT;
     cadre_ps_event_t event = {.kind = CADRE_PS_LEFT};
     snprintf(event.text, sizeof(event.text), "%s", reason);
+    emit(self, &event);
+}
+
+/* It never was a member: there is nobody to say GOODBYE to. */
+static void
+be_refused(cadre_ps_core_t *self, const cadre_refused_message_t *refused)
+{
+    self->state = STATE_LEFT;
+    cadre_ps_event_t event = {.kind = CADRE_PS_REFUSED,
+                              .status = refused->status ? -(int)refused->status : CADRE_EREFUSED};
+    snprintf(event.text, sizeof(event.text), "%s", refused->text);
     emit(self, &event);
 }
 
@@ -317,6 +332,7 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
         break;
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_REFUSED:
     case CADRE_MESSAGE_UNKNOWN_PEER:
     case CADRE_MESSAGE_HEARTBEAT:
     case CADRE_MESSAGE_STOP:
@@ -347,7 +363,7 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     }
 }
 
-/* STOP is heeded before WELCOME too: it is how a HELLO is refused. */
+/* STOP is heeded before WELCOME too: the job may be ending. */
 static void
 receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -358,6 +374,8 @@ receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
         on_welcome(self, message, now_ms);
     } else if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
         rejoin(self, now_ms);
+    } else if (message->type == CADRE_MESSAGE_REFUSED && self->state == STATE_HELLO) {
+        be_refused(self, &message->refused);
     } else if (message->type == CADRE_MESSAGE_STOP && (ours || self->state == STATE_HELLO)) {
         cadre_ps_core_leave(self, message->stop.reason);
     } else if (ours && is_astray(self, message)) {

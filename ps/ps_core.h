@@ -46,6 +46,8 @@ typedef enum {
     CADRE_PS_MUTE,      /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
                            on another socket (common/socket.h says why), then
                            cadre_ps_core_disconnected */
+    CADRE_PS_REFUSED,   /* the coordinator does not take this ps, for the reason `text`: end.
+                           `status`: CADRE_EPROTOCOL when it is of another release */
     CADRE_PS_LEFT,      /* the session is over; `text` says why. Send the outbox, then end, or
                            cadre_ps_core_return */
 } cadre_ps_event_kind_t;
@@ -55,6 +57,7 @@ typedef struct {
     uint32_t index;
     uint64_t epoch;
     uint64_t checkpoint;
+    int status;
     cadre_message_t message;
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_ps_event_t;

@@ -108,10 +108,6 @@ take_message(cadre_worker_actor_t *self, const cadre_task_t *from)
                                       self->frames.chunks, self->frames.count, &message);
     if (status < 0) {
         cadre_worker_core_malformed(self->core);
-        if (status == CADRE_EPROTOCOL && from->role == CADRE_ROLE_COORDINATOR && !self->mismatch) {
-            self->mismatch = true;
-            cadre_pipe_send(self->main, CADRE_WORKER_MISMATCH, cadre_strdup(cadre_error_text()));
-        }
         return;
     }
     bool foreign = from->role == CADRE_ROLE_PS && message.incarnation != from->incarnation;

@@ -29,10 +29,11 @@ typedef struct {
 
 /* Kinds on its pipe. */
 enum {
-    CADRE_WORKER_DRAIN = 1,   /* from main, on a signal: finish or hand back, then leave */
-    CADRE_WORKER_HAS_LEFT,    /* to main: the session is over; a char * says why */
-    CADRE_WORKER_DISMISSED,   /* to main, in place of HAS_LEFT: and the process is to end */
-    CADRE_WORKER_MISMATCH,    /* to main: the coordinator speaks another protocol; a char * */
+    CADRE_WORKER_DRAIN = 1, /* from main, on a signal: finish or hand back, then leave */
+    CADRE_WORKER_HAS_LEFT,  /* to main: the session is over; a char * says why */
+    CADRE_WORKER_DISMISSED, /* to main, in place of HAS_LEFT: and the process is to end */
+    CADRE_WORKER_MISMATCH,  /* to main: refused, the coordinator is of another release; a char * */
+    CADRE_WORKER_UNWANTED,  /* to main: refused for another reason; a char * */
     CADRE_WORKER_DEVICE_LOST, /* to main, once: the device computes no more, a char * says why;
                                  it drains */
     CADRE_WORKER_GONE,        /* to main, last: slots and reader are idle, the thread has ended */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/codec.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "worker/worker_state.h"
@@ -122,7 +123,10 @@ say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 {
     cadre_u64s_t held = cadre_worker_held(self);
     cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_HELLO);
-    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_WORKER,
+    message.hello = (cadre_hello_message_t){.lowest = CADRE_PROTOCOL_LOWEST,
+                                            .highest = CADRE_PROTOCOL_VERSION,
+                                            .schema = cadre_message_schema_hash(),
+                                            .role = CADRE_ROLE_WORKER,
                                             .index = self->options.task.index,
                                             .build = self->options.build,
                                             .host = self->options.host,
@@ -167,6 +171,18 @@ leave(cadre_worker_core_t *self, const char *reason)
     self->session_state = CADRE_SESSION_LEFT;
     cadre_worker_event_t event = {.kind = CADRE_WORKER_LEFT};
     snprintf(event.text, sizeof(event.text), "%s", reason);
+    cadre_worker_emit(self, &event);
+}
+
+void
+cadre_worker_be_refused(cadre_worker_core_t *self, const cadre_refused_message_t *refused)
+{
+    cadre_worker_drop_runs(self);
+    self->session_state = CADRE_SESSION_LEFT;
+    cadre_worker_event_t event = {.kind = CADRE_WORKER_REFUSED,
+                                  .status =
+                                      refused->status ? -(int)refused->status : CADRE_EREFUSED};
+    snprintf(event.text, sizeof(event.text), "%s", refused->text);
     cadre_worker_emit(self, &event);
 }
 

@@ -346,6 +346,13 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_MUTE:
         cadre_worker_dial_again(self);
         break;
+    case CADRE_WORKER_REFUSED:
+        self->left = true;
+        cadre_pipe_send(self->main,
+                        event->status == CADRE_EPROTOCOL ? CADRE_WORKER_MISMATCH
+                                                         : CADRE_WORKER_UNWANTED,
+                        cadre_strdup(event->text));
+        break;
     case CADRE_WORKER_LEFT:
         cadre_worker_leave(self, event->text);
         break;

@@ -60,10 +60,9 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         on_unknown_peer(self, now_ms);
         return;
     }
-    bool is_refused =
-        self->session_state == CADRE_SESSION_HELLO && message->type == CADRE_MESSAGE_STOP;
-    if (!is_refused &&
-        (message->incarnation != self->session || self->session_state == CADRE_SESSION_HELLO)) {
+    bool is_joining = self->session_state == CADRE_SESSION_HELLO;
+    bool ends = message->type == CADRE_MESSAGE_STOP || message->type == CADRE_MESSAGE_REFUSED;
+    if (is_joining ? !ends : message->incarnation != self->session) {
         return; /* of another session, or before WELCOME: it will be sent again */
     }
     switch (message->type) {
@@ -86,6 +85,9 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         break;
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
+        break;
+    case CADRE_MESSAGE_REFUSED:
+        cadre_worker_be_refused(self, &message->refused);
         break;
     case CADRE_MESSAGE_STOP:
         cadre_worker_core_abandon(self, message->stop.reason);

@@ -148,8 +148,10 @@ on_message(process_t *self, const cadre_pipe_message_t *message)
         self->left_ms = cadre_clock_now_ms();
         break;
     case CADRE_WORKER_MISMATCH:
-        cadre_log(CADRE_LOG_ERROR, "protocol_mismatch", "reason=\"%s\"", text);
-        _exit(CADRE_WORKER_EXIT_PROTOCOL);
+    case CADRE_WORKER_UNWANTED:
+        cadre_log(CADRE_LOG_ERROR, "refused", "why=\"%s\" next=exit", text);
+        _exit(message->kind == CADRE_WORKER_MISMATCH ? CADRE_WORKER_EXIT_PROTOCOL
+                                                     : CADRE_WORKER_EXIT_UNAVAILABLE);
     case CADRE_WORKER_DEVICE_LOST:
         on_device_lost(self, text);
         break;

@@ -41,7 +41,6 @@ struct cadre_worker_actor {
     const char *draining;  /* why, where it was not the coordinator's wish; NULL: it is not */
     uint64_t drain_due_ms; /* then what still runs is left to other workers */
     bool left;
-    bool mismatch;
     bool device_lost; /* said to main */
     uint64_t session; /* count of RESETs */
 

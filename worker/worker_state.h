@@ -115,6 +115,9 @@ cadre_u64s_t cadre_worker_held(const cadre_worker_core_t *self);
 /* Drops every run that no slot holds; cancels the others and what they wait for. */
 void cadre_worker_drop_runs(cadre_worker_core_t *self);
 
+/* The coordinator does not take this worker. */
+void cadre_worker_be_refused(cadre_worker_core_t *self, const cadre_refused_message_t *refused);
+
 /* Begins the run that builds a resource; takes the message. */
 void cadre_worker_begin_build(cadre_worker_core_t *self, cadre_message_t *message,
                               const cadre_resource_entry_t *entry, uint64_t now_ms);

@@ -147,7 +147,11 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
     }
     bool dismissed = !end.signalled && end.number == CADRE_EXIT_OK;
     if (self->stopping || dismissed) {
-        task->state = CADRE_LAUNCH_ENDED;
+        /* A ps whose job goes on was not dismissed, whatever it believes: a shard has no
+         * substitute. */
+        bool comes_back = !self->stopping && task->role == CADRE_LAUNCH_PS;
+        task->state = comes_back ? CADRE_LAUNCH_WAITING : CADRE_LAUNCH_ENDED;
+        task->due_ms = now_ms + CADRE_LAUNCHER_DISMISSED_MS;
         return (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_EXPECTED};
     }
     return task_ended(self, task, end, now_ms);

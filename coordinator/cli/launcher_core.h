@@ -26,6 +26,8 @@ enum {
     CADRE_LAUNCHER_STEADY_MS = 1000, /* a task that ran that long did not fail to start */
     CADRE_LAUNCHER_DELAY_MIN_MS = 100,
     CADRE_LAUNCHER_DELAY_MAX_MS = 2000,
+    CADRE_LAUNCHER_DISMISSED_MS = 5000, /* a ps that ended as if the job were over, and it is not
+                                           by then, is started again */
 };
 
 typedef enum {

@@ -215,10 +215,68 @@ Test(codec_limits, speaks_one_protocol)
     cr_assert_eq(cadre_message_decode(future, sizeof(future), NULL, 0, NULL), CADRE_EPROTOCOL);
 }
 
+/* A HELLO that a later release may send: `protocol`, more fields, of kinds that we do not know. */
+static int
+decode_greeting(uint64_t protocol, uint64_t type, const char *build, cadre_message_t *message)
+{
+    cadre_auto(msgpack_sbuffer_destroy) msgpack_sbuffer header;
+    msgpack_sbuffer_init(&header);
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, &header, msgpack_sbuffer_write);
+    raw_envelope(&packer, protocol, type, 12);
+    msgpack_pack_uint64(&packer, 2);
+    msgpack_pack_uint64(&packer, 5);
+    msgpack_pack_uint64(&packer, 77);
+    msgpack_pack_str(&packer, strlen(build));
+    msgpack_pack_str_body(&packer, build, strlen(build));
+    msgpack_pack_nil(&packer);
+    msgpack_pack_double(&packer, 0.5);
+    return cadre_message_decode_greeting(header.data, header.size, message);
+}
+
+Test(codec_limits, reads_the_beginning_of_a_hello_of_any_protocol)
+{
+    cadre_message_t message;
+    char build[CADRE_BUILD_SIZE_MAX + 2];
+    memset(build, 'b', sizeof(build) - 1);
+    build[sizeof(build) - 1] = '\0';
+    cr_assert_eq(decode_greeting(2, CADRE_MESSAGE_HELLO, "9.9", &message), 0, "%s",
+                 cadre_error_text());
+    cr_assert_eq(message.type, CADRE_MESSAGE_HELLO);
+    cr_assert_eq(message.hello.lowest, 2);
+    cr_assert_eq(message.hello.highest, 5);
+    cr_assert_eq(message.hello.schema, 77);
+    cr_assert_str_eq(message.hello.build, "9.9");
+    cr_assert_str_eq(message.hello.host, "");
+    cadre_message_fini(&message);
+    cr_assert_eq(decode_greeting(2, CADRE_MESSAGE_DRAIN, "9.9", &message), CADRE_EMALFORMED);
+    cr_assert_eq(decode_greeting(2, CADRE_MESSAGE_HELLO, build, &message), CADRE_EMALFORMED);
+    cr_assert_eq(decode_greeting(2, CADRE_MESSAGE_HELLO, build + 1, &message), 0);
+    cadre_message_fini(&message);
+    cr_assert_eq(decode_greeting(2, CADRE_MESSAGE_HELLO, "\x1b[31m", &message), CADRE_EMALFORMED);
+    static const uint8_t cut[] = {0x9c, 2, 1, 0};
+    cr_assert_eq(cadre_message_decode_greeting(cut, sizeof(cut), &message), CADRE_EMALFORMED);
+}
+
+Test(codec_limits, reads_refused_in_the_protocol_of_greetings_only)
+{
+    cadre_message_t sample = {.type = CADRE_MESSAGE_REFUSED, .refused = {.text = "no"}};
+    cadre_auto(cadre_chunk_unref) cadre_chunk_t *header = cadre_message_encode(&sample);
+    uint8_t *bytes = cadre_chunk_data(header);
+    cadre_message_t message;
+    cr_assert_eq(bytes[1], CADRE_PROTOCOL_GREETING);
+    cr_assert_eq(cadre_message_decode(bytes, cadre_chunk_size_bytes(header), NULL, 0, &message), 0);
+    cr_assert_str_eq(message.refused.text, "no");
+    cadre_message_fini(&message);
+    bytes[1] = CADRE_PROTOCOL_VERSION;
+    cr_assert_eq(cadre_message_decode(bytes, cadre_chunk_size_bytes(header), NULL, 0, &message),
+                 CADRE_EPROTOCOL);
+}
+
 Test(codec_limits, knows_its_types)
 {
     for (uint64_t type = 0; type < 300; type++) {
-        int status = decode_envelope(CADRE_PROTOCOL_VERSION, type, 6);
+        int status = decode_envelope(cadre_message_protocol(type), type, 6);
         const cadre_message_schema_t *schema = cadre_message_schema(type);
         cr_assert_eq(status, schema && schema->field_count == 0 ? 0 : CADRE_EMALFORMED);
     }

@@ -314,6 +314,7 @@ static const struct {
     {CADRE_MESSAGE_STOP, "c"},
     {CADRE_MESSAGE_GOODBYE, "pw"},
     {CADRE_MESSAGE_REPLY, "p"},
+    {CADRE_MESSAGE_REFUSED, "c"},
     {CADRE_MESSAGE_SHARD, "c"},
     {CADRE_MESSAGE_VARIABLE, "c"},
     {CADRE_MESSAGE_FUNCTION, "c"},

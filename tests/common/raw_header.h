@@ -192,7 +192,8 @@ raw_message(msgpack_sbuffer *out, cadre_message_type_t type, size_t count, size_
     cadre_message_t message = sample_message(type);
     msgpack_packer packer;
     msgpack_packer_init(&packer, out, msgpack_sbuffer_write);
-    raw_envelope(&packer, CADRE_PROTOCOL_VERSION, (uint64_t)type, CADRE_ENVELOPE_COUNT + count);
+    raw_envelope(&packer, cadre_message_protocol((uint64_t)type), (uint64_t)type,
+                 CADRE_ENVELOPE_COUNT + count);
     for (size_t i = 0; i < count; i++) {
         const cadre_field_schema_t *field = &schema->fields[i];
         if (i != at || variant == RAW_SAMPLE) {

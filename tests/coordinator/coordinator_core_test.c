@@ -139,6 +139,7 @@ Test(coordinator_core, a_ps_replaced_before_there_is_a_variable_is_no_loss)
     fixture_t *self = fixture_new(1);
     fixture_join_ps(self);
     cadre_task_t next = {CADRE_ROLE_PS, 0, 2999};
+    self->now_ms += CADRE_SUSPECT_MS;
     fixture_hello(self, &next);
     fixture_turn(self);
     cr_assert_eq(self->core.fatal, 0);
@@ -151,7 +152,7 @@ Test(coordinator_core, a_ps_replaced_before_there_is_a_variable_is_no_loss)
     fixture_hello(self, &old);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &old, CADRE_MESSAGE_UNKNOWN_PEER), 1);
-    cr_assert_eq(fixture_count(self, &old, CADRE_MESSAGE_STOP), 1);
+    cr_assert_eq(fixture_count(self, &old, CADRE_MESSAGE_REFUSED), 1);
     cr_assert_eq(self->core.membership.ps[0]->task.incarnation, 2999);
     fixture_destroy(&self);
 }
@@ -254,8 +255,8 @@ Test(coordinator_core, a_hello_that_has_no_place_is_refused_with_a_reason)
     cadre_task_t ps = {CADRE_ROLE_PS, 3, 9};
     fixture_hello(self, &ps);
     fixture_turn(self);
-    const cadre_message_t *stop = fixture_sent(self, &ps, CADRE_MESSAGE_STOP, 0);
-    cr_assert(strstr(stop->stop.reason, "refused: ps index 3 in a job of 1 ps"));
+    const cadre_message_t *refused = fixture_sent(self, &ps, CADRE_MESSAGE_REFUSED, 0);
+    cr_assert(strstr(refused->refused.text, "ps index 3 in a job of 1 ps"));
     cr_assert(fixture_logged(self, "hello_refused"));
     cr_assert_eq(self->core.membership.members.count, 0);
     fixture_destroy(&self);

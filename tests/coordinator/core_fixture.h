@@ -170,11 +170,19 @@ fixture_message(const cadre_task_t *from, cadre_message_type_t type)
         .type = type, .incarnation = from->incarnation, .epoch = FIXTURE_EPOCH};
 }
 
-/* Through the wire and back, so that the core gets what it would get. */
+/* Through the wire and back, so that the core gets what it would get. A HELLO that says nothing of
+ * versions gets those of this build. */
 static inline void
-fixture_say(fixture_t *self, const cadre_task_t *from, const cadre_message_t *message)
+fixture_say(fixture_t *self, const cadre_task_t *from, const cadre_message_t *said)
 {
     cadre_message_t decoded;
+    cadre_message_t filled = *said;
+    const cadre_message_t *message = &filled;
+    if (said->type == CADRE_MESSAGE_HELLO && said->hello.highest == 0) {
+        filled.hello.lowest = CADRE_PROTOCOL_LOWEST;
+        filled.hello.highest = CADRE_PROTOCOL_VERSION;
+        filled.hello.schema = cadre_message_schema_hash();
+    }
     cadre_chunk_t *header = cadre_message_encode(message);
     cr_assert_eq(cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
                                       message->chunks, message->chunk_count, &decoded),

@@ -69,3 +69,155 @@ Test(joining, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
     cr_assert_not(fixture_logged(self, "ps_lost"));
     fixture_destroy(&self);
 }
+
+/* --- places that are held --- */
+
+static size_t
+answers(const fixture_t *self, const cadre_task_t *to)
+{
+    return fixture_count(self, to, CADRE_MESSAGE_WELCOME) +
+           fixture_count(self, to, CADRE_MESSAGE_REFUSED) +
+           fixture_count(self, to, CADRE_MESSAGE_UNKNOWN_PEER);
+}
+
+/* Heartbeats of ps 0 for `ms`, one each half second, while the newcomer asks as often. */
+static void
+both_live(fixture_t *self, const cadre_task_t *holder, const cadre_task_t *newcomer, uint64_t ms)
+{
+    static uint64_t sequence = 1;
+    for (uint64_t passed = 0; passed < ms; passed += 500) {
+        self->now_ms += 500;
+        fixture_heartbeat(self, holder, ++sequence, (cadre_u64s_t){NULL, 0});
+        fixture_hello(self, newcomer);
+        fixture_turn(self);
+    }
+}
+
+Test(joining, a_place_whose_holder_is_heard_is_not_given_away)
+{
+    fixture_t *self = fixture_new_cluster(1, 1);
+    const cadre_task_t holders[] = {fixture_ps(0), fixture_worker(0)};
+    for (size_t i = 0; i < CADRE_COUNT_OF(holders); i++) {
+        const cadre_task_t *holder = &holders[i];
+        cadre_task_t newcomer = {holder->role, 0, 666 + i};
+        fixture_heartbeat(self, holder, 1, (cadre_u64s_t){NULL, 0});
+        fixture_hello(self, &newcomer);
+        fixture_turn(self);
+        cr_assert_eq(answers(self, &newcomer), 0, "it is not known yet");
+        cr_assert_eq(fixture_count(self, holder, CADRE_MESSAGE_WELCOME), 1, "is it there?");
+        both_live(self, holder, &newcomer, CADRE_SUSPECT_MS);
+        const cadre_message_t *refused = fixture_sent(self, &newcomer, CADRE_MESSAGE_REFUSED, 0);
+        cr_assert_not_null(refused);
+        cr_assert_eq(refused->refused.status, (uint64_t)-CADRE_EREFUSED);
+        cr_assert(strstr(refused->refused.text, "is process 4711 on here, which is heard"));
+        cr_assert(fixture_logged(self, "hello_refused"));
+        cr_assert_not_null(cadre_membership_find(&self->core.membership, holder->incarnation));
+        fixture_clear(self);
+    }
+    cr_assert_eq(self->core.totals.ps_lost + self->core.totals.workers_lost, 0);
+    fixture_destroy(&self);
+}
+
+Test(joining, a_place_whose_holder_is_silent_goes_to_who_asks_for_it)
+{
+    fixture_t *self = fixture_new_cluster(1, 0);
+    cadre_task_t newcomer = {CADRE_ROLE_PS, 0, 666};
+    self->now_ms += CADRE_SUSPECT_MS - 1;
+    fixture_hello(self, &newcomer);
+    cr_assert_eq(answers(self, &newcomer), 0);
+    self->now_ms += 1;
+    fixture_hello(self, &newcomer);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_WELCOME), 1);
+    cr_assert_eq(self->core.membership.ps[0]->task.incarnation, 666);
+    fixture_destroy(&self);
+}
+
+/* It was killed, and the process that takes its place is quicker than the news of that. */
+Test(joining, who_waits_for_a_place_is_told_when_it_is_free)
+{
+    fixture_t *self = fixture_new_cluster(1, 0);
+    cadre_task_t holder = fixture_ps(0);
+    cadre_task_t newcomers[] = {{CADRE_ROLE_PS, 0, 666}, {CADRE_ROLE_PS, CADRE_INDEX_ANY, 667}};
+    fixture_hello(self, &newcomers[0]);
+    fixture_hello(self, &newcomers[1]);
+    fixture_turn(self);
+    cr_assert_eq(answers(self, &newcomers[0]) + answers(self, &newcomers[1]), 0);
+    cadre_core_gone(&self->core, &holder, self->now_ms);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &newcomers[0], CADRE_MESSAGE_UNKNOWN_PEER), 1);
+    cr_assert_eq(fixture_count(self, &newcomers[1], CADRE_MESSAGE_UNKNOWN_PEER), 1);
+    fixture_hello(self, &newcomers[1]);
+    fixture_turn(self);
+    cr_assert_eq(self->core.membership.ps[0]->task.incarnation, 667);
+    cr_assert_eq(self->core.contests.count, 0);
+    fixture_destroy(&self);
+}
+
+Test(joining, a_ps_too_many_is_refused_once_all_the_others_are_known_to_live)
+{
+    fixture_t *self = fixture_new_cluster(1, 0);
+    cadre_task_t holder = fixture_ps(0);
+    cadre_task_t newcomer = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 666};
+    fixture_hello(self, &newcomer);
+    cr_assert_eq(answers(self, &newcomer), 0);
+    both_live(self, &holder, &newcomer, CADRE_SUSPECT_MS);
+    const cadre_message_t *refused = fixture_sent(self, &newcomer, CADRE_MESSAGE_REFUSED, 0);
+    cr_assert_not_null(refused);
+    cr_assert_eq(refused->refused.status, (uint64_t)-CADRE_EFULL);
+    fixture_destroy(&self);
+}
+
+/* --- versions --- */
+
+static const cadre_message_t *
+hello_of(fixture_t *self, uint64_t lowest, uint64_t highest, uint64_t schema)
+{
+    cadre_task_t worker = fixture_worker(0);
+    cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_HELLO);
+    message.epoch = 0;
+    message.hello = (cadre_hello_message_t){.lowest = lowest,
+                                            .highest = highest,
+                                            .schema = schema,
+                                            .build = "9.9",
+                                            .role = CADRE_ROLE_WORKER,
+                                            .slots = 1};
+    fixture_clear(self);
+    fixture_say(self, &worker, &message);
+    fixture_turn(self);
+    const cadre_message_t *refused = fixture_sent(self, &worker, CADRE_MESSAGE_REFUSED, 0);
+    return refused ? refused : fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 0);
+}
+
+Test(joining, a_task_whose_protocols_are_others_is_refused_with_both_ranges)
+{
+    fixture_t *self = fixture_new(1);
+    self->core.options.build = "1.0";
+    const uint64_t schema = cadre_message_schema_hash();
+    const uint64_t mine = CADRE_PROTOCOL_VERSION;
+    static const char *const wanted = "build 9.9 speaks protocol 2 to 7, the coordinator's build "
+                                      "1.0 protocol 1 to 1: run the same release";
+    const cadre_message_t *answer = hello_of(self, mine + 1, mine + 6, schema);
+    cr_assert_eq(answer->type, CADRE_MESSAGE_REFUSED);
+    cr_assert_eq(answer->refused.status, (uint64_t)-CADRE_EPROTOCOL);
+    cr_assert_eq(answer->refused.lowest, CADRE_PROTOCOL_LOWEST);
+    cr_assert_eq(answer->refused.highest, mine);
+    cr_assert_str_eq(answer->refused.text, wanted);
+    cr_assert(fixture_logged(self, "hello_refused"));
+    cr_assert_eq(hello_of(self, mine + 1, mine, schema)->type, CADRE_MESSAGE_REFUSED);
+    answer = hello_of(self, mine, mine, schema + 1);
+    cr_assert_eq(answer->type, CADRE_MESSAGE_REFUSED, "it would misread us");
+    cr_assert(strstr(answer->refused.text, "lay out the messages of protocol 1 differently"));
+    cr_assert_eq(self->core.membership.worker_count, 0);
+    fixture_destroy(&self);
+}
+
+Test(joining, the_highest_protocol_that_both_speak_is_chosen)
+{
+    fixture_t *self = fixture_new(1);
+    const cadre_message_t *answer =
+        hello_of(self, CADRE_PROTOCOL_VERSION, CADRE_PROTOCOL_VERSION + 5, 1234);
+    cr_assert_eq(answer->type, CADRE_MESSAGE_WELCOME, "which lays out that one as we do");
+    cr_assert_eq(answer->welcome.protocol, CADRE_PROTOCOL_VERSION);
+    fixture_destroy(&self);
+}

@@ -81,6 +81,7 @@ on_event(workers_t *self, worker_t *worker, cadre_worker_event_t *event)
     case CADRE_WORKER_MUTE:
         dial(self, worker);
         break;
+    case CADRE_WORKER_REFUSED:
     case CADRE_WORKER_LEFT:
         self->left += !worker->left;
         worker->left = true;

@@ -270,8 +270,7 @@ on_message(sim_shard_t *self, const cadre_task_t *coordinator, cadre_message_t *
 static void
 on_left(sim_shard_t *self, const char *text)
 {
-    bool was_refused = strstr(text, "refused") != NULL;
-    if (!self->stopping && !was_refused) {
+    if (!self->stopping) {
         sim_check_fail(self->check, "ps %u leaves: %s", self->index, text);
     }
     self->left = true;
@@ -330,6 +329,9 @@ on_event(sim_shard_t *self, cadre_ps_event_t *event)
         break;
     case CADRE_PS_MUTE:
         cadre_ps_core_connected(self->core, self->network->now_ms);
+        break;
+    case CADRE_PS_REFUSED:
+        self->left = true;
         break;
     case CADRE_PS_LEFT:
         on_left(self, event->text);

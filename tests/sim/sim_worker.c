@@ -307,6 +307,7 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_MUTE:
         cadre_worker_core_connected(self->core, self->network->now_ms);
         break;
+    case CADRE_WORKER_REFUSED:
     case CADRE_WORKER_LEFT:
         self->left = true;
         break;

@@ -128,8 +128,25 @@ Test(launcher_core, takes_no_notice_of_tasks_that_their_coordinator_told_to_leav
         cr_assert_eq(cadre_launcher_core_ended(&core, task, exited(0), 10).outcome,
                      CADRE_LAUNCH_EXPECTED);
     }
-    cr_assert_eq(start_all(&core, 99000), 0);
+    cr_assert_eq(start_all(&core, 9 + CADRE_LAUNCHER_DISMISSED_MS), 0);
     cr_assert_eq(cadre_launcher_core_ended(&core, 2, exited(0), 20).exit_code, 0);
+}
+
+Test(launcher_core, starts_a_ps_again_that_was_dismissed_from_a_job_that_goes_on)
+{
+    cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
+    size_t task = 99;
+    cadre_launcher_core_init(&core, 1, 1, true, 0);
+    start_all(&core, 0);
+    cr_assert_eq(cadre_launcher_core_ended(&core, 0, exited(0), 10).outcome, CADRE_LAUNCH_EXPECTED);
+    cr_assert_eq(cadre_launcher_core_ended(&core, 1, exited(0), 10).outcome, CADRE_LAUNCH_EXPECTED);
+    cr_assert_not(cadre_launcher_core_next(&core, 9 + CADRE_LAUNCHER_DISMISSED_MS, &task));
+    cr_assert(cadre_launcher_core_next(&core, 10 + CADRE_LAUNCHER_DISMISSED_MS, &task));
+    cr_assert_eq(task, 0);
+    cr_assert_not(cadre_launcher_core_next(&core, 99000, &task), "a worker may have been drained");
+    cadre_launcher_core_ended(&core, 0, exited(0), 99000);
+    cadre_launcher_core_stop(&core);
+    cr_assert_not(cadre_launcher_core_next(&core, 999000, &task), "the job did end");
 }
 
 Test(launcher_core, starts_a_ps_again_however_it_ended)
