@@ -14,6 +14,8 @@
 
 enum {
     RANDOM_STREAM = 0x636c75,
+    USUAL_WORKERS = 5,
+    USUAL_SHARDS = 4,
     SETTLE_MS = 120000, /* one operation must end within this once there are no faults */
     STOP_MS = 30000,    /* and every task must have left within this after STOP */
     EVENTS_MAX = 3000000,
@@ -27,6 +29,13 @@ draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 }
 
 /* --- a job from a seed --- */
+
+/* One seed in fifty has as many tasks as there can be. */
+static bool
+is_large(const sim_cluster_t *self)
+{
+    return sim_swarm_has(self->seed, "large", 50);
+}
 
 /* How often disks fail and checkpoints are damaged, and how a lost shard is made good. */
 static void
@@ -79,7 +88,8 @@ make_coordinator(sim_cluster_t *self)
 static void
 make_places(sim_cluster_t *self)
 {
-    uint32_t workers = (uint32_t)draw(self, 1, SIM_WORKER_PLACES_MAX);
+    uint32_t workers =
+        is_large(self) ? SIM_WORKER_PLACES_MAX : (uint32_t)draw(self, 1, USUAL_WORKERS);
     uint32_t fixed = (uint32_t)draw(self, 0, workers);
     bool ps_fixed = draw(self, 0, 4) > 0;
     self->same_addresses = self->same_addresses && ps_fixed;
@@ -351,7 +361,7 @@ sim_run(const sim_options_t *options)
     self->with = options->with;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
-    self->shard_count = (uint32_t)draw(self, 1, SIM_SHARDS_MAX);
+    self->shard_count = is_large(self) ? SIM_SHARDS_MAX : (uint32_t)draw(self, 1, USUAL_SHARDS);
     sim_check_init(&self->check, seed, self->shard_count);
     self->check.now_ms = &self->network.now_ms;
     self->check.events = &self->network.events;
