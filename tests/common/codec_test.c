@@ -334,6 +334,7 @@ static const struct {
     {CADRE_MESSAGE_CHECKPOINT_END, "c"},
     {CADRE_MESSAGE_RESTORE, "c"},
     {CADRE_MESSAGE_COUNT, "c"},
+    {CADRE_MESSAGE_DROP, "c"},
     {CADRE_MESSAGE_PULL, "cw"},
     {CADRE_MESSAGE_VALUES, "p"},
     {CADRE_MESSAGE_PUSH, "w"},
