@@ -310,6 +310,8 @@ sim_faults_end(sim_cluster_t *self)
     self->calm_ms = self->network.now_ms;
     self->trap.when = 0;
     sim_network_calm(&self->network);
+    self->shard_plan.write_fails = 0; /* where nothing new begins before a checkpoint */
+    self->coordinator.store_fails = 0;
     for (uint32_t i = 0; i < self->place_count; i++) {
         if (self->places[i].task == SIM_NEVER) {
             sim_faults_restart_later(self, &self->places[i], 0);

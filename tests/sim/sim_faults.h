@@ -27,8 +27,8 @@ void sim_faults_watch(sim_cluster_t *self, const sim_place_t *place);
 /* After every turn of the coordinator: whether the trap that was laid snaps. */
 void sim_faults_look(sim_cluster_t *self);
 
-/* From now on nothing goes wrong: everything cut is whole, every place has a task, what is paused
- * goes on when its time has come. */
+/* From now on nothing goes wrong: everything cut is whole but what is so for good, disks are sound,
+ * every place has a task, what is paused goes on when its time has come. */
 void sim_faults_end(sim_cluster_t *self);
 
 /* --- the faults: true when they happened --- */
