@@ -27,8 +27,8 @@ void sim_faults_watch(sim_cluster_t *self, const sim_place_t *place);
 /* After every turn of the coordinator: whether the trap that was laid snaps. */
 void sim_faults_look(sim_cluster_t *self);
 
-/* From now on nothing goes wrong: everything cut is whole, every place has a task, what is paused
- * goes on when its time has come. */
+/* From now on nothing goes wrong: everything cut is whole but what is so for good, disks are sound,
+ * every place has a task, what is paused goes on when its time has come. */
 void sim_faults_end(sim_cluster_t *self);
 
 /* --- the faults: true when they happened --- */
@@ -47,6 +47,7 @@ bool sim_fault_stick_ps(sim_cluster_t *self);
 bool sim_fault_stall_coordinator(sim_cluster_t *self);
 bool sim_fault_kill_coordinator(sim_cluster_t *self);
 bool sim_fault_pause_coordinator(sim_cluster_t *self);
+bool sim_fault_second_coordinator(sim_cluster_t *self);
 bool sim_fault_lay_trap(sim_cluster_t *self);
 
 bool sim_fault_cut_worker(sim_cluster_t *self);

@@ -19,7 +19,7 @@
 #include "common/chunk.h"
 #include "coordinator/catalogue.h"
 
-enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MAX = 4 };
+enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MAX = 16 };
 
 /* What the user program makes of it, in every life of the coordinator the same. */
 typedef struct {
