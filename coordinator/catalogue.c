@@ -35,11 +35,13 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
     for (uint32_t i = 0; i < self->function_count; i++) {
         free(self->functions[i]->name);
         cadre_chunk_unref(&self->functions[i]->program);
+        cadre_outbox_entry_fini(&self->functions[i]->told);
         free(self->functions[i]);
     }
     for (uint32_t i = 0; i < self->dataset_count; i++) {
         free(self->datasets[i]->name);
         free(self->datasets[i]->description);
+        cadre_outbox_entry_fini(&self->datasets[i]->told);
         free(self->datasets[i]);
     }
     for (uint32_t i = 0; i < self->resource_count; i++) {

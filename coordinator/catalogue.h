@@ -17,6 +17,7 @@
 #include "common/initializer_spec.h"
 #include "common/message.h"
 #include "common/optimizer_spec.h"
+#include "common/outbox.h"
 #include "coordinator/closure.h"
 #include "coordinator/partitioner.h"
 
@@ -43,7 +44,8 @@ struct cadre_function {
     cadre_function_kind_t kind;
     char *name;
     uint64_t hash;
-    cadre_chunk_t *program; /* encoded; NULL for a native function */
+    cadre_chunk_t *program;    /* encoded; NULL for a native function */
+    cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: briefing.c's */
 };
 
 struct cadre_dataset {
@@ -51,7 +53,8 @@ struct cadre_dataset {
     uint32_t id;
     char *name;
     char *description;
-    bool opened; /* a worker has answered */
+    cadre_outbox_entry_t told; /* the DATASET, once it was sent: briefing.c's */
+    bool opened;               /* a worker has answered */
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cadre_dataset_info_t info;
