@@ -68,7 +68,7 @@ function(cadre_class_tests prefix folder)
         set(target "test_${prefix}_${stem}")
         cadre_test_program(${target} SOURCES "${source}" ${runner}
             LINK ${arg_LINK} PkgConfig::criterion)
-        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 300
+        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 900
             COMMAND $<TARGET_FILE:${target}> --jobs 2)
     endforeach()
 endfunction()
@@ -83,7 +83,7 @@ function(cadre_plain_tests prefix folder)
         get_filename_component(stem "${source}" NAME_WE)
         set(target "test_${prefix}_${stem}")
         cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK})
-        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 120
+        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 600
             COMMAND $<TARGET_FILE:${target}>)
     endforeach()
 endfunction()
@@ -107,7 +107,7 @@ function(cadre_fuzz_targets folder)
         else()
             cadre_test_program(fuzz_${name} SOURCES "${source}" "${place}/replay.c"
                 LINK ${arg_LINK})
-            cadre_add_test(NAME fuzz/${name} LABEL fuzz TIMEOUT 120
+            cadre_add_test(NAME fuzz/${name} LABEL fuzz TIMEOUT 600
                 COMMAND $<TARGET_FILE:fuzz_${name}> "${place}/corpus/${name}")
         endif()
     endforeach()

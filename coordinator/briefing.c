@@ -165,6 +165,15 @@ cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variabl
 }
 
 void
+cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id};
+    cadre_definitions_add(&self->definitions, &message);
+    self->untold = true;
+}
+
+void
 cadre_core_tell_definitions(cadre_core_t *self)
 {
     cadre_member_t *member = NULL;

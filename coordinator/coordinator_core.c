@@ -263,6 +263,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_ACK:
     case CADRE_MESSAGE_CREATE:
     case CADRE_MESSAGE_SETTLE:
+    case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:

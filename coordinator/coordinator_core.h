@@ -176,9 +176,14 @@ void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
 void cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
                                 cadre_operation_t *operation);
 
+/* Takes a creation back that has failed, or was given up, and was forgotten: the shards are told to
+ * drop what they may have of it, in front of what is asked from now on. Ends the variable. */
+void cadre_core_abandon_variable(cadre_core_t *self, cadre_variable_t *variable);
+
 /* Tells the workers about a variable that was created, a function or a dataset. */
 void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
 void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
+void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
 void cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function);
 void cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset);
 
@@ -244,6 +249,11 @@ void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 /* Ends a queued closure whose arguments cannot be had, for the reason in this thread's error text.
  */
 void cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status);
+
+/* Gives up a closure that had ended and was to run again, and that is in flight no longer but taken
+ * out (cadre_replay_take_out): reports the updates that its shard lacks as an error of the job. */
+void cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
+                            const char *why);
 
 /* What a member that goes had in flight is queued again. `died`: what may have been running counts
  * the attempt as lost. */

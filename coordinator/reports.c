@@ -221,6 +221,17 @@ cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status)
     finish(self, closure, NULL, &(cadre_closure_end_t){.status = status, .text = text});
 }
 
+void
+cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status, const char *why)
+{
+    char text[CADRE_CLOSURE_ERROR_SIZE];
+    snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s", why);
+    cadre_core_log(self, 'E', "replay_failed", "closure=%" PRIu64 " why=\"%.400s\"", closure->id,
+                   why);
+    cadre_replay_drop(&self->replay, closure);
+    cadre_closure_queue_report(&self->queue, status, text);
+}
+
 /* A closure in flight fails for good. One that had ended before fails nobody's wait, but the
  * updates that its shard lost are not there: that is an error of the job, raised like any other. */
 static void
@@ -231,13 +242,8 @@ fail_for_good(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t
         finish(self, closure, reporter, end);
         return;
     }
-    char text[CADRE_CLOSURE_ERROR_SIZE];
-    snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s",
-             end->text);
     leave_worker(self, closure);
-    cadre_replay_drop(&self->replay, closure);
-    cadre_core_log(self, 'E', "replay_failed", "why=\"%.400s\"", end->text);
-    cadre_closure_queue_report(&self->queue, end->status, text);
+    cadre_dispatch_give_up(self, closure, end->status, end->text);
 }
 
 /* Whether a closure that failed runs again. One on which devices fail does so a limited number of

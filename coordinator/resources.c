@@ -315,8 +315,7 @@ refuse(cadre_core_t *self, const cadre_resource_t *resource)
     }
     while ((closure = cadre_closure_log_first(&self->replay.redo)) && names(closure, resource)) {
         cadre_replay_take_out(&self->replay, closure);
-        cadre_replay_drop(&self->replay, closure);
-        cadre_closure_queue_report(&self->queue, CADRE_EPOISON, resource->error);
+        cadre_dispatch_give_up(self, closure, CADRE_EPOISON, resource->error);
     }
 }
 

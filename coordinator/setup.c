@@ -223,12 +223,13 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
     }
 }
 
+/* `verified`: its files were read and hashed a moment ago. */
 static int
-read_checkpoint(cadre_coordinator_t *self, char *path, resumed_t *resumed)
+read_checkpoint(cadre_coordinator_t *self, const char *path, bool verified, resumed_t *resumed)
 {
     cadre_checkpoint_reader_t *reader = NULL;
     int status = cadre_checkpoint_reader_open(path, &reader);
-    if (status == 0) {
+    if (status == 0 && !verified) {
         status = cadre_checkpoint_reader_verify_files(reader);
     }
     if (status == 0) {
@@ -412,7 +413,8 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         status = find_checkpoint(self, options->resume, &self->resumed_path);
     }
     if (status == 0 && self->resumed_path) {
-        status = read_checkpoint(self, self->resumed_path, &resumed);
+        bool found = strcmp(options->resume, "auto") == 0; /* by verifying it */
+        status = read_checkpoint(self, self->resumed_path, found, &resumed);
     }
     if (status == 0) {
         make_core(self, options, ps_count, &resumed);

@@ -42,6 +42,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
     self->generation = 0;
     self->size_bytes = 0;
     self->assigned = 0;
+    self->dropped = 0;
     self->checkpoint = 0;
 }
 
@@ -216,6 +217,8 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
     } else if (message->type == CADRE_MESSAGE_CREATE) {
         cadre_shard_reply(self, question, cadre_shard_create(self, &message->create));
+    } else if (message->type == CADRE_MESSAGE_DROP) {
+        cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop));
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         cadre_shard_reply(self, question, restore(self, &message->restore));
     } else if (message->type == CADRE_MESSAGE_SETTLE) {

@@ -16,10 +16,10 @@ typedef struct {
 
 /* Puts the chunks of the values (slot < 0) or of one slot. */
 static int
-put_kind(const job_t *job, const cadre_shard_snapshot_part_t *part, int slot)
+put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
 {
     const cadre_partition_spec_t *spec = &part->spec;
-    const cadre_partition_snapshot_t *references = &part->references;
+    cadre_partition_snapshot_t *references = &part->references;
     size_t element_size = cadre_dtype_size(spec->dtype);
     size_t row_size_bytes = spec->rows > 0 ? part->layout.size_bytes / (size_t)spec->rows : 0;
     int64_t first = (int64_t)(row_size_bytes / element_size) * spec->first_row;
@@ -32,7 +32,7 @@ put_kind(const job_t *job, const cadre_shard_snapshot_part_t *part, int slot)
         .version = slot < 0 ? references->version : references->steps,
     };
     memcpy(chunk.shape, spec->shape, sizeof(chunk.shape));
-    cadre_chunk_t *const *chunks = slot < 0 ? references->values : references->slots[slot];
+    cadre_chunk_t **chunks = slot < 0 ? references->values : references->slots[slot];
     for (size_t k = 0; k < references->chunk_count; k++) {
         if (job->give_up(job->context)) {
             return cadre_fail(CADRE_ECANCELLED, "the checkpoint was given up");
@@ -45,6 +45,7 @@ put_kind(const job_t *job, const cadre_shard_snapshot_part_t *part, int slot)
         if (status < 0) {
             return status;
         }
+        cadre_chunk_unref(&chunks[k]); /* its bytes are copied */
     }
     return 0;
 }
@@ -61,11 +62,11 @@ size_of(const cadre_shard_snapshot_t *snapshot)
 }
 
 static int
-put_all(const job_t *job, const cadre_shard_snapshot_t *snapshot)
+put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
 {
     int status = cadre_shard_writer_put_state(job->writer, &snapshot->state);
     for (size_t i = 0; status == 0 && i < snapshot->part_count; i++) {
-        const cadre_shard_snapshot_part_t *part = &snapshot->parts[i];
+        cadre_shard_snapshot_part_t *part = &snapshot->parts[i];
         int slots = (int)part->references.slot_count;
         for (int slot = -1; status == 0 && slot < slots; slot++) {
             status = put_kind(job, part, slot);
@@ -75,7 +76,7 @@ put_all(const job_t *job, const cadre_shard_snapshot_t *snapshot)
 }
 
 void
-cadre_snapshot_write(const cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *context),
+cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *context),
                      void *context, cadre_ps_written_t *written)
 {
     job_t job = {.give_up = give_up, .context = context};

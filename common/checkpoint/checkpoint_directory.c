@@ -439,17 +439,8 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
     if (status != 0) {
         return status;
     }
-    size_t newest = 0;
-    while (newest < count && !entries[newest].valid) {
-        newest++;
-    }
     size_t removed_count = 0;
-    if (newest < count) {
-        status = verify_files(self, entries[newest].id);
-        if (status == 0) {
-            status = retire_older(self, entries, count, keep, &removed_count);
-        }
-    }
+    status = retire_older(self, entries, count, keep, &removed_count);
     cadre_checkpoint_entries_free(&entries, count);
     if (removed) {
         *removed = removed_count;

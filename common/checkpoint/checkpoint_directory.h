@@ -64,9 +64,9 @@ int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                                       void *context, uint64_t *id);
 
 /* Keeps the newest `keep` (at least 1) valid checkpoints and removes every older one, damaged or
- * not. First the newest one's files are hashed: when they do not verify nothing is removed and the
- * status says why. Damaged ones newer than the oldest kept stay for somebody to look at. `removed`
- * may be NULL. CADRE_EIO, CADRE_ECORRUPT. */
+ * not. Valid is one whose manifest verifies and whose files have their sizes: what is in them was
+ * read again and hashed by the ps that wrote them, before the commit. Damaged ones newer than the
+ * oldest kept stay for somebody to look at. `removed` may be NULL. CADRE_EIO, CADRE_EREFUSED. */
 int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep,
                                       size_t *removed);
 

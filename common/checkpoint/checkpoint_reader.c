@@ -9,6 +9,7 @@
 #include "common/checkpoint/checkpoint_reader_internal.h"
 #include "common/checkpoint/disk.h"
 #include "common/memory.h"
+#include "common/parallel.h"
 #include "common/status.h"
 #include "common/tensor.h"
 
@@ -214,15 +215,40 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
     return 0;
 }
 
+/* The files that are opened at once, and what became of each. */
+typedef struct {
+    cadre_checkpoint_reader_t *reader;
+    struct {
+        int status;
+        char *text;
+    } * ends; /* [shard_count] */
+} verification_t;
+
+static void
+verify_file(void *context, size_t k)
+{
+    verification_t *self = context;
+    cadre_shard_reader_t *shard = NULL;
+    self->ends[k].status = cadre_checkpoint_reader_shard(self->reader, k, &shard);
+    if (self->ends[k].status != 0) {
+        self->ends[k].text = cadre_strdup(cadre_error_text()); /* of that thread */
+    }
+}
+
 int
 cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self)
 {
-    for (size_t k = 0; k < self->manifest.shard_count; k++) {
-        cadre_shard_reader_t *shard = NULL;
-        int status = cadre_checkpoint_reader_shard(self, k, &shard);
-        if (status != 0) {
-            return status;
+    size_t count = self->manifest.shard_count;
+    verification_t verification = {.reader = self};
+    verification.ends = cadre_calloc(count, sizeof(*verification.ends));
+    cadre_parallel_for(count, verify_file, &verification);
+    int status = 0;
+    for (size_t k = 0; k < count; k++) {
+        if (verification.ends[k].status != 0 && status == 0) {
+            status = cadre_fail(verification.ends[k].status, "%s", verification.ends[k].text);
         }
+        free(verification.ends[k].text);
     }
-    return 0;
+    free(verification.ends);
+    return status;
 }

@@ -44,7 +44,8 @@ int cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self,
                                  const cadre_checkpoint_range_t *range, void *out,
                                  uint64_t *version);
 
-/* Opens, and so verifies size and hash of, every shard file. */
+/* Opens, and so verifies size and hash of, every shard file, several at once where there are CPUs
+ * for it. The first failure in the order of the files. */
 int cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self);
 
 /* Reads and verifies every record of every file, checks that each kind covers each element exactly

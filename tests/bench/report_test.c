@@ -6,7 +6,7 @@
 
 #include "common/status.h"
 
-TestSuite(report, .timeout = 10);
+TestSuite(report, .timeout = 240);
 
 static cadre_bench_report_t report;
 

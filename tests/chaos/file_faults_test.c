@@ -13,9 +13,9 @@
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 
-TestSuite(file_faults, .timeout = 60);
+TestSuite(file_faults, .timeout = 240);
 
-enum { END_MS = 20000 };
+enum { END_MS = 120000 };
 
 typedef struct {
     scratch_t scratch;

@@ -27,7 +27,7 @@
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
 
-TestSuite(overlap, .timeout = 120);
+TestSuite(overlap, .timeout = 240);
 
 enum {
     DELAY_MS = 10, /* each way */

@@ -2,7 +2,7 @@
 
 #include "tests/checkpoint/sample.h"
 
-TestSuite(checkpoint_reader, .timeout = 30);
+TestSuite(checkpoint_reader, .timeout = 240);
 
 /* A directory with one checkpoint, id 1. */
 typedef struct {

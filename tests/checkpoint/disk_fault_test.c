@@ -8,7 +8,7 @@
 #include "common/status.h"
 #include "tests/checkpoint/sample.h"
 
-TestSuite(disk_fault, .timeout = 120);
+TestSuite(disk_fault, .timeout = 240);
 
 enum { SHARDS = 2, PARTITIONS = 3, BEFORE = 1, NEXT = 2, CALLS_MAX = 1000 };
 

@@ -8,7 +8,7 @@
 
 #include "tests/checkpoint/sample.h"
 
-TestSuite(manifest, .timeout = 30);
+TestSuite(manifest, .timeout = 240);
 
 static char *
 encode_sample(size_t *size)

@@ -2,7 +2,7 @@
 
 #include "tests/checkpoint/sample.h"
 
-TestSuite(shard_file, .timeout = 20);
+TestSuite(shard_file, .timeout = 240);
 
 static const float VALUES[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 

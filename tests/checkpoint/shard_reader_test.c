@@ -2,7 +2,7 @@
 
 #include "tests/checkpoint/sample.h"
 
-TestSuite(shard_reader, .timeout = 30);
+TestSuite(shard_reader, .timeout = 240);
 
 /* One shard that holds the whole sample, and what the manifest says of it. */
 typedef struct {

@@ -6,7 +6,7 @@
 #include "common/checkpoint/shard_reader.h"
 #include "tests/checkpoint/sample.h"
 
-TestSuite(shard_writer, .timeout = 30);
+TestSuite(shard_writer, .timeout = 240);
 
 static cadre_shard_chunk_t
 chunk_of(const char *variable, int64_t first, const void *bytes, size_t size_bytes)

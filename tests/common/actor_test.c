@@ -11,7 +11,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(actor, .timeout = 20);
+TestSuite(actor, .timeout = 240);
 
 enum { KIND_NUMBER = 1, KIND_SIGNALS = 2, KIND_DONE = 3 };
 

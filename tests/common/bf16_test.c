@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "common/random.h"
 
-TestSuite(bf16, .timeout = 30);
+TestSuite(bf16, .timeout = 240);
 
 enum { COUNT = 100003, BF16_NUMBERS = 65536 };
 

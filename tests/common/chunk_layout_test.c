@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(chunk_layout, .timeout = 10);
+TestSuite(chunk_layout, .timeout = 240);
 
 enum { MIB = 1 << 20 };
 

@@ -9,7 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(cluster_config, .timeout = 10);
+TestSuite(cluster_config, .timeout = 240);
 
 static int
 read_tf(const char *json, cadre_cluster_config_t *config)

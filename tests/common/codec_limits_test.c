@@ -11,7 +11,7 @@
 #include "common/status.h"
 #include "tests/common/raw_header.h"
 
-TestSuite(codec_limits, .timeout = 60);
+TestSuite(codec_limits, .timeout = 240);
 
 /* Decodes from an exact allocation and drops what comes out. */
 static int

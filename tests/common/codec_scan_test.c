@@ -9,7 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(codec_scan, .timeout = 10);
+TestSuite(codec_scan, .timeout = 240);
 
 typedef struct {
     uint8_t bytes[12];

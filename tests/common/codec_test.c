@@ -12,7 +12,7 @@
 #include "tests/common/golden_headers.h"
 #include "tests/common/message_sample.h"
 
-TestSuite(codec, .timeout = 60);
+TestSuite(codec, .timeout = 240);
 
 typedef struct {
     uint8_t bytes[1024];
@@ -335,6 +335,7 @@ static const struct {
     {CADRE_MESSAGE_CHECKPOINT_END, "c"},
     {CADRE_MESSAGE_RESTORE, "c"},
     {CADRE_MESSAGE_COUNT, "c"},
+    {CADRE_MESSAGE_DROP, "c"},
     {CADRE_MESSAGE_PULL, "cw"},
     {CADRE_MESSAGE_VALUES, "p"},
     {CADRE_MESSAGE_PUSH, "w"},

@@ -34,7 +34,7 @@ remove_root(void)
     nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-TestSuite(cpu_quota, .timeout = 10, .init = make_root, .fini = remove_root);
+TestSuite(cpu_quota, .timeout = 240, .init = make_root, .fini = remove_root);
 
 /* Writes a file of the fake tree, with its directories. */
 static void

@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(data_spec, .timeout = 10);
+TestSuite(data_spec, .timeout = 240);
 
 /* JSON with ' for ". */
 static int

@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(device_name, .timeout = 10);
+TestSuite(device_name, .timeout = 240);
 
 Test(device_name, is_auto_cpu_or_the_number_of_a_gpu)
 {

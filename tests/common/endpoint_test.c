@@ -10,7 +10,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(endpoint, .timeout = 10);
+TestSuite(endpoint, .timeout = 240);
 
 Test(endpoint, reads_and_writes_addresses)
 {

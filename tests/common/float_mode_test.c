@@ -4,7 +4,7 @@
 #include <float.h>
 #include <pthread.h>
 
-TestSuite(float_mode, .timeout = 10);
+TestSuite(float_mode, .timeout = 240);
 
 #if defined(__SSE2__) || defined(__aarch64__)
 

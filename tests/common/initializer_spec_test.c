@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(initializer_spec, .timeout = 10);
+TestSuite(initializer_spec, .timeout = 240);
 
 static cadre_initializer_spec_t
 parsed(const char *text)

@@ -12,8 +12,8 @@
 #include "common/clock.h"
 #include "common/memory.h"
 
-TestSuite(log, .timeout = 10);
-TestSuite(clock, .timeout = 10);
+TestSuite(log, .timeout = 240);
+TestSuite(clock, .timeout = 240);
 
 typedef struct {
     char line[CADRE_LOG_LINE_SIZE + 1];

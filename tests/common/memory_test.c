@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(memory, .timeout = 10);
+TestSuite(memory, .timeout = 240);
 
 /* A launcher tells it from a bug by the exit code. */
 Test(memory, ends_the_process_with_a_code_of_its_own_when_there_is_none)

@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "tests/common/message_sample.h"
 
-TestSuite(message, .timeout = 10);
+TestSuite(message, .timeout = 240);
 
 Test(message, types_and_roles_have_names)
 {

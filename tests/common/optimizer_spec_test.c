@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(optimizer_spec, .timeout = 10);
+TestSuite(optimizer_spec, .timeout = 240);
 
 static cadre_optimizer_spec_t
 parsed(const char *text)

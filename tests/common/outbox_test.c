@@ -7,7 +7,7 @@
 #include "common/codec.h"
 #include "common/memory.h"
 
-TestSuite(outbox, .timeout = 10);
+TestSuite(outbox, .timeout = 240);
 
 static const cadre_task_t worker = {CADRE_ROLE_WORKER, 3, 77};
 

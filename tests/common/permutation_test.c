@@ -8,7 +8,7 @@
 
 #include "common/memory.h"
 
-TestSuite(permutation, .timeout = 20);
+TestSuite(permutation, .timeout = 240);
 
 static void
 check_bijection(uint64_t count, uint64_t seed, uint64_t epoch)

@@ -6,7 +6,7 @@
 
 #include "common/memory.h"
 
-TestSuite(random, .timeout = 20);
+TestSuite(random, .timeout = 240);
 
 /* The philox4x32 10 lines of kat_vectors in the Random123 distribution. */
 Test(random, gives_the_published_known_answers)

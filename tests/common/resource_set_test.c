@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(resource_set, .timeout = 20);
+TestSuite(resource_set, .timeout = 240);
 
 Test(resource_set, has_what_was_put_at_both_ends_of_each_word)
 {

@@ -5,7 +5,7 @@
 
 #include "common/status.h"
 
-TestSuite(routing_id, .timeout = 10);
+TestSuite(routing_id, .timeout = 240);
 
 Test(routing_id, holds_one_byte_up_to_its_limit)
 {

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(split, .timeout = 10);
+TestSuite(split, .timeout = 240);
 
 static void
 expect(int64_t rows, int64_t parts, const int64_t *expected)

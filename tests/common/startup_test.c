@@ -10,7 +10,7 @@
 
 #include "common/status.h"
 
-TestSuite(startup, .timeout = 10);
+TestSuite(startup, .timeout = 240);
 
 /* In a process of its own, which has no other descriptors: 0 when 0 to 2 are /dev/null. */
 static int

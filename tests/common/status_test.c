@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(status, .timeout = 10);
+TestSuite(status, .timeout = 240);
 
 Test(status, has_a_name_and_a_text_for_each_number)
 {

@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(task, .timeout = 10);
+TestSuite(task, .timeout = 240);
 
 static int
 parse(const char *text, cadre_task_t *out)

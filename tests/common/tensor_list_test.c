@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(tensor_list, .timeout = 20);
+TestSuite(tensor_list, .timeout = 240);
 
 enum { LARGE_COUNT = CADRE_CHUNK_SIZE_MAX / 4 + 1 };
 

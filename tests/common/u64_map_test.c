@@ -5,7 +5,7 @@
 
 #include "common/random.h"
 
-TestSuite(u64_map, .timeout = 20);
+TestSuite(u64_map, .timeout = 240);
 
 Test(u64_map, is_empty_when_zeroed)
 {

@@ -5,7 +5,7 @@
 
 #include "common/memory.h"
 
-TestSuite(utf8, .timeout = 10);
+TestSuite(utf8, .timeout = 240);
 
 static bool
 valid(const char *text)

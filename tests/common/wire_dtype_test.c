@@ -5,7 +5,7 @@
 
 #include "common/status.h"
 
-TestSuite(wire_dtype, .timeout = 10);
+TestSuite(wire_dtype, .timeout = 240);
 
 Test(wire_dtype, is_the_variables_own_or_bf16_for_f32)
 {

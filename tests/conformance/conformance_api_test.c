@@ -11,7 +11,7 @@
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_api, .timeout = 180);
+TestSuite(conformance_api, .timeout = 240);
 
 /* --- join --- */
 

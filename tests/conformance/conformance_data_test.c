@@ -8,7 +8,7 @@
 #include "coordinator/cli/evaluation.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_data, .timeout = 120);
+TestSuite(conformance_data, .timeout = 240);
 
 /* Kills a worker that is at work and waits until another process has its place. */
 static void

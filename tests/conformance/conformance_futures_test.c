@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_futures, .timeout = 120);
+TestSuite(conformance_futures, .timeout = 240);
 
 /* A closure that gives ones as "value". */
 static cadre_future_t *

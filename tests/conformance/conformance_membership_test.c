@@ -11,7 +11,7 @@
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_membership, .timeout = 120);
+TestSuite(conformance_membership, .timeout = 240);
 
 typedef struct {
     cadre_coordinator_t *coordinator;

@@ -9,7 +9,7 @@
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_save, .timeout = 120);
+TestSuite(conformance_save, .timeout = 240);
 
 /* --- checkpoints that cannot be removed --- */
 

@@ -11,7 +11,7 @@
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_values, .timeout = 120);
+TestSuite(conformance_values, .timeout = 240);
 
 static cadre_resource_t *
 create(stage_t *stage, const char *name, const char *function, const cadre_call_t *call)

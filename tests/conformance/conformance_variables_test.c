@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_variables, .timeout = 120);
+TestSuite(conformance_variables, .timeout = 240);
 
 static void
 open_plain(stage_t *stage, int ps, int workers)

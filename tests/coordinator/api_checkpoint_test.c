@@ -3,7 +3,7 @@
 
 #include "coordinator/coordinator.h"
 
-TestSuite(api_checkpoint, .timeout = 20);
+TestSuite(api_checkpoint, .timeout = 240);
 
 Test(api_checkpoint, what_was_resumed_is_told_to_whoever_asks_for_any_part_of_it)
 {

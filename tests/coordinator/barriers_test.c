@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(barriers, .timeout = 20);
+TestSuite(barriers, .timeout = 240);
 
 Test(barriers, one_that_nothing_was_put_before_is_passed)
 {

@@ -10,7 +10,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(blocked, .timeout = 20);
+TestSuite(blocked, .timeout = 240);
 
 enum { ENDED_MAX = 64 };
 

@@ -5,7 +5,7 @@
 
 #include "common/status.h"
 
-TestSuite(checkpoint_manifest, .timeout = 20);
+TestSuite(checkpoint_manifest, .timeout = 240);
 
 Test(checkpoint_manifest, whose_progress_nobody_of_us_wrote_is_malformed)
 {

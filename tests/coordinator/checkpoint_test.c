@@ -3,7 +3,7 @@
 #include "coordinator/checkpoint_manifest.h"
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(checkpoint, .timeout = 20);
+TestSuite(checkpoint, .timeout = 240);
 
 enum { PS = 2, WORKERS = 2 };
 

@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "common/random.h"
 
-TestSuite(closure_log, .timeout = 20);
+TestSuite(closure_log, .timeout = 240);
 
 static cadre_closure_t *
 new_closure(uint64_t number)

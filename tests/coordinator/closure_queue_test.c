@@ -13,7 +13,7 @@
 #include "common/limits.h"
 #include "coordinator/gate.h"
 
-TestSuite(closure_queue, .timeout = 20);
+TestSuite(closure_queue, .timeout = 240);
 
 #define QUEUE_TEST(name)                                                                           \
     static void name(size_t capacity);                                                             \
@@ -535,7 +535,7 @@ QUEUE_TEST(a_closure_that_is_queued_again_can_be_finished)
 
 /* --- Q11 --- */
 
-enum { CONSUMERS = 10, ACTIONS = 20, PUT_BACK_EVERY = 4, WAIT_MS = 10000 };
+enum { CONSUMERS = 10, ACTIONS = 20, PUT_BACK_EVERY = 4, WAIT_MS = 120000 };
 
 typedef struct {
     cadre_gate_t *gate;

@@ -1,7 +1,7 @@
 /* The dispatcher, through the core: closures to workers, and what becomes of their reports. */
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(dispatcher, .timeout = 20);
+TestSuite(dispatcher, .timeout = 240);
 
 static const cadre_u64s_t nothing = {NULL, 0};
 

@@ -13,9 +13,9 @@
 #include "common/tensor.h"
 #include "coordinator/coordinator.h"
 
-TestSuite(future, .timeout = 20);
+TestSuite(future, .timeout = 240);
 
-enum { SOON_MS = 10, LONG_MS = 10000 };
+enum { SOON_MS = 10, LONG_MS = 120000 };
 
 typedef struct {
     cadre_coordinator_t coordinator;

@@ -1,7 +1,7 @@
 /* Through the core: which place a task gets, where it and the coordinator disagree */
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(joining, .timeout = 20);
+TestSuite(joining, .timeout = 240);
 
 /* One whose WELCOME was said twice, by this coordinator and an earlier one, may believe either. */
 Test(joining, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)

@@ -1,7 +1,7 @@
 /* Leases: who is presumed dead, and that the coordinator's own stalls are nobody's silence. */
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(leases, .timeout = 20);
+TestSuite(leases, .timeout = 240);
 
 enum { LEASE_MS = 10000 };
 

@@ -13,7 +13,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(lock_file, .timeout = 20);
+TestSuite(lock_file, .timeout = 240);
 
 static char folder[64];
 static char path[96];

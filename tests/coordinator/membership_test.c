@@ -6,7 +6,7 @@
 #include "common/limits.h"
 #include "common/status.h"
 
-TestSuite(membership, .timeout = 20);
+TestSuite(membership, .timeout = 240);
 
 static cadre_task_t
 worker(uint32_t index, uint64_t incarnation)

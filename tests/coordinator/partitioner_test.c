@@ -8,7 +8,7 @@
 #include "common/split.h"
 #include "common/status.h"
 
-TestSuite(partitioner, .timeout = 20);
+TestSuite(partitioner, .timeout = 240);
 
 enum { F32 = 4, SHARDS = 4 };
 
@@ -149,7 +149,7 @@ Test(partitioner, a_variable_has_at_most_so_many_parts)
     cr_assert_eq(parts_of(fixed(CADRE_PARTITIONS_PER_VARIABLE_MAX + 1), rows, 1), CADRE_EINVALID);
 }
 
-Test(placement, P7_round_robin_goes_over_the_shards_in_turn, .timeout = 20)
+Test(placement, P7_round_robin_goes_over_the_shards_in_turn, .timeout = 240)
 {
     cadre_placement_t self;
     cadre_placement_init(&self, 3, true);
@@ -160,7 +160,7 @@ Test(placement, P7_round_robin_goes_over_the_shards_in_turn, .timeout = 20)
     cadre_placement_fini(&self);
 }
 
-Test(placement, P8_by_bytes_a_large_part_counts_for_what_it_is, .timeout = 20)
+Test(placement, P8_by_bytes_a_large_part_counts_for_what_it_is, .timeout = 240)
 {
     cadre_placement_t self;
     cadre_placement_init(&self, 3, false);
@@ -174,7 +174,7 @@ Test(placement, P8_by_bytes_a_large_part_counts_for_what_it_is, .timeout = 20)
     cadre_placement_fini(&self);
 }
 
-Test(placement, P8_the_largest_load_is_within_one_part_of_the_smallest, .timeout = 20)
+Test(placement, P8_the_largest_load_is_within_one_part_of_the_smallest, .timeout = 240)
 {
     cadre_placement_t self;
     uint64_t largest_part = 0;

@@ -3,7 +3,7 @@
 
 #include "tests/coordinator/recovery_fixture.h"
 
-TestSuite(recovery_points, .timeout = 20);
+TestSuite(recovery_points, .timeout = 240);
 
 static void
 commit(fixture_t *self, const char *path, uint64_t cut, uint64_t assigns)

@@ -3,7 +3,7 @@
 
 #include "tests/coordinator/recovery_fixture.h"
 
-TestSuite(recovery, .timeout = 20);
+TestSuite(recovery, .timeout = 240);
 
 /* --- away --- */
 

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(replay, .timeout = 10);
+TestSuite(replay, .timeout = 240);
 
 static void
 note(cadre_replay_t *self, uint32_t shard, uint64_t position)

@@ -2,7 +2,7 @@
  * resources whose workers die. */
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(resources, .timeout = 20);
+TestSuite(resources, .timeout = 240);
 
 enum { FIRST = 1, SECOND = 2, BOTH = 3 }; /* bit id - 1 of the ids 1 and 2 */
 

@@ -2,7 +2,7 @@
 #include "coordinator/checkpoint.h"
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(rights, .timeout = 20);
+TestSuite(rights, .timeout = 240);
 
 static void
 say_written(fixture_t *self, const cadre_task_t *from, uint64_t checkpoint)

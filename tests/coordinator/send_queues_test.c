@@ -5,7 +5,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(send_queues, .timeout = 20);
+TestSuite(send_queues, .timeout = 240);
 
 enum { PEERS = 200 };
 

@@ -1,7 +1,7 @@
 /* Closures that take results of others, through the core: who gets them, and what is told. */
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(sending, .timeout = 20);
+TestSuite(sending, .timeout = 240);
 
 enum { BIG = 1000, SMALL = 4 }; /* numbers of 8 bytes */
 

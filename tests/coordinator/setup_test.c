@@ -11,7 +11,7 @@
 #include "common/memory.h"
 #include "coordinator/coordinator.h"
 
-TestSuite(setup, .timeout = 30);
+TestSuite(setup, .timeout = 240);
 
 /* A coordinator of a directory of checkpoints, on a port of its own. */
 static cadre_coordinator_options_t

@@ -5,7 +5,7 @@
 #include "common/codec.h"
 #include "common/status.h"
 
-TestSuite(shard_requests, .timeout = 20);
+TestSuite(shard_requests, .timeout = 240);
 
 enum { RESEND_MS = 1000 };
 

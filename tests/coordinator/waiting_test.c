@@ -3,7 +3,7 @@
 
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(waiting, .timeout = 20);
+TestSuite(waiting, .timeout = 240);
 
 static fixture_t *
 job(void)

@@ -7,7 +7,7 @@
 #include "common/graph/program_data.h"
 #include "common/memory.h"
 
-TestSuite(bf16, .timeout = 30);
+TestSuite(bf16, .timeout = 240);
 
 static cadre_node_t
 half_arg(cadre_program_t *p, const char *name)

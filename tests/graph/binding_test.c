@@ -3,7 +3,7 @@
 #include "common/graph/program.h"
 #include "common/memory.h"
 
-TestSuite(binding, .timeout = 10);
+TestSuite(binding, .timeout = 240);
 
 /* x [B,4], pairs [2*B,N]. */
 static cadre_program_t *

@@ -6,7 +6,7 @@
 #include "common/limits.h"
 #include "common/memory.h"
 
-TestSuite(builder, .timeout = 10);
+TestSuite(builder, .timeout = 240);
 
 static cadre_node_t
 arg(cadre_program_t *p, const char *name, int64_t width)

@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "tests/graph/random_program.h"
 
-TestSuite(program_codec, .timeout = 30);
+TestSuite(program_codec, .timeout = 240);
 
 static cadre_program_t *
 model(void)

@@ -7,7 +7,7 @@
 #include "common/graph/program.h"
 #include "common/memory.h"
 
-TestSuite(gradient_builder, .timeout = 10);
+TestSuite(gradient_builder, .timeout = 240);
 
 static cadre_node_t
 vector(cadre_program_t *p, const char *name)

@@ -7,7 +7,7 @@
 #include "common/graph/program.h"
 #include "common/memory.h"
 
-TestSuite(layers, .timeout = 10);
+TestSuite(layers, .timeout = 240);
 
 static cadre_node_t
 arg(cadre_program_t *p, const char *name, int rank, int64_t a, int64_t b, int64_t c)

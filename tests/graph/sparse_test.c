@@ -8,7 +8,7 @@
 #include "common/graph/program_data.h"
 #include "common/memory.h"
 
-TestSuite(sparse, .timeout = 10);
+TestSuite(sparse, .timeout = 240);
 
 static const cadre_node_t none = {0};
 

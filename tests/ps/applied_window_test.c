@@ -7,7 +7,7 @@
 #include "common/random.h"
 #include "common/status.h"
 
-TestSuite(applied_window, .timeout = 20);
+TestSuite(applied_window, .timeout = 240);
 
 Test(applied_window, says_duplicate_to_an_id_it_has_seen)
 {

@@ -4,7 +4,7 @@
 
 #include "common/memory.h"
 
-TestSuite(chunk_pool, .timeout = 10);
+TestSuite(chunk_pool, .timeout = 240);
 
 static void *
 put_new(cadre_chunk_pool_t *pool, size_t size_bytes)

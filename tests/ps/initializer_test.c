@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(initializer, .timeout = 20);
+TestSuite(initializer, .timeout = 240);
 
 enum { COUNT = 120000 };
 

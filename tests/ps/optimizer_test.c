@@ -12,7 +12,7 @@
 #include "common/random.h"
 #include "common/status.h"
 
-TestSuite(optimizer, .timeout = 30);
+TestSuite(optimizer, .timeout = 240);
 
 enum { COUNT = 203, STEPS = 100, SETTINGS_MAX = 7 };
 

@@ -10,7 +10,7 @@
 #include "common/random.h"
 #include "common/status.h"
 
-TestSuite(partition, .timeout = 30);
+TestSuite(partition, .timeout = 240);
 
 enum { ROWS = 10, ROW = 65536, CHUNKS = 3 }; /* 4 rows of 256 KiB in a chunk: 4 + 4 + 2 */
 

@@ -21,7 +21,7 @@
 #include "common/status.h"
 #include "common/task.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 120000 };
 
 typedef struct {
     cadre_context_t *context;

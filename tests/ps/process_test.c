@@ -9,7 +9,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "tests/ps/peers.h"
 
-TestSuite(process, .timeout = 60);
+TestSuite(process, .timeout = 240);
 
 enum { ELEMENTS = 300000, FIRST_CHUNK = 262144 };
 

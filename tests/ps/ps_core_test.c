@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(ps_core, .timeout = 20);
+TestSuite(ps_core, .timeout = 240);
 
 enum { PS = 7, COORDINATOR = 8, SHARD = 2, HEARTBEAT_MS = 1000, RESEND_MS = 300 };
 
@@ -197,15 +197,16 @@ Test(ps_core, passes_what_is_for_the_shard_on_in_order)
 {
     static const cadre_message_type_t types[] = {
         CADRE_MESSAGE_RESTORE, CADRE_MESSAGE_CREATE,         CADRE_MESSAGE_SETTLE,
-        CADRE_MESSAGE_COUNT,   CADRE_MESSAGE_CHECKPOINT_END, CADRE_MESSAGE_SNAPSHOT};
+        CADRE_MESSAGE_COUNT,   CADRE_MESSAGE_CHECKPOINT_END, CADRE_MESSAGE_SNAPSHOT,
+        CADRE_MESSAGE_DROP};
     cadre_ps_core_t *core = new_member();
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(types); i++) {
         cadre_message_t message = from_coordinator(types[i], COORDINATOR);
         message.request = 90 + i;
         cadre_ps_core_receive(core, &message, 10);
     }
     cadre_ps_event_t event;
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < CADRE_COUNT_OF(types); i++) {
         cr_assert(cadre_ps_core_event(core, &event));
         cr_assert_eq(event.kind, CADRE_PS_MESSAGE);
         cr_assert_eq(event.message.type, types[i]);

@@ -1,6 +1,6 @@
 #include "tests/ps/shard_fixture.h"
 
-TestSuite(shard_pull, .timeout = 20);
+TestSuite(shard_pull, .timeout = 240);
 
 Test(shard_pull, gives_references_and_no_copies)
 {

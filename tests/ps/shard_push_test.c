@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-TestSuite(shard_push, .timeout = 20);
+TestSuite(shard_push, .timeout = 240);
 
 Test(shard_push, applies_an_update_to_all_its_partitions)
 {

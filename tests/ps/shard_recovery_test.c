@@ -4,7 +4,7 @@
  */
 #include "tests/ps/shard_fixture.h"
 
-TestSuite(shard_recovery, .timeout = 20);
+TestSuite(shard_recovery, .timeout = 240);
 
 enum { NEXT = GENERATION + 1, CUT = 50, UPDATE = 60 };
 

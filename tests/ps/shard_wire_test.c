@@ -5,7 +5,7 @@
 #include "common/random.h"
 #include "tests/ps/shard_fixture.h"
 
-TestSuite(shard_wire, .timeout = 30);
+TestSuite(shard_wire, .timeout = 240);
 
 /* The shard of open_filled_shard, with variable 1 as bf16 on the wire. */
 static fixture_t

@@ -10,7 +10,7 @@
 #include "ps/checkpoint_loader.h"
 #include "tests/ps/shard_fixture.h"
 
-TestSuite(snapshot_writer, .timeout = 30);
+TestSuite(snapshot_writer, .timeout = 240);
 
 enum { PARTS_MAX = 3 };
 
@@ -76,6 +76,38 @@ everything(fixture_t *self, uint64_t count)
         cadre_partition_snapshot_fini(&part);
     }
     return all;
+}
+
+typedef struct {
+    const cadre_shard_snapshot_t *snapshot;
+    size_t asked;
+} watch_t;
+
+/* References that a snapshot has dropped. */
+static size_t
+dropped(const cadre_shard_snapshot_t *snapshot)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot->part_count; i++) {
+        const cadre_partition_snapshot_t *part = &snapshot->parts[i].references;
+        for (size_t k = 0; k < part->chunk_count; k++) {
+            count += part->values[k] == NULL;
+            for (size_t slot = 0; slot < part->slot_count; slot++) {
+                count += part->slots[slot][k] == NULL;
+            }
+        }
+    }
+    return count;
+}
+
+/* Before each chunk those before it, and no other, have been let go. */
+static bool
+watch(void *context)
+{
+    watch_t *self = context;
+    cr_assert_eq(dropped(self->snapshot), self->asked);
+    self->asked++;
+    return false;
 }
 
 static bool
@@ -204,6 +236,25 @@ expect_round_trip(uint64_t before, uint64_t after)
     cr_assert(memcmp(left, right, (size_t)3 * ROWS * COLUMNS * sizeof(float)) == 0);
     close_shard(&first);
     close_shard(&second);
+    clear(directory);
+}
+
+Test(snapshot_writer, lets_go_of_each_chunk_as_soon_as_it_is_written)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    fixture_t self = open_shard(NULL);
+    cadre_ps_written_t written;
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cr_assert_eq(create_part(&self, 0, 1), 0);
+    cadre_shard_snapshot_t *snapshot = take(&self, directory);
+    watch_t watched = {.snapshot = snapshot};
+    cadre_snapshot_write(snapshot, watch, &watched, &written);
+    cr_assert_eq(written.status, 0, "%s", written.text);
+    cr_assert_gt(watched.asked, 3); /* values and two slots, of two chunks each */
+    cr_assert_eq(dropped(snapshot), watched.asked);
+    cadre_shard_snapshot_destroy(&snapshot);
+    close_shard(&self);
     clear(directory);
 }
 

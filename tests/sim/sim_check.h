@@ -168,6 +168,9 @@ uint32_t sim_check_add_assignment(sim_check_t *self, uint32_t variable, cadre_as
 void sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request);
 void sim_check_read(sim_check_t *self, const void *bytes);
 
+/* A read has ended without a value. */
+void sim_check_read_ends(sim_check_t *self);
+
 /* Join has returned: nothing the user scheduled is unfinished, and (I2) the shards, which the
  * coordinator believes to be in these states (NULL: away), hold every update of the finished calls
  * and every assignment, each once and in an order that the user can have seen. */
@@ -260,6 +263,9 @@ int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable
 
 /* Whether that is n * weight(i), as it travels. */
 bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
+
+/* The variables that closures may use: bits (id - 1). */
+uint32_t sim_check_usable(const sim_check_t *self);
 
 /* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);

@@ -142,6 +142,7 @@ void
 sim_cluster_kill(sim_cluster_t *self, sim_place_t *place)
 {
     sim_cluster_maybe_seen(self, sim_cluster_node_at(self, place));
+    sim_network_disturb(&self->network, sim_cluster_node_at(self, place), SIM_FOR_EVER);
     if (place->role == CADRE_ROLE_PS) {
         sim_shard_stop(sim_cluster_shard_at(self, place));
     } else {
@@ -154,6 +155,7 @@ void
 sim_cluster_left(sim_cluster_t *self, uint32_t node)
 {
     sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    sim_network_disturb(&self->network, node, SIM_FOR_EVER);
     if (worker) {
         sim_worker_stop(worker);
     } else {
@@ -188,6 +190,7 @@ void
 sim_cluster_start_coordinator(sim_cluster_t *self)
 {
     sim_coordinator_start(&self->coordinator);
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->network.now_ms);
     if (self->verbose) {
         printf("%8" PRIu64 " the coordinator begins life %u at cut %" PRIu64 "\n",
                self->network.now_ms, self->coordinator.life, sim_check_life(&self->check)->cut);
@@ -259,6 +262,9 @@ sim_cluster_check_joined(sim_cluster_t *self)
         sim_shard_t *shard = believed(self, i);
         if (shard && shard->core) {
             sim_shard_check_all(shard);
+            if (core->requests.count == 0 && core->repairs.count == 0) {
+                sim_shard_check_left(shard);
+            }
             sim_check_counters(&self->check, shard->state, cadre_shard_counters(shard->shard));
         }
     }

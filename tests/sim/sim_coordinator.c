@@ -241,7 +241,7 @@ on_lost(sim_coordinator_t *self, const char *text)
 static void
 on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
 {
-    const char *number = strstr(event->text, "closure ");
+    const char *number = strstr(event->text, "closure=");
     if (self->verbose) {
         printf("%8" PRIu64 " log %c %s %s\n", self->network->now_ms, event->level, event->name,
                event->text);
@@ -250,7 +250,7 @@ on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
         on_lost(self, event->text);
     }
     if (strcmp(event->name, "replay_failed") == 0 && number) {
-        sim_check_given_up(self->check, strtoull(number + strlen("closure "), NULL, 10));
+        sim_check_given_up(self->check, strtoull(number + strlen("closure="), NULL, 10));
     }
 }
 

@@ -256,7 +256,8 @@ static sim_weather_t
 draw_weather(sim_cluster_t *self)
 {
     static const uint32_t chances[] = {0, 0, 50, 300, 1000, 3000};
-    size_t last = CADRE_COUNT_OF(chances) - 1;
+    bool is_clean = sim_swarm_has(self->seed, "clean", 4);
+    size_t last = is_clean ? 0 : CADRE_COUNT_OF(chances) - 1;
     return (sim_weather_t){.drop = chances[sim_swarm_draw(self->seed, "drop", 0, last)],
                            .twice = chances[sim_swarm_draw(self->seed, "twice", 0, last)],
                            .late = chances[sim_swarm_draw(self->seed, "late", 0, last)],

@@ -28,6 +28,7 @@ freeze(sim_cluster_t *self, const sim_place_t *place, const char *what, uint64_t
     } else {
         sim_cluster_worker_at(self, place)->paused_ms = until_ms;
     }
+    sim_network_disturb(&self->network, sim_cluster_node_at(self, place), until_ms);
     sim_faults_say(self, what, sim_cluster_node_at(self, place), until_ms - self->network.now_ms);
 }
 
@@ -188,6 +189,7 @@ sim_fault_stall_coordinator(sim_cluster_t *self)
     uint64_t ms = sim_faults_draw(self, self->lease_ms, 3 * self->lease_ms);
     sim_faults_say(self, "stall", SIM_COORDINATOR_NODE, ms);
     self->coordinator.paused_ms = self->network.now_ms + ms;
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator.paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
     return true;
 }
@@ -214,6 +216,7 @@ sim_fault_pause_coordinator(sim_cluster_t *self)
         sim_faults_draw(self, 10, sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
     sim_faults_say(self, "pause", SIM_COORDINATOR_NODE, ms);
     self->coordinator.paused_ms = self->network.now_ms + ms;
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator.paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
     return true;
 }

@@ -42,7 +42,9 @@ typedef struct {
     sim_lane_t lanes[SIM_PLANES]; /* by plane */
     sim_cut_t *cuts;
     uint32_t cut_count;
-    uint64_t disturbed_ms; /* when something on it was lost, or one of its ends stood still */
+    uint64_t disturbed_ms; /* when something on it was lost, or came late */
+    uint64_t needed_bytes; /* of the data plane: sent, what was sent again not counted */
+    uint64_t wasted_bytes; /* sent again for nothing (sim_bytes.h) */
 } sim_link_t;
 
 /* All links, by their ends; zeroed memory has none. */

@@ -7,6 +7,7 @@
 
 enum {
     EVERY_MS = 5000,
+    WASTE_MIN = 10000,     /* bytes that a link may waste */
     STAYS_MS_MAX = 100000, /* a closure with one worker, in calm */
     LEASES_MAX = 3,        /* of a disagreement */
     NOTICED_MS = 10000,    /* and on top of them */
@@ -31,6 +32,23 @@ look_at_closure(sim_cluster_t *self, const cadre_closure_t *closure)
         sim_check_fail(&self->check,
                        "I8: closure %" PRIu64 " is on one worker since %" PRIu64 " ms", closure->id,
                        call->with_ms);
+    }
+}
+
+/* --- I9 --- */
+
+static void
+look_at_links(sim_cluster_t *self)
+{
+    size_t cursor = 0;
+    const sim_link_t *link = NULL;
+    while ((link = cadre_u64_map_next(&self->network.links.by_ends, &cursor))) {
+        if (link->wasted_bytes > WASTE_MIN && link->wasted_bytes > link->needed_bytes / 4) {
+            sim_check_fail(&self->check,
+                           "I9: node %u has sent node %u %" PRIu64 " bytes and %" PRIu64
+                           " again for nothing",
+                           link->from, link->to, link->needed_bytes, link->wasted_bytes);
+        }
     }
 }
 
@@ -97,6 +115,7 @@ sim_look(sim_cluster_t *self)
             self->agreed_ms[i] = self->network.now_ms;
         }
     }
+    look_at_links(self);
     size_t cursor = 0;
     const cadre_closure_t *closure = NULL;
     while (is_awake && (closure = cadre_u64_map_next(&core->closures, &cursor))) {

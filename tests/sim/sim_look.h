@@ -5,6 +5,7 @@
  * Thread:  one.
  *
  * (I8) Once nothing goes wrong any more, no closure stays with one worker for longer than a bound.
+ * (I9) Where nothing is lost, little is sent again.
  * (I10) A shard that the coordinator takes for ready is, on its ps, of that index and generation;
  * a disagreement is noticed within a bound.
  */

@@ -36,6 +36,7 @@ sim_network_fini(sim_network_t *self)
     }
     free(self->heap);
     sim_links_fini(&self->links);
+    sim_bytes_fini(&self->bytes);
     *self = (sim_network_t){0};
 }
 
@@ -186,6 +187,14 @@ keeps_its_place(const sim_event_t *event)
            type == CADRE_MESSAGE_WELCOME;
 }
 
+/* A message that comes late, twice or as a ghost: whoever waits for an answer may ask again. */
+static void
+excuse(sim_network_t *self, const sim_event_t *event, uint64_t until_ms)
+{
+    uint64_t *disturbed_ms = &link_of(self, event->from, event->node)->disturbed_ms;
+    *disturbed_ms = until_ms > *disturbed_ms ? until_ms : *disturbed_ms;
+}
+
 /* Takes the entry of `event`, whose due_ms says how much later than usual it comes. */
 static void
 deliver(sim_network_t *self, sim_event_t *event)
@@ -196,6 +205,7 @@ deliver(sim_network_t *self, sim_event_t *event)
         due_ms += event->due_ms;
     } else if (!keeps_its_place(event) && sim_chance(&self->random, self->weather.late)) {
         due_ms += cadre_random_below(&self->random, 1 + self->weather.late_ms_max);
+        excuse(self, event, due_ms);
     } else {
         sim_link_t *link = link_of(self, event->from, event->node);
         uint64_t *last_ms = &link->lanes[event->entry.plane].last_ms;
@@ -221,12 +231,34 @@ static void
 lose(sim_network_t *self, sim_event_t *event)
 {
     self->dropped++;
+    excuse(self, event, self->now_ms);
     if (event->entry.type == CADRE_MESSAGE_SHARD && !self->broken[event->node]) {
         self->broken[event->node] = true;
         sim_network_at(self, cadre_random_below(&self->random, RECONNECT_MS_MAX), SIM_CONNECTED,
                        event->node, 0);
     }
     cadre_outbox_entry_fini(&event->entry);
+}
+
+void
+sim_network_disturb(sim_network_t *self, uint32_t node, uint64_t until_ms)
+{
+    uint64_t *disturbed_ms = &self->disturbed_ms[node];
+    *disturbed_ms = until_ms > *disturbed_ms ? until_ms : *disturbed_ms;
+}
+
+/* Until when something has been wrong between two nodes. */
+static uint64_t
+disturbed_ms(sim_network_t *self, uint32_t from, uint32_t to)
+{
+    const uint64_t times[] = {link_of(self, from, to)->disturbed_ms,
+                              link_of(self, to, from)->disturbed_ms, self->disturbed_ms[from],
+                              self->disturbed_ms[to]};
+    uint64_t last = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(times); i++) {
+        last = times[i] > last ? times[i] : last;
+    }
+    return last;
 }
 
 void
@@ -241,6 +273,10 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
                          .entry = *entry,
                          .payload_hash = payload_hash(entry)};
     *entry = (cadre_outbox_entry_t){0};
+    if (event.entry.plane == CADRE_PLANE_DATA) {
+        sim_bytes_count(&self->bytes, link_of(self, from, to), &event.entry, self->now_ms,
+                        disturbed_ms(self, from, to));
+    }
     if (is_broken(self, &event) || is_cut(self, from, to) ||
         sim_chance(&self->random, self->weather.drop)) {
         lose(self, &event);
@@ -251,12 +287,14 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
         sim_event_t again = event;
         again.entry = copy_of(&event.entry);
         deliver(self, &again);
+        excuse(self, &event, again.due_ms);
     }
     if (!keeps_its_place(&event) && sim_chance(&self->random, self->weather.ghost)) {
         sim_event_t ghost = event;
         ghost.entry = copy_of(&event.entry);
         ghost.due_ms = 1 + cadre_random_below(&self->random, self->weather.ghost_ms_max);
         deliver(self, &ghost);
+        excuse(self, &event, ghost.due_ms);
     }
     deliver(self, &event);
 }
@@ -286,6 +324,7 @@ sim_network_next(sim_network_t *self, sim_event_t *event)
         }
         if (event->kind == SIM_CONNECTED) {
             self->broken[event->node] = false;
+            sim_network_disturb(self, event->node, self->now_ms);
         }
         self->events++;
         trace(self, event);

@@ -23,6 +23,7 @@
 #include "common/outbox.h"
 #include "common/random.h"
 #include "common/task.h"
+#include "tests/sim/sim_bytes.h"
 #include "tests/sim/sim_link.h"
 
 enum { SIM_NODES_MAX = 1536 }; /* the coordinator, every incarnation of a ps or a worker */
@@ -81,6 +82,8 @@ typedef struct {
     cadre_random_t link_random; /* which links are slow */
     sim_bandwidth_t bandwidth;
     sim_links_t links;
+    sim_bytes_t bytes;
+    uint64_t disturbed_ms[SIM_NODES_MAX]; /* until when a node stood still, or connected anew */
     sim_event_t *heap;
     size_t count;
     size_t capacity;
@@ -119,6 +122,9 @@ bool sim_network_next(sim_network_t *self, sim_event_t *event);
 bool sim_network_intact(const sim_event_t *event);
 
 void sim_network_cut(sim_network_t *self, const sim_cut_t *cut);
+
+/* A node stands still until then, or connects anew: who waits for its answers may ask again. */
+void sim_network_disturb(sim_network_t *self, uint32_t node, uint64_t until_ms);
 
 /* Ends all faults, and all cuts but those that last for ever. */
 void sim_network_calm(sim_network_t *self);

@@ -106,6 +106,7 @@ make_script(sim_cluster_t *self)
 {
     sim_plan_t *plan = &self->script.plan;
     static const uint32_t fails[] = {0, 0, 20, 200};
+    static const uint32_t chances[] = {0, 0, 500, 5000};
     plan->big = draw(self, 0, 39) == 0;
     plan->jumps = draw(self, 0, 39) == 0;
     plan->operations = (uint32_t)draw(self, 5, plan->big ? 15 : 50);
@@ -114,6 +115,7 @@ make_script(sim_cluster_t *self)
     plan->compute_ms_max = draw(self, 0, 1) ? 5 : 200;
     plan->long_compute_ms = (uint32_t)draw(self, 1, 8000);
     plan->fails = fails[draw(self, 0, 3)];
+    plan->gives_up = chances[sim_swarm_draw(self->seed, "gives up", 0, 3)];
     plan->tags = draw(self, 0, 3) ? 0 : 500;
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;

@@ -13,6 +13,7 @@
 
 enum {
     RANDOM_STREAM = 0x736372,
+    PATIENCE_STREAM = 0x706174,
     JUMP_MAX = CADRE_APPLIED_WINDOW_MAX / 8,
 };
 
@@ -211,30 +212,81 @@ add_resource(sim_script_t *self)
     cadre_core_announce_resource(core);
 }
 
+/* How many parts are left when the program gives the creation up, as it did in an earlier life;
+ * SIM_NEVER: it does not. The first variable is always there. */
+static size_t
+draw_giving_up(sim_script_t *self, uint32_t number)
+{
+    bool is_known = number < self->check->known_count;
+    bool gives_up = is_known ? self->check->variables[number].given_up
+                             : number > 0 && sim_swarm_has(self->check->seed, "give up", 3) &&
+                                   !draw(self, 0, 2);
+    return gives_up ? draw(self, 0, self->new_variable->partitions) : SIM_NEVER;
+}
+
+/* The creation has failed for the program, as when its time is over. */
+static void
+give_up_creation(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    self->check->variables[self->new_variable->id - 1].given_up = true;
+    cadre_core_forget(core, &self->pending);
+    cadre_core_abandon_variable(core, self->new_variable);
+}
+
+static void
+end_creation(sim_script_t *self)
+{
+    if (self->pending.status < 0) {
+        sim_check_fail(self->check, "create: %s", self->pending.text);
+    }
+    self->new_variable->created = true;
+    cadre_core_announce_variable(core_of(self), self->new_variable);
+}
+
 static bool
 create(sim_script_t *self)
 {
     cadre_core_t *core = core_of(self);
     if (!self->asked) {
         sim_definition_t definition;
+        uint32_t number = core->catalogue.variable_count;
         self->asked = true;
         self->new_variable = add_variable(self, &definition);
+        self->give_up_at = draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
         core->creating = true;
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
-    if (self->pending.pending > 0) {
+    bool gives_up = self->give_up_at != SIM_NEVER && self->pending.pending <= self->give_up_at;
+    if (self->pending.pending > 0 && !gives_up) {
         return false;
     }
-    if (self->pending.status < 0) {
-        sim_check_fail(self->check, "create: %s", self->pending.text);
-    }
-    self->new_variable->created = true;
     core->creating = false;
     self->check->variable_count++;
-    cadre_core_announce_variable(core, self->new_variable);
+    if (gives_up) {
+        give_up_creation(self);
+    } else {
+        end_creation(self);
+    }
     add_resource(self);
     self->new_variable = NULL;
+    return true;
+}
+
+/* Whether the answers that an operation waits for are there, or it is given up; what the shards do
+ * about it later touches nothing here. */
+static bool
+is_answered(sim_script_t *self)
+{
+    if (self->pending.pending > 0 && self->network->now_ms < self->patience_ms) {
+        return false;
+    }
+    if (self->pending.pending > 0) {
+        cadre_core_forget(core_of(self), &self->pending);
+        self->pending.status = CADRE_ETIMEOUT;
+        self->given_up++;
+    }
     return true;
 }
 
@@ -250,13 +302,16 @@ read_value(sim_script_t *self)
         sim_check_read_begins(self->check, self->variable, core->requests.last);
         cadre_core_read_variable(core, core->catalogue.variables[self->variable], &self->pending);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status == CADRE_ETIMEOUT) {
+        sim_check_read_ends(self->check);
+    } else if (self->pending.status < 0) {
         sim_check_fail(self->check, "read: %s", self->pending.text);
+    } else {
+        sim_check_read(self->check, self->buffer);
     }
-    sim_check_read(self->check, self->buffer);
     cadre_free(&self->buffer);
     return true;
 }
@@ -275,13 +330,14 @@ assign(sim_script_t *self)
                                    &self->pending);
         free(bytes);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status == 0) {
+        self->check->assignments[self->assignment].done_event = *self->check->events;
+    } else if (self->pending.status != CADRE_ETIMEOUT) {
         sim_check_fail(self->check, "assign: %s", self->pending.text);
     }
-    self->check->assignments[self->assignment].done_event = *self->check->events;
     return true;
 }
 
@@ -293,10 +349,10 @@ count(sim_script_t *self)
         self->pending = (cadre_operation_t){.target = &self->counted};
         cadre_core_count_shard(core_of(self), self->variable, &self->pending);
     }
-    if (self->pending.pending > 0) {
+    if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status < 0) {
+    if (self->pending.status < 0 && self->pending.status != CADRE_ETIMEOUT) {
         sim_check_fail(self->check, "count: %s", self->pending.text);
     }
     return true; /* what the shard said was looked at when it said it */
@@ -386,7 +442,10 @@ next_closing(sim_script_t *self)
     }
     uint32_t variable = self->closing++ - (uint32_t)CADRE_COUNT_OF(closing);
     self->variable = variable;
-    return variable < self->check->variable_count ? SIM_READ : SIM_END;
+    if (variable >= self->check->variable_count) {
+        return SIM_END;
+    }
+    return sim_check_usable(self->check) >> variable & 1 ? SIM_READ : next_closing(self);
 }
 
 /* What the program does, and how often usually. */
@@ -441,6 +500,18 @@ next_operation(sim_script_t *self)
     return weights[at].operation;
 }
 
+/* How long the program waits for shards; the last operations wait for ever. */
+static uint64_t
+draw_patience(sim_script_t *self)
+{
+    if (self->closing > 0 || !sim_chance(&self->patience_random, self->plan.gives_up)) {
+        return SIM_FOR_EVER;
+    }
+    uint64_t wait_ms = sim_between(&self->patience_random, 1, 3000);
+    sim_network_at(self->network, wait_ms, SIM_SCRIPT, SIM_COORDINATOR_NODE, 0);
+    return self->network->now_ms + wait_ms;
+}
+
 /* Sets up what the next operation needs. */
 static void
 begin(sim_script_t *self, sim_operation_t operation)
@@ -452,12 +523,15 @@ begin(sim_script_t *self, sim_operation_t operation)
     self->operation = operation;
     self->begun_ms = self->network->now_ms;
     self->asked = false;
+    self->patience_ms = draw_patience(self);
     if (operation == SIM_SCHEDULE) {
         self->burst = (uint32_t)draw(self, 1, self->plan.burst_max);
     } else if (operation == SIM_COUNT) {
         self->variable = (uint32_t)draw(self, 0, self->check->shard_count - 1);
     } else if ((operation == SIM_READ && self->closing == 0) || operation == SIM_ASSIGN) {
         self->variable = (uint32_t)draw(self, 0, self->check->variable_count - 1);
+        bool is_there = sim_check_usable(self->check) >> self->variable & 1;
+        self->variable = is_there ? self->variable : 0;
     } else if (operation == SIM_PAUSE) {
         uint64_t wait_ms = draw(self, 1, 2000);
         self->due_ms = self->network->now_ms + wait_ms;
@@ -496,6 +570,7 @@ void
 sim_script_start(sim_script_t *self, uint64_t seed)
 {
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
+    cadre_random_init(&self->patience_random, seed, PATIENCE_STREAM);
     self->left = self->plan.operations;
     set_up(self);
 }

@@ -54,6 +54,7 @@ typedef struct {
     uint64_t kept_values_max; /* and a worker\'s */
     bool jumps;               /* ids are skipped, so that windows fill up */
     bool big;                 /* one variable of several chunks */
+    uint32_t gives_up;        /* chance that it has little patience with an operation, in 10,000 */
 } sim_plan_t;
 
 typedef struct {
@@ -63,13 +64,15 @@ typedef struct {
     sim_check_t *check;
     sim_network_t *network;
     cadre_random_t random;
+    cadre_random_t patience_random;
 
     sim_operation_t operation;
     uint32_t left;    /* operations to come */
     uint32_t closing; /* how far the last ones are */
     uint64_t begun_ms;
-    uint64_t due_ms; /* SIM_PAUSE: until then */
-    uint32_t burst;  /* SIM_SCHEDULE: closures to come */
+    uint64_t due_ms;      /* SIM_PAUSE: until then */
+    uint64_t patience_ms; /* SIM_READ, SIM_ASSIGN, SIM_COUNT: it gives the operation up then */
+    uint32_t burst;       /* SIM_SCHEDULE: closures to come */
     sim_futures_t futures;
     cadre_closure_t *closure; /* waits to be put into the queue */
     cadre_operation_t pending;
@@ -78,12 +81,15 @@ typedef struct {
     uint32_t variables; /* that it had before the coordinator died: it makes them again */
     uint32_t assignment;
     cadre_variable_t *new_variable;
+    size_t
+        give_up_at; /* SIM_CREATE: parts that are left when it gives up; SIM_NEVER: it does not */
     void *buffer;
     cadre_shard_totals_t counted;
     uint64_t checkpoint_attempts;
 
-    uint64_t done_ms; /* when the last operation ended */
-    uint64_t errors;  /* raised */
+    uint64_t done_ms;  /* when the last operation ended */
+    uint64_t errors;   /* raised */
+    uint64_t given_up; /* operations */
     uint64_t operations_done;
 } sim_script_t;
 

@@ -7,9 +7,9 @@
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 
-TestSuite(help, .timeout = 60);
+TestSuite(help, .timeout = 240);
 
-enum { WAIT_MS = 30000 };
+enum { WAIT_MS = 120000 };
 
 /* What the program writes to stdout, freed by the caller; it succeeds and writes nothing else. */
 static char *

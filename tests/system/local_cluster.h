@@ -19,7 +19,7 @@
 
 enum {
     LOCAL_TASKS_MAX = 8,    /* of one role */
-    LOCAL_WAIT_MS = 30000,  /* for anything that should take a moment, on a busy machine */
+    LOCAL_WAIT_MS = 120000, /* for anything that should take a moment, on a busy machine */
     LOCAL_LEASE_MS = 10000, /* unless the options say otherwise */
 };
 

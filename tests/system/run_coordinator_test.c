@@ -19,7 +19,7 @@ enum {
     TASKS = 4,                      /* the ps, then the workers */
     EPOCHS = SANITIZER ? 150 : 300, /* one with a sanitizer is half as fast */
     CLOSURES = EPOCHS * 45,         /* 1,438 rows in batches of 32 */
-    LEAVE_MS = 30000,               /* for a task that was told to stop, on a busy machine */
+    LEAVE_MS = 120000,              /* for a task that was told to stop, on a busy machine */
 };
 
 /* Ps and workers of a cluster, and the job that is trained on it. */

@@ -18,7 +18,7 @@ typedef struct {
     int code; /* to exit with */
 } ran_t;
 
-TestSuite(run_program, .timeout = 90);
+TestSuite(run_program, .timeout = 240);
 
 /* Runs `script` in a shell under `cadre run`; $1 is the example that counts to 10,000. */
 static ran_t

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(contact, .timeout = 20);
+TestSuite(contact, .timeout = 240);
 
 enum { LEASE_MS = 10000, TRUST_MS = 8000 };
 

@@ -42,7 +42,7 @@ teardown(void)
     rmdir(folder);
 }
 
-TestSuite(device_flag, .timeout = 60, .init = setup, .fini = teardown);
+TestSuite(device_flag, .timeout = 240, .init = setup, .fini = teardown);
 
 /* The driver is a file of the folder: any shared object that loads. */
 static void

@@ -33,7 +33,7 @@ enum {
     FAKE_UPDATES_MAX = 1 << 16,
     FAKE_SESSION = 4711,
     FAKE_PS = 100, /* incarnation of shard 0's process */
-    FAKE_WAIT_MS = 20000,
+    FAKE_WAIT_MS = 120000,
 };
 
 typedef struct {

@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(gradient_buffer, .timeout = 10);
+TestSuite(gradient_buffer, .timeout = 240);
 
 enum { ROWS = 5, COLUMNS = 3, COUNT = ROWS * COLUMNS };
 

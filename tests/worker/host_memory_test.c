@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "worker/device/device_module.h"
 
-TestSuite(host_memory, .timeout = 10);
+TestSuite(host_memory, .timeout = 240);
 
 /* The CPU, but for its memory, of which there are `left` pieces. */
 static int left;

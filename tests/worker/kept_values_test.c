@@ -7,7 +7,7 @@
 #include "common/limits.h"
 #include "common/memory.h"
 
-TestSuite(kept_values, .timeout = 20);
+TestSuite(kept_values, .timeout = 240);
 
 #define KEY(closure, attempt, result) ((const uint64_t[]){(closure), (attempt), (result)})
 

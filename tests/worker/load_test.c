@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(load, .timeout = 20);
+TestSuite(load, .timeout = 240);
 
 Test(load, finds_the_columns_of_each_batch_by_name)
 {

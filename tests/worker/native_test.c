@@ -28,7 +28,7 @@ teardown(void)
     native_file_teardown(folder);
 }
 
-TestSuite(native, .timeout = 30, .init = setup, .fini = teardown);
+TestSuite(native, .timeout = 240, .init = setup, .fini = teardown);
 
 static int
 nothing(cadre_invocation_t *invocation, void *state)

@@ -5,7 +5,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(peer, .timeout = 20);
+TestSuite(peer, .timeout = 240);
 
 static cadre_outbox_entry_t
 entry(void)

@@ -6,7 +6,7 @@
 #include "common/limits.h"
 #include "common/memory.h"
 
-TestSuite(shard_link, .timeout = 20);
+TestSuite(shard_link, .timeout = 240);
 
 static void
 ask(cadre_shard_link_t *link, uint64_t request, uint64_t closure, size_t size_bytes)

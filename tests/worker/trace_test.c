@@ -13,7 +13,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(trace, .timeout = 30);
+TestSuite(trace, .timeout = 240);
 
 enum { SECOND_US = 1000000 };
 

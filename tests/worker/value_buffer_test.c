@@ -6,7 +6,7 @@
 #include "common/bf16.h"
 #include "common/memory.h"
 
-TestSuite(value_buffer, .timeout = 10);
+TestSuite(value_buffer, .timeout = 240);
 
 enum { COUNT = 12, CHUNKS = 3 };
 

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(value_cache, .timeout = 20);
+TestSuite(value_cache, .timeout = 240);
 
 static void
 put(cadre_value_cache_t *cache, uint32_t partition, uint64_t generation, uint64_t version)

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-TestSuite(work_queue, .timeout = 20);
+TestSuite(work_queue, .timeout = 240);
 
 /* A list of `count` works. */
 static cadre_work_t *

@@ -2,7 +2,7 @@
  */
 #include "tests/worker/core_fixture.h"
 
-TestSuite(worker_arguments, .timeout = 20);
+TestSuite(worker_arguments, .timeout = 240);
 
 enum { NUMBERS = 1000 }; /* of 8 bytes: more than the smallest value that is kept */
 

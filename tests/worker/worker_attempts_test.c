@@ -5,7 +5,7 @@
 #include "tests/sanitizer.h"
 #include "tests/worker/recovery_fixture.h"
 
-TestSuite(worker_attempts, .timeout = 20);
+TestSuite(worker_attempts, .timeout = 240);
 
 /* --- a later attempt --- */
 

@@ -2,7 +2,7 @@
 #include "tests/worker/core_fixture.h"
 #include "worker/worker_state.h"
 
-TestSuite(worker_builds, .timeout = 20);
+TestSuite(worker_builds, .timeout = 240);
 
 static void
 resource(fixture_t *self, uint64_t id)

@@ -1,6 +1,6 @@
 #include "tests/worker/core_fixture.h"
 
-TestSuite(worker_closures, .timeout = 20);
+TestSuite(worker_closures, .timeout = 240);
 
 Test(worker_closures, waits_for_definitions_and_asks_for_what_is_missing)
 {

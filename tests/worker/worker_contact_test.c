@@ -1,7 +1,7 @@
 /* A worker that the coordinator does not hear any more. */
 #include "tests/worker/core_fixture.h"
 
-TestSuite(worker_contact, .timeout = 20);
+TestSuite(worker_contact, .timeout = 240);
 
 enum { TRUST_MS = 8000 }; /* of the lease of the fixture */
 

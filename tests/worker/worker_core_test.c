@@ -2,7 +2,7 @@
 
 #include "tests/worker/core_fixture.h"
 
-TestSuite(worker_core, .timeout = 20);
+TestSuite(worker_core, .timeout = 240);
 
 Test(worker_core, says_hello_until_it_is_welcomed)
 {

@@ -6,7 +6,7 @@
 #include "tests/sanitizer.h"
 #include "tests/worker/native_cluster.h"
 
-TestSuite(worker_faults, .timeout = 60);
+TestSuite(worker_faults, .timeout = 240);
 
 static const char *const no_arguments[] = {NULL};
 

@@ -10,7 +10,7 @@
 #include "tests/sanitizer.h"
 #include "tests/worker/native_cluster.h"
 
-TestSuite(worker_process, .timeout = 60);
+TestSuite(worker_process, .timeout = 240);
 
 static const char *const no_arguments[] = {NULL};
 

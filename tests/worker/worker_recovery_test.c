@@ -1,7 +1,7 @@
 /* A worker whose shards go away, come back, and begin anew. */
 #include "tests/worker/recovery_fixture.h"
 
-TestSuite(worker_recovery, .timeout = 20);
+TestSuite(worker_recovery, .timeout = 240);
 
 /* The run's operation has failed because of shard 1, and nothing was asked of either. */
 static void

@@ -1,6 +1,6 @@
 #include "tests/worker/recovery_fixture.h"
 
-TestSuite(worker_values, .timeout = 20);
+TestSuite(worker_values, .timeout = 240);
 
 Test(worker_values, joins_a_pulled_variable_in_order)
 {

@@ -2,7 +2,7 @@
 #include "common/bf16.h"
 #include "tests/worker/recovery_fixture.h"
 
-TestSuite(worker_wire, .timeout = 20);
+TestSuite(worker_wire, .timeout = 240);
 
 static void
 enter(fixture_t *self, uint32_t slots)

@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "coordinator/cli/exit_code.h"
 
-TestSuite(closing_words, .timeout = 10);
+TestSuite(closing_words, .timeout = 240);
 
 static int
 code(int trainer_status, bool target_missed, int stop_signal)

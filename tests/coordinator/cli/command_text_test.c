@@ -4,7 +4,7 @@
 
 #include "common/memory.h"
 
-TestSuite(command_text, .timeout = 10);
+TestSuite(command_text, .timeout = 240);
 
 static void
 expect(char *const *command, const char *text)

@@ -10,7 +10,7 @@
 #include "common/memory.h"
 #include "coordinator/cli/exit_code.h"
 
-TestSuite(commands, .timeout = 10);
+TestSuite(commands, .timeout = 240);
 
 enum { ARGUMENTS_MAX = 8 };
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-TestSuite(console, .timeout = 10);
+TestSuite(console, .timeout = 240);
 
 static const cadre_progress_t progress = {
     .epoch = 3,

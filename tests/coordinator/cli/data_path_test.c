@@ -10,7 +10,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(data_path, .timeout = 10);
+TestSuite(data_path, .timeout = 240);
 
 /* A folder with jobs/a.csv and data/a.csv in it. */
 static char folder[] = "/tmp/cadre-data-path-XXXXXX";

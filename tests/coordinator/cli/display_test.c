@@ -4,7 +4,7 @@
 #include <criterion/redirect.h>
 #include <stdio.h>
 
-TestSuite(display, .timeout = 10, .init = cr_redirect_stderr);
+TestSuite(display, .timeout = 240, .init = cr_redirect_stderr);
 
 static cadre_console_t console;
 static cadre_events_t events; /* closed: what is written is dropped */

@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(examples, .timeout = 10);
+TestSuite(examples, .timeout = 240);
 
 Test(examples, are_job_files_without_a_fault)
 {

@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(exit_code, .timeout = 10);
+TestSuite(exit_code, .timeout = 240);
 
 Test(exit_code, is_zero_for_success_only)
 {

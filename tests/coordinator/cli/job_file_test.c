@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(job_file, .timeout = 10);
+TestSuite(job_file, .timeout = 240);
 
 #define DATA  "\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}}"
 #define MODEL "\"model\": {\"type\": \"mlp\", \"hidden\": [4]}"

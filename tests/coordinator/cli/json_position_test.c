@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(json_position, .timeout = 10);
+TestSuite(json_position, .timeout = 240);
 
 static const char text[] = "{\n"
                            "  \"name\": \"a \\\"{[,]}\\\" b\",\n"

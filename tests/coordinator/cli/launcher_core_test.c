@@ -5,7 +5,7 @@
 
 #include "common/memory.h"
 
-TestSuite(launcher_core, .timeout = 10);
+TestSuite(launcher_core, .timeout = 240);
 
 static const cadre_process_end_t killed = {.signalled = true, .number = SIGKILL};
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-TestSuite(loss_sample, .timeout = 10);
+TestSuite(loss_sample, .timeout = 240);
 
 Test(loss_sample, is_no_number_before_the_first_loss)
 {

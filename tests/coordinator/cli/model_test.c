@@ -9,7 +9,7 @@
 #include "common/status.h"
 #include "coordinator/cli/job_file.h"
 
-TestSuite(model, .timeout = 20);
+TestSuite(model, .timeout = 240);
 
 enum { FEATURES = 36, CLASSES = 3 };
 

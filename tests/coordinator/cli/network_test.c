@@ -6,7 +6,7 @@
 #include "common/memory.h"
 #include "coordinator/cli/model_layers.h"
 
-TestSuite(network, .timeout = 10);
+TestSuite(network, .timeout = 240);
 
 static cadre_network_t *
 network_of(const cadre_job_t *job, int64_t features, bool training)

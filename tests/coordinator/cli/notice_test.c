@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(notice, .timeout = 10);
+TestSuite(notice, .timeout = 240);
 
 Test(notice, an_event_of_the_coordinator_comes_with_its_level_name_and_pairs)
 {

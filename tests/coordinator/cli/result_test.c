@@ -5,7 +5,7 @@
 
 #include "common/memory.h"
 
-TestSuite(result, .timeout = 10);
+TestSuite(result, .timeout = 240);
 
 Test(result, is_the_object_that_scripts_read)
 {

@@ -10,7 +10,7 @@
 #include "common/cluster_config.h"
 #include "common/memory.h"
 
-TestSuite(session, .timeout = 10);
+TestSuite(session, .timeout = 240);
 
 static void
 write_log(const cadre_session_t *session, const char *text)

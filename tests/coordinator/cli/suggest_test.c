@@ -5,7 +5,7 @@
 
 #include "common/memory.h"
 
-TestSuite(suggest, .timeout = 10);
+TestSuite(suggest, .timeout = 240);
 
 static const char *const words[] = {"learning_rate", "momentum", NULL, "type", "ps"};
 

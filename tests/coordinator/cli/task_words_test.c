@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
-TestSuite(task_words, .timeout = 10);
+TestSuite(task_words, .timeout = 240);
 
 static const cadre_launcher_report_t killed_worker = {
     .role = CADRE_LAUNCH_WORKER,

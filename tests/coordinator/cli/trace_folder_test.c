@@ -73,7 +73,7 @@ teardown(void)
     cr_expect_eq(nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-TestSuite(trace_folder, .timeout = 10, .init = setup, .fini = teardown);
+TestSuite(trace_folder, .timeout = 240, .init = setup, .fini = teardown);
 
 Test(trace_folder, names_a_file_for_each_process_and_knows_them_again)
 {

@@ -5,7 +5,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(training_plan, .timeout = 10);
+TestSuite(training_plan, .timeout = 240);
 
 /* 10 rows in batches of 4: three closures an epoch, evaluated after epochs 2 and 3 (from 1). */
 static const cadre_training_plan_t plan = {

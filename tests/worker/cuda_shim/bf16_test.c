@@ -3,7 +3,7 @@
  */
 #include "tests/worker/cuda_shim/compare.h"
 
-TestSuite(bf16, .timeout = 120);
+TestSuite(bf16, .timeout = 240);
 
 static const cadre_dtype_t dtypes[] = {CADRE_F32, CADRE_I32, CADRE_BF16};
 

@@ -13,7 +13,7 @@
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"
 
-TestSuite(chain, .timeout = 120);
+TestSuite(chain, .timeout = 240);
 
 enum { VALUES_MAX = CADRE_CHAIN_INPUTS_MAX + CADRE_CHAIN_LINKS_MAX, SPARE = 16 };
 

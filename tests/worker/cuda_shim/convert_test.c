@@ -11,7 +11,7 @@
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"
 
-TestSuite(convert, .timeout = 60);
+TestSuite(convert, .timeout = 240);
 
 enum { COUNT = 2500 };
 

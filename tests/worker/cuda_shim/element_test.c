@@ -3,7 +3,7 @@
  */
 #include "tests/worker/cuda_shim/compare.h"
 
-TestSuite(element, .timeout = 120);
+TestSuite(element, .timeout = 240);
 
 typedef cadre_node_t map1_t(cadre_program_t *p, cadre_node_t x);
 typedef cadre_node_t map2_t(cadre_program_t *p, cadre_node_t left, cadre_node_t right);

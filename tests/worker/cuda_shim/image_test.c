@@ -3,7 +3,7 @@
  */
 #include "tests/worker/cuda_shim/compare.h"
 
-TestSuite(image, .timeout = 120);
+TestSuite(image, .timeout = 240);
 
 typedef struct {
     int64_t shape[4];

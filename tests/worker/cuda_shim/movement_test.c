@@ -3,7 +3,7 @@
  */
 #include "tests/worker/cuda_shim/compare.h"
 
-TestSuite(movement, .timeout = 120);
+TestSuite(movement, .timeout = 240);
 
 static const cadre_dtype_t dtypes[] = {CADRE_F32, CADRE_I32};
 

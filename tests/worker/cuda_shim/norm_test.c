@@ -4,7 +4,7 @@
 #include "common/graph/op.h"
 #include "tests/worker/cuda_shim/compare.h"
 
-TestSuite(norm, .timeout = 120);
+TestSuite(norm, .timeout = 240);
 
 static const int64_t shapes[][2] = {{1, 1},    {1, 2},    {3, 5},    {9, 32},  {4, 33},
                                     {2, 1024}, {2, 1025}, {3, 3000}, {17, 100}};

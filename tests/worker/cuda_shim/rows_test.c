@@ -3,7 +3,7 @@
  */
 #include "tests/worker/cuda_shim/compare.h"
 
-TestSuite(rows, .timeout = 120);
+TestSuite(rows, .timeout = 240);
 
 static const int64_t shapes[][2] = {{1, 1},    {5, 2},    {9, 10},   {3, 33},
                                     {2, 1024}, {2, 1025}, {3, 3000}, {17, 100}};

@@ -9,7 +9,7 @@
 
 enum { BLOCKS = 3, THREADS = 96, COUNT = BLOCKS * THREADS };
 
-TestSuite(shim, .timeout = 60);
+TestSuite(shim, .timeout = 240);
 
 static const cadre_shim_order_t orders[] = {CADRE_SHIM_FORWARD, CADRE_SHIM_BACKWARD,
                                             CADRE_SHIM_RANDOM};

@@ -2,7 +2,7 @@
 
 #include "tests/worker/data/files.h"
 
-TestSuite(batch, .timeout = 60, .init = files_setup, .fini = files_teardown);
+TestSuite(batch, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 enum { ROWS = 1000 };
 

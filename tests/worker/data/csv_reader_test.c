@@ -3,7 +3,7 @@
 #include "tests/worker/data/files.h"
 #include "worker/data/data_file.h"
 
-TestSuite(csv_reader, .timeout = 60, .init = files_setup, .fini = files_teardown);
+TestSuite(csv_reader, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 #define CSV(more) "{'format':'csv','path':'a'" more "}"
 

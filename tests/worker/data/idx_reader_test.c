@@ -1,6 +1,6 @@
 #include "tests/worker/data/files.h"
 
-TestSuite(idx_reader, .timeout = 60, .init = files_setup, .fini = files_teardown);
+TestSuite(idx_reader, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 #define IDX(more) "{'format':'idx','path':'a','labels_path':'b'" more "}"
 #define IDX_GZ    "{'format':'idx','path':'c.gz','labels_path':'d.gz'}"

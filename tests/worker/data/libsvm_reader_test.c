@@ -1,6 +1,6 @@
 #include "tests/worker/data/files.h"
 
-TestSuite(libsvm_reader, .timeout = 60, .init = files_setup, .fini = files_teardown);
+TestSuite(libsvm_reader, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 #define LIBSVM(more) "{'format':'libsvm','path':'a','label_kind':'binary'" more "}"
 

@@ -10,7 +10,7 @@
 #include "common/memory.h"
 #include "common/random.h"
 
-TestSuite(number, .timeout = 20);
+TestSuite(number, .timeout = 240);
 
 static void
 check(const char *text, double expected)

@@ -6,7 +6,7 @@
 
 #include "tests/worker/data/files.h"
 
-TestSuite(dataset, .timeout = 60, .init = files_setup, .fini = files_teardown);
+TestSuite(dataset, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 #define CSV(more) "{'format':'csv','path':'a'" more "}"
 
@@ -244,7 +244,7 @@ count_labels(const cadre_source_t *dataset, int64_t *counts)
     free(x);
 }
 
-TestSuite(real_dataset, .timeout = 60);
+TestSuite(real_dataset, .timeout = 240);
 
 Test(real_dataset, mnist_has_its_ten_thousand_digits)
 {

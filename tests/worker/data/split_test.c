@@ -8,7 +8,7 @@
 
 enum { ROWS = 103 };
 
-TestSuite(split, .timeout = 20);
+TestSuite(split, .timeout = 240);
 
 /* Opens a file of ROWS rows whose only feature is the row's number, with more keys for its
  * description. */

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(arena, .timeout = 10);
+TestSuite(arena, .timeout = 240);
 
 Test(arena, rounds_places_up_to_the_alignment)
 {

@@ -6,7 +6,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(bf16_op, .timeout = 60);
+TestSuite(bf16_op, .timeout = 240);
 
 /* The nearest bf16, found by distance: of both neighbours in steps of the last of 8 bits. */
 static double

@@ -10,7 +10,7 @@
 
 #include "tests/worker/device/run_program.h"
 
-TestSuite(cpu_pool, .timeout = 60);
+TestSuite(cpu_pool, .timeout = 240);
 
 enum { COUNT = 1000 };
 

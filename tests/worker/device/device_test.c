@@ -7,7 +7,7 @@
 #include "common/limits.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(device, .timeout = 60);
+TestSuite(device, .timeout = 240);
 
 Test(device, opens_the_cpu_and_nothing_else)
 {

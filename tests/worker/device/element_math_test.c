@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(element_math, .timeout = 60);
+TestSuite(element_math, .timeout = 240);
 
 enum { STRIDE = 997 }; /* of the bits that are tried: four million floats */
 

@@ -4,7 +4,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(image_op, .timeout = 60);
+TestSuite(image_op, .timeout = 240);
 
 typedef struct {
     int64_t image[4]; /* batch, height, width, channels */

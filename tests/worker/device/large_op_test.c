@@ -8,7 +8,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(large_op, .timeout = 60);
+TestSuite(large_op, .timeout = 240);
 
 static const int64_t sizes[] = {1, 2, 10, 31, 32, 33, 255, 256, 257, 511, 512, 513, 1025, 3000};
 

@@ -9,7 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(module, .timeout = 60);
+TestSuite(module, .timeout = 240);
 
 /* Opens a module of tests/worker/device/modules. */
 static int

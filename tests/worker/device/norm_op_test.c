@@ -6,7 +6,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(norm_op, .timeout = 60);
+TestSuite(norm_op, .timeout = 240);
 
 static const float eps = 1e-5F;
 

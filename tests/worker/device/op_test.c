@@ -7,7 +7,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(op, .timeout = 60);
+TestSuite(op, .timeout = 240);
 
 static void
 expect_near(const char *what, int64_t index, double got, double wanted)

@@ -10,7 +10,7 @@
 #include "tests/graph/random_program.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(plan_chain, .timeout = 60);
+TestSuite(plan_chain, .timeout = 240);
 
 static const unsigned all_flags = CADRE_PLAN_REUSE | CADRE_PLAN_CHAINS;
 

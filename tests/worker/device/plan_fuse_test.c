@@ -11,7 +11,7 @@
 #include "tests/worker/device/run_program.h"
 #include "worker/device/device_module.h"
 
-TestSuite(plan_fuse, .timeout = 60);
+TestSuite(plan_fuse, .timeout = 240);
 
 enum { SEEDS = 400, WIDTH = 6, OUTPUTS_MAX = 16, ALL = 7 };
 

@@ -10,7 +10,7 @@
 #include "tests/graph/random_program.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(plan, .timeout = 60);
+TestSuite(plan, .timeout = 240);
 
 static bool
 overlap(const cadre_plan_value_t *left, const cadre_plan_value_t *right)

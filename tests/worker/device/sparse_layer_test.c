@@ -6,7 +6,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(sparse_layer, .timeout = 60);
+TestSuite(sparse_layer, .timeout = 240);
 
 static const cadre_node_t none = {0};
 

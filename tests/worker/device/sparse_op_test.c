@@ -9,7 +9,7 @@
 #include "common/graph/program_data.h"
 #include "tests/worker/device/run_program.h"
 
-TestSuite(sparse_op, .timeout = 60);
+TestSuite(sparse_op, .timeout = 240);
 
 static void
 expect_near(double got, double wanted, const char *what, int64_t at)

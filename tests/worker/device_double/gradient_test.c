@@ -3,7 +3,7 @@
  */
 #include "tests/worker/device_double/gradient_check.h"
 
-TestSuite(gradient, .timeout = 60);
+TestSuite(gradient, .timeout = 240);
 
 /* ---- one operation each ---- */
 

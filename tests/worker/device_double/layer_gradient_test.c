@@ -3,7 +3,7 @@
  */
 #include "tests/worker/device_double/gradient_check.h"
 
-TestSuite(layer_gradient, .timeout = 60);
+TestSuite(layer_gradient, .timeout = 240);
 
 static const cadre_node_t none = {0};
 

@@ -3,7 +3,7 @@
  */
 #include "tests/worker/device_double/gradient_check.h"
 
-TestSuite(model_gradient, .timeout = 120);
+TestSuite(model_gradient, .timeout = 240);
 
 static cadre_node_t
 linear(cadre_program_t *p, int64_t outputs)

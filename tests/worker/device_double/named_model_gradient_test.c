@@ -4,7 +4,7 @@
 #include "coordinator/cli/network.h"
 #include "tests/worker/device_double/gradient_check.h"
 
-TestSuite(named_model_gradient, .timeout = 60);
+TestSuite(named_model_gradient, .timeout = 240);
 
 static const cadre_job_t *job; /* which build_job builds */
 

@@ -6,7 +6,7 @@
 
 #include "tests/worker/device_double/gradient_check.h"
 
-TestSuite(sparse_gradient, .timeout = 120);
+TestSuite(sparse_gradient, .timeout = 240);
 
 static const cadre_node_t none = {0};
 

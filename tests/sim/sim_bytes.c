@@ -1,0 +1,70 @@
+#include "tests/sim/sim_bytes.h"
+
+#include <xxhash.h>
+
+void
+sim_bytes_fini(sim_bytes_t *self)
+{
+    cadre_u64_map_fini(&self->first);
+}
+
+/* Takes one number of a header: a msgpack uint. */
+static uint64_t
+take_number(const uint8_t **at)
+{
+    uint8_t kind = *(*at)++;
+    size_t bytes = kind >= 0xcc && kind <= 0xcf ? (size_t)1 << (kind - 0xcc) : 0;
+    uint64_t number = bytes == 0 ? kind : 0;
+    for (size_t i = 0; i < bytes; i++) {
+        number = number << 8 | *(*at)++;
+    }
+    return number;
+}
+
+/* What the header of an answer begins with, but for its sender: protocol, type, request. */
+static uint64_t
+answer_key(const cadre_outbox_entry_t *entry)
+{
+    const uint8_t *at = cadre_chunk_data(entry->header);
+    at += *at == 0xdc ? 3 : 1; /* the array's own head */
+    uint64_t numbers[3];
+    for (int i = 0; i < 3; i++) {
+        numbers[i] = take_number(&at);
+    }
+    return XXH3_64bits(numbers, sizeof(numbers));
+}
+
+static uint64_t
+key_of(const sim_link_t *link, const cadre_outbox_entry_t *entry)
+{
+    uint64_t key = XXH3_64bits_withSeed(&link->from, sizeof(link->from), link->to);
+    bool is_answer = entry->type == CADRE_MESSAGE_VALUES || entry->type == CADRE_MESSAGE_APPLIED;
+    if (is_answer) {
+        return answer_key(entry) ^ key;
+    }
+    key = XXH3_64bits_withSeed(cadre_chunk_data(entry->header),
+                               cadre_chunk_size_bytes(entry->header), key);
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        key = XXH3_64bits_withSeed(cadre_chunk_data(entry->chunks[i]),
+                                   cadre_chunk_size_bytes(entry->chunks[i]), key);
+    }
+    return key;
+}
+
+void
+sim_bytes_count(sim_bytes_t *self, sim_link_t *link, const cadre_outbox_entry_t *entry,
+                uint64_t now_ms, uint64_t disturbed_ms)
+{
+    uint64_t key = key_of(link, entry);
+    uint64_t first = (uint64_t)(uintptr_t)cadre_u64_map_get(&self->first, key);
+    uint64_t size_bytes = cadre_chunk_size_bytes(entry->header);
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(entry->chunks[i]);
+    }
+    if (first == 0) {
+        cadre_u64_map_put(&self->first, key, (void *)(uintptr_t)(now_ms + 1));
+        link->needed_bytes += size_bytes;
+    } else if (disturbed_ms < first - 1) {
+        link->wasted_bytes += size_bytes;
+    }
+}

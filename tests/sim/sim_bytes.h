@@ -1,0 +1,30 @@
+/*
+ * sim_bytes - which bytes of the data plane had to be sent, and which were sent again for nothing.
+ *
+ * Owner:   the network.
+ * Thread:  one.
+ *
+ * A question is known by its bytes, an answer by whom and what it answers. One that is sent again
+ * although nothing was lost between its two ends since it was sent first, nor has one of them stood
+ * still or connected anew, was sent for nothing.
+ */
+#ifndef CADRE_TESTS_SIM_SIM_BYTES_H
+#define CADRE_TESTS_SIM_SIM_BYTES_H
+
+#include "common/outbox.h"
+#include "common/u64_map.h"
+#include "tests/sim/sim_link.h"
+
+/* Zeroed memory knows no message. */
+typedef struct {
+    cadre_u64_map_t first; /* by message: 1 + when it was sent first */
+} sim_bytes_t;
+
+void sim_bytes_fini(sim_bytes_t *self);
+
+/* Counts a message that is sent on `link`; what happened at its ends, and on the way there and
+ * back, before `disturbed_ms` excuses those that were sent before. */
+void sim_bytes_count(sim_bytes_t *self, sim_link_t *link, const cadre_outbox_entry_t *entry,
+                     uint64_t now_ms, uint64_t disturbed_ms);
+
+#endif
