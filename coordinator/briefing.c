@@ -217,7 +217,7 @@ want_definitions(cadre_core_t *self, cadre_member_t *member, uint64_t from)
     if (from >= member->definitions || !member->briefed) {
         return;
     }
-    bool again = from == member->wanted;
+    bool again = from == member->wanted && member->want_rest_ms > 0;
     if (again && self->now_ms < member->want_ms) {
         return;
     }

@@ -186,7 +186,8 @@
     F(U64,  skipped,     INT64_MAX)
 
 /* Many VARIABLEs in one message: `count` of them, of which the first is number `first` + 1 of all
- * there have been. A worker that lacks some before those asks for them; those it has it passes over.
+ * there have been. A worker that lacks some before those asks for them; those it has it passes
+ * over.
  * Payload: for each its length, u32 little-endian, and its header as if it came alone. */
 #define CADRE_DEFINITIONS_FIELDS(F)                                                \
     F(U64,  first,       UINT64_MAX)                                               \
