@@ -18,6 +18,7 @@
 
 #include "common/initializer_spec.h"
 #include "common/message.h"
+#include "common/name_map.h"
 #include "common/optimizer_spec.h"
 #include "common/outbox.h"
 #include "coordinator/closure.h"
@@ -85,7 +86,8 @@ typedef struct {
     uint64_t seed;                /* of the job */
     cadre_variable_t **variables; /* by id - 1; `vacant` where there is none any more */
     uint32_t variable_count;
-    cadre_variable_t vacant; /* without a name, parts or an id, and not created */
+    cadre_name_map_t variable_names; /* of those that are there */
+    cadre_variable_t vacant;         /* without a name, parts or an id, and not created */
     cadre_function_t **functions;
     uint32_t function_count;
     cadre_dataset_t **datasets;

@@ -74,6 +74,7 @@ cadre_directory_fini(cadre_directory_t *self)
     }
     cadre_u64_map_fini(&self->resources);
     cadre_u64_map_fini(&self->variables);
+    cadre_name_map_fini(&self->variable_names);
     cadre_u64_map_fini(&self->functions);
     cadre_u64_map_fini(&self->datasets);
     *self = (cadre_directory_t){0};
@@ -193,6 +194,18 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
                                      cadre_dtype_size(self->wire));
 }
 
+/* A name that is used again, once its variable was dropped, is that of the newer one. */
+static void
+note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
+{
+    const cadre_variable_entry_t *other = cadre_name_map_get(&self->variable_names, entry->name);
+    if (other && other->id > entry->id) {
+        return;
+    }
+    cadre_name_map_take(&self->variable_names, entry->name);
+    cadre_name_map_put(&self->variable_names, entry->name, entry);
+}
+
 static void
 count_complete(cadre_directory_t *self)
 {
@@ -243,6 +256,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
             return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: bad shape or dtype", message->name);
         }
         cadre_u64_map_put(&self->variables, message->id, entry);
+        note_name(self, entry);
     }
     /* The pieces of one variable are taken in order; one that comes early is asked for again
      * (WANT). */
@@ -409,13 +423,8 @@ cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
 const cadre_variable_entry_t *
 cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name)
 {
-    const cadre_variable_entry_t *entry = NULL;
-    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
-        if (strcmp(entry->name, name) == 0) {
-            return entry->told == entry->partitions ? entry : NULL;
-        }
-    }
-    return NULL;
+    const cadre_variable_entry_t *entry = cadre_name_map_get(&self->variable_names, name);
+    return entry && entry->told == entry->partitions ? entry : NULL;
 }
 
 const cadre_function_entry_t *

@@ -15,6 +15,7 @@
 #include "common/chunk_layout.h"
 #include "common/limits.h"
 #include "common/message.h"
+#include "common/name_map.h"
 #include "common/resource_set.h"
 #include "common/task.h"
 #include "common/u64_map.h"
@@ -81,11 +82,12 @@ typedef struct {
 
 typedef struct {
     uint32_t shard_count;
-    cadre_shard_entry_t *shards; /* [shard_count] */
-    uint64_t restores;           /* how often a shard was told to have begun anew */
-    cadre_u64_map_t variables;   /* by id */
-    uint32_t variables_complete; /* every id from 1 to this is complete */
-    uint64_t definitions;        /* records of variables that were taken: the first so many */
+    cadre_shard_entry_t *shards;     /* [shard_count] */
+    uint64_t restores;               /* how often a shard was told to have begun anew */
+    cadre_u64_map_t variables;       /* by id */
+    cadre_name_map_t variable_names; /* of one name, the one with the highest id */
+    uint32_t variables_complete;     /* every id from 1 to this is complete */
+    uint64_t definitions;            /* records of variables that were taken: the first so many */
     cadre_u64_map_t functions;
     uint32_t functions_complete; /* every id from 1 to this is there */
     cadre_u64_map_t datasets;
