@@ -68,6 +68,7 @@ typedef struct cadre_closure {
     uint64_t *handed;   /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
                            there was none */
     uint64_t sent_ms;
+    uint64_t begun_ms;       /* when it was handed to the worker that has it */
     uint32_t lost;           /* attempts that died with their worker */
     uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
     cadre_victim_t *victims; /* [CADRE_ATTEMPTS_MAX] the workers of those attempts; NULL: none */
