@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/codec.h"
 #include "common/status.h"
@@ -66,6 +67,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
         self->totals.workers_lost++;
         cadre_resources_lost(self, member, died);
         cadre_dispatch_lost(self, member, died);
+        cadre_membership_note_end(&self->membership, member, self->now_ms, died);
     }
     cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
                    "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
@@ -162,13 +164,17 @@ has_waited(cadre_core_t *self, const cadre_task_t *from)
 /* Returns 0 when the place of `holder` is free for `from` now, CADRE_EAGAIN while that is not
  * known, CADRE_EREFUSED when the holder lives. */
 static int
-contest_holder(cadre_core_t *self, const cadre_task_t *from, cadre_member_t *holder)
+contest_holder(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
+               cadre_member_t *holder)
 {
     char name[32];
     if (is_silent(self, holder)) {
+        /* On the same host it has died, as a rule, and the news of it comes later than what took
+         * its place. */
+        bool died = strcmp(holder->host, hello->host) == 0;
         cadre_contests_forget(&self->contests, from->incarnation);
         cadre_core_lose(self, holder, "silent, and replaced by a new process with the same index",
-                        false);
+                        died);
         return 0;
     }
     if (!has_waited(self, from)) {
@@ -209,7 +215,7 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
                 membership->ps_joined == membership->ps_count;
     cadre_member_t *holder = cadre_membership_occupant(membership, from, hello);
     if (holder) {
-        status = contest_holder(self, from, holder);
+        status = contest_holder(self, from, hello, holder);
     } else if (full && !known) {
         status = contest_all(self, from);
     }
@@ -311,6 +317,7 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_resources_lost(self, member, false);
         cadre_dispatch_lost(self, member, false);
+        cadre_membership_note_end(&self->membership, member, self->now_ms, false);
         remove_member(self, member);
     } else if (self->stopping) {
         cadre_recovery_on_lost(self, member, reason); /* a worker may still ask where it is */
