@@ -51,6 +51,16 @@ on_unknown_peer(cadre_worker_core_t *self, uint64_t now_ms)
     cadre_worker_rejoin(self, now_ms);
 }
 
+/* Whether a message is of the session that this worker is in; before WELCOME those that end it are.
+ */
+static bool
+is_of_session(const cadre_worker_core_t *self, const cadre_message_t *message)
+{
+    bool ends = message->type == CADRE_MESSAGE_STOP || message->type == CADRE_MESSAGE_REFUSED;
+    return self->session_state == CADRE_SESSION_HELLO ? ends
+                                                      : message->incarnation == self->session;
+}
+
 static void
 from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -62,10 +72,8 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         on_unknown_peer(self, now_ms);
         return;
     }
-    bool is_joining = self->session_state == CADRE_SESSION_HELLO;
-    bool ends = message->type == CADRE_MESSAGE_STOP || message->type == CADRE_MESSAGE_REFUSED;
-    if (is_joining ? !ends : message->incarnation != self->session) {
-        return; /* of another session, or before WELCOME: it will be sent again */
+    if (!is_of_session(self, message)) {
+        return; /* it will be sent again */
     }
     switch (message->type) {
     case CADRE_MESSAGE_SHARD:
