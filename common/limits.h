@@ -68,6 +68,7 @@ enum {
     CADRE_ALONE_MS = 300000,  /* that long; then the worker does other things beside */
     CADRE_POISON_DEATHS = 10, /* then it has failed as poison, where so many were not to be expected
                                  (coordinator/suspicion.h) */
+    CADRE_OVERRUNS_MAX = 3,   /* attempts that ran past the closure's deadline; then it fails */
     CADRE_DEVICE_TRIES_MAX = 10, /* attempts that devices have ended; then the closure fails */
     CADRE_BUILD_TRIES_MAX = 10,  /* of a resource on one worker, ended by its device; then it has
                                     failed there */

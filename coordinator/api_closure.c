@@ -195,6 +195,9 @@ check_counts(const cadre_call_t *call)
         return cadre_fail(CADRE_EINVALID, "sequence number %" PRIu64 ": %" PRIu64 " is the highest",
                           call->sequence, CADRE_SEQUENCE_MAX);
     }
+    if (call->deadline_ms < -1) {
+        return cadre_fail(CADRE_EINVALID, "a deadline of %lld ms", (long long)call->deadline_ms);
+    }
     return call->steps > CADRE_STEPS_MAX ? cadre_fail(CADRE_ETOOLARGE, "%u steps: %d are the most",
                                                       call->steps, CADRE_STEPS_MAX)
                                          : 0;
@@ -264,6 +267,10 @@ make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
 {
     cadre_closure_t *closure = cadre_closure_new(function->id);
     int status = call ? check_call(call) : 0;
+    int64_t deadline_ms = call ? call->deadline_ms : 0;
+    closure->deadline_ms = deadline_ms > 0    ? (uint64_t)deadline_ms
+                           : deadline_ms == 0 ? self->core.options.deadline_ms
+                                              : 0;
     if (call && status == 0) {
         closure->steps = call->steps ? call->steps : 1;
         closure->sequence = call->sequence;

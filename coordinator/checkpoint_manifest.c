@@ -77,6 +77,7 @@ fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t sha
     X(checkpoints)                                                                                 \
     X(checkpoints_failed)                                                                          \
     X(retentions_failed)                                                                           \
+    X(deadlines_missed)                                                                            \
     X(reports_refused)
 
 static json_t *

@@ -93,6 +93,12 @@ cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation)
 }
 
 bool
+cadre_closure_is_apart(const cadre_closure_t *self)
+{
+    return self->overruns > 0 || cadre_suspicion_is_strong(&self->suspicion);
+}
+
+bool
 cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint64_t incarnation)
 {
     if (attempt == 0 || attempt > self->attempt || self->attempt - attempt >= CADRE_HANDED_MAX) {

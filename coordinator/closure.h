@@ -63,15 +63,23 @@ typedef struct cadre_closure {
     uint64_t *handed;   /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
                            there was none */
     uint64_t sent_ms;
-    uint64_t begun_ms;           /* when the last attempt began */
-    uint32_t device_failures;    /* attempts that devices have ended */
-    cadre_suspicion_t suspicion; /* whether it kills workers, */
-    uint64_t trial;              /* and incarnation of the one that is to try; 0: none */
-    uint64_t sequence;           /* the caller's number; 0: none */
-    uint64_t interval;           /* the queue's, between two barriers (coordinator/barriers.h) */
-    uint64_t stale;              /* attempts up to this one began before a shard was restored */
-    bool kept;                   /* it has ended well and is kept for a replay */
-    void *future;                /* the API's, NULL when nobody waits */
+    uint64_t begun_ms;    /* when the last attempt was handed out, */
+    bool is_running;      /* and whether it is among those that its worker may be running, */
+    uint64_t running_ms;  /* since when, without the coordinator's stalls; */
+    uint64_t named_ms;    /* how long that was when the log last named it; */
+    bool stays;           /* it is past the deadline and there is no other worker for it */
+    uint64_t deadline_ms; /* of one attempt; 0: none */
+    uint32_t overruns;    /* attempts that ran past it */
+    uint64_t
+        overran_on[CADRE_OVERRUNS_MAX]; /* incarnations of their workers; 0: it may try again */
+    uint32_t device_failures;           /* attempts that devices have ended */
+    cadre_suspicion_t suspicion;        /* whether it kills workers, */
+    uint64_t trial;                     /* and incarnation of the one that is to try; 0: none */
+    uint64_t sequence;                  /* the caller's number; 0: none */
+    uint64_t interval; /* the queue's, between two barriers (coordinator/barriers.h) */
+    uint64_t stale;    /* attempts up to this one began before a shard was restored */
+    bool kept;         /* it has ended well and is kept for a replay */
+    void *future;      /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */
@@ -92,6 +100,9 @@ void cadre_closure_destroy(cadre_closure_t **self_p);
 
 /* Begins another attempt, on the worker with this incarnation. */
 void cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation);
+
+/* Whether it is handed out apart from all others, to a worker chosen for it (trials.c). */
+bool cadre_closure_is_apart(const cadre_closure_t *self);
 
 /* Whether this worker was given that attempt. */
 bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,

@@ -76,7 +76,7 @@ cadre_core_fini(cadre_core_t *self)
     }
     cadre_closure_queue_fini(&self->queue);
     cadre_u64_map_fini(&self->closures);
-    cadre_u64_map_fini(&self->suspects);
+    cadre_u64_map_fini(&self->apart);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
     cadre_shard_requests_fini(&self->repairs);
@@ -420,8 +420,12 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
         cadre_resources_tick(self);
+        cadre_overruns_tick(self);
         cadre_trials_tick(self);
         cadre_dispatch(self);
+        if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
+            due_ms = earlier(due_ms, self->watch_due_ms);
+        }
     }
     cadre_dispatch_acknowledge(self);
     size_t asked = self->requests.count + self->repairs.count;

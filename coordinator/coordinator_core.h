@@ -35,6 +35,7 @@ typedef struct {
     uint64_t seed;
     size_t queue_capacity;
     uint64_t lease_ms;
+    uint64_t deadline_ms; /* of a closure that has none of its own; 0: none */
     uint64_t heartbeat_ms;
     uint64_t resend_ms;
     uint64_t ps_timeout_ms;
@@ -69,6 +70,14 @@ typedef struct {
     void *target; /* read: the value's bytes; count: cadre_shard_totals_t */
     const cadre_variable_t *variable;
 } cadre_operation_t;
+
+/* The closure that has run for longest. */
+typedef struct {
+    uint64_t closure; /* 0: none runs */
+    const char *function;
+    uint32_t worker;
+    uint64_t ran_ms;
+} cadre_longest_t;
 
 typedef struct cadre_core cadre_core_t;
 
@@ -107,7 +116,8 @@ struct cadre_core {
     uint32_t turn;              /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
-    cadre_u64_map_t suspects;        /* by id: closures that are to be tried alone (trials.c) */
+    cadre_u64_map_t
+        apart; /* by id: closures that are handed out apart from all others (trials.c) */
     cadre_place_t *shards;           /* [ps_count] */
     uint64_t announced;              /* sum of the shards' announced generations */
     uint64_t *assigned;              /* [ps_count]: last sequence */
@@ -121,6 +131,9 @@ struct cadre_core {
     uint64_t datasets_ms;     /* when unopened datasets were last announced */
     uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t now_ms;          /* of the turn under way */
+    uint64_t stalled_ms;      /* how long the shell did not listen, together */
+    uint64_t watch_due_ms;    /* when to look again at what runs */
+    cadre_longest_t longest;  /* when that was done last */
     uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
     uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
     uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
@@ -241,6 +254,9 @@ void cadre_dispatch(cadre_core_t *self);
 bool cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
                             const cadre_closure_t *closure);
 
+/* Whether the worker, which may be NULL, has room for another closure now. */
+bool cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member);
+
 /* Whether a closure that is queued again may go now. */
 bool cadre_dispatch_may_go(const cadre_core_t *self, const cadre_closure_t *closure);
 
@@ -273,6 +289,13 @@ void cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int st
  * the attempt as lost. */
 void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died);
 
+/* Tells a worker to stop a closure; gives one in flight back to whoever handed it out; fails one
+ * for good. */
+void cadre_dispatch_tell_cancel(cadre_core_t *self, const cadre_member_t *member, uint64_t id);
+void cadre_dispatch_put_back(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_dispatch_fail(cadre_core_t *self, cadre_closure_t *closure, int status,
+                         const char *text);
+
 /* What a worker says it holds: closures it should have and does not are sent again. `all` (it says
  * HELLO): also those that were sent a moment ago, and what has ended or runs elsewhere is
  * cancelled. */
@@ -303,7 +326,15 @@ void cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion,
 /* The worker that a suspect resource is on trial on, or is from now on if it is `wanted`; NULL. */
 cadre_member_t *cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wanted);
 
-/* A closure is suspect; its attempt on trial has ended; it is innocent, or has ended itself. */
+/* overruns.c: looks at what runs; notes what a worker holds; whether it has not been too slow for
+ * this closure, and who is to have one that was elsewhere, NULL: nobody now. */
+void cadre_overruns_tick(cadre_core_t *self);
+void cadre_overruns_heard(cadre_member_t *member, const uint64_t *held, size_t count);
+bool cadre_overruns_may_try(const cadre_closure_t *closure, const cadre_member_t *member);
+cadre_member_t *cadre_overruns_choose(cadre_core_t *self, cadre_closure_t *closure);
+
+/* A closure is handed out apart; its attempt on trial has ended; it is innocent, or has ended
+ * itself. */
 void cadre_trials_add(cadre_core_t *self, cadre_closure_t *closure);
 void cadre_trials_end(cadre_core_t *self, cadre_closure_t *closure);
 void cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure);
@@ -311,7 +342,7 @@ void cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure);
 /* It is not suspect any more. */
 void cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure);
 
-/* Suspect closures to workers of their own. */
+/* Closures that are handed out apart: suspect ones to workers of their own. */
 void cadre_trials_tick(cadre_core_t *self);
 
 /* resources.c: tells a worker that says HELLO what it is to build. */

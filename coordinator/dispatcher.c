@@ -36,15 +36,15 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
     member->credit_ended = member->ended;
 }
 
-static bool
-can_take(cadre_core_t *self, cadre_member_t *member)
+bool
+cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member)
 {
     if (!member || member->suspect || member->draining || cadre_trials_alone(self, member) ||
-        self->now_ms < member->rest_until_ms) {
+        self->now_ms < member->rest_until_ms || member->overdue_count >= member->slots) {
         return false;
     }
     measure_credit(self, member);
-    return member->in_flight.count < member->credit;
+    return member->in_flight.count + 2 * (size_t)member->overdue_count < member->credit;
 }
 
 static void
@@ -59,6 +59,9 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     cadre_closure_hand_to(closure, member->task.incarnation);
     closure->worker = member;
     closure->begun_ms = self->now_ms;
+    closure->is_running = false;
+    closure->named_ms = 0;
+    closure->stays = false;
     self->totals.attempts++;
     cadre_checkpoint_on_attempt(self, closure->id);
     cadre_closure_list_push(&member->in_flight, closure);
@@ -97,8 +100,9 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
 {
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
                   (closure->kept && !is_present(&self->membership, closure->tag));
-    return is_for && cadre_resource_set_has_all(&member->resources_built, closure->resources,
-                                                closure->resource_count);
+    return is_for && cadre_overruns_may_try(closure, member) &&
+           cadre_resource_set_has_all(&member->resources_built, closure->resources,
+                                      closure->resource_count);
 }
 
 bool
@@ -182,7 +186,7 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         uint64_t worker = argument->from->holders[i].worker;
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
-            can_take(self, other) &&
+            cadre_dispatch_can_take(self, other) &&
             cadre_resource_set_has_all(&other->resources_built, closure->resources,
                                        closure->resource_count) &&
             (other->in_flight.count < other->slots ||
@@ -207,7 +211,7 @@ cadre_dispatch(cadre_core_t *self)
         self->turn = self->turn < membership->worker_capacity ? self->turn : 0;
         cadre_member_t *member = membership->workers[self->turn++];
         cadre_closure_t *closure = NULL;
-        if (can_take(self, member)) {
+        if (cadre_dispatch_can_take(self, member)) {
             closure = next_closure(self, member);
         }
         if (closure) {

@@ -24,6 +24,7 @@ excuse_stall(cadre_core_t *self)
     if (100 * late_ms < STALL_PERCENT * self->options.lease_ms || late_ms == 0) {
         return;
     }
+    self->stalled_ms += late_ms;
     cadre_membership_excuse(&self->membership, late_ms, self->now_ms);
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? late_ms : 0;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {

@@ -23,6 +23,7 @@ destroy(cadre_member_t *member)
     free(member->address);
     free(member->devices);
     free(member->acks);
+    free(member->overdue);
     free(member);
 }
 

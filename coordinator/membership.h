@@ -41,8 +41,11 @@ typedef struct cadre_member {
 
     /* Workers: what they have, kept by the dispatcher. */
     cadre_closure_list_t in_flight;
-    uint64_t ended;        /* closures it reported */
-    uint64_t refused;      /* reports of closures that it was not given */
+    uint64_t ended;   /* closures it reported */
+    uint64_t refused; /* reports of closures that it was not given */
+    uint64_t
+        *overdue; /* ids of closures that it was told to stop, past their deadline, and holds */
+    uint32_t overdue_count;
     uint32_t credit;       /* closures it may hold */
     uint64_t credit_ms;    /* when it was computed */
     uint64_t credit_ended; /* `ended` then */

@@ -318,7 +318,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
     for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
                       !present(context, closure->tag);
-        if (is_for && !cadre_suspicion_is_strong(&closure->suspicion) &&
+        if (is_for && !cadre_closure_is_apart(closure) &&
             cadre_resource_set_has_all(built, closure->resources, closure->resource_count)) {
             return closure;
         }

@@ -144,6 +144,18 @@ put_aside(cadre_core_t *self, cadre_closure_t *closure)
     }
 }
 
+void
+cadre_dispatch_put_back(cadre_core_t *self, cadre_closure_t *closure)
+{
+    put_back(self, closure);
+}
+
+void
+cadre_dispatch_tell_cancel(cadre_core_t *self, const cadre_member_t *member, uint64_t id)
+{
+    tell_cancel(self, member, &id, 1);
+}
+
 static bool
 is_on(const cadre_closure_t *closure, const cadre_member_t *member, uint64_t attempt)
 {
@@ -232,6 +244,7 @@ cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
     snprintf(text, sizeof(text), "while it ran again for a shard that was restored: %.600s", why);
     cadre_core_log(self, 'E', "replay_failed", "closure=%" PRIu64 " why=\"%.400s\"", closure->id,
                    why);
+    cadre_trials_forget(self, closure);
     cadre_replay_drop(&self->replay, closure);
     cadre_closure_queue_report(&self->queue, status, text);
 }
@@ -247,8 +260,13 @@ fail_for_good(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t
         return;
     }
     leave_worker(self, closure);
-    cadre_trials_forget(self, closure);
     cadre_dispatch_give_up(self, closure, end->status, end->text);
+}
+
+void
+cadre_dispatch_fail(cadre_core_t *self, cadre_closure_t *closure, int status, const char *text)
+{
+    fail_for_good(self, closure, NULL, &(cadre_closure_end_t){.status = status, .text = text});
 }
 
 /* Whether a closure that failed runs again. One on which devices fail does so a limited number of
@@ -391,6 +409,7 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
         }
     }
     qsort(ids, held.count, sizeof(*ids), compare_ids);
+    cadre_overruns_heard(member, ids, held.count);
     cadre_closure_t *next = NULL;
     for (cadre_closure_t *closure = member->in_flight.first; closure; closure = next) {
         next = closure->next;

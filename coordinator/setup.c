@@ -333,8 +333,8 @@ random_u64(void)
 static int
 check_options(const cadre_coordinator_options_t *options)
 {
-    if (options->lease_ms < 0 || options->ps_timeout_ms < 0 || options->checkpoint_every_ms < 0 ||
-        options->checkpoint_keep < 0) {
+    if (options->lease_ms < 0 || options->closure_deadline_ms < 0 || options->ps_timeout_ms < 0 ||
+        options->checkpoint_every_ms < 0 || options->checkpoint_keep < 0) {
         return cadre_fail(CADRE_ECONFIG, "options: no time or count may be negative");
     }
     if (options->checkpoint_keep == 1) {
@@ -370,6 +370,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .queue_capacity =
             options->queue_capacity ? options->queue_capacity : CADRE_CLOSURE_QUEUE_MAX,
         .lease_ms = lease_ms,
+        .deadline_ms = (uint64_t)options->closure_deadline_ms,
         .heartbeat_ms = lease_ms / 4 < CADRE_HEARTBEAT_MS ? lease_ms / 4 : CADRE_HEARTBEAT_MS,
         .resend_ms = CADRE_RESEND_MS,
         .ps_timeout_ms = options->ps_timeout_ms ? (uint64_t)options->ps_timeout_ms : 60000,

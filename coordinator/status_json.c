@@ -14,7 +14,7 @@ static const char *const worker_counters[] = {
 };
 
 static json_t *
-task_json(const cadre_member_t *member, uint64_t now_ms)
+task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_ms)
 {
     bool is_ps = member->task.role == CADRE_ROLE_PS;
     const char *const *names = is_ps ? ps_counters : worker_counters;
@@ -23,12 +23,24 @@ task_json(const cadre_member_t *member, uint64_t now_ms)
     for (size_t i = 0; i < count; i++) {
         json_object_set_new(counters, names[i], json_integer((json_int_t)member->counters[i]));
     }
-    return json_pack("{s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:o}", "role",
-                     cadre_role_text(member->task.role), "index", (int)member->index, "host",
-                     member->host, "process", (int)member->process, "state",
-                     member->suspect ? "suspect" : "healthy", "silent_ms",
-                     (json_int_t)(now_ms - member->heard_ms), "in_flight",
-                     (int)member->in_flight.count, "counters", counters);
+    json_t *object = json_pack("{s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:o}", "role",
+                               cadre_role_text(member->task.role), "index", (int)member->index,
+                               "host", member->host, "process", (int)member->process, "state",
+                               member->suspect ? "suspect" : "healthy", "silent_ms",
+                               (json_int_t)(now_ms - member->heard_ms), "in_flight",
+                               (int)member->in_flight.count, "counters", counters);
+    const cadre_closure_t *oldest = member->in_flight.first;
+    if (oldest && oldest->is_running) {
+        json_object_set_new(
+            object, "runs",
+            json_pack("{s:I, s:s, s:I}", "closure", (json_int_t)oldest->id, "function",
+                      core->catalogue.functions[oldest->function - 1]->name, "ms",
+                      (json_int_t)(core->now_ms - core->stalled_ms - oldest->running_ms)));
+    }
+    if (member->overdue_count > 0) {
+        json_object_set_new(object, "overdue", json_integer((json_int_t)member->overdue_count));
+    }
+    return object;
 }
 
 static json_t *
@@ -78,12 +90,12 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_t *tasks = json_array();
     for (uint32_t i = 0; i < core->membership.ps_count; i++) {
         if (core->membership.ps[i]) {
-            json_array_append_new(tasks, task_json(core->membership.ps[i], now_ms));
+            json_array_append_new(tasks, task_json(core, core->membership.ps[i], now_ms));
         }
     }
     for (uint32_t i = 0; i < core->membership.worker_capacity; i++) {
         if (core->membership.workers[i]) {
-            json_array_append_new(tasks, task_json(core->membership.workers[i], now_ms));
+            json_array_append_new(tasks, task_json(core, core->membership.workers[i], now_ms));
         }
     }
     const cadre_totals_t *totals = &core->totals;
@@ -104,6 +116,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         (json_int_t)totals->checkpoints, "failed", (json_int_t)totals->checkpoints_failed,
         "retention_failed", (json_int_t)totals->retentions_failed, "last",
         core->checkpoint.last_path);
+    json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
+                        json_integer((json_int_t)totals->deadlines_missed));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "resources", resources_json(core));

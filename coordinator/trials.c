@@ -114,8 +114,8 @@ cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wante
 void
 cadre_trials_add(cadre_core_t *self, cadre_closure_t *closure)
 {
-    if (!cadre_u64_map_get(&self->suspects, closure->id)) {
-        cadre_u64_map_put(&self->suspects, closure->id, closure);
+    if (!cadre_u64_map_get(&self->apart, closure->id)) {
+        cadre_u64_map_put(&self->apart, closure->id, closure);
     }
 }
 
@@ -133,8 +133,8 @@ cadre_trials_end(cadre_core_t *self, cadre_closure_t *closure)
 void
 cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure)
 {
-    if (self->suspects.count > 0) {
-        cadre_u64_map_take(&self->suspects, closure->id);
+    if (self->apart.count > 0 && closure->overruns == 0) {
+        cadre_u64_map_take(&self->apart, closure->id);
     }
     cadre_trials_end(self, closure);
 }
@@ -142,6 +142,7 @@ cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure)
 void
 cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure)
 {
+    closure->overruns = 0;
     cadre_trials_acquit(self, closure);
     cadre_suspicion_clear(&closure->suspicion);
 }
@@ -152,9 +153,9 @@ may_run(const cadre_core_t *self, const cadre_member_t *member, const void *what
     return cadre_dispatch_may_run(self, member, what);
 }
 
-/* Finds it a worker, and begins it there when that has ended what it had. */
+/* Finds a suspect a worker, and begins it there when that has ended what it had. */
 static void
-try_closure(cadre_core_t *self, cadre_closure_t *closure)
+try_alone(cadre_core_t *self, cadre_closure_t *closure)
 {
     cadre_member_t *member =
         closure->trial ? cadre_membership_find(&self->membership, closure->trial) : NULL;
@@ -179,6 +180,17 @@ try_closure(cadre_core_t *self, cadre_closure_t *closure)
     }
 }
 
+static void
+hand_out(cadre_core_t *self, cadre_closure_t *closure)
+{
+    cadre_member_t *member = NULL;
+    if (cadre_suspicion_is_strong(&closure->suspicion)) {
+        try_alone(self, closure);
+    } else if ((member = cadre_overruns_choose(self, closure))) {
+        cadre_dispatch_begin(self, member, closure);
+    }
+}
+
 typedef struct {
     uint32_t deaths;
     uint64_t id;
@@ -197,21 +209,21 @@ compare_suspects(const void *left, const void *right)
 void
 cadre_trials_tick(cadre_core_t *self)
 {
-    if (self->suspects.count == 0 || self->fatal) {
+    if (self->apart.count == 0 || self->fatal) {
         return;
     }
-    suspect_t *suspects = cadre_calloc(self->suspects.count, sizeof(*suspects));
+    suspect_t *suspects = cadre_calloc(self->apart.count, sizeof(*suspects));
     size_t count = 0;
     cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->suspects, &cursor));) {
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->apart, &cursor));) {
         suspects[count++] = (suspect_t){closure->suspicion.deaths, closure->id};
     }
     qsort(suspects, count, sizeof(*suspects), compare_suspects);
     for (size_t i = 0; i < count; i++) {
-        closure = cadre_u64_map_get(&self->suspects, suspects[i].id);
+        closure = cadre_u64_map_get(&self->apart, suspects[i].id);
         if (closure && closure->state == CADRE_CLOSURE_QUEUED &&
             cadre_dispatch_may_go(self, closure)) {
-            try_closure(self, closure);
+            hand_out(self, closure);
         }
     }
     free(suspects);

@@ -5,6 +5,8 @@
 
 #include "coordinator/coordinator_core.h"
 
+enum { NAMED_MS = 5000 }; /* a closure that has run for so long is named */
+
 /* Nothing new is begun until a checkpoint is committed. While they fail, that is what somebody has
  * to see to. */
 static const char *
@@ -40,5 +42,15 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
                  core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
         return text;
     }
-    return core->replay_holds && core->checkpoint.enabled ? room_words(core, text) : otherwise;
+    if (core->replay_holds && core->checkpoint.enabled) {
+        return room_words(core, text);
+    }
+    const cadre_longest_t *longest = &core->longest;
+    if (longest->closure && longest->ran_ms >= NAMED_MS) {
+        snprintf(text, CADRE_WAITING_TEXT_SIZE,
+                 "%s; closure %" PRIu64 " (%s) has run on worker %u for %" PRIu64 " s", otherwise,
+                 longest->closure, longest->function, longest->worker, longest->ran_ms / 1000);
+        return text;
+    }
+    return otherwise;
 }

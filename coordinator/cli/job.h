@@ -112,11 +112,12 @@ typedef struct {
     int64_t partitioner; /* cadre_job_partition_t */
     int64_t partitions;  /* 0: as many as there are ps */
     int64_t partition_bytes;
-    int64_t placement;    /* 0: by bytes, 1: round-robin */
-    int64_t max_restarts; /* CADRE_JOB_RESTARTS_UNLIMITED for no limit */
-    int64_t recovery;     /* cadre_recovery_t: of a ps that was lost */
-    double ps_timeout_s;  /* for a ps to come back */
-    double wait_s;        /* for tasks to arrive */
+    int64_t placement;         /* 0: by bytes, 1: round-robin */
+    int64_t max_restarts;      /* CADRE_JOB_RESTARTS_UNLIMITED for no limit */
+    int64_t recovery;          /* cadre_recovery_t: of a ps that was lost */
+    double ps_timeout_s;       /* for a ps to come back */
+    double closure_deadline_s; /* of one attempt; 0: none */
+    double wait_s;             /* for tasks to arrive */
 
     char *checkpoint_dir; /* NULL until cadre_job_finish; "none": see cadre_job_checkpoints */
     double checkpoint_every_s;

@@ -44,6 +44,9 @@ static const struct {
      "Of a ps that was lost: replay (default), rollback or relaxed"},
     {"ps-timeout", "S", "cluster.ps_timeout_s", false,
      "Seconds that a ps may be away before the job ends (default 60)"},
+    {"closure-deadline", "S", "cluster.closure_deadline_s", false,
+     "Seconds that an attempt at a closure may run before another worker gets it; 0 (default): as "
+     "long as it takes"},
     {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
     {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
     {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},

@@ -61,7 +61,7 @@ Test(trials, a_suspect_runs_alone_when_its_worker_has_ended_what_it_had)
     fixture_turn(self);
     cr_assert_eq(member->in_flight.count, 2, "it may only be slow");
     fixture_done(self, &worker, closure->id, closure->attempt);
-    cr_assert_eq(self->core.suspects.count, 0);
+    cr_assert_eq(self->core.apart.count, 0);
     cr_assert_eq(member->trial_closure, 0);
     fixture_destroy(&self);
 }
@@ -72,8 +72,8 @@ Test(trials, a_busy_worker_ends_first_what_it_has)
     fixture_join_ps(self);
     cadre_closure_t *closure = fixture_schedule(self, 1);
     make_suspect(self, closure, 5);
-    self->core.suspects.count = 0; /* hides it for a moment */
-    cadre_u64_map_fini(&self->core.suspects);
+    self->core.apart.count = 0; /* hides it for a moment */
+    cadre_u64_map_fini(&self->core.apart);
     cadre_task_t worker = fixture_worker(0);
     fixture_hello(self, &worker);
     cadre_closure_t *other = fixture_schedule(self, 2);

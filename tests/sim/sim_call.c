@@ -99,6 +99,7 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         closure->batch_items = 4;
     }
     closure->tag = call->tag;
+    closure->deadline_ms = call->index % 5 == 3 ? 1000 + 250 * (call->index % 16) : 0;
     call->resources &= (1U << core->catalogue.resource_count) - 1; /* of those that there are */
     closure->resources = cadre_calloc(SIM_RESOURCES_MAX, sizeof(*closure->resources));
     for (uint32_t i = 1; i <= SIM_RESOURCES_MAX; i++) {

@@ -474,6 +474,8 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
         good = is_broken && call->attempts == 0;
     } else if (end->status == CADRE_EPOISON) {
         good = closure->suspicion.deaths >= CADRE_POISON_DEATHS || names_failed(call, end->text);
+    } else if (end->status == CADRE_ETIMEOUT) {
+        good = closure->deadline_ms > 0 && closure->overruns >= CADRE_OVERRUNS_MAX;
     } else if (end->status == CADRE_EFULL) {
         good = self->few_values && call->source_count > 0 && call->attempts == 0;
     }
@@ -512,7 +514,7 @@ sim_check_ended(sim_check_t *self, uint32_t index, const cadre_closure_t *closur
 }
 
 void
-sim_check_given_up(sim_check_t *self, uint64_t id)
+sim_check_given_up(sim_check_t *self, uint64_t id, int status)
 {
     sim_call_t *call = cadre_u64_map_get(&sim_check_life(self)->updates, id);
     if (!call || !call->ended || call->status != 0) {
@@ -520,7 +522,7 @@ sim_check_given_up(sim_check_t *self, uint64_t id)
     }
     call->given_up = true;
     if (self->first_error == 0) {
-        self->first_error = CADRE_EPOISON;
+        self->first_error = status;
         snprintf(self->first_text, sizeof(self->first_text), "while it ran again");
     }
 }

@@ -231,7 +231,7 @@ void sim_check_ended(sim_check_t *self, uint32_t call, const cadre_closure_t *cl
                      const cadre_closure_end_t *end);
 
 /* Closure `id`, which had finished, fails while it runs again: the user is told. */
-void sim_check_given_up(sim_check_t *self, uint64_t id);
+void sim_check_given_up(sim_check_t *self, uint64_t id, int status);
 
 /* A shard begins anew as `begin` says (shard, epoch, generation, cut), from the file of a
  * checkpoint, or from initial values with NULL. */

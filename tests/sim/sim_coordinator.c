@@ -297,7 +297,8 @@ on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
         on_lost(self, event->text);
     }
     if (strcmp(event->name, "replay_failed") == 0 && number) {
-        sim_check_given_up(self->check, strtoull(number + strlen("closure="), NULL, 10));
+        sim_check_given_up(self->check, strtoull(number + strlen("closure="), NULL, 10),
+                           strstr(event->text, "deadline") ? CADRE_ETIMEOUT : CADRE_EPOISON);
     }
 }
 

@@ -70,6 +70,8 @@ typedef struct {
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
     int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
+    int64_t closure_deadline_ms; /* how long an attempt at a closure may run, see cadre_call_t; 0:
+                                    as long as it takes */
     int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000 */
     const char *checkpoint_dir;  /* NULL: no checkpoints */
     int64_t checkpoint_every_ms; /* automatic checkpoints, left out where nothing was run or
@@ -292,8 +294,10 @@ typedef struct {
     size_t resource_count;
     const cadre_future_argument_t *futures; /* whose results are arguments */
     size_t future_count;
-    uint64_t sequence; /* the caller's number of this closure, at most 2^63 - 1, which checkpoints
-                          remember (cadre_checkpoint_next); 0: none */
+    uint64_t sequence;   /* the caller's number of this closure, at most 2^63 - 1, which checkpoints
+                            remember (cadre_checkpoint_next); 0: none */
+    int64_t deadline_ms; /* how long an attempt may run; 0: closure_deadline_ms of the coordinator's
+                            options; -1: as long as it takes */
 } cadre_call_t;
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
@@ -309,11 +313,16 @@ typedef struct {
  * more than 1 GiB, calls that name futures wait as for a full queue; at twice as much those whose
  * results have no room fail with CADRE_EFULL.
  *
+ * A closure that runs past its deadline is given to another worker, and the first one is told to
+ * stop; whichever ends it first counts, and no update counts twice. Without another worker it goes
+ * on where it is. After three such attempts it fails with CADRE_ETIMEOUT. A function that does not
+ * look at cadre_invocation_cancelled keeps its slot until it ends.
+ *
  * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
- * coordinator, for a count whose array is NULL and for an argument that could be two things,
- * CADRE_ETOOLARGE beyond 8 batches, 64 tensors
- * and futures, 64 MiB of tensors or 16 resources, CADRE_EFULL for a sequence number when those of
- * closures that have ended are more than 65,536 ranges. */
+ * coordinator, for a deadline below -1, for a count whose array is NULL and for an argument that
+ * could be two things, CADRE_ETOOLARGE beyond 8 batches, 64 tensors and futures, 64 MiB of tensors
+ * or 16 resources, CADRE_EFULL for a sequence number when those of closures that have ended are
+ * more than 65,536 ranges. */
 CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
                              const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
 
@@ -483,6 +492,7 @@ typedef struct {
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
+    uint64_t deadlines_missed;  /* attempts that ran past the deadline of their closure */
     uint64_t reports_refused;   /* of closures that the worker which told was not given */
     int workers;                /* these four: now */
     int ps;
