@@ -101,6 +101,7 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_
         kept += is_kept;
     }
     self->redo = 0;
+    self->is_deposed = false;
     if (self->life_count == SIM_LIVES_MAX) {
         sim_check_fail(self, "too many lives for this simulation");
     }

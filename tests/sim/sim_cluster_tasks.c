@@ -214,10 +214,12 @@ sim_cluster_depose_coordinator(sim_cluster_t *self, uint64_t ms)
         first == &self->coordinators[0] ? &self->coordinators[1] : &self->coordinators[0];
     self->deposed_node =
         new_node(self, CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(&self->random));
+    cadre_core_forget(&first->core, &self->script.pending); /* its program has no thread here */
     sim_script_fini(&self->script);
     sim_coordinator_depose(first, self->deposed_node, next);
     first->paused_ms = self->network.now_ms + ms;
     self->deposed = first;
+    self->check.is_deposed = true;
     self->coordinator = next;
     self->script.coordinator = next;
     for (uint32_t node = 1; node < self->node_count; node++) {
@@ -248,7 +250,7 @@ sim_cluster_kill_deposed(sim_cluster_t *self)
 bool
 sim_cluster_may_lose_ps(const sim_cluster_t *self)
 {
-    return self->loses_ps;
+    return self->loses_ps || self->is_stormy;
 }
 
 bool

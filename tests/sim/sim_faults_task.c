@@ -226,7 +226,8 @@ sim_fault_pause_coordinator(sim_cluster_t *self)
 bool
 sim_fault_second_coordinator(sim_cluster_t *self)
 {
-    if (!self->coordinator->alive || !sim_cluster_has_room(self) || self->stopping) {
+    bool may = self->loses_ps && sim_cluster_has_room(self); /* some may stay with the first one */
+    if (!may || !self->coordinator->alive || self->stopping) {
         return false;
     }
     sim_cluster_kill_deposed(self);
