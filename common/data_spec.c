@@ -144,8 +144,10 @@ static int
 set_delimiter(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     const char *text = json_string_value(value);
+    text = text && strcmp(text, "tab") == 0 ? "\t" : text;
+    text = text && strcmp(text, "space") == 0 ? " " : text;
     if (!text || strlen(text) != 1 || !strchr(",;|:\t ", *text)) {
-        return refuse(key, "one of , ; | : tab or space");
+        return refuse(key, "one of \",\", \";\", \"|\", \":\", \"tab\" or \"space\"");
     }
     spec->delimiter = *text;
     return 0;

@@ -76,7 +76,7 @@ typedef struct {
  *   "labels_path"  idx, required: the file with the labels
  *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
- *   "delimiter"    csv: one of , ; | : tab and space; default ,
+ *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,
  *   "features"     libsvm: features of a row; default: the largest index in the file
  *   "label_kind"   "class" (default), "binary" or "value"
  *   "classes"      with "class": labels are below it; default: the largest label + 1

@@ -16,7 +16,7 @@
 
 enum {
     TRIES_MAX = 16, /* each lost to a coordinator that began and ended meanwhile */
-    MODE = 0666,    /* less the umask */
+    MODE = 0600,
     TEXT_SIZE = CADRE_NAME_SIZE_MAX + CADRE_HOST_SIZE_MAX + 96, /* of what stands in the file */
 };
 
@@ -59,21 +59,40 @@ is_there(int fd, const char *path)
            opened.st_dev == found.st_dev;
 }
 
+/* Only a file of this user's, under one name, is locked, read and written: of anything else neither
+ * the place nor what stands in it is ours. */
+static int
+check_own(int fd, const char *path)
+{
+    struct stat about;
+    if (fstat(fd, &about) < 0) {
+        return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(about.st_mode) || about.st_uid != geteuid() || about.st_nlink > 1) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "%s is no lock file of this user's: another user's, no regular file, or "
+                          "linked elsewhere",
+                          path);
+    }
+    return 0;
+}
+
 /* Opens and locks the file. CADRE_EAGAIN when it was removed meanwhile. */
 static int
 take(const char *path, const char *what, int *out)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, MODE);
     int status = 0;
     if (fd < 0) {
         return cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
     }
-    if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
+    status = check_own(fd, path);
+    if (status == 0 && fcntl(fd, F_OFD_SETLK, &whole) < 0) {
         status = errno == EAGAIN || errno == EACCES
                      ? held_by_another(fd, what)
                      : cadre_fail(CADRE_EIO, "%s: %s", path, strerror(errno));
-    } else if (!is_there(fd, path)) {
+    } else if (status == 0 && !is_there(fd, path)) {
         status = cadre_fail(CADRE_EAGAIN, "%s is removed and made again and again", path);
     }
     if (status < 0) {

@@ -25,8 +25,9 @@ typedef struct {
 
 /* Takes the lock of the file at `path`, which is made when it is missing but never reached through
  * a link, for the coordinator of `job` in this process. `what` names what is locked, for messages.
- * CADRE_EEXISTS when another holds it, with a text that says who; CADRE_EIO. `self` is zeroed or
- * closed before, and closed by the caller. */
+ * CADRE_EREFUSED when the file is another user's, no regular one, or has other names: it is left as
+ * it is. CADRE_EEXISTS when another holds it, with a text that says who; CADRE_EIO. `self` is
+ * zeroed or closed before, and closed by the caller. */
 int cadre_lock_file_open(cadre_lock_file_t *self, const char *path, const char *what,
                          const char *job);
 

@@ -23,6 +23,7 @@
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/lock_file.h"
+#include "coordinator/private_directory.h"
 
 enum {
     CHECKPOINT_PATH_MAX = 200
@@ -67,13 +68,21 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
 
 /* --- one coordinator per address --- */
 
-/* The lock file of a bound endpoint: beside an ipc socket, under /tmp for a tcp port. */
-static char *
-lock_path(const cadre_endpoint_t *endpoint)
+/* The lock file of a bound endpoint: beside an ipc socket, in a directory of the user's for a tcp
+ * port. */
+static int
+lock_path(const cadre_endpoint_t *endpoint, char **out)
 {
-    return endpoint->kind == CADRE_ENDPOINT_IPC
-               ? cadre_asprintf("%s.lock", endpoint->path)
-               : cadre_asprintf("/tmp/cadre-%u-%u.lock", (unsigned)getuid(), endpoint->port);
+    if (endpoint->kind == CADRE_ENDPOINT_IPC) {
+        *out = cadre_asprintf("%s.lock", endpoint->path);
+        return 0;
+    }
+    cadre_auto(cadre_free) char *directory = NULL;
+    int status = cadre_private_directory(getenv("XDG_RUNTIME_DIR"), "/tmp", geteuid(), &directory);
+    if (status == 0) {
+        *out = cadre_asprintf("%s/cadre-port-%u.lock", directory, endpoint->port);
+    }
+    return status;
 }
 
 /* ZeroMQ replaces an ipc socket that is in use without a word; the lock is what refuses a second
@@ -82,7 +91,11 @@ static int
 lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_auto(cadre_free) char *path = lock_path(endpoint);
+    cadre_auto(cadre_free) char *path = NULL;
+    int status = lock_path(endpoint, &path);
+    if (status < 0) {
+        return status;
+    }
     return cadre_lock_file_open(&self->address_lock, path, cadre_endpoint_text(endpoint, address),
                                 self->job);
 }

@@ -18,6 +18,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/memory_limit.h"
 #include "common/startup.h"
 #include "common/status.h"
 #include "ps/control_loop.h"
@@ -217,7 +218,7 @@ static bool
 fill_process(cadre_control_options_t *options)
 {
     options->signals = open_signals();
-    options->size_bytes_max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    options->size_bytes_max = cadre_memory_size();
     while (options->incarnation == 0) {
         if (getrandom(&options->incarnation, sizeof(options->incarnation), 0) < 0 &&
             errno != EINTR) {

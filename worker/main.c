@@ -14,6 +14,7 @@
 #include "common/memory.h"
 #include "common/startup.h"
 #include "common/status.h"
+#include "worker/device/cpu_trial.h"
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"
 
@@ -164,7 +165,13 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
     cadre_device_options_t options = {
         .name = flags->device, .threads = flags->threads, .math = flags->math};
     cadre_device_t *device = NULL;
-    if (cadre_device_open_with(&options, &device) < 0) {
+    int opened = cadre_cpu_room(flags->slots);
+    opened = opened < 0 ? opened : cadre_device_open_with(&options, &device);
+    if (opened == CADRE_ENOMEMORY) {
+        _exit(refuse(CADRE_WORKER_EXIT_CONFIG)); /* a thread of OpenBLAS's may hang, and exit()
+                                                    would wait for it */
+    }
+    if (opened < 0) {
         return refuse(CADRE_WORKER_EXIT_CONFIG);
     }
     int status = CADRE_WORKER_EXIT_OK;

@@ -86,6 +86,13 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
     request->ready.classes = (uint64_t)info->classes;
     request->ready.skipped = (uint64_t)info->skipped;
     log_skipped(source, request->dataset);
+    if (*info->doubtful_header) {
+        cadre_log(CADRE_LOG_WARN, "header_taken",
+                  "dataset=%u row=\"%s\" reason=\"it has numbers and words\" next=\"it is not read "
+                  "as data: "
+                  "say \\\"header\\\": true or false\"",
+                  request->dataset, info->doubtful_header);
+    }
     cadre_log(CADRE_LOG_INFO, "dataset_open",
               "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64, request->dataset,
               info->rows, info->features, info->skipped);

@@ -124,9 +124,11 @@ Test(data_spec, names_the_key_that_is_wrong)
     check_refused("{'format':'idx','path':'a','labels_path':'b','skip_bad':0}",
                   "dataset: key \"skip_bad\" does not go with format \"idx\"");
     check_refused("{'format':'csv','path':'a','delimiter':'x'}",
-                  "dataset: key \"delimiter\" must be one of , ; | : tab or space");
+                  "dataset: key \"delimiter\" must be one of \",\", \";\", \"|\", \":\", \"tab\" "
+                  "or \"space\"");
     check_refused("{'format':'csv','path':'a','delimiter':''}",
-                  "dataset: key \"delimiter\" must be one of , ; | : tab or space");
+                  "dataset: key \"delimiter\" must be one of \",\", \";\", \"|\", \":\", \"tab\" "
+                  "or \"space\"");
     check_refused("{'format':'csv','path':'a','header':'yes'}",
                   "dataset: key \"header\" must be true, false or \"auto\"");
     check_refused("{'format':'csv','path':'a','label_kind':'int'}",

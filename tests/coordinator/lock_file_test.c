@@ -101,6 +101,34 @@ Test(lock_file, is_never_reached_through_a_link, .init = set_up, .fini = tear_do
     cr_expect(strstr(cadre_error_text(), path), "%s", cadre_error_text());
 }
 
+/* A file under two names would be emptied under the other one, too. */
+Test(lock_file, is_never_one_that_is_not_the_users_alone, .init = set_up, .fini = tear_down)
+{
+    cadre_lock_file_t lock = {0};
+    cadre_auto(cadre_free) char *other = cadre_asprintf("%s/other", folder);
+    FILE *file = fopen(other, "w");
+    fputs("precious", file);
+    fclose(file);
+    cr_assert_eq(link(other, path), 0);
+    cr_expect_eq(cadre_lock_file_open(&lock, path, "x", "y"), CADRE_EREFUSED);
+    struct stat about;
+    cr_assert_eq(stat(other, &about), 0);
+    cr_expect_eq(about.st_size, 8, "it is emptied");
+    unlink(path);
+    unlink(other);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_expect_eq(cadre_lock_file_open(&lock, path, "x", "y"), CADRE_EREFUSED);
+    unlink(path);
+    if (geteuid() == 0) {
+        file = fopen(path, "w");
+        fputs("\033[31mYOUR DISK FAILS", file);
+        fclose(file);
+        cr_assert_eq(chown(path, 12345, 12345), 0);
+        cr_expect_eq(cadre_lock_file_open(&lock, path, "x", "y"), CADRE_EREFUSED);
+        cr_expect_not(strstr(cadre_error_text(), "DISK"), "%s", cadre_error_text());
+    }
+}
+
 Test(lock_file, is_taken_again_where_its_directory_was_replaced, .init = set_up, .fini = tear_down)
 {
     cadre_lock_file_t lock = {0};

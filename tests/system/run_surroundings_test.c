@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "tests/sanitizer.h"
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
@@ -161,6 +162,19 @@ Test(run_surroundings, a_small_stack_is_refused_in_words)
     cr_expect(said(&command, "ulimit -s 8192"));
     EXPECT_SHELL(&command, "ulimit -s 64; exec cadre-worker --coordinator 127.0.0.1:1", 78);
     EXPECT_SHELL(&command, "ulimit -s 64; exec cadre-ps --coordinator 127.0.0.1:1", 78);
+    command_close(&command);
+}
+
+/* OpenBLAS that gets no memory asks again, for ever and without a word. */
+Test(run_surroundings, a_small_address_space_is_refused_in_words)
+{
+    if (SANITIZER) {
+        cr_skip_test("a sanitizer needs address space of its own");
+    }
+    command_t command;
+    command_open(&command);
+    EXPECT_SHELL(&command, "ulimit -v 600000; exec cadre run $DIGITS --checkpoint-dir none", 78);
+    cr_expect(said(&command, "ulimit -v"));
     command_close(&command);
 }
 

@@ -212,21 +212,26 @@ is_missing_value(const field_t *field)
     return false;
 }
 
-/* A header row has a field that is neither a number nor a missing one. */
+/* A header row has a field that is neither a number nor a missing one. One that has numbers too may
+ * be a row of data with something amiss: it is noted. */
 static bool
 looks_like_header(csv_t *self, const char *line, const char *end)
 {
     const char *at = line;
+    bool named = false;
+    bool numbered = false;
     for (;;) {
         field_t field;
         double number = 0;
         const char *after = cut_field(self, at, end, &field);
-        if (field.start < field.stop && !is_missing_value(&field) &&
-            cadre_number_scan(field.start, field.stop, &number) != field.stop) {
-            return true;
-        }
+        bool is_number = cadre_number_scan(field.start, field.stop, &number) == field.stop;
+        numbered = numbered || (is_number && field.start < field.stop);
+        named = named || (field.start < field.stop && !is_missing_value(&field) && !is_number);
         if (after == end) {
-            return false;
+            if (named && numbered) {
+                cadre_bad_lines_token(line, end, self->reader->doubtful_header);
+            }
+            return named;
         }
         at = after + 1;
     }

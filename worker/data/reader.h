@@ -32,6 +32,7 @@ typedef struct {
     cadre_bad_lines_t *bad;
     cadre_row_store_t *store; /* made by the reader, finished by the source */
     int64_t features;
+    char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* as in cadre_source_info_t */
     int row_rank;
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_reader_t;

@@ -9,6 +9,7 @@
 
 #include "common/assert.h"
 #include "common/memory.h"
+#include "common/memory_limit.h"
 #include "common/permutation.h"
 #include "common/status.h"
 #include "worker/data/reader.h"
@@ -73,6 +74,7 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
     info->skipped = self->bad.count;
     info->size_bytes = cadre_row_store_size_bytes(self->store);
     info->y_dtype = reader->spec->label_kind == CADRE_LABEL_CLASS ? CADRE_I32 : CADRE_F32;
+    memcpy(info->doubtful_header, reader->doubtful_header, sizeof(info->doubtful_header));
     info->row_rank = 1;
     info->row_shape[0] = reader->features;
     if (reader->row_rank > 0) {
@@ -130,8 +132,8 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
                   cadre_source_t **out)
 {
     cadre_source_options_t chosen = options ? *options : (cadre_source_options_t){0};
-    if (chosen.size_bytes_max == 0 || chosen.size_bytes_max > CADRE_SOURCE_SIZE_MAX) {
-        chosen.size_bytes_max = CADRE_SOURCE_SIZE_MAX;
+    if (chosen.size_bytes_max == 0) {
+        chosen.size_bytes_max = cadre_memory_size() / CADRE_SOURCE_MEMORY_SHARE;
     }
     cadre_auto(cadre_free) char *path = resolve(chosen.base, spec->path);
     cadre_auto(cadre_free) char *labels_path = resolve(chosen.base, spec->labels_path);

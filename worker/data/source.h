@@ -21,16 +21,17 @@
 #include "common/data_spec.h"
 #include "worker/data/bad_lines.h"
 
-/* Bytes of parsed rows that a dataset may hold; open fails beyond it. */
-#define CADRE_SOURCE_SIZE_MAX ((uint64_t)4 << 30)
-
-enum { CADRE_SOURCE_COLUMNS = 2 }; /* "x" and "y" */
+enum {
+    CADRE_SOURCE_COLUMNS = 2,      /* "x" and "y" */
+    CADRE_SOURCE_MEMORY_SHARE = 4, /* the parsed rows of a dataset may hold a fourth of
+                                      cadre_memory_size(): open fails beyond it */
+};
 
 typedef struct cadre_source cadre_source_t;
 
 typedef struct {
     const char *base;        /* folder for relative paths; NULL: the current one */
-    uint64_t size_bytes_max; /* 0: CADRE_SOURCE_SIZE_MAX */
+    uint64_t size_bytes_max; /* 0: by CADRE_SOURCE_MEMORY_SHARE */
 } cadre_source_options_t;
 
 /* A column of the dataset: its name, and type and shape of one row of it. */
@@ -50,6 +51,9 @@ typedef struct {
     int64_t skipped;       /* bad lines that were skipped */
     uint64_t size_bytes;   /* memory held by the rows */
     cadre_dtype_t y_dtype; /* CADRE_I32 for "class", else CADRE_F32 */
+    char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* the beginning of a first row that "auto"
+                                                         took for names although it has numbers too;
+                                                         "": none */
     int row_rank; /* shape of a row before flattening: [28,28] for MNIST, else [features] */
     int64_t row_shape[CADRE_RANK_MAX];
 } cadre_source_info_t;

@@ -14,6 +14,10 @@
 #include "worker/device/element.h"
 #include "worker/device/plan.h"
 
+/* OpenBLAS's product of two square matrices, added up into `out`: for cpu_trial.c. */
+void cadre_cpu_multiply(const cadre_real_t *left, const cadre_real_t *right, cadre_real_t *out,
+                        int width);
+
 /* One step with its memory found. */
 typedef struct {
     const cadre_plan_step_t *step;

@@ -5,6 +5,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "worker/device/cpu.h"
+#include "worker/device/cpu_trial.h"
 #include "worker/device/device_module.h"
 
 enum { ALIGNMENT = 64 };
@@ -22,6 +23,10 @@ static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
     cadre_cpu_set_threads(request->threads);
+    int status = cadre_cpu_trial(CADRE_BLAS_TRIAL_MS);
+    if (status < 0) {
+        return status;
+    }
     *device = cadre_cpu_pool_new(request->threads);
     return 0;
 }

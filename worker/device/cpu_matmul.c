@@ -63,3 +63,16 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
         c += out_count;
     }
 }
+
+void
+cadre_cpu_multiply(const cadre_real_t *left, const cadre_real_t *right, cadre_real_t *out,
+                   int width)
+{
+#ifdef CADRE_REAL_DOUBLE
+    cblas_dgemm(
+#else
+    cblas_sgemm(
+#endif
+        CblasRowMajor, CblasNoTrans, CblasNoTrans, width, width, width, 1, left, width, right,
+        width, 0, out, width);
+}

@@ -54,6 +54,8 @@ Test(csv_reader, takes_other_delimiters)
     check_two_rows("1;2.5;7\n-3;4e2;0\n", CSV(",'delimiter':';'"));
     check_two_rows("1\t2.5\t7\n-3 \t4e2\t 0\n", CSV(",'delimiter':'\\t'"));
     check_two_rows("1 2.5 7\n-3 4e2 0\n", CSV(",'delimiter':' '"));
+    check_two_rows("1\t2.5\t7\n-3 \t4e2\t 0\n", CSV(",'delimiter':'tab'"));
+    check_two_rows("1 2.5 7\n-3 4e2 0\n", CSV(",'delimiter':'space'"));
 }
 
 Test(csv_reader, finds_the_label_in_any_column)
@@ -247,4 +249,25 @@ Test(csv_reader, survives_random_changes)
     opened = files_mutate(CSV(",'label':1,'header':false,'delimiter':' '"), "a", bare,
                           sizeof(bare) - 1, 1000);
     cr_assert_gt(opened, 20, "%d", opened);
+}
+
+/* A row of data with one typo in it is taken for names, and lost: that is said, with the row. */
+Test(csv_reader, notes_a_header_that_has_numbers_in_it)
+{
+    static const struct {
+        const char *text;
+        const char *row;
+    } cases[] = {
+        {"1,1e999,0\n1,2,1\n", "1,1e999,0"},
+        {"1,2x,0\n1,2,1\n", "1,2x,0"},
+        {"a,b,y\n1,2,1\n", ""},
+        {"label,0,1\n1,2,1\n", "label,0,1"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        files_write_text("a", cases[i].text);
+        cadre_source_t *dataset = files_open_well(CSV(), 1, 2);
+        cr_expect_str_eq(cadre_source_info(dataset)->doubtful_header, cases[i].row, "%s",
+                         cases[i].text);
+        cadre_source_close(&dataset);
+    }
 }

@@ -1,0 +1,98 @@
+#include "worker/device/cpu_trial.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "common/memory_limit.h"
+#include "common/status.h"
+#include "worker/device/cpu.h"
+
+enum { WIDTH = 256 }; /* beyond what OpenBLAS multiplies without a buffer */
+
+static void *
+multiply(void *context)
+{
+    cadre_real_t *numbers = context;
+    cadre_cpu_multiply(numbers, numbers + WIDTH * WIDTH, numbers + 2 * WIDTH * WIDTH, WIDTH);
+    return NULL;
+}
+
+static int
+fail_trial(int64_t timeout_ms)
+{
+    return cadre_fail(CADRE_ENOMEMORY,
+                      "OpenBLAS has not multiplied two small matrices in %lld s: it gets no memory "
+                      "for its buffers "
+                      "(%d MiB for each thread). This process may use %llu MiB: look at the limits "
+                      "of memory (ulimit "
+                      "-v, the container's, vm.overcommit_memory)",
+                      (long long)timeout_ms / 1000, CADRE_BLAS_BUFFER_SIZE >> 20,
+                      (unsigned long long)cadre_memory_size() >> 20);
+}
+
+int
+cadre_cpu_trial(int64_t timeout_ms)
+{
+    pthread_t thread;
+    struct timespec end;
+    cadre_real_t *numbers = cadre_calloc(3 * WIDTH * WIDTH, sizeof(*numbers));
+    int error = pthread_create(&thread, NULL, multiply, numbers);
+    if (error) {
+        free(numbers);
+        return cadre_fail(CADRE_ENOMEMORY, "no thread can be started: %s", strerror(error));
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += timeout_ms / 1000;
+    end.tv_nsec += timeout_ms % 1000 * 1000000;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
+        pthread_detach(thread); /* which goes on reading `numbers` */
+        return fail_trial(timeout_ms);
+    }
+    free(numbers);
+    return 0;
+}
+
+/* Address space in use: the first number of statm, in pages. */
+static uint64_t
+used_bytes(void)
+{
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file) {
+        if (fscanf(file, "%llu", &pages) != 1) {
+            pages = 0;
+        }
+        fclose(file);
+    }
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+int
+cadre_cpu_room(uint32_t callers)
+{
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) < 0 || space.rlim_cur == RLIM_INFINITY) {
+        return 0;
+    }
+    uint64_t of_caller = (uint64_t)CADRE_BLAS_BUFFER_SIZE + CADRE_THREAD_SPACE_SIZE;
+    uint64_t needed = used_bytes() + CADRE_WORKER_SPACE_SIZE + callers * of_caller;
+    if (space.rlim_cur >= needed) {
+        return 0;
+    }
+    return cadre_fail(CADRE_ENOMEMORY,
+                      "the address space is limited to %llu MiB (ulimit -v), and %u threads that "
+                      "multiply need %llu "
+                      "MiB: raise it, or use fewer slots",
+                      (unsigned long long)space.rlim_cur >> 20, callers,
+                      (unsigned long long)needed >> 20);
+}
