@@ -61,7 +61,8 @@ typedef enum {
 
 /* Zero, or what cadre_coordinator_options gives, for everything the caller does not set. */
 typedef struct {
-    size_t size;           /* sizeof(cadre_coordinator_options_t) */
+    size_t size;           /* sizeof(cadre_coordinator_options_t), as cadre_coordinator_options
+                              sets it: fields that an older header lacks count as zero */
     const char *job;       /* name of the job; NULL: "job" */
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
                               CADRE_CLUSTER or TF_CONFIG says, else tcp on a free loopback port */
@@ -135,7 +136,7 @@ typedef enum {
 } cadre_partitioner_t;
 
 typedef struct {
-    size_t size; /* sizeof(cadre_variable_options_t) */
+    size_t size; /* sizeof(cadre_variable_options_t), as above */
     const char
         *initializer; /* "zeros" (or NULL), "constant", "uniform", "normal", "truncated_normal",
                          "glorot_uniform", "glorot_normal", "he_uniform", "he_normal" */
@@ -161,7 +162,10 @@ typedef struct {
 
 CADRE_API cadre_variable_options_t cadre_variable_options(void);
 
-/* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
+/* Creates the variable on the shards; returns when it exists on all of them, or after the option
+ * `ps_timeout_ms` with CADRE_ETIMEOUT. Where it fails nothing is left of it, and its name is free.
+ * A variable stays until its coordinator is closed, like functions, datasets and resources: none
+ * can be dropped. CADRE_EEXISTS for a
  * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
  * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
  * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only.
@@ -175,8 +179,8 @@ CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_variable_t **variable);
 
 /* The whole value, the parts joined in order, into a tensor that the caller ends with
- * cadre_tensor_fini. Each part is of one version; while closures run, parts may be of different
- * ones. */
+ * cadre_tensor_fini; what `value` was before is not ended. Each part is of one version; while
+ * closures run, parts may be of different ones. */
 CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
 
@@ -297,9 +301,13 @@ typedef struct {
 } cadre_call_t;
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
- * for its results. Blocks while the queue is full. When an earlier closure has failed it raises
- * that error instead, once, after everything queued and in flight was cancelled; the coordinator is
- * usable again afterwards.
+ * for its results. Blocks while the queue is full. Closures are handed out first in, first out,
+ * without priorities: one that must not wait long needs a short queue (`queue_capacity`).
+ *
+ * When an earlier closure has failed it raises that error instead, once, after everything queued
+ * and in flight was cancelled, whichever thread scheduled it and whether or not a future has told
+ * of the failure; the coordinator is usable again afterwards. A closure whose failure is to stop
+ * nothing else gives it as a result.
  *
  * A call that names futures waits in the queue until their closures have ended, and gets their
  * results, also those of futures that were dropped meanwhile and also when it runs again. When one
@@ -385,7 +393,7 @@ CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
 CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
 
 /* Waits, then copies the result called `name` (NULL: the only one, or the first) into a tensor that
- * the caller ends. */
+ * the caller ends; what `value` was before is not ended. */
 CADRE_API int cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
                           int64_t timeout_ms);
 
@@ -393,8 +401,9 @@ CADRE_API int cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t
  * them is NULL. */
 CADRE_API int cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms);
 
-/* A descriptor that polls readable when the closure has ended; it belongs to the future. CADRE_EIO
- * when there is none to be had. */
+/* A descriptor that polls readable when the closure has ended; it belongs to the future, so that
+ * many futures take many of the process's limit (ulimit -n). CADRE_EIO when there is none to be
+ * had: the last 128, or a quarter of the limit where that is less, are left to connections. */
 CADRE_API int cadre_future_fd(cadre_future_t *self, int *fd);
 
 /* The closure's id, 0 while it waits in the queue. */
