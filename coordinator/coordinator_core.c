@@ -18,11 +18,13 @@ static void
 on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
 {
     cadre_core_t *self = context;
-    if (closure->id) {
-        cadre_u64_map_take(&self->closures, closure->id);
-    }
     bool has_updates =
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
+    if (closure->id) {
+        cadre_u64_map_take(&self->closures, closure->id);
+        bool unsaved = has_updates && !self->replay.keeping;
+        cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
+    }
     self->options.ended(self->options.context, closure, end);
     if (end->status == 0 && closure->sequence > 0) {
         cadre_checkpoint_note_ended(self, closure);
@@ -248,6 +250,11 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         }
         self->progress = true; /* a call may be waiting for this answer */
         break;
+    case CADRE_MESSAGE_PROBED:
+        cadre_shard_requests_probed(&self->repairs, member->index, message);
+        cadre_shard_requests_probed(&self->requests, member->index, message);
+        self->progress = true;
+        break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
         break;
@@ -268,6 +275,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
     case CADRE_MESSAGE_COUNT:
@@ -276,7 +284,6 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_PROBED:
         break; /* the table of rights has refused these already */
     }
 }
