@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/options.h"
 #include "coordinator/status_json.h"
 #include "coordinator/waiting.h"
 
@@ -47,22 +48,24 @@ destroy(cadre_coordinator_t *self)
 }
 
 int
-cadre_coordinator_open(const cadre_coordinator_options_t *options, cadre_coordinator_t **out)
+cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinator_t **out)
 {
-    if (!options || options->size != sizeof(*options)) {
-        return cadre_fail(CADRE_EINVALID,
-                          "options: size is not sizeof(cadre_coordinator_options_t)");
+    cadre_coordinator_options_t options;
+    int status =
+        cadre_options_take(given, &options, sizeof(options), "cadre_coordinator_options_t");
+    if (status < 0) {
+        return status;
     }
     if (!out) {
         return cadre_fail(CADRE_EINVALID, "there is nowhere to put the coordinator: NULL");
     }
     cadre_coordinator_t *self = cadre_calloc(1, sizeof(*self));
-    int status = cadre_gate_open(&self->gate);
+    status = cadre_gate_open(&self->gate);
     if (status == 0) {
         status = cadre_context_open(&self->context);
     }
     if (status == 0) {
-        status = cadre_coordinator_set_up(self, options);
+        status = cadre_coordinator_set_up(self, &options);
     }
     if (status < 0) {
         destroy(self);

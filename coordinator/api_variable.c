@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "common/tensor.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/options.h"
 
 cadre_variable_options_t
 cadre_variable_options(void)
@@ -118,16 +119,17 @@ must_wait(const cadre_coordinator_t *self, const char *name)
 
 int
 cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t dtype,
-                      const int64_t *shape, int rank, const cadre_variable_options_t *options,
+                      const int64_t *shape, int rank, const cadre_variable_options_t *given,
                       cadre_variable_t **out)
 {
-    cadre_variable_options_t defaults = cadre_variable_options();
-    options = options ? options : &defaults;
-    if (options->size != sizeof(*options)) {
-        return cadre_fail(CADRE_EINVALID, "options: size is not sizeof(cadre_variable_options_t)");
+    cadre_variable_options_t options = cadre_variable_options();
+    int status = cadre_options_take(given ? given : &options, &options, sizeof(options),
+                                    "cadre_variable_options_t");
+    if (status < 0) {
+        return status;
     }
     cadre_tensor_t like = {.dtype = dtype, .rank = rank};
-    int status = cadre_shape_size(dtype, shape, rank, NULL, NULL);
+    status = cadre_shape_size(dtype, shape, rank, NULL, NULL);
     if (status < 0) {
         return cadre_fail_within(status, "variable %s", name ? name : "");
     }
@@ -147,7 +149,7 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
     }
     if (status == 0) {
         status =
-            cadre_catalogue_add_variable(&self->core.catalogue, name, &like, options, &variable);
+            cadre_catalogue_add_variable(&self->core.catalogue, name, &like, &options, &variable);
     }
     if (status == 0) {
         self->core.creating = true;

@@ -12,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
+
+enum { FD_RESERVE = 128 }; /* descriptors that futures leave to connections, of 512 or more */
 
 struct cadre_future {
     cadre_gate_t *gate;
@@ -187,6 +190,29 @@ cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms
     return first;
 }
 
+/* Opens a descriptor, but not one of the last: who accepts a connection without one left does not
+ * survive it (libzmq asserts), so futures leave some to the coordinator. */
+static int
+open_fd(int *fd)
+{
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    rlim_t reserve = limit.rlim_cur / 4 < FD_RESERVE ? limit.rlim_cur / 4 : FD_RESERVE;
+    int opened = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (opened < 0) {
+        return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
+    }
+    if ((rlim_t)opened >= limit.rlim_cur - reserve) { /* the lowest that is free */
+        close(opened);
+        return cadre_fail(CADRE_EIO,
+                          "%d descriptors are open, and the last %llu of %llu are kept for "
+                          "connections: raise ulimit -n, or use fewer at a time",
+                          opened, (unsigned long long)reserve, (unsigned long long)limit.rlim_cur);
+    }
+    *fd = opened;
+    return 0;
+}
+
 int
 cadre_future_fd(cadre_future_t *self, int *fd)
 {
@@ -196,10 +222,8 @@ cadre_future_fd(cadre_future_t *self, int *fd)
     }
     cadre_gate_lock(self->gate);
     if (self->fd < 0) {
-        self->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (self->fd < 0) {
-            status = cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
-        } else if (self->results->ended) {
+        status = open_fd(&self->fd);
+        if (status == 0 && self->results->ended) {
             signal_fd(self);
         }
     }

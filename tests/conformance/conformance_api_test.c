@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "common/memory.h"
 #include "tests/conformance/stage.h"
@@ -303,4 +304,42 @@ Test(conformance_api, a_resumed_job_is_told_which_numbers_its_checkpoint_lacks)
     cr_expect_eq(cadre_checkpoint_next(stage.cluster.coordinator, 8), 31);
     cr_expect_eq(cadre_checkpoint_next(stage.cluster.coordinator, 35), 35);
     local_cluster_close(&stage.cluster);
+}
+
+/* --- descriptors --- */
+
+/* libzmq ends the process that accepts a connection without a descriptor left. */
+Test(conformance_api, futures_leave_descriptors_to_connections)
+{
+    enum { LIMIT = 256, FUTURES = 400 };
+    stage_t stage;
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    stage_open(&stage, 1, 1);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){LIMIT, limit.rlim_max}), 0);
+    cadre_future_t *futures[FUTURES];
+    int opened = 0;
+    int refused = 0;
+    for (int i = 0; i < FUTURES; i++) {
+        int fd = -1;
+        futures[i] = NULL;
+        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "noop"), NULL, LOCAL_WAIT_MS,
+                          &futures[i]));
+        int status = cadre_future_fd(futures[i], &fd);
+        opened += status == 0;
+        refused += status == CADRE_EIO;
+    }
+    cr_expect_gt(opened, 50);
+    cr_expect_lt(opened, LIMIT - LIMIT / 4);
+    cr_expect_eq(opened + refused, FUTURES);
+    local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
+    local_cluster_wait_workers(&stage.cluster, 2);
+    stage_schedule(&stage, "add_one", 10);
+    stage_join(&stage);
+    stage_expect(&stage, 10);
+    for (int i = 0; i < FUTURES; i++) {
+        OK(cadre_future_wait(futures[i], LOCAL_WAIT_MS));
+        cadre_future_drop(&futures[i]);
+    }
+    stage_close(&stage);
 }

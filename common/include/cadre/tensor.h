@@ -56,7 +56,9 @@ CADRE_API size_t cadre_tensor_size_bytes(const cadre_tensor_t *tensor);
 CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape,
                                 int rank);
 
-/* Frees the memory of a tensor that owns it and clears the struct; harmless on a zeroed one. */
+/* Frees the memory of a tensor that owns it - one that cadre_tensor_init, a read or a fetch has
+ * filled - and clears the struct; harmless on a zeroed one. A tensor whose `data` is the caller's
+ * own memory must not be ended: that would be freed. */
 CADRE_API void cadre_tensor_fini(cadre_tensor_t *tensor);
 
 #ifdef __cplusplus
