@@ -317,6 +317,7 @@ static const struct {
     {CADRE_MESSAGE_REFUSED, "c"},
     {CADRE_MESSAGE_SHARD, "c"},
     {CADRE_MESSAGE_VARIABLE, "c"},
+    {CADRE_MESSAGE_DEFINITIONS, "c"},
     {CADRE_MESSAGE_FUNCTION, "c"},
     {CADRE_MESSAGE_DATASET, "c"},
     {CADRE_MESSAGE_RESOURCE, "c"},

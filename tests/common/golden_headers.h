@@ -62,6 +62,9 @@
       "9f0116cd03e8cf0123456789abcdefce00011170c408010000000000000001a46e616d65cdea62cf"           \
       "000000012a05f203ceffffffff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000"           \
       "000000010000ffffffffffffffffcdea67cd1000")                                                  \
+    G(DEFINITIONS,                                                                                 \
+      "980117cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c9")                                                                                        \
     G(CLOSURE,                                                                                     \
       "dc00160120cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001ccc9cd"   \
       "ea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffffff93a46c6f7373a0"   \
