@@ -8,7 +8,6 @@
  * The small forms are ten times as short, and their bound is looser: a tenth of the time is left
  * for a machine that is late.
  */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/memory.h"
@@ -38,8 +37,9 @@ duration_ms(const load_t *load, uint64_t number)
 static uint64_t
 run(const load_t *load, bool with_checkpoints, uint64_t *committed)
 {
-    char directory[] = "/tmp/cadre-scale-XXXXXX";
-    require(mkdtemp(directory) != NULL, "a directory");
+    scratch_t scratch;
+    scratch_open(&scratch);
+    cadre_auto(cadre_free) char *directory = scratch_path(&scratch, "checkpoints");
     cadre_coordinator_options_t options = cadre_coordinator_options();
     options.checkpoint_dir = with_checkpoints ? directory : NULL;
     options.checkpoint_every_ms = with_checkpoints ? load->every_ms : 0;
@@ -73,8 +73,7 @@ run(const load_t *load, bool with_checkpoints, uint64_t *committed)
     cadre_totals_t totals = cadre_totals(cluster.coordinator);
     *committed = totals.checkpoints;
     scale_cluster_close(&cluster);
-    cadre_auto(cadre_free) char *remove = cadre_asprintf("rm -rf '%s'", directory);
-    require(system(remove) == 0, "to remove the checkpoints");
+    scratch_close(&scratch);
     return totals.finished;
 }
 
