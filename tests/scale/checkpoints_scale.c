@@ -8,7 +8,6 @@
  * The small forms are ten times as short, and their bound is looser: a tenth of the time is left
  * for a machine that is late.
  */
-#include <unistd.h>
 
 #include "common/memory.h"
 #include "tests/scale/scale.h"
@@ -60,7 +59,7 @@ run(const load_t *load, bool with_checkpoints, uint64_t *committed)
     double from = scale_now();
     for (uint64_t number = 0; scale_now() - from < (double)load->seconds;) {
         if (cadre_totals(cluster.coordinator).queued >= AHEAD) {
-            usleep(2000);
+            again(deadline_in(SCALE_WAIT_MS));
             continue;
         }
         int64_t ms = duration_ms(load, number++);
