@@ -151,6 +151,7 @@ scale_cluster_add_processes(scale_cluster_t *self, int count, int slots)
 {
     cadre_auto(cadre_free) char *program = program_path("cadre-worker");
     cadre_auto(cadre_free) char *places = cadre_asprintf("%d", slots);
+    cadre_auto(cadre_free) char *library = self->native ? program_path(self->native) : NULL;
     self->tasks =
         cadre_realloc(self->tasks, (size_t)(self->task_count + count), sizeof(*self->tasks));
     for (int i = 0; i < count; i++) {
@@ -159,7 +160,12 @@ scale_cluster_add_processes(scale_cluster_t *self, int count, int slots)
             cadre_asprintf("%s/worker-%d.log", self->scratch.path, self->worker_count);
         const char *arguments[] = {program,       "--index",     number, "--coordinator",
                                    self->address, "--slots",     places, "--threads",
-                                   "1",           "--log-level", "warn", NULL};
+                                   "1",           "--log-level", "warn", NULL,
+                                   NULL,          NULL};
+        if (library) {
+            arguments[11] = "--native";
+            arguments[12] = library;
+        }
         self->tasks[self->task_count++] =
             process_start(&(process_t){.arguments = arguments, .output = log});
         self->worker_count++;

@@ -46,7 +46,8 @@ typedef struct {
     FILE *log; /* the coordinator's events */
     pid_t ps[SCALE_PS_MAX];
     pid_t groups[SCALE_GROUPS_MAX];
-    pid_t *tasks; /* workers that are a process each */
+    const char *native; /* library of those workers, seen from the programs; NULL: none */
+    pid_t *tasks;       /* workers that are a process each */
     int task_count;
     int ps_count;
     int group_count;
