@@ -72,7 +72,9 @@
     X(values,            VALUES,            65, LARGE, PS)                         \
     X(push,              PUSH,              66, LARGE, WORKER)                     \
     X(applied,           APPLIED,           67, LARGE, PS)                         \
-    X(assign,            ASSIGN,            68, LARGE, COORDINATOR)
+    X(assign,            ASSIGN,            68, LARGE, COORDINATOR)                \
+    X(probe,             PROBE,             69, LARGE, COORDINATOR | WORKER)       \
+    X(probed,            PROBED,            70, LARGE, PS)
 
 /* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
@@ -370,6 +372,16 @@
     F(U64,  mode,        2)                                                        \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)
+
+/* What has become of these? requests: (request, update, sequence) each, unanswered on this
+ * connection: the update id of a PUSH, the sequence of an ASSIGN, 0 elsewhere. */
+#define CADRE_PROBE_FIELDS(F)                                                      \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64S, requests,    3 * CADRE_PROBE_REQUESTS_MAX)
+
+/* states: (request, cadre_probed_t) each, of all that were asked after. */
+#define CADRE_PROBED_FIELDS(F)                                                     \
+    F(U64S, states,      2 * CADRE_PROBE_REQUESTS_MAX)
 
 /* Counters that heartbeats carry, by position; each only grows within one incarnation. */
 #define CADRE_PS_COUNTERS(C)                                                       \

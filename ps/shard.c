@@ -232,6 +232,8 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_COUNT) {
         cadre_shard_reply(self, question, 0);
+    } else if (message->type == CADRE_MESSAGE_PROBE) {
+        cadre_shard_probe(self, question);
     } else {
         cadre_shard_malformed(self);
     }
@@ -247,6 +249,8 @@ on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_push(self, question);
     } else if (message->type == CADRE_MESSAGE_ASSIGN) {
         cadre_shard_assign(self, question);
+    } else if (message->type == CADRE_MESSAGE_PROBE) {
+        cadre_shard_probe(self, question);
     } else {
         cadre_shard_malformed(self);
     }
@@ -258,8 +262,10 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
 {
     cadre_shard_question_t question = {plane, from, message, outbox};
     bool stranger = from->role == CADRE_ROLE_COORDINATOR && from->incarnation != self->coordinator;
+    bool is_here = cadre_message_plane(message->type) == plane ||
+                   message->type == CADRE_MESSAGE_PROBE; /* it asks after those of its plane */
     if (stranger || cadre_message_authorize(message->type, from->role) < 0 ||
-        message->incarnation != from->incarnation || cadre_message_plane(message->type) != plane) {
+        message->incarnation != from->incarnation || !is_here) {
         cadre_shard_malformed(self);
     } else if (plane == CADRE_PLANE_CONTROL) {
         on_control(self, &question);

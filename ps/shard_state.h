@@ -1,7 +1,7 @@
 /*
  * shard_state - the inside of shard, shared by its files: shard.c (session, control),
  * shard_create.c (partitions, from initial values or a checkpoint), shard_values.c (pull, push,
- * assign) and shard_snapshot.c.
+ * assign, probe) and shard_snapshot.c.
  */
 #ifndef CADRE_PS_SHARD_STATE_H
 #define CADRE_PS_SHARD_STATE_H
@@ -77,6 +77,7 @@ int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop);
 void cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question);
+void cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question);
 
 /* --- shard_snapshot.c --- */
 

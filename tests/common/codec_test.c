@@ -340,6 +340,8 @@ static const struct {
     {CADRE_MESSAGE_PUSH, "w"},
     {CADRE_MESSAGE_APPLIED, "p"},
     {CADRE_MESSAGE_ASSIGN, "c"},
+    {CADRE_MESSAGE_PROBE, "cw"},
+    {CADRE_MESSAGE_PROBED, "p"},
 };
 
 static const char *

@@ -122,7 +122,13 @@
       "ffffffffff")                                                                                \
     G(ASSIGN,                                                                                      \
       "9b0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
-      "c902ceffffffffcdffff")
+      "c902ceffffffffcdffff")                                                                      \
+    G(PROBE,                                                                                       \
+      "980145cd03e8cf0123456789abcdefce00011170c40001c418070000000000000000000000000100"           \
+      "00ffffffffffffffff")                                                                        \
+    G(PROBED,                                                                                      \
+      "970146cd03e8cf0123456789abcdefce00011170c4080100000000000000c4180700000000000000"           \
+      "0000000000010000ffffffffffffffff")
 /* clang-format on */
 
 #endif
