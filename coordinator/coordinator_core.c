@@ -24,6 +24,7 @@ on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_en
     bool has_updates =
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
     self->options.ended(self->options.context, closure, end);
+    cadre_trials_forget(self, closure);
     if (has_updates && self->replay.keeping) {
         cadre_replay_keep(&self->replay, closure);
     } else {
@@ -70,6 +71,7 @@ cadre_core_fini(cadre_core_t *self)
     }
     cadre_closure_queue_fini(&self->queue);
     cadre_u64_map_fini(&self->closures);
+    cadre_u64_map_fini(&self->suspects);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
     cadre_shard_requests_fini(&self->repairs);
@@ -404,6 +406,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_dispatch_cancel(self);
         cadre_resources_tick(self);
+        cadre_trials_tick(self);
         cadre_dispatch(self);
     }
     cadre_dispatch_acknowledge(self);

@@ -122,6 +122,8 @@ typedef struct {
     uint32_t shard_count;
     sim_life_t lives[SIM_LIVES_MAX];
     uint32_t life_count;
+    bool is_deposed; /* the newest life's coordinator is back after another was called for: how its
+                        calls end, nobody knows */
     sim_state_t **states; /* all there ever were */
     uint32_t state_count;
     sim_call_t **calls;

@@ -30,14 +30,17 @@ task_of_node(sim_cluster_t *self, uint32_t node)
 {
     const sim_worker_t *worker = sim_cluster_worker_of(self, node);
     const sim_shard_t *shard = sim_cluster_shard_of(self, node);
-    return worker ? worker->task : shard ? shard->task : self->coordinator.task;
+    bool is_deposed = self->deposed && node == self->deposed_node;
+    const sim_coordinator_t *coordinator = is_deposed ? self->deposed : self->coordinator;
+    return worker ? worker->task : shard ? shard->task : coordinator->task;
 }
 
 uint32_t
 sim_cluster_node_of(sim_cluster_t *self, const cadre_task_t *task)
 {
     if (task->role == CADRE_ROLE_COORDINATOR) {
-        return SIM_COORDINATOR_NODE;
+        bool is_deposed = self->deposed && task->incarnation == self->deposed->task.incarnation;
+        return is_deposed ? self->deposed_node : SIM_COORDINATOR_NODE;
     }
     uintptr_t found = (uintptr_t)cadre_u64_map_get(&self->by_incarnation, task->incarnation);
     if (!found) {
@@ -71,7 +74,7 @@ note_closure(sim_cluster_t *self, const cadre_outbox_entry_t *entry)
 static void
 check_link(sim_cluster_t *self, uint32_t from, const cadre_outbox_entry_t *entry)
 {
-    const cadre_membership_t *membership = &self->coordinator.core.membership;
+    const cadre_membership_t *membership = &self->coordinator->core.membership;
     const cadre_task_t *to = &entry->destination;
     if (from != SIM_COORDINATOR_NODE || entry->plane != CADRE_PLANE_DATA) {
         return;
@@ -81,6 +84,29 @@ check_link(sim_cluster_t *self, uint32_t from, const cadre_outbox_entry_t *entry
         sim_check_fail(&self->check, "%s goes out for shard %u, which its receiver does not serve",
                        cadre_message_type_text(entry->type), to->index);
     }
+}
+
+/* The node that a message goes to. A task has one control connection, and whoever begins it anew
+ * with HELLO finds the newest coordinator. */
+static uint32_t
+destination_of(sim_cluster_t *self, uint32_t from, const cadre_outbox_entry_t *entry)
+{
+    uint32_t to = sim_cluster_node_of(self, &entry->destination);
+    bool is_control = entry->plane == CADRE_PLANE_CONTROL;
+    if (is_control && entry->destination.role == CADRE_ROLE_COORDINATOR) {
+        self->with_deposed[from] = self->with_deposed[from] && entry->type != CADRE_MESSAGE_HELLO;
+        to = self->deposed && self->with_deposed[from] ? self->deposed_node : SIM_COORDINATOR_NODE;
+    }
+    return to;
+}
+
+/* Whether a control message has no connection to go on: that one leads to another coordinator. */
+static bool
+is_stray(const sim_cluster_t *self, uint32_t from, uint32_t to, const cadre_outbox_entry_t *entry)
+{
+    bool from_deposed = self->deposed && from == self->deposed_node;
+    return entry->plane == CADRE_PLANE_CONTROL && (from_deposed || from == SIM_COORDINATOR_NODE) &&
+           from_deposed != (self->deposed && self->with_deposed[to]);
 }
 
 static void
@@ -99,8 +125,12 @@ route(sim_cluster_t *self, uint32_t from, cadre_outbox_t *outbox)
             note_closure(self, &entry);
         }
         check_link(self, from, &entry);
-        sim_network_send(&self->network, &sender, from,
-                         sim_cluster_node_of(self, &entry.destination), &entry);
+        uint32_t to = destination_of(self, from, &entry);
+        if (is_stray(self, from, to, &entry)) {
+            cadre_outbox_entry_fini(&entry);
+        } else {
+            sim_network_send(&self->network, &sender, from, to, &entry);
+        }
     }
 }
 
@@ -143,8 +173,8 @@ copy_chunks(cadre_message_t *message)
 static void
 check_tag(sim_cluster_t *self, const sim_worker_t *worker, const cadre_message_t *message)
 {
-    const cadre_core_t *core = &self->coordinator.core;
-    if (!self->coordinator.alive || message->epoch != core->options.epoch) {
+    const cadre_core_t *core = &self->coordinator->core;
+    if (!self->coordinator->alive || message->epoch != core->options.epoch) {
         return;
     }
     const cadre_member_t *member =
@@ -188,7 +218,8 @@ on_message(sim_cluster_t *self, sim_event_t *event)
     } else if (shard) {
         sim_shard_receive(shard, plane, &event->sender, &message);
     } else {
-        cadre_core_receive(&self->coordinator.core, &event->sender, &message, self->network.now_ms);
+        cadre_core_receive(&self->coordinator->core, &event->sender, &message,
+                           self->network.now_ms);
     }
 }
 
@@ -218,15 +249,15 @@ turn_shard(sim_cluster_t *self, sim_shard_t *shard)
 void
 sim_cluster_turn_coordinator(sim_cluster_t *self)
 {
-    if (!self->coordinator.alive || self->coordinator.paused_ms > self->network.now_ms) {
+    if (!self->coordinator->alive || self->coordinator->paused_ms > self->network.now_ms) {
         return;
     }
-    sim_coordinator_take_events(&self->coordinator);
+    sim_coordinator_take_events(self->coordinator);
     if (!self->stopping) {
         sim_script_go(&self->script);
     }
-    sim_coordinator_turn(&self->coordinator);
-    route(self, SIM_COORDINATOR_NODE, &self->coordinator.core.outbox);
+    sim_coordinator_turn(self->coordinator);
+    route(self, SIM_COORDINATOR_NODE, &self->coordinator->core.outbox);
     sim_faults_look(self);
 }
 
@@ -259,11 +290,11 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
         on_message(self, event);
     } else if (event->kind == SIM_GONE) {
         cadre_task_t task = task_of_node(self, event->from);
-        cadre_core_gone(&self->coordinator.core, &task, self->network.now_ms);
+        cadre_core_gone(&self->coordinator->core, &task, self->network.now_ms);
     } else if (event->kind == SIM_STORED) {
-        sim_coordinator_stored(&self->coordinator, event);
+        sim_coordinator_stored(self->coordinator, event);
     } else if (event->kind == SIM_ANSWERED) {
-        sim_coordinator_answered(&self->coordinator, event);
+        sim_coordinator_answered(self->coordinator, event);
     }
     sim_cluster_turn_coordinator(self);
 }
@@ -274,14 +305,43 @@ note_heard(sim_cluster_t *self, const sim_event_t *event)
 {
     bool is_heartbeat = event->node == SIM_COORDINATOR_NODE &&
                         event->entry.type == CADRE_MESSAGE_HEARTBEAT && !event->has_come;
-    if (is_heartbeat && sim_header_of(&event->entry).epoch == self->coordinator.options.epoch) {
-        self->coordinator.heard_ms[event->from] = self->network.now_ms;
+    if (is_heartbeat && sim_header_of(&event->entry).epoch == self->coordinator->options.epoch) {
+        self->coordinator->heard_ms[event->from] = self->network.now_ms;
     }
+}
+
+/* The one that another has taken the place of. */
+static void
+on_deposed_event(sim_cluster_t *self, sim_event_t *event)
+{
+    sim_coordinator_t *deposed = self->deposed;
+    if (!deposed) {
+        cadre_outbox_entry_fini(&event->entry);
+        return;
+    }
+    if (deposed->paused_ms > self->network.now_ms) {
+        sim_network_postpone(&self->network, event, deposed->paused_ms);
+        return;
+    }
+    if (event->kind == SIM_MESSAGE) {
+        cadre_message_t message = {0};
+        decode(self, event, &message);
+        cadre_outbox_entry_fini(&event->entry);
+        cadre_core_receive(&deposed->core, &event->sender, &message, self->network.now_ms);
+    }
+    sim_coordinator_take_events(deposed);
+    sim_coordinator_turn(deposed);
+    route(self, self->deposed_node, &deposed->core.outbox);
 }
 
 void
 sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
 {
+    if (event->node != SIM_COORDINATOR_NODE &&
+        self->nodes[event->node].role == CADRE_ROLE_COORDINATOR) {
+        on_deposed_event(self, event);
+        return;
+    }
     if (event->kind == SIM_FAULT) {
         sim_faults_event(self, event);
         sim_cluster_turn_coordinator(self);
@@ -295,10 +355,10 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
     sim_shard_t *shard = sim_cluster_shard_of(self, event->node);
     bool alive = worker  ? worker->core != NULL
                  : shard ? shard->core != NULL
-                         : self->coordinator.alive;
+                         : self->coordinator->alive;
     uint64_t paused_ms = worker  ? worker->paused_ms
                          : shard ? shard->paused_ms
-                                 : self->coordinator.paused_ms;
+                                 : self->coordinator->paused_ms;
     if (!alive) {
         cadre_outbox_entry_fini(&event->entry);
     } else if (paused_ms > self->network.now_ms) {

@@ -52,7 +52,13 @@ typedef struct sim_cluster {
     sim_network_t network;
     sim_disk_t disk;
     sim_check_t check;
-    sim_coordinator_t coordinator;
+    sim_coordinator_t coordinators[2];
+    sim_coordinator_t *coordinator; /* the newest, node 0 */
+    sim_coordinator_t *deposed;     /* one that stood still while another was started, and is back;
+                                       NULL: none */
+    uint32_t deposed_node;
+    bool
+        with_deposed[SIM_NODES_MAX]; /* whose control connection leads there: until it says HELLO */
     uint32_t shard_count;
     uint32_t ps_count; /* incarnations so far */
     sim_shard_t shards[SIM_PS_TASKS_MAX];
@@ -139,6 +145,11 @@ void sim_cluster_maybe_seen(sim_cluster_t *self, uint32_t node);
 /* The coordinator and the user program die; they begin again. */
 void sim_cluster_kill_coordinator(sim_cluster_t *self);
 void sim_cluster_start_coordinator(sim_cluster_t *self);
+
+/* The coordinator stands still for so long, and another one is started meanwhile; later the first
+ * one dies. */
+void sim_cluster_depose_coordinator(sim_cluster_t *self, uint64_t ms);
+void sim_cluster_kill_deposed(sim_cluster_t *self);
 
 /* Whether there is room for as many incarnations as may be needed from now on. */
 bool sim_cluster_has_room(const sim_cluster_t *self);

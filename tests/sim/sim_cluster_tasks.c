@@ -21,7 +21,8 @@ sim_cluster_fini(sim_cluster_t *self)
     for (uint32_t i = 0; i < self->ps_count; i++) {
         sim_shard_stop(&self->shards[i]);
     }
-    sim_coordinator_stop(&self->coordinator);
+    sim_cluster_kill_deposed(self);
+    sim_coordinator_stop(self->coordinator);
     sim_script_fini(&self->script);
     sim_network_fini(&self->network);
     sim_disk_fini(&self->disk);
@@ -178,7 +179,7 @@ void
 sim_cluster_kill_coordinator(sim_cluster_t *self)
 {
     sim_script_fini(&self->script);
-    sim_coordinator_stop(&self->coordinator);
+    sim_coordinator_stop(self->coordinator);
     for (uint32_t i = 0; i < self->ps_count; i++) {
         if (self->shards[i].core && sim_chance(&self->random, self->seen)) {
             cadre_ps_core_disconnected(self->shards[i].core);
@@ -189,17 +190,56 @@ sim_cluster_kill_coordinator(sim_cluster_t *self)
 void
 sim_cluster_start_coordinator(sim_cluster_t *self)
 {
-    sim_coordinator_start(&self->coordinator);
+    sim_coordinator_start(self->coordinator);
     sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->network.now_ms);
     if (self->verbose) {
         printf("%8" PRIu64 " the coordinator begins life %u at cut %" PRIu64 "\n",
-               self->network.now_ms, self->coordinator.life, sim_check_life(&self->check)->cut);
+               self->network.now_ms, self->coordinator->life, sim_check_life(&self->check)->cut);
     }
-    if (self->coordinator.life > 1) {
+    if (self->coordinator->life > 1) {
         sim_script_start_again(&self->script);
     }
     for (uint32_t node = 1; node < self->node_count; node++) {
         if (sim_cluster_shard_of(self, node) || draw(self, 0, 1)) {
+            sim_network_at(&self->network, draw(self, 0, 500), SIM_CONNECTED, node, 0);
+        }
+    }
+}
+
+void
+sim_cluster_depose_coordinator(sim_cluster_t *self, uint64_t ms)
+{
+    sim_coordinator_t *first = self->coordinator;
+    sim_coordinator_t *next =
+        first == &self->coordinators[0] ? &self->coordinators[1] : &self->coordinators[0];
+    self->deposed_node =
+        new_node(self, CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(&self->random));
+    cadre_core_forget(&first->core, &self->script.pending); /* its program has no thread here */
+    sim_script_fini(&self->script);
+    sim_coordinator_depose(first, self->deposed_node, next);
+    first->paused_ms = self->network.now_ms + ms;
+    self->deposed = first;
+    self->check.is_deposed = true;
+    self->coordinator = next;
+    self->script.coordinator = next;
+    for (uint32_t node = 1; node < self->node_count; node++) {
+        self->with_deposed[node] = true;
+    }
+    sim_network_at(&self->network, ms, SIM_TICK, self->deposed_node, 0);
+}
+
+void
+sim_cluster_kill_deposed(sim_cluster_t *self)
+{
+    if (!self->deposed) {
+        return;
+    }
+    sim_coordinator_t *deposed = self->deposed;
+    self->deposed = NULL;
+    sim_coordinator_stop(deposed);
+    for (uint32_t node = 1; node < self->node_count; node++) {
+        if (self->with_deposed[node] && self->nodes[node].role != CADRE_ROLE_COORDINATOR) {
+            self->with_deposed[node] = false;
             sim_network_at(&self->network, draw(self, 0, 500), SIM_CONNECTED, node, 0);
         }
     }
@@ -223,7 +263,7 @@ sim_cluster_had_enough(const sim_cluster_t *self)
 static sim_shard_t *
 believed(sim_cluster_t *self, uint32_t index)
 {
-    const cadre_core_t *core = &self->coordinator.core;
+    const cadre_core_t *core = &self->coordinator->core;
     const cadre_member_t *member = core->membership.ps[index];
     bool is_ready = member && core->shards[index].state == CADRE_PLACE_READY;
     sim_shard_t *shard =
@@ -242,7 +282,7 @@ state_of(sim_cluster_t *self, uint32_t index)
 {
     const sim_shard_t *shard = believed(self, index);
     const sim_checkpoint_t *checkpoint =
-        sim_disk_find(&self->disk, self->coordinator.core.points[0].path);
+        sim_disk_find(&self->disk, self->coordinator->core.points[0].path);
     return shard ? shard->state : checkpoint ? checkpoint->files[index].state : NULL;
 }
 
@@ -254,7 +294,7 @@ sim_cluster_check_joined(sim_cluster_t *self)
         states[i] = state_of(self, i);
     }
     sim_check_join(&self->check, states);
-    const cadre_core_t *core = &self->coordinator.core;
+    const cadre_core_t *core = &self->coordinator->core;
     if (self->check.relaxed && cadre_recovery_is_calm(core)) {
         sim_check_risk(&self->check, states, core->totals.closures_at_risk);
     }

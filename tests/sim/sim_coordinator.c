@@ -17,7 +17,7 @@ on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end
 {
     sim_coordinator_t *self = context;
     uint32_t index = (uint32_t)strtoul(closure->names[0], NULL, 10);
-    if (end->status != CADRE_ECLOSED) {
+    if (end->status != CADRE_ECLOSED && !self->deposed) {
         self->check->may_cancel = self->user_cancels || self->core.queue.error < 0;
         sim_check_ended(self->check, index, closure, end);
     }
@@ -88,6 +88,19 @@ sim_coordinator_start(sim_coordinator_t *self)
     sim_network_at(self->network, 0, SIM_TICK, SIM_COORDINATOR_NODE, 0);
 }
 
+void
+sim_coordinator_depose(sim_coordinator_t *self, uint32_t node, sim_coordinator_t *next)
+{
+    *next = *self;
+    next->manifest = NULL;
+    next->alive = false;
+    next->failed += self->core.totals.checkpoints_failed;
+    memset(&next->core, 0, sizeof(next->core));
+    self->deposed = true;
+    self->node = node;
+    self->tick_due_ms = UINT64_MAX;
+}
+
 static void
 drop_manifest(sim_coordinator_t *self)
 {
@@ -135,6 +148,11 @@ later(sim_coordinator_t *self, sim_event_kind_t kind, uint64_t ms_max, uint64_t 
 static void
 on_order(sim_coordinator_t *self, const cadre_store_order_t *order)
 {
+    if (self->deposed) { /* the directory's lock refuses it: no answer ever comes */
+        drop_manifest(self);
+        self->manifest = order->manifest;
+        return;
+    }
     if (order->manifest) {
         drop_manifest(self);
         self->manifest = order->manifest;
@@ -263,7 +281,7 @@ sim_coordinator_take_events(sim_coordinator_t *self)
     while (cadre_core_event(&self->core, &event)) {
         if (event.kind == CADRE_CORE_STORE) {
             on_order(self, &event.store);
-        } else if (event.kind == CADRE_CORE_LOG) {
+        } else if (event.kind == CADRE_CORE_LOG && !self->deposed) {
             on_log(self, &event);
         }
     }
@@ -281,8 +299,11 @@ sim_coordinator_turn(sim_coordinator_t *self)
         self->tick_due_ms = due_ms;
         if (due_ms != UINT64_MAX) {
             sim_network_at(self->network, due_ms > now_ms ? due_ms - now_ms : 1, SIM_TICK,
-                           SIM_COORDINATOR_NODE, 0);
+                           self->node, 0);
         }
+    }
+    if (self->deposed) {
+        return;
     }
     self->check->relaxed = self->check->relaxed || !self->core.replay.keeping;
     if (self->core.fatal) {

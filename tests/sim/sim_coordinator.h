@@ -17,6 +17,8 @@ enum { SIM_COORDINATOR_NODE = 0 };
 
 typedef struct {
     cadre_task_t task;
+    uint32_t node;
+    bool deposed; /* another one has taken its place: nobody listens to what its user would see */
     sim_network_t *network;
     sim_check_t *check;
     cadre_random_t *random;
@@ -50,6 +52,10 @@ void sim_coordinator_stop(sim_coordinator_t *self);
 /* SIM_STORED, SIM_ANSWERED: the store has done an order, its answer has come. */
 void sim_coordinator_stored(sim_coordinator_t *self, const sim_event_t *event);
 void sim_coordinator_answered(sim_coordinator_t *self, const sim_event_t *event);
+
+/* Goes on as another one, which then begins its first life; `self` is deposed and has another node.
+ */
+void sim_coordinator_depose(sim_coordinator_t *self, uint32_t node, sim_coordinator_t *next);
 
 /* Handles what the core gives out, but for messages; the turn ticks it first. */
 void sim_coordinator_take_events(sim_coordinator_t *self);

@@ -52,6 +52,7 @@ static const struct {
     {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, SIM_WITH_PERMANENT_CUTS},
     {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, SIM_WITH_PERMANENT_CUTS},
     {ON_PS, "stick_ps", 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
+    {ON_COORDINATOR, "second_coordinator", 2, sim_fault_second_coordinator, 0},
     {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, 0},
 };
 
@@ -192,7 +193,7 @@ watch(sim_cluster_t *self, sim_place_t *place)
     if (!shard || shard->stuck_ms != SIM_FOR_EVER) {
         return;
     }
-    if (!self->coordinator.lost[shard->node]) {
+    if (!self->coordinator->lost[shard->node]) {
         sim_faults_watch(self, place);
         return;
     }
@@ -209,7 +210,7 @@ sim_faults_look(sim_cluster_t *self)
     const sim_trap_t *trap = &self->trap;
     bool snaps = trap->when == SIM_TRAP_RESTORE
                      ? self->check.restores > trap->count
-                     : trap->when > 0 && self->coordinator.core.checkpoint.state == trap->when;
+                     : trap->when > 0 && self->coordinator->core.checkpoint.state == trap->when;
     if (snaps) {
         self->trap.when = 0;
         sim_network_at(&self->network,
@@ -235,7 +236,7 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
     if (event->value == TRAP_SNAPS) {
         snap(self);
     } else if (event->value == COORDINATOR_BEGINS) {
-        if (!self->coordinator.alive && !self->stopping) {
+        if (!self->coordinator->alive && !self->stopping) {
             sim_cluster_start_coordinator(self);
         }
     } else if (event->value >= WATCHES) {
@@ -309,15 +310,16 @@ sim_faults_end(sim_cluster_t *self)
     self->calm = true;
     self->calm_ms = self->network.now_ms;
     self->trap.when = 0;
+    sim_cluster_kill_deposed(self);
     sim_network_calm(&self->network);
     self->shard_plan.write_fails = 0; /* where nothing new begins before a checkpoint */
-    self->coordinator.store_fails = 0;
+    self->coordinator->store_fails = 0;
     for (uint32_t i = 0; i < self->place_count; i++) {
         if (self->places[i].task == SIM_NEVER) {
             sim_faults_restart_later(self, &self->places[i], 0);
         }
     }
-    if (!self->coordinator.alive) {
+    if (!self->coordinator->alive) {
         sim_faults_restart_coordinator_later(self);
     }
 }

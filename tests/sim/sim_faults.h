@@ -47,6 +47,7 @@ bool sim_fault_stick_ps(sim_cluster_t *self);
 bool sim_fault_stall_coordinator(sim_cluster_t *self);
 bool sim_fault_kill_coordinator(sim_cluster_t *self);
 bool sim_fault_pause_coordinator(sim_cluster_t *self);
+bool sim_fault_second_coordinator(sim_cluster_t *self);
 bool sim_fault_lay_trap(sim_cluster_t *self);
 
 bool sim_fault_cut_worker(sim_cluster_t *self);

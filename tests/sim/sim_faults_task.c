@@ -183,13 +183,13 @@ sim_fault_stick_ps(sim_cluster_t *self)
 bool
 sim_fault_stall_coordinator(sim_cluster_t *self)
 {
-    if (!self->coordinator.alive) {
+    if (!self->coordinator->alive) {
         return false;
     }
     uint64_t ms = sim_faults_draw(self, self->lease_ms, 3 * self->lease_ms);
     sim_faults_say(self, "stall", SIM_COORDINATOR_NODE, ms);
-    self->coordinator.paused_ms = self->network.now_ms + ms;
-    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator.paused_ms);
+    self->coordinator->paused_ms = self->network.now_ms + ms;
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator->paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
     return true;
 }
@@ -197,7 +197,7 @@ sim_fault_stall_coordinator(sim_cluster_t *self)
 bool
 sim_fault_kill_coordinator(sim_cluster_t *self)
 {
-    if (!self->coordinator.alive || !sim_cluster_has_room(self)) {
+    if (!self->coordinator->alive || !sim_cluster_has_room(self)) {
         return false;
     }
     sim_faults_say(self, "kill", SIM_COORDINATOR_NODE, 0);
@@ -209,15 +209,32 @@ sim_fault_kill_coordinator(sim_cluster_t *self)
 bool
 sim_fault_pause_coordinator(sim_cluster_t *self)
 {
-    if (!self->coordinator.alive) {
+    if (!self->coordinator->alive) {
         return false;
     }
     uint64_t ms =
         sim_faults_draw(self, 10, sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
     sim_faults_say(self, "pause", SIM_COORDINATOR_NODE, ms);
-    self->coordinator.paused_ms = self->network.now_ms + ms;
-    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator.paused_ms);
+    self->coordinator->paused_ms = self->network.now_ms + ms;
+    sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator->paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
+    return true;
+}
+
+/* It stands still, its supervisor starts another one, and it comes back: for as long as there is
+ * another fault to come. */
+bool
+sim_fault_second_coordinator(sim_cluster_t *self)
+{
+    bool may = self->loses_ps && sim_cluster_has_room(self); /* some may stay with the first one */
+    if (!may || !self->coordinator->alive || self->stopping) {
+        return false;
+    }
+    sim_cluster_kill_deposed(self);
+    uint64_t ms = sim_faults_draw(self, 10, 3 * self->lease_ms);
+    sim_faults_say(self, "second coordinator, the first one is back", SIM_COORDINATOR_NODE, ms);
+    sim_cluster_depose_coordinator(self, ms);
+    sim_faults_restart_coordinator_later(self);
     return true;
 }
 

@@ -59,7 +59,7 @@ look_at_links(sim_cluster_t *self)
 static bool
 agrees(sim_cluster_t *self, uint32_t index)
 {
-    const cadre_core_t *core = &self->coordinator.core;
+    const cadre_core_t *core = &self->coordinator->core;
     const cadre_member_t *member = core->membership.ps[index];
     if (!member || core->shards[index].state != CADRE_PLACE_READY) {
         return true;
@@ -95,15 +95,16 @@ look_at_shard(sim_cluster_t *self, uint32_t index)
         sim_check_fail(&self->check,
                        "I10: the coordinator takes shard %u for ready with generation %" PRIu64
                        ", its ps does not since %" PRIu64 " ms",
-                       index, self->coordinator.core.shards[index].generation, *agreed_ms);
+                       index, self->coordinator->core.shards[index].generation, *agreed_ms);
     }
 }
 
 void
 sim_look(sim_cluster_t *self)
 {
-    const cadre_core_t *core = &self->coordinator.core;
-    bool is_awake = self->coordinator.alive && self->coordinator.paused_ms <= self->network.now_ms;
+    const cadre_core_t *core = &self->coordinator->core;
+    bool is_awake =
+        self->coordinator->alive && self->coordinator->paused_ms <= self->network.now_ms;
     if (self->network.now_ms < self->look_ms) {
         return;
     }

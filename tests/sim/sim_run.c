@@ -48,8 +48,8 @@ swarm_coordinator(sim_cluster_t *self)
                                                   CADRE_RECOVERY_RELAXED};
     size_t last = CADRE_COUNT_OF(chances) - 1;
     self->shard_plan.write_fails = chances[sim_swarm_draw(self->seed, "write fails", 0, last)];
-    self->coordinator.store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
-    self->coordinator.options.recovery =
+    self->coordinator->store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
+    self->coordinator->options.recovery =
         recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
     self->disk.damage_every =
         self->disk.keep > 1 ? (uint32_t)sim_swarm_draw(self->seed, "damage", 0, 3) : 0;
@@ -63,13 +63,14 @@ make_coordinator(sim_cluster_t *self)
         .check = &self->check, .random = &self->random, .keep = (uint32_t)draw(self, 1, 3)};
     self->shard_plan = (sim_shard_plan_t){.write_ms_max = draw(self, 0, 3) ? 400 : 5000,
                                           .count_ms = draw(self, 0, 1) ? 0 : 100};
-    self->coordinator = (sim_coordinator_t){.network = &self->network,
-                                            .check = &self->check,
-                                            .random = &self->random,
-                                            .disk = &self->disk,
-                                            .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
-                                            .verbose = self->verbose};
-    self->coordinator.options =
+    self->coordinator = &self->coordinators[0];
+    *self->coordinator = (sim_coordinator_t){.network = &self->network,
+                                             .check = &self->check,
+                                             .random = &self->random,
+                                             .disk = &self->disk,
+                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
+                                             .verbose = self->verbose};
+    self->coordinator->options =
         (cadre_core_options_t){.job = "sim",
                                .ps_count = self->shard_count,
                                .seed = self->seed,
@@ -81,7 +82,7 @@ make_coordinator(sim_cluster_t *self)
                                .round_robin = draw(self, 0, 1)};
     swarm_coordinator(self);
     self->node_count = 1;
-    sim_coordinator_start(&self->coordinator);
+    sim_coordinator_start(self->coordinator);
 }
 
 /* A task starts at every place, by and by. */
@@ -135,7 +136,7 @@ make_script(sim_cluster_t *self)
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
     self->check.few_values = plan->values_max > 0;
     self->script.cluster = self;
-    self->script.coordinator = &self->coordinator;
+    self->script.coordinator = self->coordinator;
     self->script.check = &self->check;
     self->script.network = &self->network;
     sim_script_start(&self->script, self->seed);
@@ -151,13 +152,13 @@ check_progress(sim_cluster_t *self)
     uint64_t since_ms = script->done_ms > self->calm_ms ? script->done_ms : self->calm_ms;
     since_ms = self->check.ended_ms > since_ms ? self->check.ended_ms : since_ms;
     if (self->calm && now_ms > since_ms + SETTLE_MS) {
-        const cadre_closure_queue_t *queue = &self->coordinator.core.queue;
+        const cadre_closure_queue_t *queue = &self->coordinator->core.queue;
         sim_check_fail(&self->check,
                        "I6: stuck since %" PRIu64 " ms, waiting for %s; %zu queued, %zu in flight, "
                        "%zu + %zu tagged, checkpoint state %d",
                        script->done_ms, sim_operation_text(script->operation), queue->lanes.common,
                        queue->in_flight, queue->lanes.tagged, queue->tagged_in_flight,
-                       self->coordinator.core.checkpoint.state);
+                       self->coordinator->core.checkpoint.state);
     }
     if (self->network.events > EVENTS_MAX) {
         sim_check_fail(&self->check, "I6: no end after %d events, waiting for %s", EVENTS_MAX,
@@ -170,7 +171,7 @@ check_progress(sim_cluster_t *self)
 static const char *
 unrest(sim_cluster_t *self, char text[128])
 {
-    const cadre_core_t *core = &self->coordinator.core;
+    const cadre_core_t *core = &self->coordinator->core;
     text[0] = '\0';
     if (core->closures.count > 0 || core->requests.count > 0 ||
         core->checkpoint.state != CADRE_CHECKPOINT_IDLE || !cadre_recovery_is_calm(core)) {
@@ -202,7 +203,7 @@ is_at_rest(sim_cluster_t *self)
     char text[128];
     if (self->rest_ms == 0) {
         self->rest_ms = self->network.now_ms + SETTLE_MS;
-        self->coordinator.core.checkpoint.every_ms = 0;
+        self->coordinator->core.checkpoint.every_ms = 0;
     }
     if (unrest(self, text)[0] == '\0') {
         return true;
@@ -242,10 +243,10 @@ run(sim_cluster_t *self)
     bool ended = false;
     do {
         next_event(self);
-        if (self->quit_faults && self->faults >= self->quit_faults && self->coordinator.alive) {
+        if (self->quit_faults && self->faults >= self->quit_faults && self->coordinator->alive) {
             return false;
         }
-        ended = self->coordinator.alive && sim_script_ended(&self->script);
+        ended = self->coordinator->alive && sim_script_ended(&self->script);
         if (is_over(self, ended)) {
             sim_faults_end(self);
         }
@@ -282,7 +283,7 @@ stop(sim_cluster_t *self)
         self->shards[i].stopping = true;
     }
     uint64_t deadline_ms = self->network.now_ms + STOP_MS;
-    cadre_core_stop(&self->coordinator.core, "the script is over");
+    cadre_core_stop(&self->coordinator->core, "the script is over");
     sim_cluster_turn_coordinator(self);
     while (has_anyone(self)) {
         next_event(self);
@@ -301,7 +302,7 @@ final_checks(sim_cluster_t *self)
             sim_worker_reconcile(&self->workers[i]);
         }
     }
-    const cadre_totals_t *totals = &self->coordinator.core.totals;
+    const cadre_totals_t *totals = &self->coordinator->core.totals;
     if (totals->scheduled != sim_check_life(&self->check)->scheduled) {
         sim_check_fail(&self->check, "%" PRIu64 " calls were scheduled, the totals say %" PRIu64,
                        sim_check_life(&self->check)->scheduled, totals->scheduled);
@@ -317,7 +318,7 @@ final_checks(sim_cluster_t *self)
 static sim_summary_t
 summarize(const sim_cluster_t *self)
 {
-    const cadre_totals_t *totals = &self->coordinator.core.totals;
+    const cadre_totals_t *totals = &self->coordinator->core.totals;
     return (sim_summary_t){.trace = self->network.trace,
                            .events = self->network.events,
                            .closures = self->check.call_count,
@@ -328,9 +329,9 @@ summarize(const sim_cluster_t *self)
                            .replayed = self->check.replayed,
                            .taken = self->check.taken,
                            .found = self->check.found,
-                           .lives = self->coordinator.life,
-                           .committed = self->coordinator.committed,
-                           .given_up = self->coordinator.failed + totals->checkpoints_failed,
+                           .lives = self->coordinator->life,
+                           .committed = self->coordinator->committed,
+                           .given_up = self->coordinator->failed + totals->checkpoints_failed,
                            .errors = self->script.errors};
 }
 

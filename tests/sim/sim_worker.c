@@ -195,7 +195,10 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     check_holdings(self, event->run);
     slot->call =
         sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
-    check_values(self, slot->call, event->run);
+    if (event->run->message.epoch == sim_check_life(self->check)->epoch &&
+        !self->check->is_deposed) {
+        check_values(self, slot->call, event->run);
+    }
     begin_step(self, slot);
 }
 
