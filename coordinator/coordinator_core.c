@@ -18,11 +18,13 @@ static void
 on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
 {
     cadre_core_t *self = context;
-    if (closure->id) {
-        cadre_u64_map_take(&self->closures, closure->id);
-    }
     bool has_updates =
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
+    if (closure->id) {
+        cadre_u64_map_take(&self->closures, closure->id);
+        bool unsaved = has_updates && !self->replay.keeping;
+        cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
+    }
     self->options.ended(self->options.context, closure, end);
     cadre_trials_forget(self, closure);
     if (has_updates && self->replay.keeping) {
@@ -265,6 +267,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
     case CADRE_MESSAGE_COUNT:
