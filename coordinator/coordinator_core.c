@@ -247,6 +247,11 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         }
         self->progress = true; /* a call may be waiting for this answer */
         break;
+    case CADRE_MESSAGE_PROBED:
+        cadre_shard_requests_probed(&self->repairs, member->index, message);
+        cadre_shard_requests_probed(&self->requests, member->index, message);
+        self->progress = true;
+        break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
         break;
@@ -276,7 +281,6 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_PROBED:
         break; /* the table of rights has refused these already */
     }
 }

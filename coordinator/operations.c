@@ -144,6 +144,9 @@ cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
         message.pull = (cadre_pull_message_t){.generation = self->shards[shard].generation,
                                               .partitions = {items, 3}};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_values, operation, i);
+        cadre_shard_requests_expect(&self->requests, shard,
+                                    part_offset(variable, (uint64_t)i + 1) -
+                                        part_offset(variable, i));
     }
 }
 

@@ -313,29 +313,39 @@ connect(cadre_core_t *core, const cadre_member_t *ps)
         .kind = CADRE_CORE_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
     snprintf(event.text, sizeof(event.text), "%s", ps->address);
     core->shards[ps->index].connected_ms = core->now_ms;
+    cadre_shard_requests_connected(&core->requests, ps->index);
+    cadre_shard_requests_connected(&core->repairs, ps->index);
     cadre_core_emit(core, &event);
 }
 
-/* A ps that is a member and leaves requests unanswered may have lost the connection that they go
- * over: half of one looks whole from here. Another connection costs little, and every request can
- * be repeated. */
+/* A ps that is a member and leaves requests for values unanswered may have lost the connection that
+ * they go over: half of one looks whole from here. Every request can be repeated over another one,
+ * but that costs what was under way: so the limit grows with it, and doubles each time. */
 static uint64_t
 watch_silence(cadre_core_t *core, uint32_t shard)
 {
-    const cadre_place_t *place = &core->shards[shard];
+    cadre_place_t *place = &core->shards[shard];
     const cadre_member_t *ps = core->membership.ps[shard];
-    uint64_t since_ms = cadre_shard_requests_silent_ms(&core->requests, shard);
-    uint64_t repair_ms = cadre_shard_requests_silent_ms(&core->repairs, shard);
+    size_t size_bytes = 0;
+    size_t repair_bytes = 0;
+    uint64_t since_ms = cadre_shard_requests_silent_ms(&core->requests, shard, &size_bytes);
+    uint64_t repair_ms = cadre_shard_requests_silent_ms(&core->repairs, shard, &repair_bytes);
     since_ms = repair_ms < since_ms ? repair_ms : since_ms;
     if (!ps || since_ms == UINT64_MAX) {
         return UINT64_MAX;
     }
+    place->mutes = since_ms > place->connected_ms ? 0 : place->mutes;
+    uint64_t limit_ms = CADRE_MUTE_MS + 1000 * (size_bytes + repair_bytes) / CADRE_LINK_RATE_MIN;
+    for (uint32_t i = 0; i < place->mutes && limit_ms < CADRE_MUTE_MAX_MS; i++) {
+        limit_ms *= 2;
+    }
     since_ms = since_ms > place->connected_ms ? since_ms : place->connected_ms;
-    if (core->now_ms >= since_ms + CADRE_MUTE_MS) {
+    if (core->now_ms >= since_ms + limit_ms) {
+        place->mutes++;
         connect(core, ps);
         since_ms = core->now_ms;
     }
-    return since_ms + CADRE_MUTE_MS;
+    return since_ms + limit_ms;
 }
 
 void

@@ -56,6 +56,7 @@ typedef struct {
     int point;             /* which of the core's restore points it begins with, or did */
     bool begin_anew;       /* that point could not be read: it is to begin with the other one */
     uint64_t connected_ms; /* when the shell was last told to connect to it */
+    uint32_t mutes;        /* connections given up one after the other with nothing heard on them */
     uint32_t pending;      /* RESTORE and CREATEs not answered */
     bool lost_once;        /* it was served before */
     uint64_t lost_ms;      /* when it was lost */

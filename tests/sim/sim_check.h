@@ -253,8 +253,9 @@ void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_me
 void sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                        const cadre_message_t *answer);
 
-/* The coordinator cuts: the assignments so far are below it, and the updates below `cut`. */
-void sim_check_cut(sim_check_t *self, uint64_t checkpoint, uint64_t cut);
+/* The coordinator of this session cuts: the assignments so far are below it, and the updates below
+ * `cut`. */
+void sim_check_cut(sim_check_t *self, uint64_t epoch, uint64_t checkpoint, uint64_t cut);
 
 /* The cut of `checkpoint` in the session `epoch`, NULL when there was none. */
 const sim_cut_of_t *sim_check_find_cut(const sim_check_t *self, uint64_t epoch,

@@ -62,9 +62,8 @@ is_fenced(const sim_check_t *self, const sim_state_t *state, const cadre_message
 /* --- the open cut --- */
 
 void
-sim_check_cut(sim_check_t *self, uint64_t checkpoint, uint64_t cut)
+sim_check_cut(sim_check_t *self, uint64_t epoch, uint64_t checkpoint, uint64_t cut)
 {
-    uint64_t epoch = sim_check_life(self)->epoch;
     if (sim_check_find_cut(self, epoch, checkpoint)) {
         return;
     }

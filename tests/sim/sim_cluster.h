@@ -82,6 +82,7 @@ typedef struct sim_cluster {
     uint32_t seen;       /* chance that a broken connection is seen at once, in 10,000 */
     bool same_addresses; /* a ps that begins again gets what was on its way to the one before */
     bool loses_ps;
+    bool is_stormy; /* so many messages are lost or late that a lease may run out for that alone */
     bool loses_coordinator;
     sim_trap_t trap;
     bool calm; /* no more faults */

@@ -250,7 +250,7 @@ sim_cluster_kill_deposed(sim_cluster_t *self)
 bool
 sim_cluster_may_lose_ps(const sim_cluster_t *self)
 {
-    return self->loses_ps;
+    return self->loses_ps || self->is_stormy;
 }
 
 bool

@@ -8,6 +8,7 @@
 #include "tests/sim/sim_swarm.h"
 
 enum {
+    STORM = 1000, /* in 10,000 messages */
     RESTART_AGAIN_MS = 1000,
     WATCH_MS = 1000,
     TRAP_SNAPS = 1000,
@@ -290,6 +291,7 @@ sim_faults_init(sim_cluster_t *self)
 {
     static const uint64_t every_ms[] = {200, 500, 1000, 3000};
     self->network.weather = draw_weather(self);
+    self->is_stormy = self->network.weather.drop >= STORM || self->network.weather.late >= STORM;
     self->network.bandwidth = draw_bandwidth(self);
     self->fault_every_ms = self->quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];
     self->faults_end_ms = sim_faults_draw(self, 10000, 90000);
