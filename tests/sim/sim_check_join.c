@@ -264,7 +264,7 @@ sim_check_snapshot(sim_check_t *self, sim_state_t *state, uint64_t checkpoint, u
                        ", open is %" PRIu64 " of %" PRIu64,
                        state->shard, cut, checkpoint, state->cut, state->checkpoint);
     }
-    if (state->epoch != sim_check_life(self)->epoch) {
+    if (self->is_deposed || state->epoch != sim_check_life(self)->epoch) {
         snprintf(state->problem, sizeof(state->problem), "it is of a life before");
         return;
     }
