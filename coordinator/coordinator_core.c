@@ -82,6 +82,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_shard_requests_fini(&self->repairs);
     cadre_membership_fini(&self->membership);
     cadre_catalogue_fini(&self->catalogue);
+    cadre_definitions_fini(&self->definitions);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_outbox_fini(&self->outbox);
     free(self->events);
@@ -267,6 +268,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_VARIABLE:
     case CADRE_MESSAGE_FUNCTION:
     case CADRE_MESSAGE_DATASET:
+    case CADRE_MESSAGE_DEFINITIONS:
     case CADRE_MESSAGE_RESOURCE:
     case CADRE_MESSAGE_CLOSURE:
     case CADRE_MESSAGE_CANCEL:
@@ -414,6 +416,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         settle_windows(self);
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
+        cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
         cadre_resources_tick(self);
         cadre_trials_tick(self);

@@ -51,6 +51,7 @@
     X(dataset_ready,     DATASET_READY,     20, SMALL, WORKER)                     \
     X(want,              WANT,              21, SMALL, WORKER)                     \
     X(resource,          RESOURCE,          22, LARGE, COORDINATOR)                \
+    X(definitions,       DEFINITIONS,       23, SMALL, COORDINATOR)                \
     /* closures, control plane */                                                  \
     X(closure,           CLOSURE,           32, LARGE, COORDINATOR)                \
     X(cancel,            CANCEL,            33, LARGE, COORDINATOR)                \
@@ -81,7 +82,10 @@
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
  * endpoint. session: the coordinator incarnation it served last, 0 for none. generation: of the
  * shard it holds, 0 for none. held: closures running or with an unacknowledged report. process:
- * its id on that host, for people. */
+ * its id on that host, for people. Of a worker, round: goes up when it may not have taken what it
+ * was told: with each connection, and each time that it no longer counts itself in; so a HELLO that
+ * is only repeated is not answered with every definition again. definitions, functions: how many
+ * of `session` it has, from the first on. */
 #define CADRE_HELLO_FIELDS(F)                                                      \
     F(U64,  role,        3)                                                        \
     F(U64,  index,       UINT32_MAX)                                               \
@@ -93,7 +97,10 @@
     F(U64,  slots,       CADRE_SLOTS_MAX)                                          \
     F(U64,  session,     UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64S, held,        CADRE_HELD_MAX)
+    F(U64S, held,        CADRE_HELD_MAX)                                           \
+    F(U64,  round,       UINT64_MAX)                                               \
+    F(U64,  definitions, UINT64_MAX)                                               \
+    F(U64,  functions,   UINT32_MAX)
 
 /* generation: what a ps's shard is to be; 0 for a worker. */
 #define CADRE_WELCOME_FIELDS(F)                                                    \
@@ -182,7 +189,16 @@
     F(U64,  classes,     INT32_MAX)                                                \
     F(U64,  skipped,     INT64_MAX)
 
-/* The worker misses a definition that a closure needs. kind: cadre_want_t. */
+/* Many VARIABLEs in one message: `count` of them, of which the first is number `first` + 1 of all
+ * there have been. A worker that lacks some before those asks for them; those it has it passes
+ * over.
+ * Payload: for each its length, u32 little-endian, and its header as if it came alone. */
+#define CADRE_DEFINITIONS_FIELDS(F)                                                \
+    F(U64,  first,       UINT64_MAX)                                               \
+    F(U64,  count,       UINT32_MAX)
+
+/* The worker misses a definition that a closure needs. kind: cadre_want_t. id: of it; for
+ * CADRE_WANT_DEFINITIONS how many of those it has. */
 #define CADRE_WANT_FIELDS(F)                                                       \
     F(U64,  kind,        3)                                                        \
     F(U64,  id,          UINT32_MAX)

@@ -324,6 +324,7 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_REPLY:
     case CADRE_MESSAGE_SHARD:
     case CADRE_MESSAGE_VARIABLE:
+    case CADRE_MESSAGE_DEFINITIONS:
     case CADRE_MESSAGE_FUNCTION:
     case CADRE_MESSAGE_DATASET:
     case CADRE_MESSAGE_RESOURCE:

@@ -316,6 +316,7 @@ static const struct {
     {CADRE_MESSAGE_REPLY, "p"},
     {CADRE_MESSAGE_SHARD, "c"},
     {CADRE_MESSAGE_VARIABLE, "c"},
+    {CADRE_MESSAGE_DEFINITIONS, "c"},
     {CADRE_MESSAGE_FUNCTION, "c"},
     {CADRE_MESSAGE_DATASET, "c"},
     {CADRE_MESSAGE_RESOURCE, "c"},

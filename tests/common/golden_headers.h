@@ -10,11 +10,12 @@
 /* clang-format off */
 #define GOLDEN_HEADERS(G)                                                                          \
     G(HELLO,                                                                                       \
-      "dc00110101cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e612074"           \
+      "dc00140101cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e612074"           \
       "657874206f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f66"           \
       "206974a4686f7374ceffffffffa761646472657373d92e612074657874206f66206d6f7265207468"           \
       "616e207468697274792d6f6e652062797465732c20c2bd206f66206974cd0400cf000000012a05f2"           \
-      "08cfffffffffffffffe8c41807000000000000000000000000010000ffffffffffffffff")                  \
+      "08cfffffffffffffffe8c41807000000000000000000000000010000ffffffffffffffffccd3cdea"           \
+      "6cceffffffff")                                                                              \
     G(WELCOME,                                                                                     \
       "9d0102cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a3"           \
       "6a6f62cdea62ce0036ee80ce000927c006ccce")                                                    \
@@ -59,6 +60,9 @@
       "9f0116cd03e8cf0123456789abcdefce00011170c408010000000000000001a46e616d65cdea62cf"           \
       "000000012a05f203ceffffffff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000"           \
       "000000010000ffffffffffffffffcdea67cd1000")                                                  \
+    G(DEFINITIONS,                                                                                 \
+      "980117cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c9")                                                                                        \
     G(CLOSURE,                                                                                     \
       "dc00160120cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001ccc9cd"   \
       "ea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffffff93a46c6f7373a0"   \
