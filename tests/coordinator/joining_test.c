@@ -219,6 +219,9 @@ Test(joining, the_highest_protocol_that_both_speak_is_chosen)
         hello_of(self, CADRE_PROTOCOL_VERSION, CADRE_PROTOCOL_VERSION + 5, 1234);
     cr_assert_eq(answer->type, CADRE_MESSAGE_WELCOME, "which lays out that one as we do");
     cr_assert_eq(answer->welcome.protocol, CADRE_PROTOCOL_VERSION);
+    fixture_destroy(&self);
+}
+
 /* A HELLO that says what the worker has of this session. */
 static void
 say_hello(fixture_t *self, const cadre_task_t *worker, uint64_t round, uint64_t definitions,
