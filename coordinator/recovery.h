@@ -53,10 +53,16 @@ typedef struct {
     uint64_t announced; /* the last generation that workers were told of */
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
-    int point;             /* which of the core's restore points it begins with, or did */
-    bool begin_anew;       /* that point could not be read: it is to begin with the other one */
-    uint64_t connected_ms; /* when the shell was last told to connect to it */
-    uint32_t pending;      /* RESTORE and CREATEs not answered */
+    int point;              /* which of the core's restore points it begins with, or did */
+    bool begin_anew;        /* that point could not be read: it is to begin with the other one */
+    uint64_t connected_ms;  /* when the shell was last told to connect to it */
+    uint32_t pending;       /* RESTORE and CREATEs not answered */
+    uint64_t progress;      /* what the ps's last HEARTBEAT said, */
+    uint64_t progress_ms;   /* since when it has not changed, */
+    uint32_t progress_same; /* and how many have said so; */
+    bool was_long;          /* it was restored then, or something was created */
+    uint64_t differs_ms; /* since when it has said that it serves something else; 0: it does not, */
+    uint32_t differs_same; /* and how often */
     bool lost_once;        /* it was served before */
     uint64_t lost_ms;      /* when it was lost */
     uint64_t deadline_ms;  /* the job ends when it is AWAY still; 0: it may stay away */
@@ -72,6 +78,11 @@ void cadre_recovery_on_ps(struct cadre_core *core, cadre_member_t *ps,
 /* A ps believed that it served another shard than the one it was given: what it holds of any shard
  * is not known any more. */
 void cadre_recovery_on_confused(struct cadre_core *core, uint64_t incarnation);
+
+/* A ps says how it goes. One whose shard stands still for a lease, or serves something else than is
+ * believed for as long, is lost: it may be gone when this returns. */
+void cadre_recovery_on_heartbeat(struct cadre_core *core, cadre_member_t *ps,
+                                 const cadre_heartbeat_message_t *heartbeat);
 
 /* A ps has gone; it is a member still. */
 void cadre_recovery_on_lost(struct cadre_core *core, const cadre_member_t *ps, const char *why);
