@@ -71,15 +71,25 @@ enum {
                                     failed there */
 
     CADRE_HEARTBEAT_MS = 1000,
-    CADRE_SUSPECT_MS = 3000,           /* silent that long: no new work */
-    CADRE_LEASE_MS = 10000,            /* silent that long: presumed dead */
-    CADRE_LOCAL_LEASE_MS = 3000,       /* the same under the local launcher */
-    CADRE_DROPPED_LOG_MS = 10000,      /* the log tells of dropped messages no more often */
-    CADRE_RESEND_MS = 1000,            /* an unanswered request goes out again */
+    CADRE_SUSPECT_MS = 3000,      /* silent that long: no new work */
+    CADRE_LEASE_MS = 10000,       /* silent that long: presumed dead */
+    CADRE_LOCAL_LEASE_MS = 3000,  /* the same under the local launcher */
+    CADRE_DROPPED_LOG_MS = 10000, /* the log tells of dropped messages no more often */
+    CADRE_RESEND_MS = 1000,       /* small control messages that nobody has answered go again */
+    CADRE_PROBE_MS = 1000,     /* a request unanswered that long is asked after with PROBE, then */
+    CADRE_PROBE_MAX_MS = 8000, /* ever more seldom up to this */
+    CADRE_PROBE_REQUESTS_MAX = 1024,   /* that one PROBE asks after, the oldest; the next one asks
+                                          after the others */
     CADRE_COORDINATOR_TIMEOUT_S = 600, /* a task that exits with its session leaves when the
                                           coordinator has been away that long */
     CADRE_MUTE_MS = 5000, /* connected, and HELLO unanswered that long: the connection may be
-                             one that the ROUTER ignores, so the task makes another one */
+                             one that the ROUTER ignores, so the task makes another one. The
+                             same for a data connection with requests unanswered and nothing heard
+                             for that long */
+    CADRE_LINK_RATE_MIN = 4 << 20, /* bytes per second: a data connection gets that much longer for
+                                      what is under way on it, and twice as long for each one that
+                                      was given up before it, up to */
+    CADRE_MUTE_MAX_MS = 600000,
 };
 
 #endif

@@ -22,6 +22,8 @@ cadre_message_plane(cadre_message_type_t type)
     case CADRE_MESSAGE_PUSH:
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_PROBED:
         return CADRE_PLANE_DATA;
     default:
         return CADRE_PLANE_CONTROL;

@@ -113,6 +113,13 @@ typedef enum {
     CADRE_ASSIGN_SUB = 2,
 } cadre_assign_mode_t;
 
+/* What a ps knows of a request that it is asked after. */
+typedef enum {
+    CADRE_PROBED_UNKNOWN = 0, /* it never came, or its answer was sent before: say it again */
+    CADRE_PROBED_QUEUED = 1,  /* it waits here and will be answered */
+    CADRE_PROBED_APPLIED = 2, /* its update or assignment is in, and needs no other answer */
+} cadre_probed_t;
+
 /* Positions in the counter lists of HEARTBEAT and SNAPSHOT_WRITTEN. */
 enum {
 #define C(name) CADRE_PS_COUNTER_##name,

@@ -163,7 +163,7 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
         cadre_gate_broadcast(self->gate);
         if (status < 0) {
             status = cadre_fail_within(status, "variable %s", name);
-            cadre_catalogue_drop_variable(&self->core.catalogue, variable);
+            cadre_core_abandon_variable(&self->core, variable);
         }
     }
     cadre_gate_unlock_and_wake(self->gate);

@@ -41,6 +41,36 @@ send_variable(cadre_core_t *self, const cadre_member_t *member, const cadre_vari
     free(shards);
 }
 
+/* No variable has the ids from `first` to `last`. */
+static void
+send_vacancy(cadre_core_t *self, const cadre_member_t *member, uint32_t first, uint32_t last)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){.id = first, .name = "", .last = last};
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+/* Every id from `first` on, but for a variable that is being created. */
+static void
+send_variables(cadre_core_t *self, const cadre_member_t *member, uint32_t first)
+{
+    const cadre_catalogue_t *catalogue = &self->catalogue;
+    for (uint32_t id = first; id <= catalogue->variable_count; id++) {
+        uint32_t last = id;
+        if (catalogue->variables[id - 1]->created) {
+            send_variable(self, member, catalogue->variables[id - 1]);
+        }
+        if (cadre_catalogue_is_vacant(catalogue, id)) {
+            while (last < catalogue->variable_count &&
+                   cadre_catalogue_is_vacant(catalogue, last + 1)) {
+                last++;
+            }
+            send_vacancy(self, member, id, last);
+        }
+        id = last;
+    }
+}
+
 static void
 send_function(cadre_core_t *self, const cadre_member_t *member, const cadre_function_t *function)
 {
@@ -94,11 +124,7 @@ cadre_core_brief(cadre_core_t *self, cadre_member_t *member)
     for (uint32_t i = 0; i < self->options.ps_count; i++) {
         send_shard(self, member, i);
     }
-    for (uint32_t i = 0; i < self->catalogue.variable_count; i++) {
-        if (self->catalogue.variables[i]->created) {
-            send_variable(self, member, self->catalogue.variables[i]);
-        }
-    }
+    send_variables(self, member, 1);
     for (uint32_t i = 0; i < self->catalogue.function_count; i++) {
         send_function(self, member, self->catalogue.functions[i]);
     }
@@ -130,6 +156,16 @@ cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variabl
     FOR_EACH_WORKER(self, member)
     {
         send_variable(self, member, variable);
+    }
+}
+
+void
+cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
+{
+    const cadre_member_t *member = NULL;
+    FOR_EACH_WORKER(self, member)
+    {
+        send_vacancy(self, member, id, id);
     }
 }
 
@@ -167,10 +203,8 @@ cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
         break;
     case CADRE_WANT_VARIABLE: /* that one and those after it: whoever misses one mostly misses more
                                */
-        for (; id >= 1 && id <= catalogue->variable_count; id++) {
-            if (catalogue->variables[id - 1]->created) {
-                send_variable(self, member, catalogue->variables[id - 1]);
-            }
+        if (id >= 1 && id <= catalogue->variable_count) {
+            send_variables(self, member, (uint32_t)id);
         }
         break;
     case CADRE_WANT_FUNCTION:

@@ -16,6 +16,7 @@ cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_r
 {
     *self = (cadre_catalogue_t){.seed = seed};
     cadre_placement_init(&self->placement, shard_count, round_robin);
+    self->vacant.name = cadre_strdup("");
 }
 
 static void
@@ -30,8 +31,11 @@ void
 cadre_catalogue_fini(cadre_catalogue_t *self)
 {
     for (uint32_t i = 0; i < self->variable_count; i++) {
-        destroy_variable(self->variables[i]);
+        if (!cadre_catalogue_is_vacant(self, i + 1)) {
+            destroy_variable(self->variables[i]);
+        }
     }
+    free(self->vacant.name);
     for (uint32_t i = 0; i < self->function_count; i++) {
         free(self->functions[i]->name);
         cadre_chunk_unref(&self->functions[i]->program);
@@ -85,7 +89,8 @@ cadre_variable_t *
 cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
 {
     for (uint32_t i = 0; i < self->variable_count; i++) {
-        if (strcmp(self->variables[i]->name, name) == 0) {
+        if (strcmp(self->variables[i]->name, name) == 0 &&
+            !cadre_catalogue_is_vacant(self, i + 1)) {
             return self->variables[i];
         }
     }
@@ -152,6 +157,13 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     return status < 0 ? status : cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
+static uint64_t
+part_size_bytes(const cadre_variable_t *variable, uint32_t part)
+{
+    return variable->row_size_bytes *
+           (uint64_t)cadre_split_rows(variable->rows, variable->partitions, part);
+}
+
 static int
 place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_options_t *options)
 {
@@ -167,8 +179,7 @@ place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_
     }
     variable->shards = cadre_calloc(variable->partitions, sizeof(*variable->shards));
     for (uint32_t i = 0; i < variable->partitions; i++) {
-        uint64_t size_bytes = variable->row_size_bytes *
-                              (uint64_t)cadre_split_rows(variable->rows, variable->partitions, i);
+        uint64_t size_bytes = part_size_bytes(variable, i);
         if (target) {
             variable->shards[i] = target->shards[0];
             cadre_placement_add(&self->placement, target->shards[0], size_bytes);
@@ -227,9 +238,29 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
 void
 cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable)
 {
-    cadre_assert(variable->id == self->variable_count);
-    self->variable_count--;
+    cadre_assert(self->variables[variable->id - 1] == variable);
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        cadre_placement_take(&self->placement, variable->shards[i], part_size_bytes(variable, i));
+    }
+    self->variables[variable->id - 1] = &self->vacant;
     destroy_variable(variable);
+}
+
+bool
+cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard)
+{
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        if (variable->shards[i] == shard) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id)
+{
+    return self->variables[id - 1] == &self->vacant;
 }
 
 int

@@ -5,6 +5,8 @@
  * pointers to its entries, whose defining fields never change once they are there.
  *
  * Ids are 1, 2, 3 in order of creation, so that "every variable up to n" says what a closure needs.
+ * The id of a variable that could not be created, or was dropped, is never used again: its place is
+ * vacant.
  */
 #ifndef CADRE_COORDINATOR_CATALOGUE_H
 #define CADRE_COORDINATOR_CATALOGUE_H
@@ -75,9 +77,10 @@ struct cadre_resource {
 
 typedef struct {
     cadre_placement_t placement;
-    uint64_t seed; /* of the job */
-    cadre_variable_t **variables;
+    uint64_t seed;                /* of the job */
+    cadre_variable_t **variables; /* by id - 1; `vacant` where there is none any more */
     uint32_t variable_count;
+    cadre_variable_t vacant; /* without a name, parts or an id, and not created */
     cadre_function_t **functions;
     uint32_t function_count;
     cadre_dataset_t **datasets;
@@ -101,8 +104,15 @@ int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
                                  const cadre_variable_options_t *options,
                                  cadre_variable_t **variable);
 
-/* Takes the newest variable out again, when it could not be created. */
+/* Takes a variable out and ends it: its name and its share of the shards are free, its place is
+ * vacant. */
 void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable);
+
+/* Returns whether one of its parts lives on `shard`. */
+bool cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard);
+
+/* Returns whether no variable has this id any more, which was one's. */
+bool cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id);
 
 cadre_variable_t *cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name);
 

@@ -20,7 +20,8 @@
 #include "coordinator/send_queues.h"
 
 enum {
-    TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent */
+    TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent; */
+    TURN_DATA_ROOM = 64,     /* of them, that control leaves to data */
     POLL_FIXED = 4,          /* pipe, wake_fd, control, monitor; then one data socket per ps */
     PROBES = 4, /* after a disconnect: libzmq tells of it before the ROUTER forgets the peer, */
     PROBE_AGAIN_MS = 30, /* so that the first ones may still seem to be sent */
@@ -71,12 +72,12 @@ decode(cadre_frames_t *frames, cadre_message_t *message)
                                 frames->count, message);
 }
 
-/* Receives what is there from one socket, a bounded number of messages, good or bad; `link` is NULL
- * for control. */
+/* Receives what is there from one socket, a bounded number of messages, good or bad, until the turn
+ * has `room` left; `link` is NULL for control. */
 static void
-receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard)
+receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t shard, size_t room)
 {
-    for (int i = 0; i < TURN_MESSAGES_MAX && self->received_count < TURN_MESSAGES_MAX; i++) {
+    for (int i = 0; i < TURN_MESSAGES_MAX && self->received_count + room < TURN_MESSAGES_MAX; i++) {
         int status = cadre_socket_receive(socket, &self->frames);
         if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
             return;
@@ -285,12 +286,13 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     if (items[3].revents & ZMQ_POLLIN) {
         watch(self);
     }
+    /* Control before data: no heartbeat waits behind values. */
+    receive(self, self->coordinator->control, NULL, 0, TURN_DATA_ROOM);
     for (uint32_t i = 0; i < self->link_count; i++) {
         if (self->links[i].socket) {
-            receive(self, self->links[i].socket, &self->links[i], i);
+            receive(self, self->links[i].socket, &self->links[i], i, 0);
         }
     }
-    receive(self, self->coordinator->control, NULL, 0);
 }
 
 static void

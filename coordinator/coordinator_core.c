@@ -268,6 +268,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_ACK:
     case CADRE_MESSAGE_CREATE:
     case CADRE_MESSAGE_SETTLE:
+    case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
@@ -276,6 +277,8 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_PUSH:
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_PROBED:
         break; /* the table of rights has refused these already */
     }
 }

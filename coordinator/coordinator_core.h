@@ -187,9 +187,14 @@ void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
 void cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
                                 cadre_operation_t *operation);
 
+/* Takes a creation back that has failed, or was given up, and was forgotten: the shards are told to
+ * drop what they may have of it, in front of what is asked from now on. Ends the variable. */
+void cadre_core_abandon_variable(cadre_core_t *self, cadre_variable_t *variable);
+
 /* Tells the workers about a variable that was created, a function or a dataset. */
 void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
 void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
+void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
 void cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *function);
 void cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset);
 

@@ -2,6 +2,7 @@
  * operations - what the API does on shards: create, read, assign, count. Each is one request per
  * part, or per shard, and ends when all are answered.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,43 @@ cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
         message.create.generation = self->shards[shard].generation;
         cadre_shard_requests_ask(&self->requests, shard, &message, on_reply, operation, i);
     }
+}
+
+/* --- drop --- */
+
+static void
+on_dropped(void *context, uint64_t variable, const cadre_message_t *reply, int status)
+{
+    cadre_core_t *self = context;
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
+        cadre_core_log(self, 'E', "variable_not_dropped", "variable=%" PRIu64 " why=\"%.200s\"",
+                       variable, answered ? reply->reply.text : "a shard answered out of turn");
+    }
+}
+
+/* Asks each shard that has a part of the variable to forget it. */
+static void
+ask_drops(cadre_core_t *self, const cadre_variable_t *variable)
+{
+    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
+        if (!cadre_variable_is_on(variable, shard)) {
+            continue;
+        }
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DROP);
+        message.drop = (cadre_drop_message_t){
+            .variable = variable->id, .generation = self->shards[shard].generation, .shard = shard};
+        cadre_shard_requests_ask(&self->requests, shard, &message, on_dropped, self, variable->id);
+    }
+}
+
+void
+cadre_core_abandon_variable(cadre_core_t *self, cadre_variable_t *variable)
+{
+    uint32_t id = variable->id;
+    ask_drops(self, variable);
+    cadre_catalogue_drop_variable(&self->catalogue, variable);
+    cadre_core_announce_vacancy(self, id);
 }
 
 /* --- read --- */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/assert.h"
 #include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -137,4 +138,11 @@ void
 cadre_placement_add(cadre_placement_t *self, uint32_t shard, uint64_t size_bytes)
 {
     self->load_bytes[shard] += size_bytes;
+}
+
+void
+cadre_placement_take(cadre_placement_t *self, uint32_t shard, uint64_t size_bytes)
+{
+    cadre_assert(self->load_bytes[shard] >= size_bytes);
+    self->load_bytes[shard] -= size_bytes;
 }

@@ -41,4 +41,7 @@ uint32_t cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes);
 /* Counts a part that is put on `shard` for another reason. */
 void cadre_placement_add(cadre_placement_t *self, uint32_t shard, uint64_t size_bytes);
 
+/* Counts a part out that was put on `shard`. */
+void cadre_placement_take(cadre_placement_t *self, uint32_t shard, uint64_t size_bytes);
+
 #endif

@@ -37,7 +37,8 @@ acknowledge(cadre_member_t *member, uint64_t id, uint64_t attempt)
     member->acks[member->ack_items++] = attempt;
 }
 
-/* The first ACK answers a HEARTBEAT, if one has come. */
+/* The last ACK answers a HEARTBEAT, if one has come: what the worker reported before it, and is not
+ * acknowledged by then, never came. */
 static void
 send_acks(cadre_core_t *self, cadre_member_t *member)
 {
@@ -46,14 +47,15 @@ send_acks(cadre_core_t *self, cadre_member_t *member)
         size_t items = member->ack_items - at;
         items = items < CADRE_HELD_MAX ? items : CADRE_HELD_MAX;
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
-        message.request = member->ack_request;
+        bool is_last = at + items == member->ack_items;
+        message.request = is_last ? member->ack_request : 0;
         message.ack.reports = (cadre_u64s_t){member->acks + at, items};
         cadre_outbox_send(&self->outbox, &member->task, &message);
         member->ack_due = false;
-        member->ack_request = 0;
         at += items;
     }
     member->ack_items = 0;
+    member->ack_request = 0;
 }
 
 void

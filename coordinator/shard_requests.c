@@ -78,6 +78,9 @@ generation_of(cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         return &message->snapshot.generation;
     }
+    if (message->type == CADRE_MESSAGE_DROP) {
+        return &message->drop.generation;
+    }
     if (message->type == CADRE_MESSAGE_PULL) {
         return &message->pull.generation;
     }
@@ -136,12 +139,13 @@ destination_index(const cadre_shard_request_t *request, uint32_t shard, const ca
 }
 
 /* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
- * ASSIGNs by ascending sequence, and what a SNAPSHOT holds is decided by what was asked before. */
+ * ASSIGNs by ascending sequence, what a SNAPSHOT holds is decided by what was asked before, and a
+ * name that a DROP makes free may be created again. */
 static bool
 is_ordered(cadre_message_type_t type)
 {
     return type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_ASSIGN ||
-           type == CADRE_MESSAGE_SNAPSHOT;
+           type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_DROP;
 }
 
 void

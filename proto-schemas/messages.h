@@ -66,12 +66,15 @@
     X(checkpoint_end,    CHECKPOINT_END,    53, SMALL, COORDINATOR)                \
     X(restore,           RESTORE,           54, SMALL, COORDINATOR)                \
     X(count,             COUNT,             55, SMALL, COORDINATOR)                \
+    X(drop,              DROP,              60, SMALL, COORDINATOR)                \
     /* values, data plane */                                                       \
     X(pull,              PULL,              64, LARGE, COORDINATOR | WORKER)       \
     X(values,            VALUES,            65, LARGE, PS)                         \
     X(push,              PUSH,              66, LARGE, WORKER)                     \
     X(applied,           APPLIED,           67, LARGE, PS)                         \
-    X(assign,            ASSIGN,            68, LARGE, COORDINATOR)
+    X(assign,            ASSIGN,            68, LARGE, COORDINATOR)                \
+    X(probe,             PROBE,             69, LARGE, COORDINATOR | WORKER)       \
+    X(probed,            PROBED,            70, LARGE, PS)
 
 /* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
@@ -131,7 +134,7 @@
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
     F(TEXT, reason,      CADRE_TEXT_SIZE_MAX)
 
-/* The answer to CREATE, SETTLE, RESTORE, COUNT, CHECKPOINT_END and ASSIGN, by request id.
+/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, CHECKPOINT_END and ASSIGN, by request id.
  * counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
@@ -146,8 +149,9 @@
     F(U64,  generation,  UINT64_MAX)
 
 /* A variable, and the shard of each partition from `first` on; many partitions take several
- * messages. wire: the dtype of its values in VALUES to workers and of its gradients in PUSH, where
- * that is not `dtype`: CADRE_BF16 for f32; else 0. */
+ * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more. wire:
+ * the dtype of its values in VALUES to workers and of its gradients in PUSH, where that is not
+ * `dtype`: CADRE_BF16 for f32; else 0. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -156,7 +160,8 @@
     F(U64S, shape,       CADRE_RANK_MAX)                                           \
     F(U64,  partitions,  CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64,  first,       CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
-    F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)
+    F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)                                \
+    F(U64,  last,        UINT32_MAX)
 
 /* Payload: the encoded program; none for a native function, which the worker knows by name.
  * hash: XXH3-64 of it. */
@@ -322,6 +327,13 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
+/* Forget every partition of the variable, also one whose CREATE comes only now: ids are never used
+ * again, and no CREATE of an earlier one is on its way. Idempotent. */
+#define CADRE_DROP_FIELDS(F)                                                       \
+    F(U64,  variable,    UINT32_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+
 /* Tell the counters. */
 #define CADRE_COUNT_FIELDS(F)
 
@@ -367,6 +379,16 @@
     F(U64,  mode,        2)                                                        \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)
+
+/* What has become of these? requests: (request, update, sequence) each, unanswered on this
+ * connection: the update id of a PUSH, the sequence of an ASSIGN, 0 elsewhere. */
+#define CADRE_PROBE_FIELDS(F)                                                      \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64S, requests,    3 * CADRE_PROBE_REQUESTS_MAX)
+
+/* states: (request, cadre_probed_t) each, of all that were asked after. */
+#define CADRE_PROBED_FIELDS(F)                                                     \
+    F(U64S, states,      2 * CADRE_PROBE_REQUESTS_MAX)
 
 /* Counters that heartbeats carry, by position; each only grows within one incarnation. */
 #define CADRE_PS_COUNTERS(C)                                                       \

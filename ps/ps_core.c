@@ -328,6 +328,8 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
     case CADRE_MESSAGE_COUNT:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_DROP:
         pass_on(self, message, now_ms);
         break;
     case CADRE_MESSAGE_ACK:
@@ -361,6 +363,7 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_PUSH:
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBED:
         cadre_ps_core_malformed(self);
         break;
     }

@@ -42,6 +42,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
     self->generation = 0;
     self->size_bytes = 0;
     self->assigned = 0;
+    self->dropped = 0;
     self->checkpoint = 0;
 }
 
@@ -216,6 +217,8 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
     } else if (message->type == CADRE_MESSAGE_CREATE) {
         cadre_shard_reply(self, question, cadre_shard_create(self, &message->create));
+    } else if (message->type == CADRE_MESSAGE_DROP) {
+        cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop));
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         cadre_shard_reply(self, question, restore(self, &message->restore));
     } else if (message->type == CADRE_MESSAGE_SETTLE) {
@@ -229,6 +232,8 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_COUNT) {
         cadre_shard_reply(self, question, 0);
+    } else if (message->type == CADRE_MESSAGE_PROBE) {
+        cadre_shard_probe(self, question);
     } else {
         cadre_shard_malformed(self);
     }
@@ -244,6 +249,8 @@ on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_push(self, question);
     } else if (message->type == CADRE_MESSAGE_ASSIGN) {
         cadre_shard_assign(self, question);
+    } else if (message->type == CADRE_MESSAGE_PROBE) {
+        cadre_shard_probe(self, question);
     } else {
         cadre_shard_malformed(self);
     }
@@ -255,8 +262,10 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
 {
     cadre_shard_question_t question = {plane, from, message, outbox};
     bool stranger = from->role == CADRE_ROLE_COORDINATOR && from->incarnation != self->coordinator;
+    bool is_here = cadre_message_plane(message->type) == plane ||
+                   message->type == CADRE_MESSAGE_PROBE; /* it asks after those of its plane */
     if (stranger || cadre_message_authorize(message->type, from->role) < 0 ||
-        message->incarnation != from->incarnation || cadre_message_plane(message->type) != plane) {
+        message->incarnation != from->incarnation || !is_here) {
         cadre_shard_malformed(self);
     } else if (plane == CADRE_PLANE_CONTROL) {
         on_control(self, &question);

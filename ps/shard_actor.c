@@ -169,10 +169,15 @@ decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
                                 frames->count, message);
 }
 
+/* Data, and before each message of it what the coordinator wants: an update may take long. */
 static void
 serve(shard_actor_t *self)
 {
     for (int i = 0; i < CADRE_SHARD_TURN_MESSAGES; i++) {
+        take_orders(self);
+        if (self->stopped) {
+            return;
+        }
         cadre_task_t from;
         cadre_message_t message;
         int status = cadre_socket_receive(self->data, &self->frames);
@@ -206,7 +211,6 @@ run(void *pipe, void *argument)
         };
         int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
         cadre_poll(items, 2, !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0);
-        take_orders(self);
         serve(self);
         post_counts(self);
     }

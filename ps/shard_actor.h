@@ -32,7 +32,7 @@ enum {
     CADRE_SHARD_PROBE = 7,
 
     CADRE_SHARD_COUNT_MS = 200,
-    CADRE_SHARD_TURN_MESSAGES = 64, /* data messages of one turn; then the pipe is looked at */
+    CADRE_SHARD_TURN_MESSAGES = 64, /* data messages of one turn */
 };
 
 typedef struct {

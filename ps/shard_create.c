@@ -263,10 +263,13 @@ cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create)
         return cadre_fail(CADRE_EEXISTS, "%s, partition %" PRIu64 ": exists and is another one",
                           known->name, create->partition);
     }
-    uint64_t size_bytes = 0;
+    if (create->variable <= self->dropped) {
+        return cadre_fail(CADRE_EFENCED, "%s, partition %" PRIu64 ": was dropped", create->name,
+                          create->partition);
+    }
     cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
     snprintf(part->name, sizeof(part->name), "%s", create->name);
-    status = measure(self, &spec, &size_bytes);
+    status = measure(self, &spec, &part->size_bytes);
     if (status == 0) {
         status = open_partition(self, part, &spec);
     }
@@ -274,7 +277,46 @@ cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create)
         free(part);
         return cadre_fail_within(status, "%s, partition %" PRIu64, create->name, create->partition);
     }
-    self->size_bytes += size_bytes;
+    self->size_bytes += part->size_bytes;
     cadre_u64_map_put(&self->parts, key, part);
+    return 0;
+}
+
+/* --- drop --- */
+
+/* Puts the keys of the variable's parts into `keys`, where that is not NULL; returns how many there
+ * are. */
+static size_t
+find_parts(const cadre_shard_t *self, uint64_t variable, uint64_t *keys)
+{
+    size_t count = 0;
+    const cadre_shard_part_t *part = NULL;
+    for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
+        const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+        if (spec->variable == variable && keys) {
+            keys[count] = spec->variable << 16 | spec->partition;
+        }
+        count += spec->variable == variable;
+    }
+    return count;
+}
+
+int
+cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop)
+{
+    int status = cadre_shard_check_generation(self, drop->generation);
+    if (status < 0) {
+        return status;
+    }
+    size_t count = find_parts(self, drop->variable, NULL);
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    find_parts(self, drop->variable, keys);
+    for (size_t i = 0; i < count; i++) {
+        cadre_shard_part_t *part = cadre_u64_map_take(&self->parts, keys[i]);
+        self->size_bytes -= part->size_bytes;
+        cadre_partition_close(&part->partition);
+        free(part);
+    }
+    self->dropped = drop->variable > self->dropped ? drop->variable : self->dropped;
     return 0;
 }

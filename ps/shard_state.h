@@ -1,7 +1,7 @@
 /*
  * shard_state - the inside of shard, shared by its files: shard.c (session, control),
  * shard_create.c (partitions, from initial values or a checkpoint), shard_values.c (pull, push,
- * assign) and shard_snapshot.c.
+ * assign, probe) and shard_snapshot.c.
  */
 #ifndef CADRE_PS_SHARD_STATE_H
 #define CADRE_PS_SHARD_STATE_H
@@ -13,6 +13,7 @@
 typedef struct {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
     cadre_partition_t *partition;
+    uint64_t size_bytes; /* that it takes of the shard's */
     uint64_t push; /* number of the last push that named it, to find a partition named twice */
 } cadre_shard_part_t;
 
@@ -25,6 +26,7 @@ struct cadre_shard {
     uint64_t restored;     /* generation of the last RESTORE, failed or not: earlier ones are old */
     bool loading;          /* CREATE looks into the loader's checkpoint first */
     cadre_u64_map_t parts; /* by variable << 16 | partition */
+    uint64_t dropped;      /* the highest id that a DROP named: none up to it is created any more */
     uint64_t size_bytes;   /* values and slots of all parts */
     cadre_chunk_pool_t *pool;
     cadre_applied_window_t *window;
@@ -68,12 +70,14 @@ int cadre_shard_find(const cadre_shard_t *self, uint64_t variable, uint64_t part
 /* --- shard_create.c --- */
 
 int cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create);
+int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop);
 
 /* --- shard_values.c --- */
 
 void cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question);
+void cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question);
 
 /* --- shard_snapshot.c --- */
 

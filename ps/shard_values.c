@@ -290,3 +290,35 @@ cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
     cadre_shard_reply(self, question, assign(self, question->message));
 }
+
+/* --- probe --- */
+
+/* Requests are answered in the turn in which they are received, so one that is asked after behind
+ * it has been answered, or never came: both is unknown, but for what can be told from its number.
+ */
+static cadre_probed_t
+state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
+{
+    bool is_pushed =
+        update > 0 && cadre_applied_window_check(self->window, update) == CADRE_EDUPLICATE;
+    bool is_assigned = sequence > 0 && sequence <= self->assigned;
+    return is_pushed || is_assigned ? CADRE_PROBED_APPLIED : CADRE_PROBED_UNKNOWN;
+}
+
+void
+cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    const cadre_probe_message_t *probe = &question->message->probe;
+    const bool is_current = check_fence(self, question->message, probe->generation) == 0;
+    uint64_t states[2 * CADRE_PROBE_REQUESTS_MAX];
+    size_t count = probe->requests.count / 3;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *request = &probe->requests.items[3 * i];
+        states[2 * i] = request[0];
+        states[2 * i + 1] =
+            is_current ? state_of(self, request[1], request[2]) : CADRE_PROBED_UNKNOWN;
+    }
+    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_PROBED);
+    answer.probed.states = (cadre_u64s_t){states, 2 * count};
+    cadre_shard_send(question, &answer);
+}

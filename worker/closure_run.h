@@ -12,7 +12,7 @@
  *     COMPUTING  a slot works on it
  *     PULLING    its slot waits for values
  *     PUSHING    its slot waits until every shard has its update
- *     REPORTING  ended; the report is kept and resent until acknowledged
+ *     REPORTING  ended; the report is kept until it is acknowledged
  */
 #ifndef CADRE_WORKER_CLOSURE_RUN_H
 #define CADRE_WORKER_CLOSURE_RUN_H
@@ -109,7 +109,7 @@ typedef struct cadre_run {
     cadre_u64_map_t pulled; /* variable id -> uint64_t[partitions]: versions of the last pull */
     cadre_run_totals_t totals;
     cadre_outbox_entry_t report; /* REPORTING */
-    uint64_t report_ms;
+    uint64_t report_after;       /* number of the last HELLO or HEARTBEAT before it went out */
 } cadre_run_t;
 
 /* Ids of runs that build resources, who are no closures: above those of closures. */

@@ -192,9 +192,37 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
                                      cadre_dtype_size(self->wire));
 }
 
+static void
+count_complete(cadre_directory_t *self)
+{
+    while (cadre_directory_variable(self, self->variables_complete + 1)) {
+        self->variables_complete++;
+    }
+}
+
+/* Ids that are of no variable count as told; those that come early are asked for again (WANT). */
+static int
+set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    if (message->id == 0 || message->last < message->id || message->shards.count > 0) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "VARIABLE: ids %" PRIu64 " to %" PRIu64 " of no variable, on %zu shards",
+                          message->id, message->last, message->shards.count);
+    }
+    if (message->id <= (uint64_t)self->variables_complete + 1 &&
+        message->last > self->variables_complete) {
+        self->variables_complete = (uint32_t)message->last;
+        count_complete(self);
+    }
+    return 0;
+}
+
 int
 cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
+    if (message->partitions == 0) {
+        return set_vacant(self, message);
+    }
     uint64_t last = message->first + message->shards.count;
     cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
     if (last > message->partitions || (entry && entry->partitions != message->partitions)) {
@@ -223,9 +251,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
         }
         entry->told = (uint32_t)last;
     }
-    while (cadre_directory_variable(self, self->variables_complete + 1)) {
-        self->variables_complete++;
-    }
+    count_complete(self);
     return 0;
 }
 

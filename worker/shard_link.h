@@ -1,11 +1,17 @@
 /*
- * shard_link - a worker's requests to one shard: order, flow control by bytes, resending.
+ * shard_link - a worker's requests to one shard: order, flow control by bytes, retransmission.
  *
  * Owner:   the worker core, one per shard. Thread: the network actor.
  *
  * At most CADRE_IN_FLIGHT_SIZE_MAX bytes are unanswered (one request that is larger goes alone), so
- * that ZeroMQ's queues never decide anything. An unanswered request goes out again after resend_ms
- * with the same id: PULL changes nothing and PUSH is told apart by its update id.
+ * that ZeroMQ's queues never decide anything.
+ *
+ * Nothing is retransmitted because time has passed: over a link that is merely slow that is
+ * congestion collapse. While requests are unanswered a PROBE goes out now and then, ever more
+ * seldom (cadre_shard_link_probe). One connection keeps its order in both directions, so a request
+ * that was sent before a PROBE, and is still unanswered when its PROBED comes, was lost, or its
+ * answer was, unless PROBED says that the shard has it queued. Then, and on a new connection, it
+ * goes out again with the same id: PULL changes nothing and PUSH is told apart by its update id.
  */
 #ifndef CADRE_WORKER_SHARD_LINK_H
 #define CADRE_WORKER_SHARD_LINK_H
@@ -14,17 +20,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/limits.h"
 #include "common/outbox.h"
 
 typedef struct cadre_link_request {
     struct cadre_link_request *next;
     uint64_t request;
     uint64_t closure;
+    uint64_t update;   /* of a PUSH; 0 for a PULL */
     void *context;     /* malloc: freed with the request; the asker's note of what it asked for */
     size_t size_bytes; /* of the question or the answer, whichever is larger */
     cadre_outbox_entry_t entry;
     bool sent;
-    uint64_t sent_ms;
+    uint64_t after;    /* the last PROBE before it: an answer to a later one tells of it */
     uint64_t first_ms; /* sent for the first time */
 } cadre_link_request_t;
 
@@ -37,6 +45,10 @@ typedef struct {
     size_t in_flight_bytes;
     size_t in_flight;
     uint64_t heard_ms; /* last message, or new connection */
+    uint32_t mutes;    /* connections given up one after the other, with nothing heard on them */
+    uint64_t probe;    /* number of the last PROBE */
+    uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
+    uint64_t probe_wait_ms; /* between that one and the one after it */
 } cadre_shard_link_t;
 
 void cadre_shard_link_init(cadre_shard_link_t *self);
@@ -48,9 +60,23 @@ void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *
 /* Sends what credit allows. */
 void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
-/* Sends again what has been unanswered for `resend_ms`. */
-void cadre_shard_link_tick(cadre_shard_link_t *self, uint64_t now_ms, uint64_t resend_ms,
+/* What a PROBE is to ask when one is due: triples as in its schema, oldest first, at most
+ * CADRE_PROBE_REQUESTS_MAX of them. Returns how many; 0 when none is due. `number`, its request id,
+ * is larger than that of every PROBE before. */
+size_t cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
+                              uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX]);
+
+/* Sends the request with this id again, which PROBED number `probe` does not know; false when that
+ * says nothing: it was sent after the PROBE, or is answered. */
+bool cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe,
                            cadre_outbox_t *outbox);
+
+/* Sends everything that is unanswered again: the connection is a new one. */
+void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
+
+/* Notes that the shard was heard; `answered`: it ends a request, so that the next PROBE can wait.
+ */
+void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms, bool answered);
 
 /* Takes the request with this id out; false when there is none: a late or foreign answer. its entry
  * and context are the caller's to end. */
@@ -63,10 +89,12 @@ void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
 /* Since when the oldest request is unanswered; UINT64_MAX when there is none. */
 uint64_t cadre_shard_link_asked_ms(const cadre_shard_link_t *self);
 
-/* Whether requests are unanswered and nothing at all has come for so long. */
-bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t mute_ms);
+/* Whether requests are unanswered and nothing at all has come for so long that the connection may
+ * be one that nobody serves: CADRE_MUTE_MS and what the bytes under way take at
+ * CADRE_LINK_RATE_MIN, doubled for each connection that was given up before without a word. */
+bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms);
 
-/* When the next resend is due; UINT64_MAX for never. */
-uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t resend_ms);
+/* When the next PROBE is due, or the link counts as mute; UINT64_MAX for never. */
+uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self);
 
 #endif

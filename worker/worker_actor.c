@@ -16,7 +16,7 @@
 enum {
     /* Messages taken from one place before the others get their turn. */
     TURN_CONTROL_MAX = 256,
-    TURN_DATA_MAX = 64,
+    TURN_DATA_MAX = 64, /* of each shard */
     TURN_PIPE_MAX = 256,
 
     LOST_LOG_MS = 5000,     /* without a coordinator: says so the first time */
@@ -198,11 +198,13 @@ from_reader(cadre_worker_actor_t *self)
     }
 }
 
+/* What control brought before may have closed some, or put others in their place: those find
+ * nothing, or what the next turn would find. */
 static void
-from_shards(cadre_worker_actor_t *self)
+from_shards(cadre_worker_actor_t *self, uint32_t polled)
 {
     const zmq_pollitem_t *items = self->items + ITEM_SLOTS + self->options.core.slots;
-    for (uint32_t i = 0; i < self->shard_count; i++) {
+    for (uint32_t i = 0; i < polled && i < self->shard_count; i++) {
         cadre_peer_t *peer = &self->shards[i];
         if (peer->socket && items[i].revents & ZMQ_POLLOUT) {
             cadre_peer_flush(peer);
@@ -380,11 +382,12 @@ run(void *pipe, void *argument)
             break;
         }
         wait(self);
-        /* Shards before control, whose messages may bring other ones. */
+        /* Control before data: heartbeats and news of shards do not wait behind values. */
+        uint32_t polled = self->shard_count;
+        from_control(self);
         from_slots(self);
         from_reader(self);
-        from_shards(self);
-        from_control(self);
+        from_shards(self, polled);
         go_on = !(self->items[ITEM_MAIN].revents & ZMQ_POLLIN) || from_main(self);
     }
     close_all(self);

@@ -272,8 +272,7 @@ cadre_worker_on_closure(cadre_worker_core_t *self, cadre_message_t *message, uin
     if (run && closure->attempt > run->attempt) {
         later_attempt(self, run, message);
     } else if (run && run->state == CADRE_RUN_REPORTING && closure->attempt == run->attempt) {
-        run->report_ms = now_ms;
-        cadre_outbox_repeat(&self->outbox, &run->report);
+        cadre_worker_send_report(self, run);
     } else if (run || cadre_worker_acknowledged_before(self, closure->id, closure->attempt)) {
         return;
     } else if (self->runs.count >= CADRE_HELD_MAX) {
@@ -364,7 +363,7 @@ cadre_worker_give_up(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_
         forget(self, run);
         return;
     }
-    cadre_worker_report_failure(self, run, failure, status, text, now_ms);
+    cadre_worker_report_failure(self, run, failure, status, text);
 }
 
 void
@@ -458,7 +457,7 @@ cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
         if (outcome->status == CADRE_ECANCELLED && atomic_load(&run->cancelled)) {
             failure = CADRE_FAILURE_RETURNED;
         }
-        cadre_worker_report_failure(self, run, failure, outcome->status, outcome->text, now_ms);
+        cadre_worker_report_failure(self, run, failure, outcome->status, outcome->text);
     }
     fill_slots(self);
 }

@@ -17,7 +17,6 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
     self->options = *options;
     self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0};
     self->heartbeat_ms = CADRE_HEARTBEAT_MS;
-    self->resend_ms = CADRE_RESEND_MS;
     self->kept.size_max =
         options->kept_values_max ? options->kept_values_max : CADRE_KEPT_VALUES_SIZE_MAX;
     self->hello_due_ms = now_ms;
@@ -209,9 +208,9 @@ cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *messag
     self->epoch = message->epoch;
     self->options.task.index = (uint32_t)message->welcome.index;
     self->heartbeat_ms = message->welcome.heartbeat_ms ? message->welcome.heartbeat_ms : 1;
-    self->resend_ms = message->welcome.resend_ms ? message->welcome.resend_ms : 1;
     self->lease_ms = message->welcome.lease_ms;
     cadre_contact_answered(&self->contact, message->request);
+    cadre_worker_resend_reports(self, message->request);
     say_heartbeat(self, now_ms);
 }
 
@@ -313,25 +312,6 @@ tick_hello(cadre_worker_core_t *self, uint64_t now_ms)
     return earlier(self->hello_due_ms, self->mute_due_ms);
 }
 
-/* When the next of them wants to be looked at. */
-static uint64_t
-tick_links(cadre_worker_core_t *self, uint64_t now_ms)
-{
-    uint64_t due_ms = UINT64_MAX;
-    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
-        cadre_shard_link_pump(&self->links[i], now_ms, &self->outbox);
-        cadre_shard_link_tick(&self->links[i], now_ms, self->resend_ms, &self->outbox);
-        if (cadre_shard_link_is_mute(&self->links[i], now_ms, CADRE_MUTE_MS)) {
-            self->links[i].heard_ms = now_ms;
-            cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED,
-                                                            .index = i,
-                                                            .status = CADRE_ETIMEOUT});
-        }
-        due_ms = earlier(due_ms, cadre_shard_link_due_ms(&self->links[i], self->resend_ms));
-    }
-    return due_ms;
-}
-
 uint64_t
 cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -352,12 +332,11 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
     if (now_ms >= self->heartbeat_due_ms) {
         say_heartbeat(self, now_ms);
     }
-    cadre_worker_resend_reports(self, now_ms);
-    uint64_t due_ms = tick_links(self, now_ms);
+    uint64_t due_ms = cadre_worker_tick_links(self, now_ms);
     cadre_worker_want(self, now_ms);
     due_ms = earlier(due_ms, cadre_worker_build(self, now_ms));
     if (!self->disowned) {
         due_ms = earlier(due_ms, cadre_contact_lost_ms(&self->contact, self->lease_ms));
     }
-    return earlier(earlier(due_ms, self->heartbeat_due_ms), now_ms + self->resend_ms);
+    return earlier(earlier(due_ms, self->heartbeat_due_ms), now_ms + CADRE_WANT_RETRY_MS);
 }

@@ -90,7 +90,7 @@ void cadre_worker_core_malformed(cadre_worker_core_t *self);
 /* The control connection came (back) up: says HELLO again. */
 void cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms);
 
-/* Timers: heartbeat, resending. Returns when it wants to be called again at the latest. */
+/* Timers: heartbeats, probes. Returns when it wants to be called again at the latest. */
 uint64_t cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms);
 
 /* Finish what runs, hand back what is queued, then leave (SIGTERM, DRAIN). */

@@ -40,6 +40,16 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
 }
 
 static void
+on_unknown_peer(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
+        self->disowned = true;
+        cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
+    }
+    cadre_worker_rejoin(self, now_ms);
+}
+
+static void
 from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
     if (message->type == CADRE_MESSAGE_WELCOME) {
@@ -47,11 +57,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         return;
     }
     if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
-        if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
-            self->disowned = true;
-            cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
-        }
-        cadre_worker_rejoin(self, now_ms);
+        on_unknown_peer(self, now_ms);
         return;
     }
     bool is_refused =
@@ -76,7 +82,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
         break;
     case CADRE_MESSAGE_ACK:
         cadre_contact_answered(&self->contact, message->request);
-        cadre_worker_on_ack(self, &message->ack);
+        cadre_worker_on_ack(self, message);
         break;
     case CADRE_MESSAGE_DRAIN:
         cadre_worker_core_drain(self, "drained by the coordinator", now_ms);
@@ -96,6 +102,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_CLOSURE_FAILED:
     case CADRE_MESSAGE_CREATE:
     case CADRE_MESSAGE_SETTLE:
+    case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
@@ -107,6 +114,8 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_PUSH:
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_PROBED:
         cadre_worker_core_malformed(self);
         break;
     }
@@ -128,6 +137,8 @@ cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
     } else if (from->index < self->directory.shard_count &&
                message->type == CADRE_MESSAGE_APPLIED) {
         cadre_worker_on_applied(self, from->index, message, now_ms);
+    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_PROBED) {
+        cadre_worker_on_probed(self, from->index, message, now_ms);
     } else {
         cadre_worker_core_malformed(self);
     }

@@ -11,20 +11,26 @@ cadre_worker_forget_batches(cadre_worker_core_t *self, const cadre_run_t *run)
     }
 }
 
+void
+cadre_worker_send_report(cadre_worker_core_t *self, cadre_run_t *run)
+{
+    run->report_after = self->contact.asked;
+    cadre_outbox_repeat(&self->outbox, &run->report);
+}
+
 /* Keeps the report until it is acknowledged, and sends it. */
 static void
-report(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *message, uint64_t now_ms)
+report(cadre_worker_core_t *self, cadre_run_t *run, cadre_message_t *message)
 {
     cadre_run_set_state(run, CADRE_RUN_REPORTING);
     cadre_outbox_entry_init(&run->report, &self->coordinator, message);
-    run->report_ms = now_ms;
-    cadre_outbox_repeat(&self->outbox, &run->report);
+    cadre_worker_send_report(self, run);
     cadre_worker_forget_batches(self, run);
 }
 
 void
 cadre_worker_report_failure(cadre_worker_core_t *self, cadre_run_t *run, cadre_failure_t failure,
-                            int status, const char *text, uint64_t now_ms)
+                            int status, const char *text)
 {
     char cut[CADRE_TEXT_SIZE_MAX + 1];
     snprintf(cut, sizeof(cut), "%s", text);
@@ -37,7 +43,7 @@ cadre_worker_report_failure(cadre_worker_core_t *self, cadre_run_t *run, cadre_f
                                                               .text = cut};
     self->counters[failure == CADRE_FAILURE_RETURNED ? CADRE_WORKER_COUNTER_cancelled
                                                      : CADRE_WORKER_COUNTER_failed]++;
-    report(self, run, &message, now_ms);
+    report(self, run, &message);
 }
 
 void
@@ -66,24 +72,24 @@ cadre_worker_report_done(cadre_worker_core_t *self, cadre_run_t *run,
     self->counters[CADRE_WORKER_COUNTER_finished]++;
     self->counters[CADRE_WORKER_COUNTER_examples] += outcome->examples;
     self->counters[CADRE_WORKER_COUNTER_compute_us] += outcome->compute_us;
-    report(self, run, &message, now_ms);
+    report(self, run, &message);
 }
 
 void
-cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms)
+cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t number)
 {
     cadre_run_t *run = NULL;
     for (size_t cursor = 0; (run = cadre_u64_map_next(&self->runs, &cursor));) {
-        if (run->state == CADRE_RUN_REPORTING && now_ms >= run->report_ms + self->resend_ms) {
-            run->report_ms = now_ms;
-            cadre_outbox_repeat(&self->outbox, &run->report);
+        if (run->state == CADRE_RUN_REPORTING && run->report_after < number) {
+            cadre_worker_send_report(self, run);
         }
     }
 }
 
 void
-cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack)
+cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_message_t *message)
 {
+    const cadre_ack_message_t *ack = &message->ack;
     for (size_t i = 0; i + 1 < ack->reports.count; i += 2) {
         cadre_run_t *run = cadre_u64_map_get(&self->runs, ack->reports.items[i]);
         if (!run || run->state != CADRE_RUN_REPORTING ||
@@ -95,6 +101,7 @@ cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack)
         cadre_u64_map_take(&self->runs, cadre_run_id(run));
         cadre_run_destroy(&run);
     }
+    cadre_worker_resend_reports(self, message->request);
 }
 
 bool

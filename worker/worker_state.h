@@ -45,7 +45,6 @@ struct cadre_worker_core {
     bool superseded;  /* another coordinator is there; slots still hold runs of the one before */
     uint64_t epoch;
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
-    uint64_t resend_ms;
     uint64_t lease_ms;
     cadre_contact_t contact;
     uint64_t hello_first; /* number of the first HELLO since the state is CADRE_SESSION_HELLO: a
@@ -161,15 +160,18 @@ void cadre_worker_release_all(cadre_worker_core_t *self);
 /* A run has ended: the shell may drop its batches. */
 void cadre_worker_forget_batches(cadre_worker_core_t *self, const cadre_run_t *run);
 
-/* Each makes a run REPORTING: its report is kept and resent until it is acknowledged. */
+/* Each makes a run REPORTING: its report is kept until it is acknowledged. */
 void cadre_worker_report_done(cadre_worker_core_t *self, cadre_run_t *run,
                               const cadre_run_outcome_t *outcome, uint64_t now_ms);
 void cadre_worker_report_failure(cadre_worker_core_t *self, cadre_run_t *run,
-                                 cadre_failure_t failure, int status, const char *text,
-                                 uint64_t now_ms);
+                                 cadre_failure_t failure, int status, const char *text);
 
-void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t now_ms);
-void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_ack_message_t *ack);
+void cadre_worker_send_report(cadre_worker_core_t *self, cadre_run_t *run);
+
+/* The coordinator has answered the HELLO or HEARTBEAT of this number, and acknowledged before what
+ * it had received before: reports that are older than the question are lost, and go out again. */
+void cadre_worker_resend_reports(cadre_worker_core_t *self, uint64_t number);
+void cadre_worker_on_ack(cadre_worker_core_t *self, const cadre_message_t *message);
 
 /* Whether a CLOSURE is a late copy: that attempt, or a later one, has been acknowledged. */
 bool cadre_worker_acknowledged_before(const cadre_worker_core_t *self, uint64_t closure,
@@ -181,6 +183,13 @@ void cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_mes
                             uint64_t now_ms);
 void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
                              const cadre_message_t *message, uint64_t now_ms);
+
+void cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard,
+                            const cadre_message_t *message, uint64_t now_ms);
+
+/* Sends what credit allows, asks after what is unanswered, gives mute connections up. Returns when
+ * the next of it is due. */
+uint64_t cadre_worker_tick_links(cadre_worker_core_t *self, uint64_t now_ms);
 
 /* Ends the pull or push under way, if there is one, without waiting for its shards. */
 void cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run);

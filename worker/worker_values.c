@@ -100,6 +100,7 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
         }
     }
     if (note->push) {
+        request.update = message.push.update;
         self->counters[CADRE_WORKER_COUNTER_push_bytes] += request.size_bytes;
     }
     cadre_outbox_entry_init(&request.entry, &entry->task, &message);
@@ -326,13 +327,12 @@ take_parts(cadre_worker_core_t *self, cadre_run_t *run, const request_note_t *no
     return 0;
 }
 
-/* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
+/* Takes the request with this id, and its run; NULL when it is not awaited. */
 static cadre_run_t *
-answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
-         cadre_link_request_t *request, uint64_t now_ms)
+take_request(cadre_worker_core_t *self, uint32_t shard, uint64_t id, cadre_link_request_t *request,
+             uint64_t now_ms)
 {
-    self->links[shard].heard_ms = now_ms;
-    if (!cadre_shard_link_answered(&self->links[shard], message->request, request)) {
+    if (!cadre_shard_link_answered(&self->links[shard], id, request)) {
         return NULL;
     }
     cadre_outbox_entry_fini(&request->entry);
@@ -340,6 +340,15 @@ answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *messa
     cadre_run_t *run = cadre_u64_map_get(&self->runs, request->closure);
     cadre_assert(run);
     return run;
+}
+
+/* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
+static cadre_run_t *
+answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
+         cadre_link_request_t *request, uint64_t now_ms)
+{
+    cadre_shard_link_heard(&self->links[shard], now_ms, true);
+    return take_request(self, shard, message->request, request, now_ms);
 }
 
 /* A refusal by the shard: fenced ones are run again, others are the function's fault. */
@@ -406,6 +415,13 @@ cadre_worker_core_push(cadre_worker_core_t *self, cadre_run_t *run,
     }
 }
 
+static void
+count_duplicate(cadre_worker_core_t *self, cadre_run_t *run)
+{
+    run->totals.duplicates++;
+    self->counters[CADRE_WORKER_COUNTER_duplicate]++;
+}
+
 void
 cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
                         uint64_t now_ms)
@@ -423,14 +439,91 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
             run->totals.staleness = applied->staleness;
         }
     } else if (applied->status == (uint64_t)-CADRE_EDUPLICATE) {
-        run->totals.duplicates++;
-        self->counters[CADRE_WORKER_COUNTER_duplicate]++;
+        count_duplicate(self, run);
     } else {
         self->counters[CADRE_WORKER_COUNTER_refused]++;
         refused(self, run, shard, applied->status, applied->text);
     }
     free(request.context);
     part_answered(self, run);
+}
+
+/* --- what becomes of requests that wait --- */
+
+static void
+probe(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+{
+    uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
+    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+    uint64_t number = self->request_last + 1;
+    size_t count = cadre_shard_link_probe(&self->links[shard], now_ms, number, triples);
+    if (count == 0) {
+        return;
+    }
+    self->request_last = number;
+    cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_PROBE);
+    message.request = number;
+    message.probe =
+        (cadre_probe_message_t){.generation = entry->generation, .requests = {triples, 3 * count}};
+    cadre_outbox_send(&self->outbox, &entry->task, &message);
+}
+
+/* The update is in, and only the answer to its PUSH was lost. */
+static void
+end_applied(cadre_worker_core_t *self, uint32_t shard, uint64_t id, uint64_t now_ms)
+{
+    cadre_link_request_t request;
+    cadre_run_t *run = take_request(self, shard, id, &request, now_ms);
+    if (run) {
+        count_duplicate(self, run);
+        free(request.context);
+        part_answered(self, run);
+    }
+}
+
+void
+cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
+                       uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    const cadre_u64s_t *states = &message->probed.states;
+    cadre_shard_link_heard(link, now_ms, false);
+    for (size_t i = 0; i + 1 < states->count; i += 2) {
+        uint64_t id = states->items[i];
+        if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
+            end_applied(self, shard, id, now_ms);
+        } else if (states->items[i + 1] == CADRE_PROBED_UNKNOWN &&
+                   cadre_worker_core_in_touch(self, now_ms)) {
+            cadre_shard_link_lost(link, id, message->request, &self->outbox);
+        }
+    }
+}
+
+static uint64_t
+tick_link(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    if (cadre_shard_link_is_mute(link, now_ms)) {
+        link->mutes++;
+        cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED,
+                                                        .index = shard,
+                                                        .status = CADRE_ETIMEOUT});
+        cadre_shard_link_repeat(link, now_ms, &self->outbox);
+    }
+    pump(self, shard, now_ms);
+    probe(self, shard, now_ms);
+    return cadre_shard_link_due_ms(link);
+}
+
+uint64_t
+cadre_worker_tick_links(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    uint64_t due_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        uint64_t link_due_ms = tick_link(self, i, now_ms);
+        due_ms = link_due_ms < due_ms ? link_due_ms : due_ms;
+    }
+    return due_ms;
 }
 
 /* --- a shard that moved --- */
@@ -455,6 +548,7 @@ cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now
     }
     link->open = !away;
     link->heard_ms = now_ms;
+    link->mutes = 0;
     cadre_worker_emit(self,
                       &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
 }

@@ -10,6 +10,7 @@
 #include <lmdb.h>
 
 #include "common/assert.h"
+#include "common/checkpoint/btree_check.h"
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/lmdb_error.h"
 #include "common/memory.h"
@@ -105,6 +106,9 @@ cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
     int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
     if (status == 0) {
         status = verify_file(fd, path, size_bytes, hash);
+    }
+    if (status == 0) {
+        status = cadre_btree_check(fd, path, size_bytes);
     }
     if (status != 0) {
         return status;

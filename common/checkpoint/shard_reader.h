@@ -4,10 +4,11 @@
  * Owner:   a checkpoint reader, or whoever opened it.
  * Thread:  one thread at a time.
  *
- * The whole file is read and hashed before LMDB maps it: a truncated file would be SIGBUS, a
- * damaged tree an out-of-bounds read. The hash guards against accidents, not against somebody who
- * can write the checkpoint directory. Records are hashed again when they are used, since the file
- * may rot or be written after it was opened.
+ * The whole file is read and hashed before LMDB maps it, and its tree is checked (btree_check.h): a
+ * truncated file would be SIGBUS, a damaged tree an out-of-bounds read. The hash guards against
+ * accidents, the check against a file that was made to harm. Neither holds against somebody who
+ * writes or truncates the file while it is mapped: that is SIGBUS, or a read outside the map,
+ * still. Records are hashed again when they are used, since the file may rot after it was opened.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_SHARD_READER_H
 #define CADRE_COMMON_CHECKPOINT_SHARD_READER_H

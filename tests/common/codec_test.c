@@ -334,11 +334,14 @@ static const struct {
     {CADRE_MESSAGE_CHECKPOINT_END, "c"},
     {CADRE_MESSAGE_RESTORE, "c"},
     {CADRE_MESSAGE_COUNT, "c"},
+    {CADRE_MESSAGE_DROP, "c"},
     {CADRE_MESSAGE_PULL, "cw"},
     {CADRE_MESSAGE_VALUES, "p"},
     {CADRE_MESSAGE_PUSH, "w"},
     {CADRE_MESSAGE_APPLIED, "p"},
     {CADRE_MESSAGE_ASSIGN, "c"},
+    {CADRE_MESSAGE_PROBE, "cw"},
+    {CADRE_MESSAGE_PROBED, "p"},
 };
 
 static const char *

@@ -20,11 +20,12 @@
       "6a6f62cdea62ce0036ee80ce000927c006ccce")                                                    \
     G(UNKNOWN_PEER,                                                                                \
       "960103cd03e8cf0123456789abcdefce00011170c400")                                              \
-    G(HEARTBEAT,                                                                                   \
-      "9b0104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
-      "000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffff"           \
-      "ffffffc41807000000000000000000000000010000ffffffffffffffffc418070000000000000000"           \
-      "00000000010000ffffffffffffffff")                                                            \
+    G(HEARTBEAT, \
+      "9f0104cd03e8cf0123456789abcdefce00011170c408010000000000000001c4180700000000"   \
+      "0000000000000000010000ffffffffffffffffc41807000000000000000000000000010000ff"   \
+      "ffffffffffffffc41807000000000000000000000000010000ffffffffffffffffc418070000"   \
+      "00000000000000000000010000ffffffffffffffffc418070000000000000000000000000100"   \
+      "00ffffffffffffffffcccecdea67cf000000012a05f208")   \
     G(DRAIN,                                                                                       \
       "960105cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000")              \
     G(STOP,                                                                                        \
@@ -40,9 +41,9 @@
       "9a0110cd03e8cf0123456789abcdefce00011170c408010000000000000001a761646472657373cd"           \
       "ea62cf000000012a05f203")                                                                    \
     G(VARIABLE,                                                                                    \
-      "9e0111cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
+      "9f0111cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
       "6e616d65ccffccffc41807000000000000000000000000010000ffffffffffffffff06cccec41807"           \
-      "000000000000000000000000010000ffffffffffffffff")                                            \
+      "000000000000000000000000010000ffffffffffffffffceffffffff")                                  \
     G(FUNCTION,                                                                                    \
       "9a0112cd03e8cf0123456789abcdefce00011170c4000102d92e612074657874206f66206d6f7265"           \
       "207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf000000012a05f2"           \
@@ -104,6 +105,8 @@
       "68616e207468697274792d6f6e652062797465732c20c2bd206f66206974ccc9cdea62cd03ff")              \
     G(COUNT,                                                                                       \
       "960137cd03e8cf0123456789abcdefce00011170c4080100000000000000")                              \
+    G(DROP,                                                                                        \
+      "99013ccd03e8cf0123456789abcdefce00011170c40001ccc9cd03ff")                                  \
     G(PULL,                                                                                        \
       "980140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
       "000000000000010000ffffffffffffffff")                                                        \
@@ -120,7 +123,13 @@
       "ffffffffff")                                                                                \
     G(ASSIGN,                                                                                      \
       "9b0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
-      "c902ceffffffffcdffff")
+      "c902ceffffffffcdffff")                                                                      \
+    G(PROBE,                                                                                       \
+      "980145cd03e8cf0123456789abcdefce00011170c40001c418070000000000000000000000000100"           \
+      "00ffffffffffffffff")                                                                        \
+    G(PROBED,                                                                                      \
+      "970146cd03e8cf0123456789abcdefce00011170c4080100000000000000c4180700000000000000"           \
+      "0000000000010000ffffffffffffffff")
 /* clang-format on */
 
 #endif

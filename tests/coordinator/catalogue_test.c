@@ -35,8 +35,29 @@ Test(catalogue, gives_variables_ids_in_order_and_finds_them_by_name)
     cr_assert_eq(first->row_size_bytes, 16);
     cr_assert_eq(first->rows, 13);
     cr_assert_not(first->created);
-    cadre_catalogue_drop_variable(&self, second);
-    cr_assert_null(cadre_catalogue_variable(&self, "b"));
+    cadre_catalogue_fini(&self);
+}
+
+Test(catalogue, a_dropped_variable_leaves_its_name_and_its_room_but_not_its_id)
+{
+    cadre_catalogue_t self;
+    cadre_variable_t *variables[4] = {NULL};
+    cadre_catalogue_init(&self, 2, false, 1);
+    cr_assert_eq(add(&self, "w", &defaults, &variables[0]), 0);
+    cr_assert_eq(add(&self, "b", &defaults, &variables[1]), 0);
+    uint16_t shard = variables[1]->shards[0];
+    uint64_t load_bytes = self.placement.load_bytes[shard];
+    cr_assert_gt(load_bytes, 0);
+    cadre_catalogue_drop_variable(&self, variables[1]);
+    cr_expect_null(cadre_catalogue_variable(&self, "b"));
+    cr_expect_null(cadre_catalogue_variable(&self, ""));
+    cr_expect_lt(self.placement.load_bytes[shard], load_bytes);
+    cr_expect(cadre_catalogue_is_vacant(&self, 2));
+    cr_expect_not(cadre_catalogue_is_vacant(&self, 1));
+    cr_assert_eq(add(&self, "b", &defaults, &variables[2]), 0);
+    cr_expect_eq(variables[2]->id, 3, "the id is not used again");
+    cr_expect_eq(self.placement.load_bytes[shard], load_bytes);
+    cr_expect_not(self.variables[1]->created);
     cadre_catalogue_fini(&self);
 }
 

@@ -73,7 +73,8 @@ Test(checkpoint_when, a_resumed_variable_that_cannot_be_created_holds_up_no_cut)
     self->core.creating = false;
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
-    cr_assert_eq(self->core.checkpoint.variable_count, 2);
+    cr_assert_eq(self->core.checkpoint.variable_count, 3);
+    cr_assert_not(self->core.catalogue.variables[2]->created, "its place is vacant");
     fixture_destroy(&self);
 }
 

@@ -541,6 +541,68 @@ Test(coordinator_core, a_create_ends_when_every_part_is_answered_with_the_first_
     fixture_destroy(&self);
 }
 
+/* Some shards may have it, others not, and a CREATE may still come. */
+Test(coordinator_core, a_creation_that_is_given_up_is_taken_back_before_its_name_is_used_again)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_operation_t operation;
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 7, 2);
+    variable->created = false;
+    cadre_core_create_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    reply_with(self, 0, fixture_sent(self, NULL, CADRE_MESSAGE_CREATE, 0), 0, "");
+    fixture_clear(self);
+    cadre_core_forget(&self->core, &operation);
+    cadre_core_abandon_variable(&self->core, variable);
+    variable = fixture_add_variable(self, "w", 7, 2);
+    cr_assert_eq(variable->id, 2);
+    cadre_core_create_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_DROP), 2, "also where it is not known");
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CREATE), 0,
+                 "not before they are answered");
+    const cadre_message_t *vacancy = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0);
+    cr_assert_eq(vacancy->variable.id, 1);
+    cr_assert_eq(vacancy->variable.last, 1);
+    cr_assert_eq(vacancy->variable.partitions, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        const cadre_message_t *drop = fixture_sent(self, &ps, CADRE_MESSAGE_DROP, 0);
+        cr_assert_eq(drop->drop.variable, 1);
+        cr_assert_eq(drop->drop.generation, 1);
+        cr_assert_eq(drop->drop.shard, i);
+        reply_with(self, i, drop, 0, "");
+    }
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CREATE), 2);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_worker_that_joins_is_told_of_ids_that_are_of_no_variable_any_more)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    fixture_join_ps(self);
+    for (size_t i = 0; i < 5; i++) {
+        fixture_add_variable(self, names[i], 4, 1);
+    }
+    for (uint32_t i = 1; i < 4; i++) {
+        cadre_core_abandon_variable(&self->core, self->core.catalogue.variables[i]);
+    }
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 3);
+    const cadre_message_t *vacancy = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 1);
+    cr_assert_eq(vacancy->variable.id, 2);
+    cr_assert_eq(vacancy->variable.last, 4, "in one message");
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 2)->variable.id, 5);
+    fixture_destroy(&self);
+}
+
 static void
 say_values(fixture_t *self, uint32_t shard, const cadre_message_t *question, const float *values,
            size_t count)

@@ -31,6 +31,37 @@ Test(shard_push, drops_a_push_it_has_seen)
     close_shard(&self);
 }
 
+/* What the shard says of a request with this update id, or sequence. */
+static cadre_probed_t
+state_of(fixture_t *self, const cadre_task_t *from, uint64_t update, uint64_t sequence)
+{
+    uint64_t triples[] = {7, update, sequence};
+    cadre_message_t message = question(CADRE_MESSAGE_PROBE, from);
+    cadre_message_t answer;
+    message.probe = (cadre_probe_message_t){.generation = GENERATION, .requests = {triples, 3}};
+    ask(self, from, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_PROBED);
+    cr_assert_eq(answer.probed.states.count, 2);
+    cr_expect_eq(answer.probed.states.items[0], 7);
+    cadre_probed_t state = (cadre_probed_t)answer.probed.states.items[1];
+    cadre_message_fini(&answer);
+    return state;
+}
+
+Test(shard_push, tells_an_applied_update_from_one_that_never_came)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_both(&self, 10, 0, 0.25f), 0);
+    cr_expect_eq(state_of(&self, &THE_WORKER, 10, 0), CADRE_PROBED_APPLIED);
+    cr_expect_eq(state_of(&self, &THE_WORKER, 11, 0), CADRE_PROBED_UNKNOWN);
+    cr_expect_eq(state_of(&self, &THE_WORKER, 0, 0), CADRE_PROBED_UNKNOWN, "a PULL");
+    cr_expect_eq(state_of(&self, &THE_COORDINATOR, 0, 1), CADRE_PROBED_UNKNOWN);
+    cr_assert_eq(restore(&self, "", 5, GENERATION + 1), 0);
+    cr_expect_eq(state_of(&self, &THE_WORKER, 10, 0), CADRE_PROBED_UNKNOWN, "another generation");
+    cr_expect_eq(COUNTER(&self, malformed), 0);
+    close_shard(&self);
+}
+
 Test(shard_push, answers_a_push_that_is_settled_as_a_duplicate)
 {
     fixture_t self = open_filled_shard();

@@ -89,6 +89,70 @@ Test(shard, takes_no_more_than_its_memory)
     close_shard(&self);
 }
 
+static int
+drop(fixture_t *self, uint64_t variable, uint64_t generation)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_DROP, &THE_COORDINATOR);
+    message.drop = (cadre_drop_message_t){.variable = variable, .generation = generation};
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+Test(shard, forgets_a_dropped_variable_and_gives_its_memory_back)
+{
+    uint64_t shape[2];
+    fixture_t self = open_filled_shard();
+    cadre_create_message_t big = create_message(3, 3900, 1000, shape); /* of 16 MB, of 64 MB */
+    for (uint64_t id = 3; id < 40; id++) {
+        big.variable = id;
+        cr_assert_eq(create(&self, &big), 0, "%s", cadre_error_text());
+        cr_assert_eq(drop(&self, id, GENERATION), 0);
+        cr_assert_null(cadre_shard_partition(self.shard, id, 0));
+        cr_assert_eq(cadre_shard_partition_count(self.shard), 2, "the others stay");
+    }
+    cr_expect_eq(drop(&self, 39, GENERATION), 0, "said again");
+    cr_expect_eq(drop(&self, 1, GENERATION + 1), CADRE_EFENCED);
+    cr_expect_not_null(cadre_shard_partition(self.shard, 1, 0));
+    close_shard(&self);
+}
+
+Test(shard, drops_every_partition_of_the_variable)
+{
+    uint64_t shape[2];
+    fixture_t self = open_filled_shard();
+    cadre_create_message_t part = create_message(3, 10, 4, shape);
+    part.partitions = 5;
+    part.rows = 2;
+    for (uint64_t i = 0; i < 5; i++) {
+        part.partition = i;
+        part.first_row = 2 * i;
+        cr_assert_eq(create(&self, &part), 0, "%s", cadre_error_text());
+    }
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 7);
+    cr_assert_eq(drop(&self, 3, GENERATION), 0);
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 2);
+    close_shard(&self);
+}
+
+/* It may have been sent twice, and the later copy comes after the DROP. */
+Test(shard, a_CREATE_that_comes_after_the_DROP_changes_nothing)
+{
+    uint64_t shape[2];
+    fixture_t self = open_filled_shard();
+    cadre_create_message_t late = create_message(3, 2, 2, shape);
+    cadre_create_message_t known = create_message(2, 2, 2, shape);
+    cr_assert_eq(drop(&self, 3, GENERATION), 0);
+    cr_expect_eq(create(&self, &late), CADRE_EFENCED);
+    cr_expect_eq(create(&self, &known), 0, "what is there is said again");
+    late.variable = 4;
+    cr_expect_eq(create(&self, &late), 0);
+    cr_expect_eq(cadre_shard_partition_count(self.shard), 3);
+    cr_assert_eq(restore(&self, "", 1, GENERATION + 1), 0);
+    late.variable = 3;
+    late.generation = GENERATION + 1;
+    cr_expect_eq(create(&self, &late), 0, "a generation begins anew");
+    close_shard(&self);
+}
+
 Test(shard, refuses_a_partition_that_no_message_could_carry)
 {
     cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = UINT64_MAX};

@@ -21,17 +21,18 @@ take_number(const uint8_t **at)
     return number;
 }
 
-/* What the header of an answer begins with, but for its sender: protocol, type, request. */
-static uint64_t
-answer_key(const cadre_outbox_entry_t *entry)
+sim_header_t
+sim_header_of(const cadre_outbox_entry_t *entry)
 {
+    enum { PROTOCOL, TYPE, REQUEST, INCARNATION, EPOCH, COUNT };
     const uint8_t *at = cadre_chunk_data(entry->header);
     at += *at == 0xdc ? 3 : 1; /* the array's own head */
-    uint64_t numbers[3];
-    for (int i = 0; i < 3; i++) {
+    uint64_t numbers[COUNT];
+    for (int i = 0; i < COUNT; i++) {
         numbers[i] = take_number(&at);
     }
-    return XXH3_64bits(numbers, sizeof(numbers));
+    return (sim_header_t){
+        .request = numbers[REQUEST], .incarnation = numbers[INCARNATION], .epoch = numbers[EPOCH]};
 }
 
 static uint64_t
@@ -40,7 +41,8 @@ key_of(const sim_link_t *link, const cadre_outbox_entry_t *entry)
     uint64_t key = XXH3_64bits_withSeed(&link->from, sizeof(link->from), link->to);
     bool is_answer = entry->type == CADRE_MESSAGE_VALUES || entry->type == CADRE_MESSAGE_APPLIED;
     if (is_answer) {
-        return answer_key(entry) ^ key;
+        const uint64_t numbers[] = {entry->type, sim_header_of(entry).request};
+        return XXH3_64bits_withSeed(numbers, sizeof(numbers), key);
     }
     key = XXH3_64bits_withSeed(cadre_chunk_data(entry->header),
                                cadre_chunk_size_bytes(entry->header), key);

@@ -15,6 +15,16 @@
 #include "common/u64_map.h"
 #include "tests/sim/sim_link.h"
 
+/* What every header begins with, whatever the message. */
+typedef struct {
+    uint64_t request;
+    uint64_t incarnation; /* of the sender */
+    uint64_t epoch;
+} sim_header_t;
+
+/* Reads the beginning of an encoded header. */
+sim_header_t sim_header_of(const cadre_outbox_entry_t *entry);
+
 /* Zeroed memory knows no message. */
 typedef struct {
     cadre_u64_map_t first; /* by message: 1 + when it was sent first */

@@ -7,7 +7,7 @@
 
 enum { DATASET_ROWS = 1000 };
 
-/* Some of the variables that exist: bits. */
+/* Some of `count` things: bits. */
 static uint32_t
 some(cadre_random_t *random, uint32_t count)
 {
@@ -25,9 +25,10 @@ draw_record(cadre_random_t *random, const sim_plan_t *plan, const sim_check_t *c
     call->fail_step = sim_chance(random, plan->fails) && call->steps > 0
                           ? (uint32_t)sim_between(random, 0, call->steps - 1)
                           : SIM_NEVER;
-    call->pulls = sim_chance(random, 6000) ? some(random, check->variable_count) : 0;
+    uint32_t usable = sim_check_usable(check);
+    call->pulls = sim_chance(random, 6000) ? some(random, check->variable_count) & usable : 0;
     for (uint32_t i = 0; i < call->steps; i++) {
-        call->pushes[i] = some(random, check->variable_count);
+        call->pushes[i] = some(random, check->variable_count) & usable;
     }
     call->compute_ms =
         (uint32_t)sim_between(random, 0, is_long ? plan->long_compute_ms : plan->compute_ms_max);

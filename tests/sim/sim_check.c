@@ -124,6 +124,16 @@ sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable,
     }
 }
 
+uint32_t
+sim_check_usable(const sim_check_t *self)
+{
+    uint32_t usable = 0;
+    for (uint32_t i = 0; i < self->variable_count; i++) {
+        usable |= self->variables[i].given_up ? 0 : 1U << i;
+    }
+    return usable;
+}
+
 sim_variable_t *
 sim_check_variable(sim_check_t *self, uint64_t id)
 {

@@ -264,6 +264,9 @@ int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable
 /* Whether that is n * weight(i), as it travels. */
 bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
 
+/* The variables that closures may use: bits (id - 1). */
+uint32_t sim_check_usable(const sim_check_t *self);
+
 /* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);
 

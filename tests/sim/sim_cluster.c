@@ -268,14 +268,13 @@ on_coordinator_event(sim_cluster_t *self, sim_event_t *event)
     sim_cluster_turn_coordinator(self);
 }
 
-/* A heartbeat has come to the coordinator, which may read it later; an event that is postponed
- * comes here again. */
+/* A heartbeat of this session has come to the coordinator, which may read it later. */
 static void
-note_heard(sim_cluster_t *self, sim_event_t *event)
+note_heard(sim_cluster_t *self, const sim_event_t *event)
 {
-    if (event->node == SIM_COORDINATOR_NODE && event->entry.type == CADRE_MESSAGE_HEARTBEAT &&
-        event->value == 0) {
-        event->value = 1;
+    bool is_heartbeat = event->node == SIM_COORDINATOR_NODE &&
+                        event->entry.type == CADRE_MESSAGE_HEARTBEAT && !event->has_come;
+    if (is_heartbeat && sim_header_of(&event->entry).epoch == self->coordinator.options.epoch) {
         self->coordinator.heard_ms[event->from] = self->network.now_ms;
     }
 }

@@ -262,6 +262,9 @@ sim_cluster_check_joined(sim_cluster_t *self)
         sim_shard_t *shard = believed(self, i);
         if (shard && shard->core) {
             sim_shard_check_all(shard);
+            if (core->requests.count == 0 && core->repairs.count == 0) {
+                sim_shard_check_left(shard);
+            }
             sim_check_counters(&self->check, shard->state, cadre_shard_counters(shard->shard));
         }
     }

@@ -32,7 +32,7 @@ typedef struct {
     bool user_cancels;                /* the user's cancel is under way */
     uint64_t heard_ms[SIM_NODES_MAX]; /* when the last heartbeat of a node came, read or not */
     bool lost[SIM_NODES_MAX];         /* a node's task was given up by this life, once or more */
-    bool judges_fairly;               /* nobody is given up for silence who was heard (sim_run.h) */
+    uint64_t abreast_ms;              /* when it had last read all that had come */
     uint64_t tick_due_ms;
     uint64_t store_ms;          /* when the store has done what it was told so far */
     uint64_t draft;             /* id of the newest */

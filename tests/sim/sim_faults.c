@@ -52,7 +52,7 @@ static const struct {
     {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, SIM_WITH_PERMANENT_CUTS},
     {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, SIM_WITH_PERMANENT_CUTS},
     {ON_PS, "stick_ps", 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
-    {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, SIM_WITH_OWN_STALLS},
+    {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, 0},
 };
 
 uint64_t

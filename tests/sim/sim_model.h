@@ -50,6 +50,7 @@ typedef struct {
                                                     as they travel */
     uint32_t part_count;
     sim_part_t *parts;
+    bool given_up; /* its creation was, in every life of the coordinator: no shard keeps it */
 } sim_variable_t;
 
 /* Follows `variable`, which was made of `definition`. */

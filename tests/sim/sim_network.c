@@ -118,6 +118,8 @@ void
 sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
 {
     event->due_ms = due_ms;
+    event->has_come = true;
+    self->unread[event->node] += event->kind == SIM_MESSAGE;
     push(self, event);
 }
 
@@ -318,10 +320,12 @@ sim_network_next(sim_network_t *self, sim_event_t *event)
         pop(self, event);
         cadre_assert(event->due_ms >= self->now_ms);
         self->now_ms = event->due_ms;
-        if (event->kind == SIM_MESSAGE && is_cut(self, event->from, event->node)) {
+        bool arrives = event->kind == SIM_MESSAGE && !event->has_come;
+        if (arrives && is_cut(self, event->from, event->node)) {
             lose(self, event);
             continue;
         }
+        self->unread[event->node] -= event->kind == SIM_MESSAGE && event->has_come;
         if (event->kind == SIM_CONNECTED) {
             self->broken[event->node] = false;
             sim_network_disturb(self, event->node, self->now_ms);

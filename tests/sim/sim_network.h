@@ -53,6 +53,7 @@ typedef struct {
     cadre_task_t sender;        /* SIM_MESSAGE */
     cadre_outbox_entry_t entry; /* SIM_MESSAGE */
     uint64_t payload_hash;      /* of its chunks when it was sent */
+    bool has_come;              /* SIM_MESSAGE: it waits for its receiver, no cut stops it */
 } sim_event_t;
 
 /* How bad the network is; chances are in 10,000. */
@@ -87,7 +88,8 @@ typedef struct {
     sim_event_t *heap;
     size_t count;
     size_t capacity;
-    bool broken[SIM_NODES_MAX]; /* the connection from the coordinator, until SIM_CONNECTED */
+    bool broken[SIM_NODES_MAX];     /* the connection from the coordinator, until SIM_CONNECTED */
+    uint32_t unread[SIM_NODES_MAX]; /* messages that have come and wait for their receiver */
     uint64_t sent;
     uint64_t dropped;
     uint64_t doubled;

@@ -58,7 +58,6 @@ make_coordinator(sim_cluster_t *self)
                                             .check = &self->check,
                                             .random = &self->random,
                                             .disk = &self->disk,
-                                            .judges_fairly = self->with & SIM_WITH_OWN_STALLS,
                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
                                             .verbose = self->verbose};
     self->coordinator.options =

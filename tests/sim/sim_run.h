@@ -18,8 +18,7 @@ enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
 #define SIM_SWITCHES(X)                                                                            \
     X(BANDWIDTH, "bandwidth")                                                                      \
     X(PERMANENT_CUTS, "permanent-cuts")                                                            \
-    X(STUCK_SHARDS, "stuck-shards")                                                                \
-    X(OWN_STALLS, "own-stalls")
+    X(STUCK_SHARDS, "stuck-shards")
 
 typedef enum {
 #define SIM_SWITCH_NUMBER(name, text) SIM_SWITCH_NUMBER_##name,

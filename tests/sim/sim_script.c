@@ -212,28 +212,63 @@ add_resource(sim_script_t *self)
     cadre_core_announce_resource(core);
 }
 
+/* How many parts are left when the program gives the creation up, as it did in an earlier life;
+ * SIM_NEVER: it does not. The first variable is always there. */
+static size_t
+draw_giving_up(sim_script_t *self, uint32_t number)
+{
+    bool is_known = number < self->check->known_count;
+    bool gives_up = is_known ? self->check->variables[number].given_up
+                             : number > 0 && sim_swarm_has(self->check->seed, "give up", 3) &&
+                                   !draw(self, 0, 2);
+    return gives_up ? draw(self, 0, self->new_variable->partitions) : SIM_NEVER;
+}
+
+/* The creation has failed for the program, as when its time is over. */
+static void
+give_up_creation(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    self->check->variables[self->new_variable->id - 1].given_up = true;
+    cadre_core_forget(core, &self->pending);
+    cadre_core_abandon_variable(core, self->new_variable);
+}
+
+static void
+end_creation(sim_script_t *self)
+{
+    if (self->pending.status < 0) {
+        sim_check_fail(self->check, "create: %s", self->pending.text);
+    }
+    self->new_variable->created = true;
+    cadre_core_announce_variable(core_of(self), self->new_variable);
+}
+
 static bool
 create(sim_script_t *self)
 {
     cadre_core_t *core = core_of(self);
     if (!self->asked) {
         sim_definition_t definition;
+        uint32_t number = core->catalogue.variable_count;
         self->asked = true;
         self->new_variable = add_variable(self, &definition);
+        self->give_up_at = draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
         core->creating = true;
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
-    if (self->pending.pending > 0) {
+    bool gives_up = self->give_up_at != SIM_NEVER && self->pending.pending <= self->give_up_at;
+    if (self->pending.pending > 0 && !gives_up) {
         return false;
     }
-    if (self->pending.status < 0) {
-        sim_check_fail(self->check, "create: %s", self->pending.text);
-    }
-    self->new_variable->created = true;
     core->creating = false;
     self->check->variable_count++;
-    cadre_core_announce_variable(core, self->new_variable);
+    if (gives_up) {
+        give_up_creation(self);
+    } else {
+        end_creation(self);
+    }
     add_resource(self);
     self->new_variable = NULL;
     return true;
@@ -407,7 +442,10 @@ next_closing(sim_script_t *self)
     }
     uint32_t variable = self->closing++ - (uint32_t)CADRE_COUNT_OF(closing);
     self->variable = variable;
-    return variable < self->check->variable_count ? SIM_READ : SIM_END;
+    if (variable >= self->check->variable_count) {
+        return SIM_END;
+    }
+    return sim_check_usable(self->check) >> variable & 1 ? SIM_READ : next_closing(self);
 }
 
 /* What the program does, and how often usually. */
@@ -492,6 +530,8 @@ begin(sim_script_t *self, sim_operation_t operation)
         self->variable = (uint32_t)draw(self, 0, self->check->shard_count - 1);
     } else if ((operation == SIM_READ && self->closing == 0) || operation == SIM_ASSIGN) {
         self->variable = (uint32_t)draw(self, 0, self->check->variable_count - 1);
+        bool is_there = sim_check_usable(self->check) >> self->variable & 1;
+        self->variable = is_there ? self->variable : 0;
     } else if (operation == SIM_PAUSE) {
         uint64_t wait_ms = draw(self, 1, 2000);
         self->due_ms = self->network->now_ms + wait_ms;

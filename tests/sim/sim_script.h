@@ -81,6 +81,8 @@ typedef struct {
     uint32_t variables; /* that it had before the coordinator died: it makes them again */
     uint32_t assignment;
     cadre_variable_t *new_variable;
+    size_t
+        give_up_at; /* SIM_CREATE: parts that are left when it gives up; SIM_NEVER: it does not */
     void *buffer;
     cadre_shard_totals_t counted;
     uint64_t checkpoint_attempts;

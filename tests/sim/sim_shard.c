@@ -432,11 +432,25 @@ sim_shard_event(sim_shard_t *self, const sim_event_t *event)
 }
 
 void
+sim_shard_check_left(const sim_shard_t *self)
+{
+    for (uint32_t i = 0; i < self->check->variable_count; i++) {
+        const sim_variable_t *variable = &self->check->variables[i];
+        for (uint32_t k = 0; k < variable->part_count && variable->given_up; k++) {
+            if (cadre_shard_partition(self->shard, variable->id, k)) {
+                sim_check_fail(self->check, "shard %u keeps part %u of %s, whose creation failed",
+                               self->index, k, variable->name);
+            }
+        }
+    }
+}
+
+void
 sim_shard_check_all(sim_shard_t *self)
 {
     for (uint32_t i = 0; i < self->check->variable_count; i++) {
         const sim_variable_t *variable = &self->check->variables[i];
-        for (uint32_t k = 0; k < variable->part_count; k++) {
+        for (uint32_t k = 0; k < variable->part_count && !variable->given_up; k++) {
             if (variable->parts[k].shard == self->index) {
                 check_part(self, variable->id, k);
             }

@@ -313,7 +313,11 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_RELEASE:
         cadre_holding_destroy(&event->holding);
         break;
-    case CADRE_WORKER_SHARD_MOVED: /* messages are addressed to the incarnation */
+    case CADRE_WORKER_SHARD_MOVED:             /* messages are addressed to the incarnation */
+        if (event->status == CADRE_ETIMEOUT) { /* over a new connection all goes out again */
+            sim_network_disturb(self->network, self->node, self->network->now_ms);
+        }
+        break;
     case CADRE_WORKER_FORGET:
     case CADRE_WORKER_RESET:
         break;

@@ -21,7 +21,6 @@
 enum {
     FIXTURE_SESSION = 4711,
     FIXTURE_PS = 100, /* incarnation of shard 0's process */
-    FIXTURE_RESEND_MS = 500,
     FIXTURE_HEARTBEAT_MS = 1000,
     FIXTURE_LEASE_MS = 10000,
 };
@@ -90,7 +89,6 @@ fixture_welcome_as(fixture_t *self, uint64_t request)
                                                 .job = "job",
                                                 .heartbeat_ms = FIXTURE_HEARTBEAT_MS,
                                                 .lease_ms = FIXTURE_LEASE_MS,
-                                                .resend_ms = FIXTURE_RESEND_MS,
                                                 .shards = self->shard_count};
     fixture_tell(self, message);
 }

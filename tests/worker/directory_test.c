@@ -123,6 +123,34 @@ Test(directory, shows_a_variable_once_all_its_partitions_are_told)
     cadre_directory_fini(&directory);
 }
 
+static int
+set_vacant(cadre_directory_t *directory, uint64_t first, uint64_t last)
+{
+    cadre_variable_message_t message = {.id = first, .name = "", .last = last};
+    return cadre_directory_set_variable(directory, &message);
+}
+
+Test(directory, counts_ids_that_are_of_no_variable_as_told)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    cr_expect_eq(set_vacant(&directory, 3, 4), 0);
+    cr_expect_eq(directory.variables_complete, 0, "it is asked for again");
+    cr_expect_eq(set_vacant(&directory, 1, 1), 0);
+    cr_expect_eq(set_variable(&directory, 2, 10, 0, 4), 0);
+    cr_expect_eq(set_variable(&directory, 5, 10, 0, 4), 0);
+    cr_expect_eq(directory.variables_complete, 2);
+    cr_expect_eq(set_vacant(&directory, 3, 4), 0);
+    cr_expect_eq(directory.variables_complete, 5);
+    cr_expect_null(cadre_directory_variable(&directory, 3));
+    cr_expect_null(cadre_directory_variable_by_name(&directory, ""));
+    cr_expect_eq(set_vacant(&directory, 0, 4), CADRE_EMALFORMED);
+    cr_expect_eq(set_vacant(&directory, 4, 3), CADRE_EMALFORMED);
+    cr_expect_eq(set_vacant(&directory, 6, UINT32_MAX), 0);
+    cr_expect_eq(directory.variables_complete, UINT32_MAX);
+    cadre_directory_fini(&directory);
+}
+
 Test(directory, refuses_a_variable_that_contradicts_itself)
 {
     cadre_directory_t directory = {0};

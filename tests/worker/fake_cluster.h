@@ -66,7 +66,6 @@ typedef struct {
     uint64_t generations[FAKE_SHARDS];
     bool away[FAKE_SHARDS];
     uint64_t pushes;   /* that came, repeated ones too */
-    uint64_t fenced;   /* requests of another generation than the shard's */
     bool silent;       /* HELLO and HEARTBEAT are not answered */
     uint64_t hellos;   /* that came */
     uint64_t lease_ms; /* 0: 10 s */
@@ -317,7 +316,6 @@ fake_answer_pull(fake_cluster_t *self, int shard, const cadre_message_t *questio
                                .request = question->request,
                                .incarnation = self->incarnations[shard]};
     bool fenced = question->pull.generation != self->generations[shard];
-    self->fenced += fenced;
     message.values = (cadre_values_message_t){.generation = self->generations[shard],
                                               .status = fenced ? (uint64_t)-CADRE_EFENCED : 0,
                                               .text = "another generation",
@@ -337,11 +335,9 @@ fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *questio
     bool duplicate = *seen;
     *seen = *seen || !fenced;
     self->pushes++;
-    if (fenced) {
-        self->fenced++;
-    } else if (duplicate) {
+    if (duplicate && !fenced) {
         self->duplicates++;
-    } else {
+    } else if (!fenced) {
         const float *gradient = cadre_chunk_data(question->chunks[0]);
         self->values[shard][0] += gradient[0];
         self->values[shard][1] += gradient[1];
@@ -364,6 +360,23 @@ fake_answer_push(fake_cluster_t *self, int shard, const cadre_message_t *questio
     fake_send(self, self->data[shard], &self->frames.from, &message);
 }
 
+/* Every request has been answered when it came: whatever is asked after was lost. */
+static inline void
+fake_answer_probe(fake_cluster_t *self, int shard, const cadre_message_t *question)
+{
+    uint64_t states[2 * CADRE_PROBE_REQUESTS_MAX];
+    size_t count = question->probe.requests.count / 3;
+    for (size_t i = 0; i < count; i++) {
+        states[2 * i] = question->probe.requests.items[3 * i];
+        states[2 * i + 1] = CADRE_PROBED_UNKNOWN;
+    }
+    cadre_message_t message = {.type = CADRE_MESSAGE_PROBED,
+                               .request = question->request,
+                               .incarnation = self->incarnations[shard]};
+    message.probed.states = (cadre_u64s_t){states, 2 * count};
+    fake_send(self, self->data[shard], &self->frames.from, &message);
+}
+
 static inline void
 fake_receive(fake_cluster_t *self, cadre_socket_t *socket, int shard)
 {
@@ -377,6 +390,8 @@ fake_receive(fake_cluster_t *self, cadre_socket_t *socket, int shard)
             fake_take_control(self, &message);
         } else if (message.type == CADRE_MESSAGE_PULL) {
             fake_answer_pull(self, shard, &message);
+        } else if (message.type == CADRE_MESSAGE_PROBE) {
+            fake_answer_probe(self, shard, &message);
         } else {
             cr_assert_eq(message.type, CADRE_MESSAGE_PUSH);
             fake_answer_push(self, shard, &message);

@@ -87,56 +87,154 @@ Test(shard_link, sends_a_request_larger_than_the_credit_alone)
     cadre_shard_link_fini(&link);
 }
 
-Test(shard_link, sends_again_what_is_unanswered_when_it_is_due)
+/* The ids that a PROBE asks after now; none when none is due. */
+static size_t
+probed(cadre_shard_link_t *link, uint64_t now_ms, uint64_t number, uint64_t ids[8])
+{
+    static uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
+    size_t count = cadre_shard_link_probe(link, now_ms, number, triples);
+    for (size_t i = 0; i < count && i < 8; i++) {
+        ids[i] = triples[3 * i];
+    }
+    return count;
+}
+
+Test(shard_link, sends_nothing_again_and_asks_ever_more_seldom)
+{
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    uint64_t ids[8];
+    cadre_shard_link_init(&link);
+    link.open = true;
+    cr_expect_eq(cadre_shard_link_due_ms(&link), UINT64_MAX);
+    ask(&link, 1, 1, 8);
+    ask(&link, 2, 1, 8);
+    cadre_shard_link_pump(&link, 0, &outbox);
+    sent(&outbox);
+    cr_expect_eq(cadre_shard_link_due_ms(&link), CADRE_PROBE_MS);
+    cr_expect_eq(probed(&link, CADRE_PROBE_MS - 1, 10, ids), 0);
+    cr_expect_eq(probed(&link, CADRE_PROBE_MS, 10, ids), 2);
+    cr_expect_eq(ids[0], 1);
+    cr_expect_eq(ids[1], 2);
+    uint64_t now_ms = CADRE_PROBE_MS;
+    const uint64_t waits_ms[] = {2000, 4000, 8000, 8000};
+    for (size_t i = 0; i < 4; i++) {
+        cr_expect_eq(probed(&link, now_ms + waits_ms[i] - 1, 11 + i, ids), 0, "wait %zu", i);
+        now_ms += waits_ms[i];
+        cr_expect_eq(probed(&link, now_ms, 11 + i, ids), 2, "wait %zu", i);
+    }
+    cadre_shard_link_heard(&link, now_ms, true); /* an answer: it moves */
+    cr_expect_eq(cadre_shard_link_due_ms(&link), now_ms + CADRE_PROBE_MS);
+    cr_expect_eq(sent(&outbox), 0);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, asks_after_the_oldest_when_there_are_too_many)
+{
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    uint64_t ids[8];
+    cadre_shard_link_init(&link);
+    link.open = true;
+    for (uint64_t id = 1; id <= CADRE_PROBE_REQUESTS_MAX + 1; id++) {
+        ask(&link, id, 1, 8);
+    }
+    cadre_shard_link_pump(&link, 0, &outbox);
+    sent(&outbox);
+    cr_expect_eq(probed(&link, CADRE_PROBE_MS, 5000, ids), CADRE_PROBE_REQUESTS_MAX);
+    cr_expect_eq(ids[0], 1);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, sends_again_what_a_probe_behind_it_proves_lost)
+{
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    uint64_t ids[8];
+    cadre_shard_link_init(&link);
+    link.open = true;
+    ask(&link, 1, 1, 8);
+    cadre_shard_link_pump(&link, 0, &outbox);
+    cr_expect_eq(probed(&link, 1000, 10, ids), 1);
+    cr_expect_eq(probed(&link, 3000, 11, ids), 1);
+    ask(&link, 2, 1, 8);
+    cadre_shard_link_pump(&link, 3000, &outbox);
+    sent(&outbox);
+    cr_expect(cadre_shard_link_lost(&link, 1, 10, &outbox));
+    cr_expect_eq(sent(&outbox), 1);
+    cr_expect_not(cadre_shard_link_lost(&link, 1, 11, &outbox), "sent since that was asked");
+    cr_expect_not(cadre_shard_link_lost(&link, 2, 11, &outbox), "sent behind it");
+    cr_expect_not(cadre_shard_link_lost(&link, 3, 11, &outbox), "nobody waits for it");
+    cr_expect_eq(sent(&outbox), 0);
+    cr_expect_eq(probed(&link, 7000, 12, ids), 2);
+    cr_expect(cadre_shard_link_lost(&link, 1, 12, &outbox));
+    cr_expect(answered(&link, 1));
+    cr_expect_not(cadre_shard_link_lost(&link, 1, 12, &outbox));
+    cr_expect_eq(sent(&outbox), 1);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, sends_what_is_unanswered_over_a_new_connection)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
     cadre_shard_link_init(&link);
     link.open = true;
-    ask(&link, 1, 1, 8);
-    cadre_shard_link_pump(&link, 100, &outbox);
+    ask(&link, 1, 1, CADRE_IN_FLIGHT_SIZE_MAX);
     ask(&link, 2, 1, 8);
-    cadre_shard_link_pump(&link, 150, &outbox);
+    cadre_shard_link_pump(&link, 0, &outbox);
     sent(&outbox);
-    cr_expect_eq(cadre_shard_link_due_ms(&link, 50), 150);
-    cadre_shard_link_tick(&link, 149, 50, &outbox);
-    cr_expect_eq(sent(&outbox), 0);
-    cadre_shard_link_tick(&link, 150, 50, &outbox);
-    cr_expect_eq(sent(&outbox), 1);
-    cr_expect_eq(cadre_shard_link_due_ms(&link, 50), 200);
-    cr_expect(answered(&link, 1));
-    cr_expect_not(answered(&link, 1), "the second answer is late");
-    cr_expect(answered(&link, 2));
-    cr_expect_eq(cadre_shard_link_due_ms(&link, 50), UINT64_MAX);
-    cr_expect_eq(link.in_flight_bytes, 0);
+    cadre_shard_link_repeat(&link, 5000, &outbox);
+    cr_expect_eq(sent(&outbox), 1, "the other one has never been sent");
+    cr_expect_eq(link.in_flight, 1);
     cadre_shard_link_fini(&link);
 }
 
 Test(shard_link, tells_since_when_nothing_is_answered_and_nothing_comes)
 {
-    enum { MUTE_MS = 100 };
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
     cadre_shard_link_init(&link);
     link.open = true;
     cr_expect_eq(cadre_shard_link_asked_ms(&link), UINT64_MAX);
-    cr_expect_not(cadre_shard_link_is_mute(&link, 100000, MUTE_MS));
+    cr_expect_not(cadre_shard_link_is_mute(&link, 100000));
     ask(&link, 1, 1, 8);
     cadre_shard_link_pump(&link, 1000, &outbox);
     ask(&link, 2, 1, 8);
     cadre_shard_link_pump(&link, 1010, &outbox);
-    cadre_shard_link_tick(&link, 1060, 50, &outbox); /* repeating is not asking anew */
     cr_expect_eq(cadre_shard_link_asked_ms(&link), 1000);
-    cr_expect_not(cadre_shard_link_is_mute(&link, 1000 + MUTE_MS - 1, MUTE_MS));
-    cr_expect(cadre_shard_link_is_mute(&link, 1000 + MUTE_MS, MUTE_MS));
-    link.heard_ms = 1050;
-    cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + MUTE_MS - 1, MUTE_MS));
-    cr_expect(cadre_shard_link_is_mute(&link, 1050 + MUTE_MS, MUTE_MS));
+    cr_expect_not(cadre_shard_link_is_mute(&link, 1000 + CADRE_MUTE_MS - 1));
+    cr_expect(cadre_shard_link_is_mute(&link, 1000 + CADRE_MUTE_MS));
+    cadre_shard_link_heard(&link, 1050, false);
+    cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + CADRE_MUTE_MS - 1));
+    cr_expect(cadre_shard_link_is_mute(&link, 1050 + CADRE_MUTE_MS));
     link.open = false;
-    cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + MUTE_MS, MUTE_MS), "nobody is asked");
+    cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + CADRE_MUTE_MS), "nobody is asked");
     link.open = true;
     cr_expect(answered(&link, 1));
     cr_expect_eq(cadre_shard_link_asked_ms(&link), 1010);
+    sent(&outbox);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, gives_many_bytes_their_time_and_each_connection_more_than_the_one_before)
+{
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    cadre_shard_link_init(&link);
+    link.open = true;
+    ask(&link, 1, 1, 4 * (size_t)CADRE_LINK_RATE_MIN);
+    cadre_shard_link_pump(&link, 0, &outbox);
+    uint64_t limit_ms = CADRE_MUTE_MS + 4000;
+    cr_expect_not(cadre_shard_link_is_mute(&link, limit_ms - 1));
+    cr_expect(cadre_shard_link_is_mute(&link, limit_ms));
+    link.mutes = 2;
+    cr_expect_not(cadre_shard_link_is_mute(&link, 4 * limit_ms - 1));
+    cr_expect(cadre_shard_link_is_mute(&link, 4 * limit_ms));
+    link.mutes = UINT32_MAX;
+    cr_expect(cadre_shard_link_is_mute(&link, 2 * CADRE_MUTE_MAX_MS));
+    cadre_shard_link_heard(&link, 0, false);
+    cr_expect(cadre_shard_link_is_mute(&link, limit_ms), "it was heard");
     sent(&outbox);
     cadre_shard_link_fini(&link);
 }

@@ -53,27 +53,69 @@ Test(worker_closures, starts_as_many_as_there_are_slots_and_ahead_of_them)
     fixture_fini(&self);
 }
 
-Test(worker_closures, repeats_a_report_until_it_is_acknowledged)
+/* The number of the next HEARTBEAT. */
+static uint64_t
+heartbeat(fixture_t *self)
+{
+    cadre_message_t message;
+    fixture_pass(self, FIXTURE_HEARTBEAT_MS);
+    cr_assert(take_message(self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
+    uint64_t number = message.request;
+    cadre_message_fini(&message);
+    return number;
+}
+
+/* The answer to a HEARTBEAT, with a report that has arrived. */
+static void
+acknowledge(fixture_t *self, uint64_t number, uint64_t id, uint64_t attempt)
+{
+    uint64_t items[] = {id, attempt};
+    cadre_message_t message = {.type = CADRE_MESSAGE_ACK, .request = number};
+    message.ack.reports = (cadre_u64s_t){items, 2};
+    fixture_tell(self, message);
+}
+
+Test(worker_closures, repeats_a_report_that_the_answer_to_a_later_heartbeat_lacks)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
     fixture_closure(&self, 5, 2);
+    uint64_t before = heartbeat(&self);
     finish(&self, started(&self), 0);
     cadre_message_t message;
     cr_assert(take_message(&self, CADRE_MESSAGE_CLOSURE_DONE, -1, &message));
     cr_expect_eq(message.closure_done.id, 5);
     cr_expect_eq(message.closure_done.attempt, 2);
     cadre_message_fini(&message);
-    fixture_pass(&self, FIXTURE_RESEND_MS - 1);
-    cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE));
-    fixture_pass(&self, 1);
+    acknowledge(&self, before, 1, 1);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "that was sent before the report");
+    uint64_t after = heartbeat(&self);
+    uint64_t later = heartbeat(&self);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "nobody has missed it");
+    acknowledge(&self, after, 5, 1); /* of another attempt */
     cr_expect(sent(&self, CADRE_MESSAGE_CLOSURE_DONE));
-    fixture_acknowledge(&self, 5, 1); /* of another attempt */
-    fixture_pass(&self, FIXTURE_RESEND_MS);
-    cr_expect(sent(&self, CADRE_MESSAGE_CLOSURE_DONE));
-    fixture_acknowledge(&self, 5, 2);
-    fixture_pass(&self, 2 * FIXTURE_RESEND_MS);
+    acknowledge(&self, later, 1, 1);
+    cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE), "it was repeated since");
+    acknowledge(&self, heartbeat(&self), 5, 2);
+    acknowledge(&self, heartbeat(&self), 1, 1);
     cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE));
+    fixture_fini(&self);
+}
+
+Test(worker_closures, repeats_reports_once_it_is_welcomed_again)
+{
+    fixture_t self;
+    cadre_message_t hello;
+    fixture_join(&self, 1, 0);
+    fixture_closure(&self, 5, 1);
+    finish(&self, started(&self), 0);
+    drop_everything(&self);
+    cadre_worker_core_connected(self.core, self.now_ms);
+    cr_assert(take_message(&self, CADRE_MESSAGE_HELLO, -1, &hello));
+    cr_expect_not(sent(&self, CADRE_MESSAGE_CLOSURE_DONE));
+    fixture_welcome_as(&self, hello.request);
+    cadre_message_fini(&hello);
+    cr_expect(sent(&self, CADRE_MESSAGE_CLOSURE_DONE));
     fixture_fini(&self);
 }
 

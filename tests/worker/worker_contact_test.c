@@ -70,7 +70,7 @@ Test(worker_contact, holds_pushes_back_until_it_is_welcomed_again)
     fixture_pass(&self, 0);
     uint64_t number = asked(&self, CADRE_MESSAGE_HELLO);
     cr_assert_neq(number, 0, "it introduces itself again");
-    fixture_pass(&self, 5 * FIXTURE_RESEND_MS);
+    fixture_pass(&self, 5 * CADRE_PROBE_MS);
     cr_expect_not(pushed(&self));
     cr_expect_not(happened(&self, CADRE_WORKER_PUSHED));
     fixture_welcome_as(&self, number);

@@ -32,7 +32,7 @@ Test(worker_recovery, fails_what_a_shard_that_goes_away_has_not_answered)
     finish_failed(&self, run);
     expect_failed(&self, 1, 1, CADRE_FAILURE_SHARD);
     answer_push(&self, 1, ids[1], 0); /* its last words */
-    fixture_pass(&self, 5 * FIXTURE_RESEND_MS);
+    fixture_pass(&self, 5 * CADRE_PROBE_MS);
     cadre_message_t message;
     cr_expect_not(take_message(&self, CADRE_MESSAGE_PUSH, 1, &message));
     fixture_fini(&self);
@@ -158,13 +158,17 @@ Test(worker_recovery, wants_another_connection_to_a_shard_that_says_nothing)
     const float values[] = {5, 6};
     answer_pull(&self, 0, ids[0], 8, values);
     cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED));
-    for (int i = 0; i < 2; i++) {
+    for (uint64_t limit_ms = CADRE_MUTE_MS; limit_ms <= 2 * CADRE_MUTE_MS; limit_ms *= 2) {
         fixture_pass(&self, 1);
         cadre_worker_event_t event;
         cr_assert(take_event(&self, CADRE_WORKER_SHARD_MOVED, &event));
         cr_expect_eq(event.index, 1);
         cr_expect_eq(event.status, CADRE_ETIMEOUT);
-        fixture_pass(&self, CADRE_MUTE_MS - 1);
+        cadre_message_t again;
+        cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 1, &again), "over the new one");
+        cr_expect_eq(again.request, ids[1]);
+        cadre_message_fini(&again);
+        fixture_pass(&self, 2 * limit_ms - 1);
         cr_expect_not(happened(&self, CADRE_WORKER_SHARD_MOVED), "give it time");
     }
     answer_pull(&self, 1, ids[1], 8, values);
