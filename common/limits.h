@@ -82,6 +82,8 @@ enum {
                                           after the others */
     CADRE_COORDINATOR_TIMEOUT_S = 600, /* a task that exits with its session leaves when the
                                           coordinator has been away that long */
+    CADRE_HELLO_ANSWER_MS = 100,       /* a worker that says the same HELLO again that soon is not
+                                          answered again */
     CADRE_MUTE_MS = 5000, /* connected, and HELLO unanswered that long: the connection may be
                              one that the ROUTER ignores, so the task makes another one. The
                              same for a data connection with requests unanswered and nothing heard

@@ -85,7 +85,7 @@ typedef enum {
 /* What a WANT asks for. */
 typedef enum {
     CADRE_WANT_SHARD = 0,
-    CADRE_WANT_VARIABLE = 1,
+    CADRE_WANT_DEFINITIONS = 1,
     CADRE_WANT_FUNCTION = 2,
     CADRE_WANT_DATASET = 3,
 } cadre_want_t;

@@ -39,6 +39,7 @@ destroy(cadre_coordinator_t *self)
         free(self->resumed_variables[i]);
         free(self->resumed_optimizers[i]);
     }
+    cadre_name_map_fini(&self->resumed_names);
     free(self->resumed_variables);
     free(self->resumed_optimizers);
     free(self);

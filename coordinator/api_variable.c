@@ -38,12 +38,9 @@ has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *op
 static void
 tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable)
 {
-    const char *before = NULL;
-    for (size_t i = 0; i < self->resumed_variable_count; i++) {
-        if (strcmp(self->resumed_variables[i], variable->name) == 0) {
-            before = self->resumed_optimizers[i];
-        }
-    }
+    char **resumed = cadre_name_map_get(&self->resumed_names, variable->name);
+    const char *before =
+        resumed ? self->resumed_optimizers[resumed - self->resumed_variables] : NULL;
     const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
     cadre_optimizer_spec_t spec;
     if (!before || strcmp(before, now) == 0 || cadre_optimizer_spec_parse(&spec, before) < 0) {
@@ -91,12 +88,8 @@ create(cadre_coordinator_t *self, cadre_variable_t *variable)
 static bool
 is_resumed(const cadre_coordinator_t *self, const char *name)
 {
-    for (size_t i = 0; name && i < self->resumed_variable_count; i++) {
-        if (strcmp(self->resumed_variables[i], name) == 0) {
-            return !cadre_catalogue_variable(&self->core.catalogue, name);
-        }
-    }
-    return false;
+    return name && cadre_name_map_get(&self->resumed_names, name) &&
+           !cadre_catalogue_variable(&self->core.catalogue, name);
 }
 
 /* What the resumed checkpoint holds of a variable is lost to the job with its next checkpoint,

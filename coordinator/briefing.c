@@ -2,8 +2,10 @@
  * briefing - telling workers what closures refer to: shards, variables, functions, datasets;
  * resources.c does for resources.
  *
- * Everything is told when it comes to be and to every worker that joins; a worker that misses
- * something asks (WANT).
+ * Everything is told when it comes to be, and a worker that joins is told what it lacks: its HELLO
+ * says what it has. Variables are a log (definitions.h), of which the shell keeps what is on its
+ * way to a slow worker, so nothing is told twice to one that only says HELLO again. A worker that
+ * misses something all the same asks (WANT).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +14,14 @@
 #include "common/wire_dtype.h"
 #include "coordinator/coordinator_core.h"
 
+enum {
+    WANT_REST_MS = 900,      /* between answers to the same WANT: a worker asks each second, */
+    WANT_REST_MS_MAX = 8000, /* and what it asks for may wait in a slow connection */
+};
+
+/* A variable, in as many records as its partitions take. */
 static void
-send_variable(cadre_core_t *self, const cadre_member_t *member, const cadre_variable_t *variable)
+define_variable(cadre_core_t *self, const cadre_variable_t *variable)
 {
     uint64_t shape[CADRE_RANK_MAX];
     uint64_t *shards = cadre_calloc(CADRE_VARIABLE_SHARDS_MAX, sizeof(*shards));
@@ -36,65 +44,61 @@ send_variable(cadre_core_t *self, const cadre_member_t *member, const cadre_vari
             .partitions = variable->partitions,
             .first = first,
             .shards = {shards, count}};
-        cadre_outbox_send(&self->outbox, &member->task, &message);
+        cadre_definitions_add(&self->definitions, &message);
     }
+    self->untold = true;
     free(shards);
 }
 
-/* No variable has the ids from `first` to `last`. */
+/* Sends the message that `entry` keeps: all workers get the same bytes. */
 static void
-send_vacancy(cadre_core_t *self, const cadre_member_t *member, uint32_t first, uint32_t last)
+send_kept(cadre_core_t *self, const cadre_member_t *member, cadre_outbox_entry_t *entry)
 {
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
-    message.variable = (cadre_variable_message_t){.id = first, .name = "", .last = last};
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    entry->destination = member->task;
+    cadre_outbox_repeat(&self->outbox, entry);
 }
 
-/* Every id from `first` on, but for a variable that is being created. */
 static void
-send_variables(cadre_core_t *self, const cadre_member_t *member, uint32_t first)
+send_function(cadre_core_t *self, const cadre_member_t *member, cadre_function_t *function)
 {
-    const cadre_catalogue_t *catalogue = &self->catalogue;
-    for (uint32_t id = first; id <= catalogue->variable_count; id++) {
-        uint32_t last = id;
-        if (catalogue->variables[id - 1]->created) {
-            send_variable(self, member, catalogue->variables[id - 1]);
+    if (!function->told.header) {
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_FUNCTION);
+        message.function = (cadre_function_message_t){.id = function->id,
+                                                      .kind = function->kind,
+                                                      .name = function->name,
+                                                      .hash = function->hash};
+        size_t size_bytes = function->program ? cadre_chunk_size_bytes(function->program) : 0;
+        for (size_t at = 0; at < size_bytes; at += CADRE_CHUNK_SIZE_MAX) {
+            size_t size =
+                size_bytes - at < CADRE_CHUNK_SIZE_MAX ? size_bytes - at : CADRE_CHUNK_SIZE_MAX;
+            const char *bytes = cadre_chunk_data(function->program);
+            cadre_message_add_chunk(&message, cadre_chunk_new_copy(bytes + at, size));
         }
-        if (cadre_catalogue_is_vacant(catalogue, id)) {
-            while (last < catalogue->variable_count &&
-                   cadre_catalogue_is_vacant(catalogue, last + 1)) {
-                last++;
-            }
-            send_vacancy(self, member, id, last);
-        }
-        id = last;
+        cadre_outbox_entry_init(&function->told, &member->task, &message);
     }
+    send_kept(self, member, &function->told);
 }
 
 static void
-send_function(cadre_core_t *self, const cadre_member_t *member, const cadre_function_t *function)
+send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_dataset_t *dataset)
 {
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_FUNCTION);
-    message.function = (cadre_function_message_t){
-        .id = function->id, .kind = function->kind, .name = function->name, .hash = function->hash};
-    size_t size_bytes = function->program ? cadre_chunk_size_bytes(function->program) : 0;
-    for (size_t at = 0; at < size_bytes; at += CADRE_CHUNK_SIZE_MAX) {
-        size_t size =
-            size_bytes - at < CADRE_CHUNK_SIZE_MAX ? size_bytes - at : CADRE_CHUNK_SIZE_MAX;
-        const char *bytes = cadre_chunk_data(function->program);
-        cadre_message_add_chunk(&message, cadre_chunk_new_copy(bytes + at, size));
+    if (!dataset->told.header) {
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DATASET);
+        message.dataset = (cadre_dataset_message_t){.id = dataset->id, .name = dataset->name};
+        cadre_message_add_chunk(
+            &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
+        cadre_outbox_entry_init(&dataset->told, &member->task, &message);
     }
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    send_kept(self, member, &dataset->told);
 }
 
 static void
-send_dataset(cadre_core_t *self, const cadre_member_t *member, const cadre_dataset_t *dataset)
+send_definitions(cadre_core_t *self, cadre_member_t *member)
 {
-    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DATASET);
-    message.dataset = (cadre_dataset_message_t){.id = dataset->id, .name = dataset->name};
-    cadre_message_add_chunk(
-        &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
-    cadre_outbox_send(&self->outbox, &member->task, &message);
+    cadre_message_t envelope = cadre_core_message(self, CADRE_MESSAGE_DEFINITIONS);
+    cadre_definitions_send(&self->definitions, &envelope, &member->task, member->definitions,
+                           &self->outbox);
+    member->definitions = self->definitions.count;
 }
 
 /* Where a shard is, or that it is away; nothing of one that was never there. */
@@ -119,13 +123,18 @@ send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
 }
 
 void
-cadre_core_brief(cadre_core_t *self, cadre_member_t *member)
+cadre_core_brief(cadre_core_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
 {
+    bool goes_on = hello->session == self->options.incarnation;
+    uint64_t has = goes_on ? hello->definitions : 0;
     for (uint32_t i = 0; i < self->options.ps_count; i++) {
         send_shard(self, member, i);
     }
-    send_variables(self, member, 1);
-    for (uint32_t i = 0; i < self->catalogue.function_count; i++) {
+    member->definitions = has < self->definitions.count ? has : self->definitions.count;
+    member->briefed = true;
+    send_definitions(self, member);
+    uint64_t functions = goes_on ? hello->functions : 0;
+    for (uint64_t i = functions; i < self->catalogue.function_count; i++) {
         send_function(self, member, self->catalogue.functions[i]);
     }
     for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
@@ -152,25 +161,36 @@ cadre_core_announce_shard(cadre_core_t *self, uint32_t shard)
 void
 cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable)
 {
-    const cadre_member_t *member = NULL;
-    FOR_EACH_WORKER(self, member)
-    {
-        send_variable(self, member, variable);
-    }
+    define_variable(self, variable);
 }
 
 void
 cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
 {
-    const cadre_member_t *member = NULL;
-    FOR_EACH_WORKER(self, member)
-    {
-        send_vacancy(self, member, id, id);
-    }
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id};
+    cadre_definitions_add(&self->definitions, &message);
+    self->untold = true;
 }
 
 void
-cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *function)
+cadre_core_tell_definitions(cadre_core_t *self)
+{
+    cadre_member_t *member = NULL;
+    if (!self->untold) {
+        return;
+    }
+    FOR_EACH_WORKER(self, member)
+    {
+        if (member->briefed && member->definitions < self->definitions.count) {
+            send_definitions(self, member);
+        }
+    }
+    self->untold = false;
+}
+
+void
+cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function)
 {
     const cadre_member_t *member = NULL;
     FOR_EACH_WORKER(self, member)
@@ -180,7 +200,7 @@ cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *functio
 }
 
 void
-cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset)
+cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset)
 {
     const cadre_member_t *member = NULL;
     FOR_EACH_WORKER(self, member)
@@ -189,9 +209,29 @@ cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset)
     }
 }
 
+/* It has `from` records and waits for more. The rest may be on its way, or lost: what it was sent
+ * is sent again when it asks the same again, later each time. */
+static void
+want_definitions(cadre_core_t *self, cadre_member_t *member, uint64_t from)
+{
+    if (from >= member->definitions || !member->briefed) {
+        return;
+    }
+    bool again = from == member->wanted && member->want_rest_ms > 0;
+    if (again && self->now_ms < member->want_ms) {
+        return;
+    }
+    uint64_t longer_ms = 2 * member->want_rest_ms;
+    longer_ms = longer_ms < WANT_REST_MS_MAX ? longer_ms : WANT_REST_MS_MAX;
+    member->wanted = from;
+    member->want_rest_ms = again ? longer_ms : WANT_REST_MS;
+    member->want_ms = self->now_ms + member->want_rest_ms;
+    member->definitions = from;
+    send_definitions(self, member);
+}
+
 void
-cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
-                   const cadre_want_message_t *want)
+cadre_core_on_want(cadre_core_t *self, cadre_member_t *member, const cadre_want_message_t *want)
 {
     const cadre_catalogue_t *catalogue = &self->catalogue;
     uint64_t id = want->id;
@@ -201,11 +241,8 @@ cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
             send_shard(self, member, (uint32_t)id);
         }
         break;
-    case CADRE_WANT_VARIABLE: /* that one and those after it: whoever misses one mostly misses more
-                               */
-        if (id >= 1 && id <= catalogue->variable_count) {
-            send_variables(self, member, (uint32_t)id);
-        }
+    case CADRE_WANT_DEFINITIONS:
+        want_definitions(self, member, id);
         break;
     case CADRE_WANT_FUNCTION:
         if (id >= 1 && id <= catalogue->function_count) {

@@ -39,11 +39,13 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
     for (uint32_t i = 0; i < self->function_count; i++) {
         free(self->functions[i]->name);
         cadre_chunk_unref(&self->functions[i]->program);
+        cadre_outbox_entry_fini(&self->functions[i]->told);
         free(self->functions[i]);
     }
     for (uint32_t i = 0; i < self->dataset_count; i++) {
         free(self->datasets[i]->name);
         free(self->datasets[i]->description);
+        cadre_outbox_entry_fini(&self->datasets[i]->told);
         free(self->datasets[i]);
     }
     for (uint32_t i = 0; i < self->resource_count; i++) {
@@ -55,6 +57,7 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
     }
     free(self->resources);
     free(self->variables);
+    cadre_name_map_fini(&self->variable_names);
     free(self->functions);
     free(self->datasets);
     cadre_placement_fini(&self->placement);
@@ -88,13 +91,7 @@ cadre_name_check(const char *what, const char *name)
 cadre_variable_t *
 cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
 {
-    for (uint32_t i = 0; i < self->variable_count; i++) {
-        if (strcmp(self->variables[i]->name, name) == 0 &&
-            !cadre_catalogue_is_vacant(self, i + 1)) {
-            return self->variables[i];
-        }
-    }
-    return NULL;
+    return cadre_name_map_get(&self->variable_names, name);
 }
 
 /* {"learning_rate": 0.1, ...} into the spec. */
@@ -231,6 +228,7 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
     self->variables =
         cadre_realloc(self->variables, self->variable_count, sizeof(*self->variables));
     self->variables[self->variable_count - 1] = variable;
+    cadre_name_map_put(&self->variable_names, variable->name, variable);
     *out = variable;
     return 0;
 }
@@ -243,6 +241,7 @@ cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variabl
         cadre_placement_take(&self->placement, variable->shards[i], part_size_bytes(variable, i));
     }
     self->variables[variable->id - 1] = &self->vacant;
+    cadre_name_map_take(&self->variable_names, variable->name);
     destroy_variable(variable);
 }
 

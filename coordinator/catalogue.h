@@ -18,7 +18,9 @@
 
 #include "common/initializer_spec.h"
 #include "common/message.h"
+#include "common/name_map.h"
 #include "common/optimizer_spec.h"
+#include "common/outbox.h"
 #include "coordinator/closure.h"
 #include "coordinator/partitioner.h"
 
@@ -45,7 +47,8 @@ struct cadre_function {
     cadre_function_kind_t kind;
     char *name;
     uint64_t hash;
-    cadre_chunk_t *program; /* encoded; NULL for a native function */
+    cadre_chunk_t *program;    /* encoded; NULL for a native function */
+    cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: briefing.c's */
 };
 
 struct cadre_dataset {
@@ -53,7 +56,8 @@ struct cadre_dataset {
     uint32_t id;
     char *name;
     char *description;
-    bool opened; /* a worker has answered */
+    cadre_outbox_entry_t told; /* the DATASET, once it was sent: briefing.c's */
+    bool opened;               /* a worker has answered */
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cadre_dataset_info_t info;
@@ -80,7 +84,8 @@ typedef struct {
     uint64_t seed;                /* of the job */
     cadre_variable_t **variables; /* by id - 1; `vacant` where there is none any more */
     uint32_t variable_count;
-    cadre_variable_t vacant; /* without a name, parts or an id, and not created */
+    cadre_name_map_t variable_names; /* of those that are there */
+    cadre_variable_t vacant;         /* without a name, parts or an id, and not created */
     cadre_function_t **functions;
     uint32_t function_count;
     cadre_dataset_t **datasets;

@@ -12,6 +12,7 @@
 #include "common/actor.h"
 #include "common/endpoint.h"
 #include "common/monitor.h"
+#include "common/name_map.h"
 #include "common/socket.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/gate.h"
@@ -46,6 +47,7 @@ struct cadre_coordinator {
     char **resumed_variables;  /* names of what the resumed checkpoint holds */
     char **resumed_optimizers; /* and the kinds of their optimizers; NULL where none is told */
     size_t resumed_variable_count;
+    cadre_name_map_t resumed_names; /* to resumed_variables: the entry of each */
 };
 
 /* The actor's loop (coordinator_actor.c). */

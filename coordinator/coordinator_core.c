@@ -18,11 +18,13 @@ static void
 on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
 {
     cadre_core_t *self = context;
-    if (closure->id) {
-        cadre_u64_map_take(&self->closures, closure->id);
-    }
     bool has_updates =
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
+    if (closure->id) {
+        cadre_u64_map_take(&self->closures, closure->id);
+        bool unsaved = has_updates && !self->replay.keeping;
+        cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
+    }
     self->options.ended(self->options.context, closure, end);
     cadre_trials_forget(self, closure);
     if (has_updates && self->replay.keeping) {
@@ -77,6 +79,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_shard_requests_fini(&self->repairs);
     cadre_membership_fini(&self->membership);
     cadre_catalogue_fini(&self->catalogue);
+    cadre_definitions_fini(&self->definitions);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_outbox_fini(&self->outbox);
     free(self->events);
@@ -250,6 +253,11 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         }
         self->progress = true; /* a call may be waiting for this answer */
         break;
+    case CADRE_MESSAGE_PROBED:
+        cadre_shard_requests_probed(&self->repairs, member->index, message);
+        cadre_shard_requests_probed(&self->requests, member->index, message);
+        self->progress = true;
+        break;
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
         cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
         break;
@@ -262,6 +270,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_VARIABLE:
     case CADRE_MESSAGE_FUNCTION:
     case CADRE_MESSAGE_DATASET:
+    case CADRE_MESSAGE_DEFINITIONS:
     case CADRE_MESSAGE_RESOURCE:
     case CADRE_MESSAGE_CLOSURE:
     case CADRE_MESSAGE_CANCEL:
@@ -270,6 +279,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
     case CADRE_MESSAGE_COUNT:
@@ -278,7 +288,6 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBE:
-    case CADRE_MESSAGE_PROBED:
         break; /* the table of rights has refused these already */
     }
 }
@@ -409,6 +418,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         settle_windows(self);
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
+        cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
         cadre_resources_tick(self);
         cadre_overruns_tick(self);

@@ -18,6 +18,7 @@
 #include "coordinator/catalogue.h"
 #include "coordinator/checkpoint.h"
 #include "coordinator/closure_queue.h"
+#include "coordinator/definitions.h"
 #include "coordinator/membership.h"
 #include "coordinator/recovery.h"
 #include "coordinator/replay.h"
@@ -91,6 +92,8 @@ struct cadre_core {
 
     cadre_membership_t membership;
     cadre_catalogue_t catalogue;
+    cadre_definitions_t definitions; /* what workers are told of variables */
+    bool untold;                     /* some worker may lack some of them */
     cadre_closure_queue_t queue;
     cadre_u64_map_t closures; /* by id: begun and not ended */
     cadre_replay_t replay;
@@ -195,8 +198,8 @@ void cadre_core_abandon_variable(cadre_core_t *self, cadre_variable_t *variable)
 void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
 void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
 void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
-void cadre_core_announce_function(cadre_core_t *self, const cadre_function_t *function);
-void cadre_core_announce_dataset(cadre_core_t *self, const cadre_dataset_t *dataset);
+void cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function);
+void cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset);
 
 /* A resource was added to the catalogue. */
 void cadre_core_announce_resource(cadre_core_t *self);
@@ -300,10 +303,14 @@ void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u6
 void cadre_dispatch_cancel(cadre_core_t *self);
 void cadre_dispatch_acknowledge(cadre_core_t *self);
 
-/* Every definition, to one worker. */
-void cadre_core_brief(cadre_core_t *self, cadre_member_t *member);
+/* briefing.c: tells a worker what it lacks by its HELLO. */
+void cadre_core_brief(cadre_core_t *self, cadre_member_t *member,
+                      const cadre_hello_message_t *hello);
 
-void cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
+/* Tells every worker of the variables that were announced since the last turn. */
+void cadre_core_tell_definitions(cadre_core_t *self);
+
+void cadre_core_on_want(cadre_core_t *self, cadre_member_t *member,
                         const cadre_want_message_t *want);
 
 /* trials.c: whether it is to do nothing but what is on trial there. */

@@ -63,6 +63,7 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     closure->named_ms = 0;
     closure->stays = false;
     self->totals.attempts++;
+    cadre_checkpoint_on_attempt(self, closure->id);
     cadre_closure_list_push(&member->in_flight, closure);
     cadre_dispatch_send(self, member, closure);
 }
@@ -81,8 +82,8 @@ queue_limit(const cadre_core_t *self)
     if (self->replay.active) {
         return cadre_replay_limit(&self->replay);
     }
-    bool holds = cadre_checkpoint_holds(self) || self->replay_holds || !window_open(self) ||
-                 self->queue.aside.count >= CADRE_ASIDE_MAX;
+    bool holds =
+        self->replay_holds || !window_open(self) || self->queue.aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }
 

@@ -100,11 +100,25 @@ is_confused(const cadre_member_t *member, const cadre_hello_message_t *hello)
            hello->index != member->index;
 }
 
+/* A worker whose HELLO was answered a moment ago says it again, or an older one comes late: each
+ * answer tells again what it has in flight. */
+static bool
+is_answered(const cadre_core_t *self, const cadre_member_t *member,
+            const cadre_hello_message_t *hello)
+{
+    bool moment = member->hello_ms && self->now_ms < member->hello_ms + CADRE_HELLO_ANSWER_MS;
+    return member->task.role == CADRE_ROLE_WORKER &&
+           (hello->round < member->round || (moment && hello->round == member->round));
+}
+
 void
 cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
     const cadre_hello_message_t *hello = &message->hello;
     cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
+    if (member && is_answered(self, member, hello)) {
+        return;
+    }
     if (member && is_confused(member, hello)) {
         cadre_core_lose(self, member, "it serves another shard", false);
         cadre_recovery_on_confused(self, from->incarnation);
@@ -127,7 +141,11 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
     }
     welcome(self, member, message->request);
     if (member->task.role == CADRE_ROLE_WORKER) {
-        cadre_core_brief(self, member);
+        if (!known || hello->round > member->round) {
+            cadre_core_brief(self, member, hello);
+        }
+        member->round = hello->round;
+        member->hello_ms = self->now_ms;
         cadre_dispatch_compare(self, member, hello->held, true);
     }
     self->progress = true;

@@ -54,6 +54,15 @@ typedef struct cadre_member {
     uint64_t ack_request; /* the number of that */
     size_t ack_capacity;
 
+    /* Workers: what they were told, kept by briefing.c. */
+    bool briefed;
+    uint64_t round;        /* of the last HELLO that was answered */
+    uint64_t hello_ms;     /* when that was; 0: never */
+    uint64_t definitions;  /* up to which they were sent to it */
+    uint64_t wanted;       /* from where it last asked for more */
+    uint64_t want_ms;      /* when the same will be answered again */
+    uint64_t want_rest_ms; /* how long after that */
+
     /* Workers: kept by resources.c. */
     cadre_resource_set_t resources_told;  /* it was told to build these */
     cadre_resource_set_t resources_built; /* and has, or has failed to */

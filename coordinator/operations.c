@@ -144,6 +144,9 @@ cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
         message.pull = (cadre_pull_message_t){.generation = self->shards[shard].generation,
                                               .partitions = {items, 3}};
         cadre_shard_requests_ask(&self->requests, shard, &message, on_values, operation, i);
+        cadre_shard_requests_expect(&self->requests, shard,
+                                    part_offset(variable, (uint64_t)i + 1) -
+                                        part_offset(variable, i));
     }
 }
 
@@ -163,6 +166,7 @@ cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
                                                   .mode = mode,
                                                   .variable = variable->id,
                                                   .partition = i};
+        cadre_checkpoint_after(self, UINT64_MAX, &message.assign.checkpoint, &message.assign.cut);
         cadre_chunk_layout_t layout;
         int64_t rows = cadre_split_rows(variable->rows, variable->partitions, i);
         if (cadre_chunk_layout_init(&layout, (uint64_t)rows, variable->row_size_bytes) < 0) {

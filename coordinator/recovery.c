@@ -316,29 +316,39 @@ connect(cadre_core_t *core, const cadre_member_t *ps)
         .kind = CADRE_CORE_SHARD_MOVED, .shard = ps->index, .incarnation = ps->task.incarnation};
     snprintf(event.text, sizeof(event.text), "%s", ps->address);
     core->shards[ps->index].connected_ms = core->now_ms;
+    cadre_shard_requests_connected(&core->requests, ps->index);
+    cadre_shard_requests_connected(&core->repairs, ps->index);
     cadre_core_emit(core, &event);
 }
 
-/* A ps that is a member and leaves requests unanswered may have lost the connection that they go
- * over: half of one looks whole from here. Another connection costs little, and every request can
- * be repeated. */
+/* A ps that is a member and leaves requests for values unanswered may have lost the connection that
+ * they go over: half of one looks whole from here. Every request can be repeated over another one,
+ * but that costs what was under way: so the limit grows with it, and doubles each time. */
 static uint64_t
 watch_silence(cadre_core_t *core, uint32_t shard)
 {
-    const cadre_place_t *place = &core->shards[shard];
+    cadre_place_t *place = &core->shards[shard];
     const cadre_member_t *ps = core->membership.ps[shard];
-    uint64_t since_ms = cadre_shard_requests_silent_ms(&core->requests, shard);
-    uint64_t repair_ms = cadre_shard_requests_silent_ms(&core->repairs, shard);
+    size_t size_bytes = 0;
+    size_t repair_bytes = 0;
+    uint64_t since_ms = cadre_shard_requests_silent_ms(&core->requests, shard, &size_bytes);
+    uint64_t repair_ms = cadre_shard_requests_silent_ms(&core->repairs, shard, &repair_bytes);
     since_ms = repair_ms < since_ms ? repair_ms : since_ms;
     if (!ps || since_ms == UINT64_MAX) {
         return UINT64_MAX;
     }
+    place->mutes = since_ms > place->connected_ms ? 0 : place->mutes;
+    uint64_t limit_ms = CADRE_MUTE_MS + 1000 * (size_bytes + repair_bytes) / CADRE_LINK_RATE_MIN;
+    for (uint32_t i = 0; i < place->mutes && limit_ms < CADRE_MUTE_MAX_MS; i++) {
+        limit_ms *= 2;
+    }
     since_ms = since_ms > place->connected_ms ? since_ms : place->connected_ms;
-    if (core->now_ms >= since_ms + CADRE_MUTE_MS) {
+    if (core->now_ms >= since_ms + limit_ms) {
+        place->mutes++;
         connect(core, ps);
         since_ms = core->now_ms;
     }
-    return since_ms + CADRE_MUTE_MS;
+    return since_ms + limit_ms;
 }
 
 void
@@ -441,9 +451,13 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
 void
 cadre_recovery_on_commit(cadre_core_t *core, const cadre_restore_point_t *point)
 {
+    /* A shard that was restored since the cut, from the point before, has put some at risk. */
+    uint64_t told = core->points[0].unsaved + core->points[0].risked;
+    uint64_t risked = told > point->unsaved ? told - point->unsaved : 0;
     cadre_restore_point_fini(&core->points[1]);
     core->points[1] = core->points[0];
-    core->points[0] = *point; /* none since is at risk: no shard was restored since the snapshots */
+    core->points[0] = *point;
+    core->points[0].risked = risked;
     cadre_replay_commit(&core->replay, point->cut, core->points[1].cut, core->points[1].assigns);
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         core->shards[shard].point = 0;
@@ -459,7 +473,8 @@ cadre_recovery_tick(cadre_core_t *core)
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         cadre_place_t *place = &core->shards[shard];
         const cadre_member_t *ps = core->membership.ps[shard];
-        bool committing = core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING;
+        bool committing =
+            core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING && !core->checkpoint.overdue;
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
             place->point = first_point(core);
             begin_restore(core, shard); /* not before it is known to which cut */

@@ -53,12 +53,13 @@ typedef struct {
     uint64_t announced; /* the last generation that workers were told of */
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
-    int point;              /* which of the core's restore points it begins with, or did */
-    bool begin_anew;        /* that point could not be read: it is to begin with the other one */
-    uint64_t connected_ms;  /* when the shell was last told to connect to it */
-    uint32_t pending;       /* RESTORE and CREATEs not answered */
-    uint64_t progress;      /* what the ps's last HEARTBEAT said, */
-    uint64_t progress_ms;   /* since when it has not changed, */
+    int point;             /* which of the core's restore points it begins with, or did */
+    bool begin_anew;       /* that point could not be read: it is to begin with the other one */
+    uint64_t connected_ms; /* when the shell was last told to connect to it */
+    uint32_t mutes;        /* connections given up one after the other with nothing heard on them */
+    uint32_t pending;      /* RESTORE and CREATEs not answered */
+    uint64_t progress;     /* what the ps's last HEARTBEAT said, */
+    uint64_t progress_ms;  /* since when it has not changed, */
     uint32_t progress_same; /* and how many have said so; */
     bool was_long;          /* it was restored then, or something was created */
     uint64_t differs_ms; /* since when it has said that it serves something else; 0: it does not, */

@@ -49,7 +49,7 @@ send_acks(cadre_core_t *self, cadre_member_t *member)
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
         bool is_last = at + items == member->ack_items;
         message.request = is_last ? member->ack_request : 0;
-        message.ack.reports = (cadre_u64s_t){member->acks + at, items};
+        message.ack.reports = (cadre_u64s_t){items > 0 ? member->acks + at : NULL, items};
         cadre_outbox_send(&self->outbox, &member->task, &message);
         member->ack_due = false;
         at += items;

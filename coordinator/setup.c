@@ -220,6 +220,8 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
         const char *optimizer = json_string_value(json_object_get(variable->optimizer, "kind"));
         self->resumed_variables[i] = cadre_strdup(variable->name);
         self->resumed_optimizers[i] = optimizer ? cadre_strdup(optimizer) : NULL;
+        cadre_name_map_put(&self->resumed_names, self->resumed_variables[i],
+                           &self->resumed_variables[i]);
     }
 }
 

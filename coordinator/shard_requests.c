@@ -16,6 +16,10 @@ struct cadre_shard_request {
     bool sent;
     uint64_t sent_ms;
     uint64_t first_ms; /* sent for the first time to who serves the shard now */
+    bool again;        /* goes out again once it is overdue: always, or because it was lost */
+    uint64_t after;    /* the last PROBE before it */
+    uint64_t sequence; /* of an ASSIGN */
+    size_t size_bytes; /* of values in the question, or in the answer */
     cadre_answered_t answered;
     void *context;
     uint64_t detail;
@@ -78,6 +82,9 @@ generation_of(cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         return &message->snapshot.generation;
     }
+    if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
+        return &message->close_cut.generation;
+    }
     if (message->type == CADRE_MESSAGE_DROP) {
         return &message->drop.generation;
     }
@@ -122,12 +129,34 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     message->request = request->id;
     const uint64_t *generation = generation_of(message);
     request->fenced = generation != NULL;
+    request->sequence = message->type == CADRE_MESSAGE_ASSIGN ? message->assign.sequence : 0;
     request->generation = generation ? *generation : 0;
     cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        request->size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    self->incarnation = message->incarnation;
+    self->epoch = message->epoch;
     cadre_outbox_entry_init(&request->entry, &nobody, message);
     *lane->last_p = request;
     lane->last_p = &request->next;
     self->count++;
+}
+
+void
+cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes)
+{
+    cadre_shard_request_t *request = self->lanes[shard].first;
+    while (request->next) {
+        request = request->next;
+    }
+    request->size_bytes = size_bytes;
+}
+
+static bool
+is_of_values(const cadre_shard_request_t *request)
+{
+    return request->entry.plane == CADRE_PLANE_DATA;
 }
 
 /* Control goes to the name that the ps joined with, in which the index may have been left open;
@@ -139,8 +168,8 @@ destination_index(const cadre_shard_request_t *request, uint32_t shard, const ca
 }
 
 /* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
- * ASSIGNs by ascending sequence, what a SNAPSHOT holds is decided by what was asked before, and a
- * name that a DROP makes free may be created again. */
+ * ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and a name that a
+ * DROP makes free may be created again. */
 static bool
 is_ordered(cadre_message_type_t type)
 {
@@ -148,12 +177,26 @@ is_ordered(cadre_message_type_t type)
            type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_DROP;
 }
 
-void
-cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
-                          const cadre_shard_target_t *target, uint64_t now_ms, uint64_t resend_ms,
-                          cadre_outbox_t *outbox)
+static void
+send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
+     const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
 {
-    cadre_shard_lane_t *lane = &self->lanes[shard];
+    lane->sent += request->sent ? 0 : 1;
+    request->first_ms = request->sent ? request->first_ms : now_ms;
+    request->sent = true;
+    request->sent_ms = now_ms;
+    request->after = lane->probe;
+    request->again = !is_of_values(request);
+    request->entry.destination = *target->task;
+    request->entry.destination.index = destination_index(request, shard, target->task);
+    bring_up_to_date(request, target->generation);
+    cadre_outbox_repeat(outbox, &request->entry);
+}
+
+static void
+send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *target,
+         uint64_t now_ms, uint64_t resend_ms, cadre_outbox_t *outbox)
+{
     bool creating = false; /* what uses a part travels on another connection than its CREATE */
     for (cadre_shard_request_t *request = lane->first; request; request = request->next) {
         if (!target->task) {
@@ -168,20 +211,73 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
         if (!request->sent && lane->sent >= CADRE_SHARD_WINDOW) {
             return;
         }
-        if (!request->sent || now_ms >= request->sent_ms + resend_ms) {
-            lane->sent += request->sent ? 0 : 1;
-            request->first_ms = request->sent ? request->first_ms : now_ms;
-            request->sent = true;
-            request->sent_ms = now_ms;
-            request->entry.destination = *target->task;
-            request->entry.destination.index = destination_index(request, shard, target->task);
-            bring_up_to_date(request, target->generation);
-            cadre_outbox_repeat(outbox, &request->entry);
+        if (!request->sent || (request->again && now_ms >= request->sent_ms + resend_ms)) {
+            send(lane, request, shard, target, now_ms, outbox);
         }
         if (is_ordered(request->entry.type)) {
             return;
         }
     }
+}
+
+/* The values that are unanswered, as PROBE names them; their number. */
+static size_t
+outstanding(const cadre_shard_lane_t *lane, uint64_t triples[3 * CADRE_SHARD_WINDOW])
+{
+    size_t count = 0;
+    for (const cadre_shard_request_t *request = lane->first; request && count < CADRE_SHARD_WINDOW;
+         request = request->next) {
+        if (request->sent && is_of_values(request)) {
+            triples[3 * count] = request->id;
+            triples[3 * count + 1] = 0;
+            triples[3 * count + 2] = request->sequence;
+            count++;
+        }
+    }
+    return count;
+}
+
+static void
+probe(cadre_shard_requests_t *self, uint32_t shard, const cadre_shard_target_t *target,
+      uint64_t now_ms, cadre_outbox_t *outbox)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    uint64_t triples[3 * CADRE_SHARD_WINDOW];
+    size_t count = target->task ? outstanding(lane, triples) : 0;
+    if (lane->heard || lane->probed) {
+        lane->heard_ms = now_ms;
+    }
+    lane->probed = false;
+    if (lane->heard || count == 0) {
+        lane->heard = false;
+        lane->probe_wait_ms = CADRE_PROBE_MS;
+        lane->probe_due_ms = now_ms + CADRE_PROBE_MS;
+    }
+    if (count == 0 || now_ms < lane->probe_due_ms) {
+        return;
+    }
+    lane->probe = ++self->last;
+    lane->probe_wait_ms =
+        2 * lane->probe_wait_ms < CADRE_PROBE_MAX_MS ? 2 * lane->probe_wait_ms : CADRE_PROBE_MAX_MS;
+    lane->probe_due_ms = now_ms + lane->probe_wait_ms;
+    cadre_message_t message = {.type = CADRE_MESSAGE_PROBE,
+                               .request = lane->probe,
+                               .incarnation = self->incarnation,
+                               .epoch = self->epoch};
+    message.probe =
+        (cadre_probe_message_t){.generation = target->generation, .requests = {triples, 3 * count}};
+    cadre_task_t destination = *target->task;
+    destination.index = shard;
+    cadre_outbox_send(outbox, &destination, &message);
+}
+
+void
+cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
+                          const cadre_shard_target_t *target, uint64_t now_ms, uint64_t resend_ms,
+                          cadre_outbox_t *outbox)
+{
+    probe(self, shard, target, now_ms, outbox);
+    send_all(&self->lanes[shard], shard, target, now_ms, resend_ms, outbox);
 }
 
 static bool
@@ -200,7 +296,9 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
     cadre_shard_lane_t *lane = &self->lanes[shard];
     for (cadre_shard_request_t **at = &lane->first; *at; at = &(*at)->next) {
         if ((*at)->id == reply->request) {
+            lane->heard = lane->heard || is_of_values(*at);
             if ((*at)->fenced && was_fenced(reply)) {
+                (*at)->again = true;
                 return true; /* it went out before the shard was restored, and goes out again */
             }
             cadre_shard_request_t *request = take(self, lane, at);
@@ -212,11 +310,62 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
     return false;
 }
 
-uint64_t
-cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard)
+/* An ASSIGN is in, and only its REPLY was lost. */
+static void
+end_applied(cadre_shard_requests_t *self, uint32_t shard, uint64_t id)
 {
-    const cadre_shard_request_t *oldest = self->lanes[shard].first;
-    return oldest && oldest->sent ? oldest->first_ms : UINT64_MAX;
+    const cadre_message_t reply = {
+        .type = CADRE_MESSAGE_REPLY, .request = id, .reply = {.status = 0, .text = ""}};
+    cadre_shard_requests_answer(self, shard, &reply);
+}
+
+void
+cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
+                            const cadre_message_t *message)
+{
+    cadre_shard_lane_t *lane = &self->lanes[shard];
+    const cadre_u64s_t *states = &message->probed.states;
+    for (size_t i = 0; i + 1 < states->count; i += 2) {
+        cadre_shard_request_t *request = lane->first;
+        while (request && request->id != states->items[i]) {
+            request = request->next;
+        }
+        if (!request || !request->sent || request->after >= message->request) {
+            continue;
+        }
+        lane->probed = true;
+        if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
+            end_applied(self, shard, request->id);
+        } else if (states->items[i + 1] == CADRE_PROBED_UNKNOWN) {
+            request->again = true;
+        }
+    }
+}
+
+void
+cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard)
+{
+    for (cadre_shard_request_t *request = self->lanes[shard].first; request;
+         request = request->next) {
+        request->again = true;
+        request->sent_ms = is_of_values(request) ? 0 : request->sent_ms;
+    }
+}
+
+uint64_t
+cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
+                               size_t *size_bytes)
+{
+    const cadre_shard_lane_t *lane = &self->lanes[shard];
+    uint64_t since_ms = UINT64_MAX;
+    *size_bytes = 0;
+    for (const cadre_shard_request_t *request = lane->first; request; request = request->next) {
+        if (request->sent && is_of_values(request)) {
+            since_ms = request->first_ms < since_ms ? request->first_ms : since_ms;
+            *size_bytes += request->size_bytes;
+        }
+    }
+    return since_ms > lane->heard_ms ? since_ms : lane->heard_ms;
 }
 
 void

@@ -3,11 +3,11 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Every request can be repeated: CREATE, DROP, RESTORE, SETTLE, COUNT, SNAPSHOT by their nature,
- * ASSIGN by its sequence. So it goes out again after resend_ms until it is answered, and waits
- * while its ps is away or being repaired. Each shard gets its requests in order, one window of
- * CADRE_SHARD_WINDOW at a time. A request goes out with the generation that its shard has then, not
- * with the one it had when the request was made.
+ * Every request can be repeated: CREATE, DROP, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT and
+ * CHECKPOINT_END by their nature, ASSIGN by its sequence. So it goes out again after resend_ms
+ * until it is answered, and waits while its ps is away or being repaired. Each shard gets its
+ * requests in order, one window of CADRE_SHARD_WINDOW at a time. A request goes out with the
+ * generation that its shard has then, not with the one it had when the request was made.
  */
 #ifndef CADRE_COORDINATOR_SHARD_REQUESTS_H
 #define CADRE_COORDINATOR_SHARD_REQUESTS_H
@@ -36,12 +36,20 @@ typedef struct {
     cadre_shard_request_t *first;
     cadre_shard_request_t **last_p;
     uint32_t sent;
+    bool heard;  /* values were answered since the last pump */
+    bool probed; /* a PROBE was, the same */
+    uint64_t heard_ms;
+    uint64_t probe;         /* number of the last PROBE */
+    uint64_t probe_due_ms;  /* when the next one goes out, while values are unanswered */
+    uint64_t probe_wait_ms; /* between that one and the one after it */
 } cadre_shard_lane_t;
 
 typedef struct {
     cadre_shard_lane_t *lanes; /* [shard_count] */
     uint32_t shard_count;
-    uint64_t last; /* request ids only go up */
+    uint64_t last;        /* request ids only go up */
+    uint64_t incarnation; /* of the coordinator, and its epoch, as its requests say */
+    uint64_t epoch;
     size_t count;
 } cadre_shard_requests_t;
 
@@ -54,8 +62,11 @@ void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
                               cadre_message_t *message, cadre_answered_t answered, void *context,
                               uint64_t detail);
 
-/* Sends what the window allows, and again what is overdue, to the task that serves `shard` now;
- * where there is none everything counts as unsent. */
+/* The values that answer what was asked last have so many bytes. */
+void cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes);
+
+/* Sends what the window allows, again what is overdue or lost, and a PROBE, to the task that serves
+ * `shard` now; where there is none everything counts as unsent. */
 void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                                const cadre_shard_target_t *target, uint64_t now_ms,
                                uint64_t resend_ms, cadre_outbox_t *outbox);
@@ -64,8 +75,17 @@ void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
 bool cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                                  const cadre_message_t *reply);
 
-/* Since when the oldest request that went to this shard is unanswered; UINT64_MAX when none is. */
-uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard);
+/* Takes the answer to a PROBE: what it does not know goes out again, what is in is answered. */
+void cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
+                                 const cadre_message_t *message);
+
+/* The data connection to this shard is a new one: what is unanswered goes out again over it. */
+void cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard);
+
+/* Since when values are unanswered and nothing has come over the data connection; UINT64_MAX when
+ * none are. `size_bytes`: how much is under way. */
+uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
+                                        size_t *size_bytes);
 
 /* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);

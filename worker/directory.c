@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/codec.h"
 #include "common/memory.h"
 #include "common/split.h"
 #include "common/status.h"
@@ -73,6 +74,7 @@ cadre_directory_fini(cadre_directory_t *self)
     }
     cadre_u64_map_fini(&self->resources);
     cadre_u64_map_fini(&self->variables);
+    cadre_name_map_fini(&self->variable_names);
     cadre_u64_map_fini(&self->functions);
     cadre_u64_map_fini(&self->datasets);
     *self = (cadre_directory_t){0};
@@ -192,6 +194,18 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
                                      cadre_dtype_size(self->wire));
 }
 
+/* A name that is used again, once its variable was dropped, is that of the newer one. */
+static void
+note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
+{
+    const cadre_variable_entry_t *other = cadre_name_map_get(&self->variable_names, entry->name);
+    if (other && other->id > entry->id) {
+        return;
+    }
+    cadre_name_map_take(&self->variable_names, entry->name);
+    cadre_name_map_put(&self->variable_names, entry->name, entry);
+}
+
 static void
 count_complete(cadre_directory_t *self)
 {
@@ -242,6 +256,7 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
             return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: bad shape or dtype", message->name);
         }
         cadre_u64_map_put(&self->variables, message->id, entry);
+        note_name(self, entry);
     }
     /* The pieces of one variable are taken in order; one that comes early is asked for again
      * (WANT). */
@@ -253,6 +268,61 @@ cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_messa
     }
     count_complete(self);
     return 0;
+}
+
+/* The next record of a payload, as the VARIABLE that it is. */
+static int
+next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_t *variable)
+{
+    uint32_t length = 0;
+    if (size_bytes - *at < sizeof(length)) {
+        return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: ends within a length");
+    }
+    memcpy(&length, bytes + *at, sizeof(length));
+    *at += sizeof(length);
+    if (length > size_bytes - *at) {
+        return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: a record of %u bytes, where %zu are left",
+                          length, size_bytes - *at);
+    }
+    int status = cadre_message_decode(bytes + *at, length, NULL, 0, variable);
+    *at += length;
+    if (status == 0 && variable->type != CADRE_MESSAGE_VARIABLE) {
+        status = cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: a record is a %s",
+                            cadre_message_type_text(variable->type));
+        cadre_message_fini(variable);
+    }
+    return status;
+}
+
+int
+cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message)
+{
+    const cadre_definitions_message_t *definitions = &message->definitions;
+    if (message->chunk_count != 1) {
+        return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: %zu payload chunks, not 1",
+                          message->chunk_count);
+    }
+    if (definitions->first > self->definitions) {
+        return 0;
+    }
+    const char *bytes = cadre_chunk_data(message->chunks[0]);
+    size_t size_bytes = cadre_chunk_size_bytes(message->chunks[0]);
+    uint64_t number = definitions->first;
+    int status = 0;
+    for (size_t at = 0; at < size_bytes && status == 0; number++) {
+        cadre_message_t variable = {.storage = NULL};
+        status = next_definition(bytes, size_bytes, &at, &variable);
+        if (status == 0 && number == self->definitions) {
+            status = cadre_directory_set_variable(self, &variable.variable);
+            self->definitions += status == 0;
+        }
+        cadre_message_fini(&variable);
+    }
+    if (status == 0 && number - definitions->first != definitions->count) {
+        status = cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: %" PRIu64 " records, not %" PRIu64,
+                            number - definitions->first, definitions->count);
+    }
+    return status;
 }
 
 int
@@ -285,6 +355,9 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
         }
     }
     cadre_u64_map_put(&self->functions, function->id, entry);
+    while (cadre_directory_function(self, self->functions_complete + 1)) {
+        self->functions_complete++;
+    }
     return 0;
 }
 
@@ -350,13 +423,8 @@ cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
 const cadre_variable_entry_t *
 cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name)
 {
-    const cadre_variable_entry_t *entry = NULL;
-    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
-        if (strcmp(entry->name, name) == 0) {
-            return entry->told == entry->partitions ? entry : NULL;
-        }
-    }
-    return NULL;
+    const cadre_variable_entry_t *entry = cadre_name_map_get(&self->variable_names, name);
+    return entry && entry->told == entry->partitions ? entry : NULL;
 }
 
 const cadre_function_entry_t *

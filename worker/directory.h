@@ -15,6 +15,7 @@
 #include "common/chunk_layout.h"
 #include "common/limits.h"
 #include "common/message.h"
+#include "common/name_map.h"
 #include "common/resource_set.h"
 #include "common/task.h"
 #include "common/u64_map.h"
@@ -81,11 +82,14 @@ typedef struct {
 
 typedef struct {
     uint32_t shard_count;
-    cadre_shard_entry_t *shards; /* [shard_count] */
-    uint64_t restores;           /* how often a shard was told to have begun anew */
-    cadre_u64_map_t variables;   /* by id */
-    uint32_t variables_complete; /* every id from 1 to this is complete */
+    cadre_shard_entry_t *shards;     /* [shard_count] */
+    uint64_t restores;               /* how often a shard was told to have begun anew */
+    cadre_u64_map_t variables;       /* by id */
+    cadre_name_map_t variable_names; /* of one name, the one with the highest id */
+    uint32_t variables_complete;     /* every id from 1 to this is complete */
+    uint64_t definitions;            /* records of variables that were taken: the first so many */
     cadre_u64_map_t functions;
+    uint32_t functions_complete; /* every id from 1 to this is there */
     cadre_u64_map_t datasets;
     cadre_u64_map_t resources;
     cadre_resource_set_t resources_known; /* those that are there */
@@ -106,6 +110,13 @@ void cadre_directory_fini(cadre_directory_t *self);
 int cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
                               bool *changed);
 int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message);
+
+/* Takes the records of a DEFINITIONS, passing over those that are there. Records before them that
+ * are missing: takes none, the worker asks for them. CADRE_EMALFORMED for bytes that are no
+ * VARIABLEs, or other than `count` of them, or one that cannot be: those before it are taken, since
+ * each stands for itself. */
+int cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message);
+
 int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message);
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
                                 bool *is_new);

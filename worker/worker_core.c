@@ -120,6 +120,9 @@ cadre_worker_message(cadre_worker_core_t *self, cadre_message_type_t type)
 static void
 say_hello(cadre_worker_core_t *self, uint64_t now_ms)
 {
+    if (self->superseded && self->running == 0) {
+        self->round++; /* what the other coordinator told so far was not taken */
+    }
     cadre_u64s_t held = cadre_worker_held(self);
     cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_HELLO);
     message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_WORKER,
@@ -130,7 +133,10 @@ say_hello(cadre_worker_core_t *self, uint64_t now_ms)
                                             .devices = self->options.devices,
                                             .slots = self->options.slots,
                                             .session = self->session,
-                                            .held = held};
+                                            .held = held,
+                                            .round = self->round,
+                                            .definitions = self->directory.definitions,
+                                            .functions = self->directory.functions_complete};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);
@@ -220,6 +226,7 @@ cadre_worker_rejoin(cadre_worker_core_t *self, uint64_t now_ms)
     if (self->session_state == CADRE_SESSION_MEMBER) {
         self->session_state = CADRE_SESSION_HELLO;
         self->hello_first = self->contact.asked + 1;
+        self->round++;
     }
     if (self->session_state == CADRE_SESSION_HELLO) {
         say_hello(self, now_ms);
@@ -230,6 +237,7 @@ void
 cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms)
 {
     self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+    self->round++;
     cadre_worker_rejoin(self, now_ms);
 }
 

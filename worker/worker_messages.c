@@ -19,6 +19,8 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
         }
     } else if (message->type == CADRE_MESSAGE_VARIABLE) {
         status = cadre_directory_set_variable(&self->directory, &message->variable);
+    } else if (message->type == CADRE_MESSAGE_DEFINITIONS) {
+        status = cadre_directory_take_definitions(&self->directory, message);
     } else if (message->type == CADRE_MESSAGE_FUNCTION) {
         status = cadre_directory_set_function(&self->directory, message);
     } else if (message->type == CADRE_MESSAGE_RESOURCE) {
@@ -69,6 +71,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     switch (message->type) {
     case CADRE_MESSAGE_SHARD:
     case CADRE_MESSAGE_VARIABLE:
+    case CADRE_MESSAGE_DEFINITIONS:
     case CADRE_MESSAGE_FUNCTION:
     case CADRE_MESSAGE_DATASET:
     case CADRE_MESSAGE_RESOURCE:
@@ -104,6 +107,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
     case CADRE_MESSAGE_CHECKPOINT_END:

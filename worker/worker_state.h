@@ -47,6 +47,7 @@ struct cadre_worker_core {
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t lease_ms;
     cadre_contact_t contact;
+    uint64_t round;       /* of HELLO: how often what was told may not have been taken */
     uint64_t hello_first; /* number of the first HELLO since the state is CADRE_SESSION_HELLO: a
                              WELCOME that answers an earlier one, or none, is no answer to it */
     uint64_t hello_due_ms;

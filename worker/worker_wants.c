@@ -21,7 +21,7 @@ want_for(cadre_worker_core_t *self, const cadre_run_t *run)
         want(self, CADRE_WANT_SHARD, i);
     }
     if (self->directory.variables_complete < closure->variables) {
-        want(self, CADRE_WANT_VARIABLE, self->directory.variables_complete + 1);
+        want(self, CADRE_WANT_DEFINITIONS, self->directory.definitions);
     }
     for (size_t i = 0; i < closure->batches.count; i += 4) {
         if (!cadre_directory_dataset(&self->directory, (uint32_t)closure->batches.items[i])) {

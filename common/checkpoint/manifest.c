@@ -25,6 +25,7 @@ cadre_manifest_fini(cadre_manifest_t *self)
     for (size_t k = 0; k < self->shard_count; k++) {
         free(self->shards[k].file);
     }
+    cadre_name_map_fini(&self->variable_names);
     free(self->variables);
     free(self->shards);
     free(self->job);
@@ -36,6 +37,9 @@ cadre_manifest_fini(cadre_manifest_t *self)
 const cadre_manifest_variable_t *
 cadre_manifest_find(const cadre_manifest_t *self, const char *name)
 {
+    if (self->variable_names.count > 0) {
+        return cadre_name_map_get(&self->variable_names, name);
+    }
     for (size_t i = 0; i < self->variable_count; i++) {
         if (strcmp(self->variables[i].name, name) == 0) {
             return &self->variables[i];
@@ -111,6 +115,61 @@ encode_shard(const cadre_manifest_shard_t *shard, json_error_t *error)
                         (json_int_t)shard->state.generation, "counters", counters);
 }
 
+/* Text in the making. */
+typedef struct {
+    char *bytes;
+    size_t size_bytes;
+    size_t capacity;
+} text_t;
+
+static void
+add_bytes(text_t *self, const char *bytes, size_t size_bytes)
+{
+    if (self->size_bytes + size_bytes + 1 > self->capacity) {
+        self->capacity = 2 * (self->size_bytes + size_bytes + 1);
+        self->bytes = cadre_realloc(self->bytes, self->capacity, 1);
+    }
+    memcpy(self->bytes + self->size_bytes, bytes, size_bytes);
+    self->size_bytes += size_bytes;
+    self->bytes[self->size_bytes] = '\0';
+}
+
+static void
+add_text(text_t *self, const char *text)
+{
+    add_bytes(self, text, strlen(text));
+}
+
+static int
+fail_utf8(void)
+{
+    return cadre_fail(CADRE_EINVALID, "manifest: a text is not UTF-8");
+}
+
+/* A line for each variable, which is built and let go of alone: many of them as one tree of JSON
+ * took 9 KB each. */
+static int
+add_variables(text_t *self, const cadre_manifest_t *manifest)
+{
+    add_text(self, CADRE_MANIFEST_VARIABLES_BEGIN);
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        json_error_t error = {.text = ""};
+        cadre_auto(release) json_t *variable = encode_variable(&manifest->variables[i], &error);
+        if (!variable) {
+            return cadre_fail(CADRE_EINVALID, "manifest: %s", error.text);
+        }
+        cadre_auto(cadre_free) char *line =
+            json_dumps(variable, JSON_REAL_PRECISION(17)); /* without line breaks */
+        if (!line) {
+            return fail_utf8();
+        }
+        add_text(self, i > 0 ? ",\n    " : "\n    ");
+        add_text(self, line);
+    }
+    add_text(self, CADRE_MANIFEST_VARIABLES_END);
+    return 0;
+}
+
 /* Appends `item`; false when there is none. */
 static bool
 append(json_t *array, json_t *item)
@@ -118,16 +177,13 @@ append(json_t *array, json_t *item)
     return item && json_array_append_new(array, item) == 0;
 }
 
+/* Everything but the variables. */
 static json_t *
 encode_root(const cadre_manifest_t *self, json_error_t *error)
 {
-    cadre_auto(release) json_t *variables = json_array();
     const char *schema = CADRE_MANIFEST_SCHEMA;
     for (size_t i = 0; i < self->variable_count; i++) {
         schema = has_wire(&self->variables[i]) ? CADRE_MANIFEST_SCHEMA_WIRE : schema;
-        if (!append(variables, encode_variable(&self->variables[i], error))) {
-            return NULL;
-        }
     }
     cadre_auto(release) json_t *shards = json_array();
     for (size_t k = 0; k < self->shard_count; k++) {
@@ -139,11 +195,30 @@ encode_root(const cadre_manifest_t *self, json_error_t *error)
     char epoch[24], seed[24];
     snprintf(epoch, sizeof(epoch), "%" PRIu64, self->epoch);
     snprintf(seed, sizeof(seed), "%" PRIu64, self->seed);
-    return json_pack_ex(error, 0, "{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:O, s:O, s:O}", "schema",
-                        schema, "job", self->job, "id", (json_int_t)self->id, "cut",
-                        (json_int_t)self->cut, "epoch", epoch, "seed", seed, "created",
-                        self->created, "variables", variables, "shards", shards, "progress",
-                        self->progress);
+    return json_pack_ex(error, 0, "{s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:O, s:O}", "schema", schema,
+                        "job", self->job, "id", (json_int_t)self->id, "cut", (json_int_t)self->cut,
+                        "epoch", epoch, "seed", seed, "created", self->created, "shards", shards,
+                        "progress", self->progress);
+}
+
+static void
+fini_text(text_t *self)
+{
+    free(self->bytes);
+}
+
+/* The line that the hash goes into, of what comes after it. */
+static const char HASH_LINE[] = "{\n  \"hash\": \"0000000000000000\",\n";
+
+static void
+write_hash(text_t *self)
+{
+    enum { DIGITS = 16, BEHIND = 3 }; /* quote, comma, line end */
+    char digits[DIGITS + 1];
+    size_t line_size = sizeof(HASH_LINE) - 1;
+    uint64_t hash = XXH3_64bits(self->bytes + line_size, self->size_bytes - line_size);
+    snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
+    memcpy(self->bytes + line_size - BEHIND - DIGITS, digits, DIGITS);
 }
 
 int
@@ -156,26 +231,28 @@ cadre_manifest_encode(const cadre_manifest_t *self, char **text, size_t *size_by
     }
     cadre_auto(cadre_free) char *plain = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     if (!plain) {
-        return cadre_fail(CADRE_EINVALID, "manifest: a text is not UTF-8");
+        return fail_utf8();
     }
-    cadre_assert(strncmp(plain, "{\n", 2) == 0);
-    const char *body = plain + 2; /* the hash takes the first line, and the last one gets its end */
-    cadre_auto(cadre_free) char *hashed = cadre_asprintf("%s\n", body);
-    size_t hashed_size = strlen(hashed);
-    cadre_auto(cadre_free) char *whole =
-        cadre_asprintf("{\n  \"hash\": \"%016" PRIx64 "\",\n%s",
-                       (uint64_t)XXH3_64bits(hashed, hashed_size), hashed);
-    size_t whole_size = strlen(whole);
+    size_t plain_size = strlen(plain);
+    cadre_assert(strncmp(plain, "{\n", 2) == 0 && strcmp(plain + plain_size - 2, "\n}") == 0);
+    cadre_auto(fini_text) text_t whole = {.bytes = NULL};
+    add_text(&whole, HASH_LINE);
+    add_bytes(&whole, plain + 2, plain_size - 4); /* its first and last lines are ours */
+    int status = add_variables(&whole, self);
+    if (status != 0) {
+        return status;
+    }
+    write_hash(&whole);
 
     cadre_manifest_t again = {0};
-    int status = cadre_manifest_decode("manifest", whole, whole_size, &again);
+    status = cadre_manifest_decode("manifest", whole.bytes, whole.size_bytes, &again);
     cadre_manifest_fini(&again);
     if (status != 0) {
         return CADRE_EINVALID;
     }
-    *text = whole;
-    whole = NULL;
-    *size_bytes = whole_size;
+    *text = whole.bytes;
+    *size_bytes = whole.size_bytes;
+    whole.bytes = NULL;
     return 0;
 }
 
@@ -191,7 +268,7 @@ cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char 
     cadre_auto(cadre_free) char *path =
         cadre_asprintf("%s/%s", directory, CADRE_MANIFEST_FILE_NAME);
     status = cadre_disk_create(directory_fd, CADRE_MANIFEST_FILE_NAME, path, text, size_bytes);
-    return status == 0 ? cadre_disk_sync(directory_fd, directory) : status;
+    return status == 0 ? cadre_disk_sync_directory(directory_fd, directory) : status;
 }
 
 int

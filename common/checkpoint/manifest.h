@@ -10,6 +10,10 @@
  * releases of one, need agree on how a number is printed, and not one bit of the file stays
  * unguarded.
  *
+ * The variables come last, a line for each, so that neither writing nor reading holds them all as
+ * trees of JSON at once: that took 9 KB for each. A file that is laid out otherwise is read as
+ * well.
+ *
  * Parsing treats the file as untrusted: JSON syntax first (so that an edited file is told its
  * line), then the hash, then every field's presence, type and range. A field that is not known is
  * an error: the schema name changes before a field is added.
@@ -20,13 +24,19 @@
 #include <jansson.h>
 
 #include "common/checkpoint/shard_file.h"
+#include "common/name_map.h"
 
 #define CADRE_MANIFEST_SCHEMA      "cadre.checkpoint/v1"
 #define CADRE_MANIFEST_SCHEMA_WIRE "cadre.checkpoint/v2"
 #define CADRE_MANIFEST_FILE_NAME   "manifest.json"
 
+/* What stands before and behind the lines of the variables, all after the hash and the rest. */
+#define CADRE_MANIFEST_VARIABLES_BEGIN ",\n  \"variables\": ["
+#define CADRE_MANIFEST_VARIABLES_END   "\n  ]\n}\n"
+
 enum {
-    CADRE_MANIFEST_SIZE_MAX = 64 << 20, /* bytes of the file; a larger one is refused */
+    CADRE_MANIFEST_SIZE_MAX = 1 << 30,  /* bytes of the file; a larger one is refused: some four
+                                           million variables of one partition */
     CADRE_MANIFEST_TEXT_SIZE_MAX = 128, /* bytes of job and created; longer ones are refused */
     CADRE_CHECKPOINT_NAME_SIZE = 32,    /* bytes for "ckpt-<id>" or "shard-<k>.mdb" */
 };
@@ -66,7 +76,8 @@ typedef struct {
     char *created; /* wall clock, for people: nothing is decided by it */
     size_t variable_count;
     cadre_manifest_variable_t *variables;
-    size_t shard_count; /* shards[k] is shard k */
+    cadre_name_map_t variable_names; /* of one that was decoded; else empty */
+    size_t shard_count;              /* shards[k] is shard k */
     cadre_manifest_shard_t *shards;
     json_t *progress; /* the user's object: epoch, data cursor, closure count */
 } cadre_manifest_t;
@@ -99,7 +110,8 @@ int cadre_manifest_read(int directory_fd, const char *directory, cadre_manifest_
 /* "shard-3.mdb" into `text` of CADRE_CHECKPOINT_NAME_SIZE bytes; returns `text`. */
 const char *cadre_checkpoint_shard_name(uint32_t shard, char *text);
 
-/* The variable called `name`, or NULL. The array may be in any order; this is a linear search. */
+/* The variable called `name`, or NULL. The array may be in any order; one that was not decoded is
+ * searched from end to end. */
 const cadre_manifest_variable_t *cadre_manifest_find(const cadre_manifest_t *self,
                                                      const char *name);
 

@@ -21,7 +21,9 @@
 typedef struct {
     const char *file;
     int status;
-    bool has_wire;  /* by its schema, variables may */
+    bool has_wire;     /* by its schema, variables may */
+    const char *lines; /* of the variables, where the file has a line for each; else NULL */
+    const char *lines_end;
     char place[96]; /* the object that is being read, "" or such as "shards[3]." */
 } decoder_t;
 
@@ -288,46 +290,109 @@ decode_variable(decoder_t *self, json_t *object, cadre_manifest_variable_t *vari
     decode_partitions(self, object, variable, count, shard_count);
 }
 
-static int
-compare_names(const void *left, const void *right)
+/* So that the variable is found by its name, which must be no other's. */
+static void
+note_name(decoder_t *self, cadre_manifest_t *manifest, cadre_manifest_variable_t *variable)
 {
-    return strcmp(*(char *const *)left, *(char *const *)right);
+    if (self->status != 0) {
+        return;
+    }
+    if (cadre_name_map_get(&manifest->variable_names, variable->name)) {
+        enter(self, "%s", "");
+        fail(self, "variables", "%s is there twice", variable->name);
+        return;
+    }
+    cadre_name_map_put(&manifest->variable_names, variable->name, variable);
+}
+
+/* Most variables have the optimizer of the one before: they share it. */
+static void
+share_optimizer(cadre_manifest_t *manifest, size_t index)
+{
+    cadre_manifest_variable_t *variable = &manifest->variables[index];
+    json_t *before = index > 0 ? manifest->variables[index - 1].optimizer : NULL;
+    if (before && variable->optimizer && json_equal(before, variable->optimizer)) {
+        json_decref(variable->optimizer);
+        variable->optimizer = json_incref(before);
+    }
 }
 
 static void
-refuse_same_names(decoder_t *self, const cadre_manifest_t *manifest)
+decode_item(decoder_t *self, json_t *object, cadre_manifest_t *manifest)
 {
-    cadre_auto(cadre_free) const char **names =
-        cadre_calloc(manifest->variable_count, sizeof(*names));
-    for (size_t i = 0; i < manifest->variable_count; i++) {
-        names[i] = manifest->variables[i].name;
+    size_t index = manifest->variable_count++;
+    enter(self, "variables[%zu].", index);
+    decode_variable(self, object, &manifest->variables[index], manifest->shard_count);
+    share_optimizer(manifest, index);
+    note_name(self, manifest, &manifest->variables[index]);
+}
+
+static void
+decode_list(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
+{
+    json_t *list = get_list(self, root, "variables", SIZE_MAX);
+    if (!list) {
+        return;
     }
-    qsort(names, manifest->variable_count, sizeof(*names), compare_names);
-    for (size_t i = 1; i < manifest->variable_count; i++) {
-        if (strcmp(names[i - 1], names[i]) == 0) {
-            fail(self, "variables", "%s is there twice", names[i]);
+    size_t count = json_array_size(list);
+    manifest->variables = cadre_calloc(count, sizeof(*manifest->variables));
+    for (size_t i = 0; self->status == 0 && i < count; i++) {
+        decode_item(self, json_array_get(list, i), manifest);
+    }
+}
+
+/* The next of the lines; NULL behind the last one. */
+static const char *
+next_line(const char **at, const char *end, size_t *size_bytes)
+{
+    if (*at >= end) {
+        return NULL;
+    }
+    const char *line = *at + 1; /* behind the line end of the one before */
+    const char *stop = memchr(line, '\n', (size_t)(end - line));
+    *at = stop ? stop : end;
+    *size_bytes = (size_t)(*at - line);
+    return line;
+}
+
+/* A variable in each line. */
+static void
+decode_lines(decoder_t *self, cadre_manifest_t *manifest)
+{
+    size_t count = 0;
+    size_t size_bytes = 0;
+    const char *line = NULL;
+    for (const char *at = self->lines; next_line(&at, self->lines_end, &size_bytes);) {
+        count++;
+    }
+    manifest->variables = cadre_calloc(count, sizeof(*manifest->variables));
+    const char *at = self->lines;
+    while (self->status == 0 && (line = next_line(&at, self->lines_end, &size_bytes))) {
+        json_error_t error = {.text = "no comma where another one follows, or the other way round"};
+        bool comma = size_bytes > 0 && line[size_bytes - 1] == ',';
+        json_t *object = NULL;
+        if (comma == (at < self->lines_end)) {
+            object = json_loadb(line, size_bytes - comma, JSON_REJECT_DUPLICATES, &error);
         }
+        if (!object) {
+            enter(self, "variables[%zu]", manifest->variable_count);
+            fail(self, "", "%s", error.text);
+            return;
+        }
+        decode_item(self, object, manifest);
+        json_decref(object);
     }
 }
 
 static void
 decode_variables(decoder_t *self, const json_t *root, cadre_manifest_t *manifest)
 {
-    json_t *list = get_list(self, root, "variables", SIZE_MAX);
-    if (!list) {
-        return;
-    }
-    manifest->variable_count = json_array_size(list);
-    manifest->variables = cadre_calloc(manifest->variable_count, sizeof(*manifest->variables));
-    for (size_t i = 0; self->status == 0 && i < manifest->variable_count; i++) {
-        enter(self, "variables[%zu].", i);
-        decode_variable(self, json_array_get(list, i), &manifest->variables[i],
-                        manifest->shard_count);
+    if (self->lines) {
+        decode_lines(self, manifest);
+    } else {
+        decode_list(self, root, manifest);
     }
     enter(self, "%s", "");
-    if (self->status == 0) {
-        refuse_same_names(self, manifest);
-    }
 }
 
 static void
@@ -429,6 +494,38 @@ release(json_t **json_p)
     json_decref(*json_p);
 }
 
+/* Where the text is laid out as it is written here, and has its hash: the lines of its variables.
+ * Before them no line begins like the list does, unless it is the list. */
+static bool
+find_lines(const char *text, size_t size_bytes, decoder_t *decoder)
+{
+    size_t begin_size = sizeof(CADRE_MANIFEST_VARIABLES_BEGIN) - 1;
+    size_t end_size = sizeof(CADRE_MANIFEST_VARIABLES_END) - 1;
+    const char *begin = memmem(text, size_bytes, CADRE_MANIFEST_VARIABLES_BEGIN, begin_size);
+    if (!begin || check_hash("", text, size_bytes) < 0) {
+        return false;
+    }
+    const char *lines = begin + begin_size;
+    const char *end = text + size_bytes - end_size;
+    if (end < lines || memcmp(end, CADRE_MANIFEST_VARIABLES_END, end_size) != 0 ||
+        (end > lines && *lines != '\n')) {
+        return false;
+    }
+    decoder->lines = lines;
+    decoder->lines_end = end;
+    return true;
+}
+
+/* Everything but the variables. */
+static json_t *
+load_head(const char *text, const char *lines, json_error_t *error)
+{
+    size_t size_bytes = (size_t)(lines - text);
+    cadre_auto(cadre_free) char *head =
+        cadre_asprintf("%.*s]}", (int)size_bytes, text); /* the list without what is in it */
+    return json_loads(head, JSON_REJECT_DUPLICATES, error);
+}
+
 int
 cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cadre_manifest_t *out)
 {
@@ -437,12 +534,15 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
                           CADRE_MANIFEST_SIZE_MAX);
     }
     json_error_t error;
-    cadre_auto(release) json_t *root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
+    decoder_t decoder = {.file = file};
+    bool by_lines = find_lines(text, size_bytes, &decoder);
+    cadre_auto(release) json_t *root =
+        by_lines ? load_head(text, decoder.lines, &error)
+                 : json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         return cadre_fail(CADRE_EMALFORMED, "%s:%d:%d: %s", file, error.line, error.column,
                           error.text);
     }
-    decoder_t decoder = {.file = file};
     const json_t *schema = get(&decoder, root, "schema", JSON_STRING);
     decoder.has_wire = schema && strcmp(json_string_value(schema), CADRE_MANIFEST_SCHEMA_WIRE) == 0;
     if (schema && !decoder.has_wire &&

@@ -212,7 +212,6 @@ Test(coordinator_core, a_worker_that_joins_is_told_everything_that_exists)
     cadre_task_t worker = fixture_worker(0);
     fixture_join_ps(self);
     fixture_add_variable(self, "w", 5, 2);
-    fixture_add_variable(self, "unfinished", 5, 2)->created = false;
     fixture_function(self);
     add_dataset(self, "train");
     fixture_hello(self, &worker);
@@ -234,7 +233,7 @@ Test(coordinator_core, a_worker_that_joins_is_told_everything_that_exists)
     fixture_destroy(&self);
 }
 
-Test(coordinator_core, a_variable_of_many_partitions_is_told_in_several_messages)
+Test(coordinator_core, a_variable_of_many_partitions_is_told_in_several_records)
 {
     fixture_t *self = fixture_new(2);
     cadre_task_t worker = fixture_worker(0);
@@ -363,9 +362,9 @@ Test(coordinator_core, a_worker_gets_what_it_wants_and_nothing_that_is_not)
     fixture_clear(self);
     say_want(self, &worker, CADRE_WANT_SHARD, 1);
     say_want(self, &worker, CADRE_WANT_SHARD, 2);
-    say_want(self, &worker, CADRE_WANT_VARIABLE, 2);
-    say_want(self, &worker, CADRE_WANT_VARIABLE, 0);
-    say_want(self, &worker, CADRE_WANT_VARIABLE, 4);
+    say_want(self, &worker, CADRE_WANT_DEFINITIONS, 1);
+    say_want(self, &worker, CADRE_WANT_DEFINITIONS, 3);
+    say_want(self, &worker, CADRE_WANT_DEFINITIONS, 4);
     say_want(self, &worker, CADRE_WANT_FUNCTION, 1);
     say_want(self, &worker, CADRE_WANT_FUNCTION, 0);
     say_want(self, &worker, CADRE_WANT_FUNCTION, 2);
@@ -375,7 +374,7 @@ Test(coordinator_core, a_worker_gets_what_it_wants_and_nothing_that_is_not)
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 1);
     cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0)->shard.index, 1);
-    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 2, "that and the later");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 2, "those after the first");
     cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0)->variable.id, 2);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 1);
     cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DATASET), 1);
@@ -595,11 +594,13 @@ Test(coordinator_core, a_worker_that_joins_is_told_of_ids_that_are_of_no_variabl
     }
     fixture_hello(self, &worker);
     fixture_turn(self);
-    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 3);
-    const cadre_message_t *vacancy = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 1);
-    cr_assert_eq(vacancy->variable.id, 2);
-    cr_assert_eq(vacancy->variable.last, 4, "in one message");
-    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 2)->variable.id, 5);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 8, "as it came to be");
+    for (uint32_t i = 0; i < 3; i++) {
+        const cadre_message_t *vacancy = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 5 + i);
+        cr_assert_eq(vacancy->variable.id, 2 + i);
+        cr_assert_eq(vacancy->variable.last, 2 + i);
+        cr_assert_eq(vacancy->variable.partitions, 0);
+    }
     fixture_destroy(&self);
 }
 

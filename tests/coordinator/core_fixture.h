@@ -38,6 +38,7 @@ typedef struct {
     cadre_core_t core;
     uint64_t now_ms;
     uint64_t due_ms; /* what the last turn returned */
+    uint64_t rounds; /* HELLOs said, each as on a connection of its own */
     fixture_sent_t *sent;
     size_t sent_count;
     cadre_core_event_t *events;
@@ -118,6 +119,24 @@ fixture_destroy(fixture_t **self_p)
     free(self);
 }
 
+/* The VARIABLEs of a DEFINITIONS, as if they had been sent alone. */
+static inline void
+fixture_collect_definitions(fixture_t *self, const fixture_sent_t *definitions)
+{
+    const cadre_chunk_t *chunk = definitions->message.chunks[0];
+    const char *bytes = cadre_chunk_data((cadre_chunk_t *)(uintptr_t)chunk);
+    for (size_t at = 0; at < cadre_chunk_size_bytes(chunk);) {
+        uint32_t size_bytes;
+        memcpy(&size_bytes, bytes + at, sizeof(size_bytes));
+        at += sizeof(size_bytes);
+        cr_assert_lt(self->sent_count, FIXTURE_RECORD_MAX);
+        fixture_sent_t *sent = &self->sent[self->sent_count++];
+        sent->to = definitions->to;
+        cr_assert_eq(cadre_message_decode(bytes + at, size_bytes, NULL, 0, &sent->message), 0);
+        at += size_bytes;
+    }
+}
+
 /* Every message that the core has to send, decoded as its receiver would. */
 static inline void
 fixture_collect(fixture_t *self)
@@ -133,6 +152,9 @@ fixture_collect(fixture_t *self)
                      0, "%s", cadre_error_text());
         entry.chunk_count = 0;
         cadre_outbox_entry_fini(&entry);
+        if (sent->message.type == CADRE_MESSAGE_DEFINITIONS) {
+            fixture_collect_definitions(self, sent);
+        }
     }
     while (self->event_count < FIXTURE_RECORD_MAX &&
            cadre_core_event(&self->core, &self->events[self->event_count])) {
@@ -197,7 +219,8 @@ fixture_hello_as(fixture_t *self, const cadre_task_t *from, uint64_t index, cadr
                                             .address = "tcp://127.0.0.1:5555",
                                             .devices = "",
                                             .slots = 1,
-                                            .held = held};
+                                            .held = held,
+                                            .round = ++self->rounds};
     fixture_say(self, from, &message);
 }
 
@@ -365,6 +388,7 @@ fixture_add_variable(fixture_t *self, const char *name, int64_t rows, int parts)
         cadre_catalogue_add_variable(&self->core.catalogue, name, &like, &options, &variable), 0,
         "%s", cadre_error_text());
     variable->created = true;
+    cadre_core_announce_variable(&self->core, variable);
     return variable;
 }
 

@@ -69,3 +69,110 @@ Test(joining, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
     cr_assert_not(fixture_logged(self, "ps_lost"));
     fixture_destroy(&self);
 }
+
+/* A HELLO that says what the worker has of this session. */
+static void
+say_hello(fixture_t *self, const cadre_task_t *worker, uint64_t round, uint64_t definitions,
+          uint64_t functions)
+{
+    cadre_message_t message = fixture_message(worker, CADRE_MESSAGE_HELLO);
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_WORKER,
+                                            .index = worker->index,
+                                            .slots = 1,
+                                            .session = self->core.options.incarnation,
+                                            .round = round,
+                                            .definitions = definitions,
+                                            .functions = functions};
+    fixture_say(self, worker, &message);
+    fixture_turn(self);
+}
+
+Test(joining, a_worker_that_only_repeats_its_hello_is_told_nothing_twice)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_add_variable(self, "a", 3, 1);
+    fixture_add_variable(self, "b", 3, 1);
+    fixture_function(self);
+    say_hello(self, &worker, 1, 0, 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 2);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 1);
+    fixture_clear(self);
+    self->now_ms += CADRE_HELLO_ANSWER_MS - 1;
+    say_hello(self, &worker, 1, 0, 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_WELCOME), 0, "not so soon");
+    self->now_ms += 1;
+    say_hello(self, &worker, 1, 0, 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_WELCOME), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS), 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 0);
+    self->now_ms += 1000;
+    say_hello(self, &worker, 0, 0, 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_WELCOME), 1, "an old one, late");
+    fixture_destroy(&self);
+}
+
+Test(joining, a_worker_on_another_connection_is_told_what_it_lacks)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_add_variable(self, "a", 3, 1);
+    fixture_add_variable(self, "b", 3, 1);
+    fixture_function(self);
+    say_hello(self, &worker, 1, 0, 0);
+    fixture_clear(self);
+    say_hello(self, &worker, 2, 1, 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_WELCOME), 1, "at once");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 1);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0)->variable.id, 2);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 1);
+    fixture_clear(self);
+    cadre_core_gone(&self->core, &worker, self->now_ms);
+    say_hello(self, &worker, 3, 2, 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS), 0, "it has all");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 0, "none was there");
+    fixture_destroy(&self);
+}
+
+Test(joining, what_is_announced_between_two_turns_goes_in_one_message)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    say_hello(self, &worker, 1, 0, 0);
+    for (int i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "v%d", i);
+        fixture_add_variable(self, name, 3, 1);
+    }
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 100);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS), 1);
+    fixture_destroy(&self);
+}
+
+Test(joining, what_a_worker_wants_again_is_told_later_each_time)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_add_variable(self, "a", 3, 1);
+    say_hello(self, &worker, 1, 0, 0);
+    fixture_clear(self);
+    size_t told = 0;
+    for (int i = 0; i < 60; i++) {
+        cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_WANT);
+        message.want = (cadre_want_message_t){.kind = CADRE_WANT_DEFINITIONS};
+        fixture_say(self, &worker, &message);
+        self->now_ms += 1000;
+        fixture_heartbeat(self, &worker, (uint64_t)i + 1, (cadre_u64s_t){NULL, 0});
+        fixture_turn(self);
+        told += fixture_count(self, &worker, CADRE_MESSAGE_DEFINITIONS);
+        fixture_clear(self);
+    }
+    cr_expect_geq(told, 8, "it may have been lost");
+    cr_expect_leq(told, 12, "%zu times in a minute", told);
+    fixture_destroy(&self);
+}

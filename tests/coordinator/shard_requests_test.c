@@ -324,3 +324,91 @@ Test(shard_requests, whoever_is_answered_may_forget_and_ask_again)
     cr_assert_eq(chain.later.count, 1);
     cadre_shard_requests_fini(&self);
 }
+
+/* The types of what goes out now, one letter each: p PULL, a ASSIGN, ? PROBE; its number. */
+static uint64_t
+goes_out(cadre_shard_requests_t *self, uint64_t now_ms, const char *types)
+{
+    cadre_outbox_t outbox = {.entries = NULL};
+    cadre_outbox_entry_t entry;
+    const cadre_shard_target_t target = {.task = &ps_task, .generation = 1};
+    uint64_t number = 0;
+    char out[16] = "";
+    size_t length = 0;
+    cadre_shard_requests_pump(self, 0, &target, now_ms, RESEND_MS, &outbox);
+    while (cadre_outbox_pop(&outbox, &entry)) {
+        out[length++] = entry.type == CADRE_MESSAGE_PULL     ? 'p'
+                        : entry.type == CADRE_MESSAGE_ASSIGN ? 'a'
+                        : entry.type == CADRE_MESSAGE_PROBE  ? '?'
+                                                             : 'x';
+        number = entry.type == CADRE_MESSAGE_PROBE ? self->lanes[0].probe : number;
+        cadre_outbox_entry_fini(&entry);
+    }
+    cadre_outbox_fini(&outbox);
+    cr_expect_str_eq(out, types, "at %d ms", (int)now_ms);
+    return number;
+}
+
+static void
+tell(cadre_shard_requests_t *self, uint64_t number, uint64_t id, cadre_probed_t state)
+{
+    uint64_t states[] = {id, state};
+    const cadre_message_t message = {
+        .type = CADRE_MESSAGE_PROBED, .request = number, .probed.states = {states, 2}};
+    cadre_shard_requests_probed(self, 0, &message);
+}
+
+Test(shard_requests, for_values_go_out_again_only_when_a_probe_finds_them_lost)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_PULL, 1, &answers);
+    goes_out(&self, 0, "p");
+    uint64_t number = goes_out(&self, CADRE_PROBE_MS, "?");
+    goes_out(&self, CADRE_PROBE_MS + RESEND_MS, "");
+    tell(&self, number, 1, CADRE_PROBED_QUEUED);
+    goes_out(&self, CADRE_PROBE_MS + RESEND_MS, "");
+    number = goes_out(&self, 3 * CADRE_PROBE_MS, "?");
+    tell(&self, number, 1, CADRE_PROBED_UNKNOWN);
+    goes_out(&self, 3 * CADRE_PROBE_MS, "p");
+    tell(&self, number, 1, CADRE_PROBED_UNKNOWN); /* asked before that */
+    goes_out(&self, 5 * CADRE_PROBE_MS, "");
+    cadre_shard_requests_connected(&self, 0);
+    goes_out(&self, 5 * CADRE_PROBE_MS, "p");
+    cr_expect_eq(answers.count, 0);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, that_assign_need_no_answer_but_a_probe_s)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_ASSIGN, 1, &answers);
+    goes_out(&self, 0, "a");
+    tell(&self, goes_out(&self, CADRE_PROBE_MS, "?"), 1, CADRE_PROBED_APPLIED);
+    cr_expect_eq(answers.count, 1);
+    cr_expect_eq(self.count, 0);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, for_values_are_what_silence_is_counted_from)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    size_t size_bytes = 0;
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
+    ask(&self, CADRE_MESSAGE_PULL, 2, &answers);
+    cadre_shard_requests_expect(&self, 0, 1234);
+    cr_expect_eq(cadre_shard_requests_silent_ms(&self, 0, &size_bytes), UINT64_MAX);
+    goes_out(&self, 10, "xp");
+    cr_expect_eq(cadre_shard_requests_silent_ms(&self, 0, &size_bytes), 10);
+    cr_expect_eq(size_bytes, 1234);
+    uint64_t number = goes_out(&self, 10 + CADRE_PROBE_MS, "?x");
+    tell(&self, number, 2, CADRE_PROBED_QUEUED);
+    goes_out(&self, 1500, "");
+    cr_expect_eq(cadre_shard_requests_silent_ms(&self, 0, &size_bytes), 1500, "it was heard");
+    cadre_shard_requests_fini(&self);
+}

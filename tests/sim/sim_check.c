@@ -36,6 +36,7 @@ sim_check_fini(sim_check_t *self)
     free(self->calls);
     free(self->states);
     free(self->assignments);
+    free(self->cuts);
     free(self->read.parts);
     free(self->read.told);
 }

@@ -1,7 +1,9 @@
 #include "worker/directory.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
+#include "common/codec.h"
 #include "common/status.h"
 
 TestSuite(directory, .timeout = 240);
@@ -162,5 +164,90 @@ Test(directory, refuses_a_variable_that_contradicts_itself)
     cadre_directory_init(&directory, 1);
     cr_expect_eq(set_variable(&directory, 1, 4, 0, 4), CADRE_EMALFORMED, "no shard 1");
     cr_expect_null(cadre_directory_variable(&directory, 1));
+    cadre_directory_fini(&directory);
+}
+
+/* --- records of variables --- */
+
+enum { RECORDS_MAX = 4096 };
+
+/* A DEFINITIONS in the making. */
+typedef struct {
+    char bytes[RECORDS_MAX];
+    size_t size_bytes;
+} records_t;
+
+static void
+add_record(records_t *self, cadre_message_type_t type, uint64_t id)
+{
+    static const uint64_t shape[] = {4};
+    static const uint64_t shards[] = {1};
+    cadre_message_t message = {.type = type};
+    if (type == CADRE_MESSAGE_VARIABLE) {
+        message.variable = (cadre_variable_message_t){.id = id,
+                                                      .name = id == 1 ? "one" : "two",
+                                                      .dtype = CADRE_F32,
+                                                      .shape = {shape, 1},
+                                                      .partitions = 1,
+                                                      .shards = {shards, 1}};
+    }
+    cadre_chunk_t *header = cadre_message_encode(&message);
+    uint32_t length = (uint32_t)cadre_chunk_size_bytes(header);
+    memcpy(self->bytes + self->size_bytes, &length, sizeof(length));
+    memcpy(self->bytes + self->size_bytes + sizeof(length), cadre_chunk_data(header), length);
+    self->size_bytes += sizeof(length) + length;
+    cadre_chunk_unref(&header);
+}
+
+static int
+take_records(cadre_directory_t *directory, const records_t *records, size_t size_bytes,
+             uint64_t first, uint64_t count)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_DEFINITIONS,
+                               .definitions = {.first = first, .count = count}};
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(records->bytes, size_bytes));
+    int status = cadre_directory_take_definitions(directory, &message);
+    cadre_message_fini(&message);
+    return status;
+}
+
+Test(directory, takes_each_record_once_and_none_behind_a_gap)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    records_t both = {.size_bytes = 0};
+    add_record(&both, CADRE_MESSAGE_VARIABLE, 1);
+    size_t one = both.size_bytes;
+    add_record(&both, CADRE_MESSAGE_VARIABLE, 2);
+    cr_expect_eq(take_records(&directory, &both, both.size_bytes, 1, 2), 0);
+    cr_expect_eq(directory.definitions, 0, "the one before them is missing");
+    cr_expect_eq(directory.variables_complete, 0);
+    cr_expect_eq(take_records(&directory, &both, one, 0, 1), 0);
+    cr_expect_eq(directory.definitions, 1);
+    cr_expect_eq(take_records(&directory, &both, both.size_bytes, 0, 2), 0);
+    cr_expect_eq(directory.definitions, 2);
+    cr_expect_eq(directory.variables_complete, 2);
+    cr_expect_eq(take_records(&directory, &both, both.size_bytes, 0, 2), 0, "again");
+    cr_expect_eq(directory.definitions, 2);
+    cadre_directory_fini(&directory);
+}
+
+Test(directory, refuses_records_that_are_cut_or_no_variables)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    records_t records = {.size_bytes = 0};
+    add_record(&records, CADRE_MESSAGE_VARIABLE, 1);
+    for (size_t size = 1; size < records.size_bytes; size++) {
+        cr_expect_eq(take_records(&directory, &records, size, 0, 1), CADRE_EMALFORMED, "%zu", size);
+    }
+    cr_expect_eq(directory.definitions, 0);
+    cr_expect_eq(take_records(&directory, &records, records.size_bytes, 0, 2), CADRE_EMALFORMED,
+                 "another number of them");
+    records_t others = {.size_bytes = 0};
+    add_record(&others, CADRE_MESSAGE_DRAIN, 0);
+    cr_expect_eq(take_records(&directory, &others, others.size_bytes, 1, 1), CADRE_EMALFORMED);
+    cadre_message_t message = {.type = CADRE_MESSAGE_DEFINITIONS};
+    cr_expect_eq(cadre_directory_take_definitions(&directory, &message), CADRE_EMALFORMED);
     cadre_directory_fini(&directory);
 }

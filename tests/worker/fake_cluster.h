@@ -197,7 +197,7 @@ fake_answer_want(fake_cluster_t *self, const cadre_want_message_t *want)
     case CADRE_WANT_SHARD:
         fake_tell_shard(self, (uint32_t)want->id);
         break;
-    case CADRE_WANT_VARIABLE:
+    case CADRE_WANT_DEFINITIONS:
         fake_tell_variable(self);
         break;
     case CADRE_WANT_FUNCTION:

@@ -16,7 +16,7 @@ Test(worker_closures, waits_for_definitions_and_asks_for_what_is_missing)
         wanted[message.want.kind] = true;
         cadre_message_fini(&message);
     }
-    cr_expect(wanted[CADRE_WANT_SHARD] && wanted[CADRE_WANT_VARIABLE] &&
+    cr_expect(wanted[CADRE_WANT_SHARD] && wanted[CADRE_WANT_DEFINITIONS] &&
               wanted[CADRE_WANT_FUNCTION]);
     fixture_pass(&self, 100);
     cr_expect_not(sent(&self, CADRE_MESSAGE_WANT), "not again at once");

@@ -1,0 +1,39 @@
+/*
+ * name_map - things by name: a hash table of pointers.
+ *
+ * Owner:   whoever initialised it; names and values stay the caller's, and a name must live as long
+ *          as its value is in the map. Thread: one at a time.
+ *
+ * Names that hash alike are compared, so that it is right for any names.
+ */
+#ifndef CADRE_COMMON_NAME_MAP_H
+#define CADRE_COMMON_NAME_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t hash;
+    const char *name; /* NULL: free */
+    void *value;
+} cadre_name_map_entry_t;
+
+/* Zeroed memory is an empty map. */
+typedef struct {
+    cadre_name_map_entry_t *entries;
+    size_t capacity; /* 0 or a power of two */
+    size_t count;
+} cadre_name_map_t;
+
+void cadre_name_map_fini(cadre_name_map_t *self);
+
+/* The value of `name`, or NULL. */
+void *cadre_name_map_get(const cadre_name_map_t *self, const char *name);
+
+/* Adds a value, which must not be NULL, under a name that is not there. */
+void cadre_name_map_put(cadre_name_map_t *self, const char *name, void *value);
+
+/* Takes the value of `name` out; NULL when there was none. */
+void *cadre_name_map_take(cadre_name_map_t *self, const char *name);
+
+#endif
