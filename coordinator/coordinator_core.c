@@ -218,6 +218,11 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         member->ack_request = request;
         cadre_resources_on_heartbeat(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
+    } else {
+        cadre_message_t ack = cadre_core_message(self, CADRE_MESSAGE_ACK);
+        ack.request = request; /* so that it knows that it is heard */
+        cadre_outbox_send(&self->outbox, &member->task, &ack);
+        cadre_recovery_on_heartbeat(self, member, heartbeat);
     }
 }
 

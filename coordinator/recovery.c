@@ -126,6 +126,9 @@ become_ready(cadre_core_t *core, uint32_t shard)
     core->announced += place->generation - place->announced;
     place->announced = place->generation;
     place->deadline_ms = 0;
+    place->progress_ms = core->now_ms;
+    place->progress_same = 0;
+    place->differs_ms = 0;
     if (restored && place->lost_once) {
         core->totals.ps_restored++;
         begin_replay(core, shard);
@@ -394,6 +397,53 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
     }
     place->lost_once = true;
     cadre_core_announce_shard(core, ps->index);
+}
+
+/* --- a ps that lives, and its shard does not --- */
+
+enum {
+    BEATS_MIN = 3,       /* HEARTBEATs that must say the same */
+    RESTORE_LEASES = 20, /* what may take long in one turn of a shard, reading a file, takes less */
+};
+
+void
+cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
+                            const cadre_heartbeat_message_t *heartbeat)
+{
+    cadre_place_t *place = &core->shards[ps->index];
+    bool is_long = place->state != CADRE_PLACE_READY || core->creating;
+    uint64_t lease_ms = core->options.lease_ms * (is_long ? RESTORE_LEASES : 1);
+    if (heartbeat->progress != place->progress || place->was_long != is_long) {
+        place->was_long = is_long;
+        place->progress = heartbeat->progress;
+        place->progress_ms = core->now_ms;
+        place->progress_same = 0;
+    }
+    bool differs = place->state == CADRE_PLACE_READY &&
+                   (heartbeat->shard != ps->index || heartbeat->generation != place->generation);
+    if (!differs || place->differs_ms == 0) {
+        place->differs_ms = differs ? core->now_ms : 0;
+        place->differs_same = 0;
+    }
+    bool is_stuck =
+        ++place->progress_same > BEATS_MIN && core->now_ms >= place->progress_ms + lease_ms;
+    bool is_another = differs && ++place->differs_same > BEATS_MIN &&
+                      core->now_ms >= place->differs_ms + core->options.lease_ms;
+    char why[160];
+    if (is_stuck) {
+        snprintf(why, sizeof(why), "its shard has made no progress for %" PRIu64 " ms",
+                 core->now_ms - place->progress_ms);
+        cadre_core_refuse(core, &ps->task, why); /* whoever starts it again gets one that moves */
+        cadre_core_lose(core, ps, why, false);
+    } else if (is_another) {
+        snprintf(why, sizeof(why),
+                 "it serves shard %" PRIu64 ", generation %" PRIu64 ", and not generation %" PRIu64
+                 " of its own",
+                 heartbeat->shard, heartbeat->generation, place->generation);
+        cadre_message_t unknown = cadre_core_message(core, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_outbox_send(&core->outbox, &ps->task, &unknown);
+        cadre_core_lose(core, ps, why, false);
+    }
 }
 
 /* --- a commit --- */

@@ -58,6 +58,12 @@ typedef struct {
     uint64_t connected_ms; /* when the shell was last told to connect to it */
     uint32_t mutes;        /* connections given up one after the other with nothing heard on them */
     uint32_t pending;      /* RESTORE and CREATEs not answered */
+    uint64_t progress;     /* what the ps's last HEARTBEAT said, */
+    uint64_t progress_ms;  /* since when it has not changed, */
+    uint32_t progress_same; /* and how many have said so; */
+    bool was_long;          /* it was restored then, or something was created */
+    uint64_t differs_ms; /* since when it has said that it serves something else; 0: it does not, */
+    uint32_t differs_same; /* and how often */
     bool lost_once;        /* it was served before */
     uint64_t lost_ms;      /* when it was lost */
     uint64_t deadline_ms;  /* the job ends when it is AWAY still; 0: it may stay away */
@@ -73,6 +79,11 @@ void cadre_recovery_on_ps(struct cadre_core *core, cadre_member_t *ps,
 /* A ps believed that it served another shard than the one it was given: what it holds of any shard
  * is not known any more. */
 void cadre_recovery_on_confused(struct cadre_core *core, uint64_t incarnation);
+
+/* A ps says how it goes. One whose shard stands still for a lease, or serves something else than is
+ * believed for as long, is lost: it may be gone when this returns. */
+void cadre_recovery_on_heartbeat(struct cadre_core *core, cadre_member_t *ps,
+                                 const cadre_heartbeat_message_t *heartbeat);
 
 /* A ps has gone; it is a member still. */
 void cadre_recovery_on_lost(struct cadre_core *core, const cadre_member_t *ps, const char *why);

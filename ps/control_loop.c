@@ -44,6 +44,8 @@ struct cadre_control_loop {
     bool was_connected; /* at any time */
     bool ended;
     int refused; /* status of a coordinator that did not take this ps */
+    bool is_probed; /* the shard was asked for a sign of life and has given none since */
+    int64_t probed_ms;
     int signal;
     int64_t waiting_since_ms;
     int64_t waiting_due_ms; /* when the log says again that the coordinator is away */
@@ -226,10 +228,28 @@ abandon(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     }
 }
 
+/* One question at a time: a shard that is stuck is not asked again. */
+static void
+probe(cadre_control_loop_t *self)
+{
+    if (!self->is_probed) {
+        self->is_probed = true;
+        self->probed_ms = cadre_clock_now_ms();
+        tell_shard(self, CADRE_SHARD_PROBE, NULL);
+    }
+}
+
+/* Whether the shard's thread stands still: no other session could use it. */
+static bool
+is_stuck(const cadre_control_loop_t *self)
+{
+    return self->is_probed && cadre_clock_now_ms() - self->probed_ms >= CADRE_MUTE_MS;
+}
+
 static void
 leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 {
-    bool waits = self->options.wait && self->signal == 0;
+    bool waits = self->options.wait && self->signal == 0 && !is_stuck(self);
     cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\" next=\"%s\"", event->text,
               waits ? "waiting for another session" : "exit");
     if (waits) {
@@ -282,6 +302,9 @@ take_events(cadre_control_loop_t *self)
         case CADRE_PS_MALFORMED:
             tell_shard(self, CADRE_SHARD_MALFORMED, NULL);
             break;
+        case CADRE_PS_PROBE:
+            probe(self);
+            break;
         case CADRE_PS_ABANDON:
             abandon(self, &event);
             break;
@@ -327,6 +350,7 @@ hear_shard(cadre_control_loop_t *self)
             write_snapshot(self, message.pointer);
             continue;
         } else if (message.kind == CADRE_SHARD_COUNTED) {
+            self->is_probed = false;
             const cadre_shard_counts_t *counts = message.pointer;
             if (counts->epoch == self->epoch) {
                 cadre_ps_core_counted(self->core, counts->counters, counts->generation);

@@ -79,7 +79,8 @@ static const struct argp_option OPTIONS[] = {
 static const char DOC[] =
     "Serves one shard of a Cadre job: keeps variables, applies the workers' updates, writes "
     "checkpoints.\vWithout --coordinator the cluster is what CADRE_CLUSTER or TF_CONFIG say.\n\n"
-    "Exit status: 0 the job has ended, 2 usage, 69 the address cannot be used, 78 configuration, "
+    "Exit status: 0 the job has ended, 2 usage, 69 the address cannot be used, 70 its shard stands "
+    "still, 78 configuration, "
     "130 or 143 stopped by a signal. It waits for its first coordinator as long as it takes.";
 
 static error_t
@@ -262,7 +263,7 @@ serve(const flags_t *flags, const cadre_control_options_t *options)
     if (cadre_control_loop_close(&loop) < 0) {
         cadre_log(CADRE_LOG_WARN, "stopped", "why=\"%s\" next=\"exit at once\"",
                   cadre_error_text());
-        _exit(status);
+        _exit(status ? status : EXIT_BUG); /* whoever keeps it running starts another */
     }
     if (flags->own_socket && options->address.kind == CADRE_ENDPOINT_IPC) {
         unlink(options->address.path); /* ZeroMQ leaves it */

@@ -6,6 +6,7 @@
 
 #include "common/assert.h"
 #include "common/codec.h"
+#include "common/contact.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -29,10 +30,16 @@ struct cadre_ps_core {
     uint64_t epoch;
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t resend_ms;
+    uint64_t hello_first; /* number of the first HELLO since it is no member: a WELCOME that answers
+                             an earlier one, or none, says nothing of now */
     uint64_t hello_due_ms;
     uint64_t mute_due_ms; /* while in STATE_HELLO and nothing comes */
     uint64_t heartbeat_due_ms;
     uint64_t heartbeat_sequence;
+    uint64_t lease_ms;
+    cadre_contact_t contact;
+    uint64_t progress;    /* how often the shard has answered */
+    uint64_t tick_due_ms; /* when the shell was asked to tick again */
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t generation;
 
@@ -50,6 +57,7 @@ cadre_ps_core_new(const cadre_ps_options_t *options)
     self->options = *options;
     self->heartbeat_ms = CADRE_HEARTBEAT_MS;
     self->resend_ms = CADRE_RESEND_MS;
+    self->tick_due_ms = UINT64_MAX;
     return self;
 }
 
@@ -136,6 +144,7 @@ say_hello(cadre_ps_core_t *self, uint64_t now_ms)
                                             .address = self->options.address,
                                             .session = self->session,
                                             .generation = self->generation};
+    message.request = cadre_contact_ask(&self->contact, now_ms);
     say(self, &message);
     self->hello_due_ms = now_ms + CADRE_PS_HELLO_RETRY_MS;
 }
@@ -146,8 +155,13 @@ say_heartbeat(cadre_ps_core_t *self, uint64_t now_ms)
     cadre_message_t message = new_message(self, CADRE_MESSAGE_HEARTBEAT);
     message.heartbeat =
         (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
-                                    .counters = {self->counters, CADRE_PS_COUNTER_COUNT}};
+                                    .counters = {self->counters, CADRE_PS_COUNTER_COUNT},
+                                    .shard = self->options.task.index,
+                                    .generation = self->generation,
+                                    .progress = self->progress};
+    message.request = cadre_contact_ask(&self->contact, now_ms);
     say(self, &message);
+    emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_PROBE});
     self->heartbeat_due_ms = now_ms + self->heartbeat_ms;
 }
 
@@ -215,6 +229,9 @@ abandon(cadre_ps_core_t *self)
 static void
 rejoin(cadre_ps_core_t *self, uint64_t now_ms)
 {
+    if (self->state == STATE_MEMBER) {
+        self->hello_first = self->contact.asked + 1;
+    }
     if (self->state != STATE_LEFT) {
         self->state = STATE_HELLO;
         say_hello(self, now_ms);
@@ -230,7 +247,8 @@ on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_m
         rejoin(self, now_ms); /* which of the two is it? */
         return;
     }
-    if (self->state != STATE_HELLO) {
+    bool is_late = self->contact.answers && message->request < self->hello_first;
+    if (self->state != STATE_HELLO || is_late) {
         return;
     }
     /* Another shard of the same session has nothing of this one, not even its generations. */
@@ -244,6 +262,8 @@ on_welcome(cadre_ps_core_t *self, const cadre_message_t *message, uint64_t now_m
                                        .epoch = message->epoch});
     }
     self->state = STATE_MEMBER;
+    self->lease_ms = welcome->lease_ms;
+    cadre_contact_answered(&self->contact, message->request);
     self->epoch = message->epoch;
     self->options.task.index = (uint32_t)welcome->index;
     self->heartbeat_ms = welcome->heartbeat_ms ? welcome->heartbeat_ms : 1;
@@ -327,6 +347,9 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_DROP:
         pass_on(self, message, now_ms);
         break;
+    case CADRE_MESSAGE_ACK:
+        cadre_contact_answered(&self->contact, message->request);
+        break;
     case CADRE_MESSAGE_DRAIN:
         cadre_ps_core_leave(self, "drained by the coordinator");
         break;
@@ -350,7 +373,6 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_CANCEL:
     case CADRE_MESSAGE_CLOSURE_DONE:
     case CADRE_MESSAGE_CLOSURE_FAILED:
-    case CADRE_MESSAGE_ACK:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
     case CADRE_MESSAGE_PULL:
@@ -413,6 +435,7 @@ cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_CO
 {
     memcpy(self->counters, counters, sizeof(self->counters));
     self->generation = generation;
+    self->progress++;
 }
 
 void
@@ -434,29 +457,55 @@ earlier(uint64_t left_ms, uint64_t right_ms)
     return left_ms < right_ms ? left_ms : right_ms;
 }
 
+/* What this process itself was late by is nobody's silence. */
+static void
+excuse_stall(cadre_ps_core_t *self, uint64_t now_ms)
+{
+    if (now_ms > self->tick_due_ms) {
+        self->mute_due_ms += now_ms - self->tick_due_ms;
+    }
+}
+
+static uint64_t
+tick_hello(cadre_ps_core_t *self, uint64_t now_ms)
+{
+    if (now_ms >= self->mute_due_ms) {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+        emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_MUTE});
+    } else if (now_ms >= self->hello_due_ms) {
+        say_hello(self, now_ms);
+    }
+    return earlier(self->hello_due_ms, self->mute_due_ms);
+}
+
+static uint64_t
+tick_member(cadre_ps_core_t *self, uint64_t now_ms)
+{
+    if (now_ms >= self->heartbeat_due_ms) {
+        say_heartbeat(self, now_ms);
+    }
+    if (self->is_written && now_ms >= self->written_due_ms) {
+        say_written(self, now_ms);
+    }
+    uint64_t lost_ms = cadre_contact_lost_ms(&self->contact, self->lease_ms);
+    uint64_t due_ms = earlier(self->heartbeat_due_ms, lost_ms);
+    return self->is_written ? earlier(due_ms, self->written_due_ms) : due_ms;
+}
+
 uint64_t
 cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms)
 {
     if (self->state == STATE_LEFT || !self->connected) {
+        self->tick_due_ms = UINT64_MAX;
         return UINT64_MAX;
     }
-    if (self->state == STATE_HELLO) {
-        if (now_ms >= self->mute_due_ms) {
-            self->mute_due_ms = now_ms + CADRE_MUTE_MS;
-            emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_MUTE});
-        } else if (now_ms >= self->hello_due_ms) {
-            say_hello(self, now_ms);
-        }
-        return earlier(self->hello_due_ms, self->mute_due_ms);
+    excuse_stall(self, now_ms);
+    bool is_unheard = now_ms >= cadre_contact_lost_ms(&self->contact, self->lease_ms);
+    if (self->state == STATE_MEMBER && is_unheard) {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS; /* it may be frozen, or another one is there */
+        rejoin(self, now_ms);
     }
-    if (now_ms >= self->heartbeat_due_ms) {
-        say_heartbeat(self, now_ms);
-    }
-    if (!self->is_written) {
-        return self->heartbeat_due_ms;
-    }
-    if (now_ms >= self->written_due_ms) {
-        say_written(self, now_ms);
-    }
-    return earlier(self->heartbeat_due_ms, self->written_due_ms);
+    self->tick_due_ms =
+        self->state == STATE_HELLO ? tick_hello(self, now_ms) : tick_member(self, now_ms);
+    return self->tick_due_ms;
 }

@@ -39,6 +39,7 @@ typedef enum {
     CADRE_PS_MESSAGE, /* `message`, which is the shell's now, is for the shard: plane control, from
                          cadre_ps_core_coordinator */
     CADRE_PS_MALFORMED, /* cadre_shard_malformed */
+    CADRE_PS_PROBE,     /* have the shard answer with cadre_ps_core_counted, if it still does */
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
                            under way: another session may use the same number */
     CADRE_PS_MUTE,      /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
@@ -104,7 +105,7 @@ void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason);
  * cadre_shard_begin_session with epoch 0 lets go of it. */
 void cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms);
 
-/* The shard's counters and generation are these by now. */
+/* The shard's counters and generation are these by now: it moves. */
 void cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_COUNTER_COUNT],
                            uint64_t generation);
 

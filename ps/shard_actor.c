@@ -146,6 +146,9 @@ take_orders(shard_actor_t *self)
         } else if (message.kind == CADRE_SHARD_MALFORMED) {
             cadre_shard_malformed(self->shard);
             self->changed = true;
+        } else if (message.kind == CADRE_SHARD_PROBE) {
+            self->changed = true;
+            self->count_due_ms = 0; /* at the end of this turn */
         } else {
             self->stopped = true;
         }

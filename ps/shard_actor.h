@@ -5,10 +5,11 @@
  * Thread:  its own.
  *
  * Pipe, to it: SESSION with a cadre_shard_session_t, QUESTION with a cadre_shard_question_note_t,
- * MALFORMED. From it: ANSWER with a cadre_outbox_entry_t for the control socket, SNAPSHOT with a
- * cadre_shard_snapshot_t, COUNTED with a cadre_shard_counts_t when the counters have changed, at
- * most every CADRE_SHARD_COUNT_MS, or the generation has. Each object is the receiver's. There are
- * at most as many questions under way as the coordinator has unanswered.
+ * MALFORMED, PROBE (answered by COUNTED). From it: ANSWER with a cadre_outbox_entry_t for the
+ * control socket, SNAPSHOT with a cadre_shard_snapshot_t, COUNTED with a cadre_shard_counts_t when
+ * the counters have changed, at most every CADRE_SHARD_COUNT_MS, or the generation has. Each object
+ * is the receiver's. There are at most as many questions under way as the coordinator has
+ * unanswered.
  *
  * Answers on the data plane that cannot be queued are dropped: the peer is gone, or takes nothing
  * although 65,536 messages wait for it. Whoever still wants one asks again, and an update asked for
@@ -28,6 +29,7 @@ enum {
     CADRE_SHARD_ANSWER = 4,
     CADRE_SHARD_SNAPSHOT = 5,
     CADRE_SHARD_COUNTED = 6,
+    CADRE_SHARD_PROBE = 7,
 
     CADRE_SHARD_COUNT_MS = 200,
     CADRE_SHARD_TURN_MESSAGES = 64, /* data messages of one turn */

@@ -7,7 +7,7 @@
 #ifndef CADRE_WORKER_WORKER_STATE_H
 #define CADRE_WORKER_WORKER_STATE_H
 
-#include "worker/contact.h"
+#include "common/contact.h"
 #include "worker/kept_values.h"
 #include "worker/shard_link.h"
 #include "worker/value_cache.h"

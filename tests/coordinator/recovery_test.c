@@ -382,3 +382,76 @@ Test(recovery, a_ps_that_leaves_requests_unanswered_gets_another_connection)
     cadre_core_forget(&self->core, &operation);
     fixture_destroy(&self);
 }
+
+/* --- a ps that lives, and its shard does not --- */
+
+/* Heartbeats of ps 0 for so long, whose shard is `generation` of `shard`; `moves`: it makes
+ * progress. */
+static void
+beat(fixture_t *self, uint64_t ms, uint64_t shard, uint64_t generation, bool moves)
+{
+    cadre_task_t ps = fixture_ps(0);
+    for (uint64_t i = 0; i < ms / 1000; i++) {
+        const cadre_member_t *member = self->core.membership.ps[0];
+        if (!member) {
+            return;
+        }
+        self->now_ms += 1000;
+        cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_HEARTBEAT);
+        message.heartbeat =
+            (cadre_heartbeat_message_t){.sequence = member->heartbeat + 1,
+                                        .shard = shard,
+                                        .generation = generation,
+                                        .progress = 100 + (moves ? member->heartbeat : 0)};
+        fixture_say(self, &ps, &message);
+        fixture_turn(self);
+    }
+}
+
+Test(recovery, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_told_to_stop)
+{
+    fixture_t *self = cluster(0);
+    cadre_task_t ps = fixture_ps(0);
+    uint64_t generation = self->core.shards[0].generation;
+    beat(self, 60000, 0, generation, true);
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    cr_assert(fixture_sent(self, &ps, CADRE_MESSAGE_ACK, 59), "each is answered");
+    fixture_clear(self);
+    beat(self, 10000, 0, generation, false);
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    beat(self, 2000, 0, generation, false);
+    cr_assert_eq(self->core.totals.ps_lost, 1);
+    const cadre_message_t *stop = fixture_sent(self, &ps, CADRE_MESSAGE_STOP, 0);
+    cr_assert(stop && strstr(stop->stop.reason, "no progress"));
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_AWAY);
+    fixture_destroy(&self);
+}
+
+Test(recovery, what_is_created_may_take_twenty_leases_in_one_turn_of_the_shard)
+{
+    fixture_t *self = cluster(0);
+    self->core.creating = true;
+    beat(self, 190000, 0, self->core.shards[0].generation, false);
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    beat(self, 20000, 0, self->core.shards[0].generation, false);
+    cr_assert_eq(self->core.totals.ps_lost, 1);
+    fixture_destroy(&self);
+}
+
+Test(recovery, a_ps_that_serves_something_else_than_is_believed_is_lost_and_says_hello)
+{
+    for (int wrong_shard = 0; wrong_shard < 2; wrong_shard++) {
+        fixture_t *self = cluster(0);
+        cadre_task_t ps = fixture_ps(0);
+        uint64_t generation = self->core.shards[0].generation;
+        beat(self, 3000, 0, generation + 1, true);
+        beat(self, 3000, 0, generation, true); /* it was only early */
+        beat(self, 9000, wrong_shard ? 1 : 0, wrong_shard ? generation : generation + 1, true);
+        cr_assert_eq(self->core.totals.ps_lost, 0);
+        beat(self, 3000, wrong_shard ? 1 : 0, wrong_shard ? generation : generation + 1, true);
+        cr_assert_eq(self->core.totals.ps_lost, 1);
+        cr_assert(fixture_sent(self, &ps, CADRE_MESSAGE_UNKNOWN_PEER, 0));
+        cr_assert_null(fixture_sent(self, &ps, CADRE_MESSAGE_STOP, 0));
+        fixture_destroy(&self);
+    }
+}

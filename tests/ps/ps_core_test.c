@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/codec.h"
+#include "common/contact.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -144,7 +145,9 @@ Test(ps_core, wants_another_connection_when_hello_is_not_answered)
 {
     cadre_ps_core_t *core = new_core();
     cadre_ps_core_connected(core, 50);
-    cadre_ps_core_tick(core, 49 + CADRE_MUTE_MS);
+    for (uint64_t now_ms = 50; now_ms < 50 + CADRE_MUTE_MS;) {
+        now_ms = cadre_ps_core_tick(core, now_ms);
+    }
     cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
     cadre_ps_core_tick(core, 50 + CADRE_MUTE_MS);
     cr_assert_eq(count_events(core, CADRE_PS_MUTE), 1);
@@ -154,6 +157,86 @@ Test(ps_core, wants_another_connection_when_hello_is_not_answered)
     welcome(core, COORDINATOR, 1000000);
     cadre_ps_core_tick(core, 2000000);
     cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0, "a member is answered by nobody");
+    cadre_ps_core_destroy(&core);
+}
+
+/* The number of the newest question of that type, 0 without one. */
+static uint64_t
+asked(cadre_ps_core_t *core, cadre_message_type_t type)
+{
+    cadre_message_t message;
+    uint64_t number = 0;
+    for (int got; (got = said(core, &message));) {
+        number = got == (int)type ? message.request : number;
+        cadre_message_fini(&message);
+    }
+    return number;
+}
+
+/* A coordinator that is frozen answers nothing, and its connection lives. */
+Test(ps_core, a_member_that_is_not_answered_says_hello_and_wants_another_connection)
+{
+    enum { LEASE_MS = 10000, TRUST_MS = LEASE_MS / 100 * CADRE_LEASE_TRUST_PERCENT };
+    cadre_ps_core_t *core = new_core();
+    cadre_ps_core_connected(core, 0);
+    cadre_message_t message = from_coordinator(CADRE_MESSAGE_WELCOME, COORDINATOR);
+    message.request = asked(core, CADRE_MESSAGE_HELLO);
+    message.welcome = (cadre_welcome_message_t){
+        .index = SHARD, .heartbeat_ms = HEARTBEAT_MS, .lease_ms = LEASE_MS, .resend_ms = RESEND_MS};
+    cadre_ps_core_receive(core, &message, 0);
+    cadre_ps_core_tick(core, HEARTBEAT_MS);
+    message = from_coordinator(CADRE_MESSAGE_ACK, COORDINATOR);
+    message.request = asked(core, CADRE_MESSAGE_HEARTBEAT);
+    cadre_ps_core_receive(core, &message, HEARTBEAT_MS + 10);
+    uint64_t now_ms = HEARTBEAT_MS;
+    while (now_ms < HEARTBEAT_MS + TRUST_MS - 1) {
+        now_ms = cadre_ps_core_tick(core, now_ms);
+    }
+    uint64_t before = asked(core, CADRE_MESSAGE_HELLO);
+    cr_assert_eq(before, 0);
+    cr_assert_eq(now_ms, HEARTBEAT_MS + TRUST_MS);
+    while (now_ms < HEARTBEAT_MS + TRUST_MS + CADRE_MUTE_MS) {
+        cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
+        now_ms = cadre_ps_core_tick(core, now_ms);
+    }
+    cr_assert_gt(asked(core, CADRE_MESSAGE_HELLO), 0);
+    cadre_ps_core_tick(core, now_ms);
+    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 1);
+    message = from_coordinator(CADRE_MESSAGE_WELCOME, COORDINATOR);
+    message.request = 1; /* of the HELLO of long ago */
+    message.welcome.index = SHARD;
+    cadre_ps_core_receive(core, &message, now_ms);
+    cadre_ps_core_tick(core, now_ms + HEARTBEAT_MS);
+    cr_assert_eq(count_said(core, CADRE_MESSAGE_HEARTBEAT), 0, "that says nothing of now");
+    cadre_ps_core_destroy(&core);
+}
+
+Test(ps_core, what_the_process_was_late_by_is_nobodys_silence)
+{
+    cadre_ps_core_t *core = new_core();
+    cadre_ps_core_connected(core, 50);
+    cadre_ps_core_tick(core, 50);
+    cadre_ps_core_tick(core, 50 + 10 * CADRE_MUTE_MS);
+    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
+    cadre_ps_core_destroy(&core);
+}
+
+Test(ps_core, heartbeats_probe_the_shard_and_tell_what_it_is_and_that_it_moves)
+{
+    cadre_ps_core_t *core = new_member();
+    const uint64_t counters[CADRE_PS_COUNTER_COUNT] = {0};
+    cadre_message_t message;
+    count_said(core, CADRE_MESSAGE_HEARTBEAT);
+    for (uint64_t i = 1; i <= 3; i++) {
+        cadre_ps_core_tick(core, i * HEARTBEAT_MS);
+        cr_assert_eq(said(core, &message), CADRE_MESSAGE_HEARTBEAT);
+        cr_assert_eq(message.heartbeat.shard, SHARD);
+        cr_assert_eq(message.heartbeat.generation, i == 1 ? 0 : 9);
+        cr_assert_eq(message.heartbeat.progress, i - 1);
+        cadre_message_fini(&message);
+        cr_assert_eq(count_events(core, CADRE_PS_PROBE), 1);
+        cadre_ps_core_counted(core, counters, 9);
+    }
     cadre_ps_core_destroy(&core);
 }
 

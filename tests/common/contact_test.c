@@ -1,4 +1,4 @@
-#include "worker/contact.h"
+#include "common/contact.h"
 
 #include <criterion/criterion.h>
 

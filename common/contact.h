@@ -1,14 +1,14 @@
 /*
- * contact - since when the coordinator may not have heard of this worker.
+ * contact - since when the coordinator may not have heard of this task.
  *
- * Owner:   the worker core. Thread: the network actor.
+ * Owner:   the core of a worker or ps. Thread: its owner's.
  *
  * Every HELLO and HEARTBEAT has a number, which WELCOME and ACK repeat. What counts is when the
  * question was sent, not when its answer came: the coordinator counts its lease from the question,
  * and after a pause of this process old answers lie in the socket.
  */
-#ifndef CADRE_WORKER_CONTACT_H
-#define CADRE_WORKER_CONTACT_H
+#ifndef CADRE_COMMON_CONTACT_H
+#define CADRE_COMMON_CONTACT_H
 
 #include <stdbool.h>
 #include <stdint.h>
