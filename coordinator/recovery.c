@@ -433,7 +433,7 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
     if (is_stuck) {
         snprintf(why, sizeof(why), "its shard has made no progress for %" PRIu64 " ms",
                  core->now_ms - place->progress_ms);
-        cadre_core_refuse(core, &ps->task, why); /* whoever starts it again gets one that moves */
+        cadre_core_say_stop(core, &ps->task, why); /* whoever starts it again gets one that moves */
         cadre_core_lose(core, ps, why, false);
     } else if (is_another) {
         snprintf(why, sizeof(why),
