@@ -43,7 +43,7 @@ struct cadre_control_loop {
     bool connected;
     bool was_connected; /* at any time */
     bool ended;
-    int refused; /* status of a coordinator that did not take this ps */
+    int refused;    /* status of a coordinator that did not take this ps */
     bool is_probed; /* the shard was asked for a sign of life and has given none since */
     int64_t probed_ms;
     int signal;
