@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/codec.h"
+#include "common/data_spec.h"
 #include "common/memory.h"
 #include "common/message.h"
 

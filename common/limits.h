@@ -11,7 +11,8 @@ enum {
     CADRE_PROTOCOL_LOWEST = 1,   /* and the lowest: a HELLO without one between is refused */
     CADRE_PROTOCOL_GREETING = 0, /* what REFUSED is written in, whatever both speak */
 
-    /* Wire: a message beyond one of these is refused as malformed and counted. */
+    /* Wire: a message beyond one of these is refused as malformed and counted, once it is there.
+     * While it comes, libzmq bounds the size of each frame and not their number: SECURITY.md. */
     CADRE_HEADER_SIZE_MAX = 4096,
     CADRE_LARGE_HEADER_SIZE_MAX = 65536, /* messages that carry lists or definitions */
     CADRE_HEADER_TOKENS_MAX = 256,

@@ -191,6 +191,10 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     if (!set_address_family(self, &wanted) || zmq_bind(self->handle, text) < 0) {
         return cadre_fail(CADRE_EIO, "%s cannot be bound: %s", text, zmq_strerror(errno));
     }
+    /* It was made under the umask, which is the whole process's: not ours to change. */
+    if (wanted.kind == CADRE_ENDPOINT_IPC && chmod(wanted.path, S_IRUSR | S_IWUSR) < 0) {
+        return cadre_fail(CADRE_EIO, "%s cannot be made private: %s", text, strerror(errno));
+    }
     size_t size = sizeof(text);
     int rc = zmq_getsockopt(self->handle, ZMQ_LAST_ENDPOINT, text, &size);
     cadre_assert(rc == 0);

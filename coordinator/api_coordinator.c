@@ -32,6 +32,7 @@ destroy(cadre_coordinator_t *self)
     cadre_gate_unref(&self->gate);
     cadre_lock_file_close(&self->checkpoint_lock);
     cadre_lock_file_close(&self->address_lock);
+    cadre_ipc_directory_remove(&self->own_directory);
     free(self->job);
     free(self->checkpoint_dir);
     free(self->resumed_path);

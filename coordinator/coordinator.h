@@ -31,6 +31,7 @@ struct cadre_coordinator {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_context_t *context;
     cadre_lock_file_t address_lock;
+    char *own_directory; /* of the socket, where nobody said where it is to be; else NULL */
     cadre_lock_file_t checkpoint_lock;
     cadre_socket_t *control; /* bound; belongs to the actor once that runs */
     cadre_monitor_t *monitor;

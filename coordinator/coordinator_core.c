@@ -159,6 +159,10 @@ on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
     if (ready->id < 1 || ready->id > self->catalogue.dataset_count) {
         return;
     }
+    if (ready->status == 0 && !cadre_dtype_valid(ready->label_dtype)) {
+        cadre_core_dropped(self, 1, "DATASET_READY: its labels have no data type");
+        return;
+    }
     cadre_dataset_t *dataset = self->catalogue.datasets[ready->id - 1];
     int status = -(int)ready->status;
     if (dataset->opened) {

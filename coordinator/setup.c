@@ -33,6 +33,14 @@ static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory */
 
 /* --- where --- */
 
+/* A socket that only this user can reach: a loopback port is everybody's on this machine. */
+static int
+choose_private_address(cadre_coordinator_t *self, cadre_endpoint_t *endpoint)
+{
+    int status = cadre_ipc_directory_new(getenv("XDG_RUNTIME_DIR"), &self->own_directory);
+    return status < 0 ? status : cadre_ipc_endpoint(self->own_directory, "coordinator", endpoint);
+}
+
 /* Address and number of ps, from the options or the environment, which is not looked at where the
  * options have both: it may describe another cluster. */
 static int
@@ -54,9 +62,10 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
     if (options->ps_count < 0 || options->ps_count > CADRE_SHARDS_MAX) {
         status = cadre_fail(CADRE_ECONFIG, "options: ps_count %d is not in 0..%d",
                             options->ps_count, CADRE_SHARDS_MAX);
-    } else if (options->address || !described) {
-        status = cadre_endpoint_parse(options->address ? options->address : "tcp://127.0.0.1:*",
-                                      endpoint);
+    } else if (options->address) {
+        status = cadre_endpoint_parse(options->address, endpoint);
+    } else if (!described) {
+        status = choose_private_address(self, endpoint);
     } else {
         *endpoint = config.coordinator;
         status = 0;

@@ -209,10 +209,10 @@
     F(U64,  id,          UINT32_MAX)                                               \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
-    F(U64,  rows,        INT64_MAX)                                                \
-    F(U64,  features,    INT32_MAX)                                                \
+    F(U64,  rows,        CADRE_DATA_ROWS_MAX)                                      \
+    F(U64,  features,    CADRE_DATA_FEATURES_MAX)                                  \
     F(U64,  label_dtype, 255)                                                      \
-    F(U64,  classes,     INT32_MAX)                                                \
+    F(U64,  classes,     CADRE_DATA_CLASSES_MAX)                                   \
     F(U64,  skipped,     INT64_MAX)
 
 /* Many VARIABLEs in one message: `count` of them, of which the first is number `first` + 1 of all

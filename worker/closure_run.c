@@ -12,11 +12,24 @@
 #include "common/status.h"
 #include "common/tensor_list.h"
 
+/* Whether every dataset is named by a number that one can have. */
+static bool
+names_datasets(const cadre_closure_message_t *closure)
+{
+    for (size_t i = 0; i < closure->batches.count; i += 4) {
+        if (closure->batches.items[i] > UINT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool
 cadre_run_accepts(const cadre_closure_message_t *closure)
 {
-    return closure->id < CADRE_BUILD_IDS && closure->batches.count % 4 == 0 &&
-           closure->values.count % 4 == 0 && closure->values.count / 4 <= closure->names.count;
+    return names_datasets(closure) && closure->id < CADRE_BUILD_IDS &&
+           closure->batches.count % 4 == 0 && closure->values.count % 4 == 0 &&
+           closure->values.count / 4 <= closure->names.count;
 }
 
 cadre_run_t *

@@ -105,3 +105,18 @@ Test(rights, a_flood_of_dropped_messages_is_a_line_now_and_then)
                      "count=1004 last=\"third\" next=\"dropped; the job goes on\"");
     fixture_destroy(&self);
 }
+
+Test(rights, data_whose_labels_have_no_type_are_not_believed)
+{
+    fixture_t *self = fixture_new_cluster(1, 1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_dataset_t *dataset = NULL;
+    cr_assert_eq(cadre_catalogue_add_dataset(&self->core.catalogue, "d", "{}", &dataset), 0);
+    cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_DATASET_READY);
+    message.dataset_ready =
+        (cadre_dataset_ready_message_t){.id = 1, .text = "", .rows = 5, .label_dtype = 255};
+    fixture_say(self, &worker, &message);
+    cr_assert_eq(self->core.dropped, 1);
+    cr_assert_not(dataset->opened);
+    fixture_destroy(&self);
+}

@@ -103,8 +103,8 @@ wait_for_nobody(const char *address)
 Test(setup, says_how_to_get_a_cluster_when_nothing_describes_one)
 {
     cr_expect(strstr(wait_for_nobody(NULL), "cadre run -- PROGRAM"), "%s", cadre_error_text());
-    cr_expect(strstr(cadre_error_text(), "0 of 1 ps and 0 of 1 workers joined tcp://127.0.0.1:"),
-              "%s", cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "0 of 1 ps and 0 of 1 workers joined ipc:///"), "%s",
+              cadre_error_text());
     cr_expect_not(strstr(wait_for_nobody("tcp://127.0.0.1:*"), "PROGRAM"), "%s",
                   cadre_error_text());
 }
@@ -161,4 +161,27 @@ Test(setup, begins_beside_a_draft_that_cannot_be_removed)
     cr_expect_eq(rmdir(foreign), 0);
     cr_expect_eq(rmdir(draft), 0);
     cr_expect_eq(rmdir(folder), 0);
+}
+
+Test(setup, without_an_address_binds_where_only_this_user_can_connect)
+{
+    unsetenv("CADRE_CLUSTER");
+    unsetenv("TF_CONFIG");
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    struct stat about = {0};
+    mode_t before = umask(0);
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    umask(before);
+    const char *address = cadre_coordinator_address(coordinator);
+    cr_assert_eq(strncmp(address, "ipc:///", 7), 0, "%s", address);
+    cadre_auto(cadre_free) char *path = cadre_strdup(address + 6);
+    cr_assert_eq(lstat(path, &about), 0);
+    cr_expect(S_ISSOCK(about.st_mode) && (about.st_mode & 0777) == 0600);
+    *strrchr(path, '/') = '\0';
+    cr_assert_eq(lstat(path, &about), 0);
+    cr_expect(S_ISDIR(about.st_mode) && (about.st_mode & 0777) == 0700);
+    cr_expect_eq(about.st_uid, getuid());
+    cadre_coordinator_close(&coordinator);
+    cr_expect_eq(access(path, F_OK), -1, "it is gone with its coordinator");
 }

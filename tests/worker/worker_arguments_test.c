@@ -172,3 +172,20 @@ Test(worker_arguments, lists_that_do_not_agree_are_counted_as_malformed)
     cadre_message_fini(&message);
     fixture_fini(&self);
 }
+
+/* It would ask for it with a WANT that has no room for the number. */
+Test(worker_arguments, a_dataset_that_nothing_can_be_called_is_refused)
+{
+    fixture_t self;
+    fixture_join(&self, 1, 0);
+    fixture_batch_closure(&self, 5, UINT64_C(1) << 32);
+    cr_expect_null(started(&self));
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    cadre_message_t message = {0};
+    drop_everything(&self);
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
+    cr_expect_eq(message.heartbeat.counters.items[CADRE_WORKER_COUNTER_malformed], 1);
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}

@@ -64,7 +64,8 @@ typedef struct {
     size_t size;           /* sizeof(cadre_coordinator_options_t) */
     const char *job;       /* name of the job; NULL: "job" */
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
-                              CADRE_CLUSTER or TF_CONFIG says, else tcp on a free loopback port */
+                              CADRE_CLUSTER or TF_CONFIG says, else ipc in a directory that
+                              only this user may enter, gone when the coordinator is closed */
     int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
                               With address and ps_count neither variable is read. */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */

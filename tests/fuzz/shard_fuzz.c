@@ -1,0 +1,270 @@
+/*
+ * A ps core and its shard, which get any messages from their coordinator, from workers and from
+ * strangers, on both planes: every one is answered, refused or dropped, and what is answered can be
+ * read.
+ *
+ * Input: what is drawn (fuzz_message.h), one step after another.
+ */
+#include "common/initializer_spec.h"
+#include "common/optimizer_spec.h"
+#include "common/status.h"
+#include "ps/ps_core.h"
+#include "ps/shard.h"
+#include "tests/fuzz/fuzz_message.h"
+
+enum { PS = 7, COORDINATOR = 8, WORKER = 9, EPOCH = 3, VARIABLES = 4, SIZE_MAX_BYTES = 4 << 20 };
+
+typedef struct {
+    fuzz_t fuzz;
+    cadre_ps_core_t *core;
+    cadre_shard_t *shard;
+    cadre_outbox_t answers;
+    uint64_t now_ms;
+} target_t;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* --- a checkpoint of made-up values --- */
+
+static int
+open_checkpoint(void *context, const char *path, uint32_t shard, cadre_shard_state_t *state)
+{
+    (void)context, (void)shard;
+    *state = (cadre_shard_state_t){.window_base = 3, .applied = 5};
+    return path[0] == 'w' || path[0] == 't' ? 0 : cadre_fail(CADRE_ENOTFOUND, "no checkpoint");
+}
+
+static int
+find_variable(void *context, const char *name, cadre_stored_variable_t *out)
+{
+    (void)context;
+    *out = (cadre_stored_variable_t){
+        .dtype = name[0] == 'w' ? CADRE_F64 : CADRE_F32, .rank = 2, .shape = {2, 2}};
+    return name[0] == 'a' ? cadre_fail(CADRE_ENOTFOUND, "no variable") : 0;
+}
+
+static int
+read_range(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+{
+    (void)context;
+    memset(out, 0, (size_t)range->count * cadre_dtype_size(range->dtype));
+    if (version) {
+        *version = 7;
+    }
+    return range->count % 3 == 2 ? cadre_fail(CADRE_ENOTFOUND, "no values") : 0;
+}
+
+static void
+close_checkpoint(void *context)
+{
+    (void)context;
+}
+
+/* --- the shell --- */
+
+static void
+give(target_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_message_t *message)
+{
+    cadre_shard_receive(self->shard, plane, from, message, &self->answers);
+    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
+    if (snapshot) {
+        cadre_ps_written_t written = {.epoch = snapshot->epoch,
+                                      .checkpoint = snapshot->checkpoint,
+                                      .status = fuzz_byte(&self->fuzz) % 4 ? 0 : CADRE_EIO};
+        cadre_ps_core_written(self->core, &written, self->now_ms);
+        cadre_shard_snapshot_destroy(&snapshot);
+    }
+    cadre_ps_core_counted(self->core, cadre_shard_counters(self->shard),
+                          cadre_shard_generation(self->shard));
+    fuzz_drain(&self->answers);
+}
+
+static void
+take_events(target_t *self)
+{
+    cadre_ps_event_t event;
+    cadre_task_t coordinator = cadre_ps_core_coordinator(self->core);
+    while (cadre_ps_core_event(self->core, &event)) {
+        switch (event.kind) {
+        case CADRE_PS_SESSION:
+            cadre_shard_begin_session(self->shard, event.index, event.epoch,
+                                      coordinator.incarnation);
+            break;
+        case CADRE_PS_MESSAGE:
+            give(self, CADRE_PLANE_CONTROL, &coordinator, &event.message);
+            break;
+        case CADRE_PS_MALFORMED:
+            cadre_shard_malformed(self->shard);
+            break;
+        case CADRE_PS_LEFT:
+        case CADRE_PS_REFUSED:
+            cadre_ps_core_return(self->core, self->now_ms);
+            break;
+        case CADRE_PS_ABANDON:
+        case CADRE_PS_MUTE:
+            break;
+        }
+    }
+    fuzz_drain(cadre_ps_core_outbox(self->core));
+}
+
+static void
+tell_control(target_t *self, cadre_message_t *message)
+{
+    cadre_message_t received;
+    if (fuzz_wire(message, &received)) {
+        cadre_ps_core_receive(self->core, &received, self->now_ms);
+    }
+    take_events(self);
+}
+
+/* --- what is said --- */
+
+static cadre_message_t
+of_coordinator(cadre_message_type_t type)
+{
+    return (cadre_message_t){
+        .type = type, .request = 1, .incarnation = COORDINATOR, .epoch = EPOCH};
+}
+
+/* A member with four variables of 2 x 2, of different dtypes and optimizers. */
+static void
+begin(target_t *self)
+{
+    static const uint64_t shape[] = {2, 2};
+    static const double sgd[] = {1};
+    static const double adam[] = {0.1, 0.9, 0.99, 1e-7};
+    static const cadre_f64s_t parameters[VARIABLES] = {{sgd, 1}, {adam, 4}, {sgd, 1}, {NULL, 0}};
+    static const uint64_t optimizers[VARIABLES] = {CADRE_OPTIMIZER_SGD, CADRE_OPTIMIZER_ADAM,
+                                                   CADRE_OPTIMIZER_SGD, CADRE_OPTIMIZER_ADD};
+    cadre_ps_core_connected(self->core, self->now_ms);
+    cadre_message_t message = of_coordinator(CADRE_MESSAGE_WELCOME);
+    message.welcome =
+        (cadre_welcome_message_t){.job = "j", .heartbeat_ms = 1000, .resend_ms = 500, .shards = 1};
+    tell_control(self, &message);
+    message = of_coordinator(CADRE_MESSAGE_RESTORE);
+    message.restore = (cadre_restore_message_t){.path = "", .cut = 1, .generation = 1};
+    tell_control(self, &message);
+    for (uint64_t i = 0; i < VARIABLES; i++) {
+        message = of_coordinator(CADRE_MESSAGE_CREATE);
+        message.create = (cadre_create_message_t){.variable = i + 1,
+                                                  .name = FUZZ_WORDS[i + 1],
+                                                  .partitions = 1,
+                                                  .dtype = i == 3 ? CADRE_I64 : CADRE_F32,
+                                                  .wire = i == 2 ? CADRE_BF16 : 0,
+                                                  .shape = {shape, 2},
+                                                  .rows = 2,
+                                                  .initializer = CADRE_INITIALIZER_ZEROS,
+                                                  .optimizer = optimizers[i],
+                                                  .optimizer_parameters = parameters[i],
+                                                  .generation = 1};
+        tell_control(self, &message);
+    }
+}
+
+/* Most of what is drawn is refused at the fence: half of it is made to pass. */
+static void
+correct(target_t *self, cadre_message_t *message)
+{
+    static uint64_t triples[12];
+    size_t count = 1 + fuzz_byte(&self->fuzz) % 4;
+    uint64_t generation = cadre_shard_generation(self->shard);
+    for (size_t i = 0; i < count; i++) {
+        triples[3 * i] = 1 + fuzz_byte(&self->fuzz) % (VARIABLES + 1);
+        triples[3 * i + 1] = fuzz_byte(&self->fuzz) % 8 == 7;
+        triples[3 * i + 2] = fuzz_number(&self->fuzz, UINT64_MAX);
+    }
+    if (message->type == CADRE_MESSAGE_PULL) {
+        message->pull.generation = generation;
+        message->pull.partitions = (cadre_u64s_t){triples, 3 * count};
+    } else if (message->type == CADRE_MESSAGE_PUSH) {
+        message->push.generation = generation;
+        message->push.partitions = (cadre_u64s_t){triples, 3 * count};
+    } else if (message->type == CADRE_MESSAGE_ASSIGN) {
+        message->assign.generation = generation;
+        message->assign.variable = triples[0];
+        message->assign.partition = 0;
+    } else if (message->type == CADRE_MESSAGE_CREATE) {
+        message->create.generation = generation;
+        message->create.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_SETTLE) {
+        message->settle.generation = generation;
+        message->settle.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
+        message->snapshot.generation = generation;
+        message->snapshot.shard = 0;
+    } else if (message->type == CADRE_MESSAGE_RESTORE) {
+        message->restore.shard = 0;
+    }
+}
+
+static void
+say(target_t *self)
+{
+    static const cadre_task_t tasks[] = {{CADRE_ROLE_COORDINATOR, 0, COORDINATOR},
+                                         {CADRE_ROLE_WORKER, 2, WORKER},
+                                         {CADRE_ROLE_COORDINATOR, 777, 666},
+                                         {CADRE_ROLE_PS, 0, PS}};
+    fuzz_t *fuzz = &self->fuzz;
+    unsigned how = fuzz_byte(fuzz);
+    const cadre_task_t *from = &tasks[how % 4 < 2 ? how % 2 : fuzz_byte(fuzz) % 4];
+    cadre_message_t message;
+    cadre_message_t received;
+    if (!fuzz_message(fuzz, from->role, &message)) {
+        return;
+    }
+    if (how & 8) {
+        correct(self, &message);
+    }
+    message.request = fuzz_number(fuzz, UINT64_MAX);
+    message.incarnation = how & 16 ? from->incarnation : fuzz_number(fuzz, UINT64_MAX);
+    message.epoch = how & 32 ? EPOCH : fuzz_number(fuzz, UINT64_MAX);
+    fuzz_chunks(fuzz, &message);
+    if (from->role == CADRE_ROLE_COORDINATOR &&
+        cadre_message_plane(message.type) == CADRE_PLANE_CONTROL) {
+        tell_control(self, &message);
+    } else if (fuzz_wire(&message, &received)) {
+        give(self, how & 64 ? CADRE_PLANE_DATA : CADRE_PLANE_CONTROL, from, &received);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint64_t pauses_ms[] = {0, 1, 499, 1000, 5001, 600001};
+    cadre_ps_options_t ps = {.task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, PS},
+                             .build = "1",
+                             .host = "h",
+                             .address = "tcp://127.0.0.1:1"};
+    cadre_shard_options_t options = {.incarnation = PS,
+                                     .size_bytes_max = SIZE_MAX_BYTES,
+                                     .loader = {.open = open_checkpoint,
+                                                .find = find_variable,
+                                                .read = read_range,
+                                                .close = close_checkpoint}};
+    target_t *self = cadre_calloc(1, sizeof(*self));
+    self->fuzz.at = data;
+    self->fuzz.end = data + size;
+    self->now_ms = 1000;
+    self->core = cadre_ps_core_new(&ps);
+    self->shard = cadre_shard_new(&options);
+    begin(self);
+    while (fuzz_more(&self->fuzz)) {
+        unsigned step = fuzz_byte(&self->fuzz) % 16;
+        if (step < 13) {
+            say(self);
+        } else if (step < 15) {
+            self->now_ms += pauses_ms[fuzz_byte(&self->fuzz) % CADRE_COUNT_OF(pauses_ms)];
+            cadre_ps_core_tick(self->core, self->now_ms);
+            take_events(self);
+        } else {
+            cadre_ps_core_connected(self->core, self->now_ms);
+            take_events(self);
+        }
+    }
+    cadre_outbox_fini(&self->answers);
+    cadre_shard_destroy(&self->shard);
+    cadre_ps_core_destroy(&self->core);
+    free(self);
+    return 0;
+}
