@@ -59,15 +59,16 @@ enum {
     CADRE_REPLAY_SIZE_MAX = 256 << 20,   /* bytes of them, the same */
     CADRE_REPLAY_PASSED_MAX = 256,       /* of them, that a worker cannot take and that are passed
                                             over for it; then they are waited for */
-    CADRE_ASIDE_MAX = 4096,  /* closures that wait for a shard that is away; then nothing new is
-                                begun */
-    CADRE_ATTEMPTS_MAX = 10, /* attempts lost to dead workers; then the closure fails as poison */
-    CADRE_BUILD_TRIES_MAX = 10,    /* of a resource on one worker, ended by its device; then it has
-                                      failed there */
-    CADRE_BUILD_SUSPECT = 3,       /* workers lost in a row that had a resource to build; then it is
-                                      built on one worker at a time, which does nothing else */
-    CADRE_BUILD_ALONE_MS = 300000, /* that long; then the worker does other things beside */
-    CADRE_BUILD_LOST_MAX = 20,     /* workers lost in a row so; then the resource has failed */
+    CADRE_ASIDE_MAX = 4096,   /* closures that wait for a shard that is away; then nothing new is
+                                 begun */
+    CADRE_SUSPECT_DEATHS = 3, /* of workers while they had a closure, or a resource to build; then
+                                 it is tried on one worker at a time, which does nothing else */
+    CADRE_ALONE_MS = 300000,  /* that long; then the worker does other things beside */
+    CADRE_POISON_DEATHS = 10, /* then it has failed as poison, where so many were not to be expected
+                                 (coordinator/suspicion.h) */
+    CADRE_DEVICE_TRIES_MAX = 10, /* attempts that devices have ended; then the closure fails */
+    CADRE_BUILD_TRIES_MAX = 10,  /* of a resource on one worker, ended by its device; then it has
+                                    failed there */
 
     CADRE_HEARTBEAT_MS = 1000,
     CADRE_SUSPECT_MS = 3000,      /* silent that long: no new work */

@@ -58,6 +58,9 @@ cadre_message_shard(const cadre_message_t *self)
     if (self->type == CADRE_MESSAGE_SNAPSHOT) {
         return &self->snapshot.shard;
     }
+    if (self->type == CADRE_MESSAGE_CLOSE_CUT) {
+        return &self->close_cut.shard;
+    }
     return self->type == CADRE_MESSAGE_RESTORE ? &self->restore.shard : NULL;
 }
 

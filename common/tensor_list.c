@@ -276,10 +276,12 @@ cadre_tensor_list_part(const cadre_tensor_list_t *self, size_t position, cadre_t
             return status;
         }
         if (cursor.tensor == position) {
+            size_t chunk_count = cursor.chunk - begin.chunk;
             cadre_tensor_list_share(out,
                                     (cadre_u64s_t){.items = self->items + begin.item,
                                                    .count = cursor.item - begin.item},
-                                    self->chunks + begin.chunk, cursor.chunk - begin.chunk);
+                                    chunk_count > 0 ? self->chunks + begin.chunk : NULL,
+                                    chunk_count);
             return 0;
         }
     }

@@ -20,13 +20,24 @@ check_progress(const char *progress)
     return good ? 0 : cadre_fail(CADRE_EINVALID, "progress is no JSON object: %s", progress);
 }
 
+/* Under the lock: waits a while for the one under way. */
+static int
+wait_for_it(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
+{
+    char waits[CADRE_CHECKPOINT_WAITS_SIZE];
+    cadre_checkpoint_waits(&self->core, waits);
+    cadre_auto(cadre_free) char *what =
+        cadre_asprintf("a checkpoint%s%s", waits[0] ? ", which waits for " : "", waits);
+    return cadre_coordinator_wait(self, deadline_ms, what, since_ms);
+}
+
 /* Under the lock: waits until none is under way. */
 static int
 await_idle(cadre_coordinator_t *self, int64_t deadline_ms, int64_t *since_ms)
 {
     int status = 0;
     while (status == 0 && self->core.checkpoint.state != CADRE_CHECKPOINT_IDLE) {
-        status = cadre_coordinator_wait(self, deadline_ms, "a checkpoint", since_ms);
+        status = wait_for_it(self, deadline_ms, since_ms);
     }
     return status;
 }
@@ -45,7 +56,7 @@ take(cadre_coordinator_t *self, const char *progress, int64_t deadline_ms, int64
     }
     uint64_t mine = state->attempts + 1;
     while (status == 0 && state->attempts < mine) {
-        status = cadre_coordinator_wait(self, deadline_ms, "a checkpoint", since_ms);
+        status = wait_for_it(self, deadline_ms, since_ms);
     }
     if (status == 0 && state->last_status < 0) {
         status = cadre_fail(state->last_status, "checkpoint: %s", state->last_text);

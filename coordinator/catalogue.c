@@ -50,6 +50,7 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
         free(self->resources[i]->name);
         cadre_closure_destroy(&self->resources[i]->call);
         free(self->resources[i]->error);
+        cadre_suspicion_fini(&self->resources[i]->suspicion);
         free(self->resources[i]);
     }
     free(self->resources);

@@ -69,12 +69,10 @@ struct cadre_resource {
     uint32_t id;
     char *name;
     uint64_t seed;
-    cadre_closure_t *call; /* function, variables, arguments: never in a queue */
-    uint32_t lost;         /* workers in a row that were lost while they had it to build */
-    uint64_t blamed_on;    /* incarnation of the last of them */
-    uint32_t trial_index;  /* of the worker that last had it on trial */
-    uint64_t trial;        /* incarnation of the worker that has; 0: none */
-    char *error;           /* why it has failed, for good and everywhere; NULL: it has not */
+    cadre_closure_t *call;       /* function, variables, arguments: never in a queue */
+    cadre_suspicion_t suspicion; /* whether its build kills workers */
+    uint64_t trial;              /* incarnation of the worker that has; 0: none */
+    char *error;                 /* why it has failed, for good and everywhere; NULL: it has not */
 };
 
 typedef struct {

@@ -55,18 +55,20 @@ await_nothing(cadre_checkpoint_t *self)
 }
 
 static void
-set_state(cadre_checkpoint_t *self, cadre_checkpoint_state_t state)
+set_state(cadre_core_t *core, cadre_checkpoint_state_t state)
 {
     static const uint8_t allowed[] = {
         [CADRE_CHECKPOINT_IDLE] = 1 << CADRE_CHECKPOINT_OPENING,
-        [CADRE_CHECKPOINT_OPENING] = 1 << CADRE_CHECKPOINT_DRAINING | 1 << CADRE_CHECKPOINT_IDLE,
-        [CADRE_CHECKPOINT_DRAINING] = 1 << CADRE_CHECKPOINT_SNAPSHOT | 1 << CADRE_CHECKPOINT_IDLE,
-        [CADRE_CHECKPOINT_SNAPSHOT] = 1 << CADRE_CHECKPOINT_WRITING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_OPENING] = 1 << CADRE_CHECKPOINT_CUT | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_CUT] = 1 << CADRE_CHECKPOINT_WRITING | 1 << CADRE_CHECKPOINT_IDLE,
         [CADRE_CHECKPOINT_WRITING] = 1 << CADRE_CHECKPOINT_COMMITTING | 1 << CADRE_CHECKPOINT_IDLE,
         [CADRE_CHECKPOINT_COMMITTING] = 1 << CADRE_CHECKPOINT_IDLE,
     };
+    cadre_checkpoint_t *self = &core->checkpoint;
     cadre_assert(allowed[self->state] & 1 << state);
     self->state = state;
+    self->state_ms = core->now_ms;
+    self->told_ms = core->now_ms;
 }
 
 static void
@@ -86,13 +88,13 @@ cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
         return cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
     }
     cadre_assert(self->state == CADRE_CHECKPOINT_IDLE);
-    set_state(self, CADRE_CHECKPOINT_OPENING);
+    set_state(core, CADRE_CHECKPOINT_OPENING);
     free(self->progress);
     self->progress = progress ? cadre_strdup(progress) : NULL;
     self->core = core;
     self->id = 0;
     self->begun_ms = core->now_ms;
-    self->deadline_ms = core->now_ms + CADRE_CHECKPOINT_DRAIN_MS;
+    self->overdue = false;
     if (!self->shards) {
         self->shards = cadre_calloc(core->options.ps_count, sizeof(*self->shards));
     }
@@ -104,11 +106,41 @@ cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
     return 0;
 }
 
+/* --- closures and the open cut --- */
+
 bool
-cadre_checkpoint_holds(const cadre_core_t *core)
+cadre_checkpoint_is_below(const cadre_core_t *core, uint64_t id)
 {
-    return core->checkpoint.state == CADRE_CHECKPOINT_DRAINING ||
-           core->checkpoint.state == CADRE_CHECKPOINT_SNAPSHOT;
+    return core->checkpoint.state == CADRE_CHECKPOINT_CUT && id < core->checkpoint.cut;
+}
+
+void
+cadre_checkpoint_after(const cadre_core_t *core, uint64_t id, uint64_t *checkpoint, uint64_t *cut)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    bool open = self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING;
+    bool after = open && id >= self->cut;
+    *checkpoint = after ? self->id : 0;
+    *cut = after ? self->cut : 0;
+}
+
+void
+cadre_checkpoint_on_attempt(cadre_core_t *core, uint64_t id)
+{
+    core->checkpoint.totals.attempts += cadre_checkpoint_is_below(core, id);
+}
+
+void
+cadre_checkpoint_on_ended(cadre_core_t *core, uint64_t id, int status, bool unsaved)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (cadre_checkpoint_is_below(core, id)) {
+        cadre_assert(self->below > 0);
+        self->below--;
+        self->totals.finished += status == 0;
+        self->totals.failed += status < 0 && status != CADRE_ECANCELLED;
+        self->unsaved += unsaved;
+    }
 }
 
 /* --- the end --- */
@@ -117,8 +149,9 @@ static void
 end(cadre_core_t *core, int status, const char *text)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    set_state(self, CADRE_CHECKPOINT_IDLE);
+    set_state(core, CADRE_CHECKPOINT_IDLE);
     cadre_shard_requests_forget(&core->requests, self);
+    cadre_free(&self->committed);
     self->attempts++;
     self->last_status = status;
     self->ps_lost = false;
@@ -142,10 +175,20 @@ tell_end(cadre_core_t *core, uint32_t shard, uint64_t checkpoint, bool committed
 }
 
 static void
-tell_shards_end(cadre_core_t *core, bool committed)
+on_end_told(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    (void)context, (void)shard, (void)reply, (void)status;
+}
+
+/* Asks for it until it is answered: an image that nobody ends would keep its memory. */
+static void
+ask_shards_to_drop(cadre_core_t *core)
 {
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
-        tell_end(core, i, core->checkpoint.id, committed);
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+        message.checkpoint_end =
+            (cadre_checkpoint_end_message_t){.checkpoint = core->checkpoint.id};
+        cadre_shard_requests_ask(&core->requests, i, &message, on_end_told, NULL, i);
     }
 }
 
@@ -156,7 +199,9 @@ give_up(cadre_core_t *core, int status, const char *text)
     if (self->state != CADRE_CHECKPOINT_COMMITTING) {
         order(core, CADRE_STORE_ABORT, NULL);
     }
-    tell_shards_end(core, false);
+    if (self->state != CADRE_CHECKPOINT_OPENING) {
+        ask_shards_to_drop(core);
+    }
     core->totals.checkpoints_failed++;
     cadre_core_log(core, 'W', "checkpoint_failed",
                    "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
@@ -177,19 +222,24 @@ cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
 void
 cadre_checkpoint_on_lost(cadre_core_t *core)
 {
-    uint64_t attempts = core->checkpoint.attempts;
-    cadre_checkpoint_abort(core, CADRE_EUNAVAILABLE, "a ps is lost");
-    core->checkpoint.ps_lost = core->checkpoint.ps_lost || core->checkpoint.attempts > attempts;
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING) {
+        give_up(core, CADRE_EUNAVAILABLE, "a ps is lost");
+        self->ps_lost = true;
+        if (self->retry_ms < self->due_ms) {
+            self->due_ms = self->retry_ms; /* its reason is gone when the shard is back */
+        }
+    }
 }
 
-/* --- snapshot and write --- */
+/* --- cut, snapshot, write --- */
 
 static void
 on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status)
 {
     cadre_checkpoint_t *self = context;
     cadre_core_t *core = self->core;
-    if (self->state != CADRE_CHECKPOINT_SNAPSHOT) {
+    if (self->state != CADRE_CHECKPOINT_CUT) {
         return;
     }
     if (!reply || reply->type != CADRE_MESSAGE_SNAPSHOT_TAKEN) {
@@ -206,10 +256,26 @@ on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status
 }
 
 static void
-take_snapshots(cadre_core_t *core)
+note_what_is_below(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    set_state(self, CADRE_CHECKPOINT_SNAPSHOT);
+    self->cut = core->next_id;
+    self->below = core->closures.count;
+    self->totals = core->totals;
+    self->totals.scheduled = core->begun; /* what was not is not below the cut */
+    self->totals.failed -= core->refused;
+    self->assigns = cadre_replay_assigns(&core->replay);
+    self->done = done(core);
+    self->unsaved = core->unsaved;
+    self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
+}
+
+/* Opens the cut: every id below it is begun, and what is begun from now on says that it comes after
+ * it. */
+static void
+cut(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
     const char *lost = missing(core);
     if (lost) {
         cadre_core_log(core, 'W', "variables_left_out",
@@ -218,22 +284,54 @@ take_snapshots(cadre_core_t *core)
                        "resumed holds them, this one does not\"",
                        self->id, lost, self->awaited_count);
     }
-    self->totals = core->totals;
-    self->totals.scheduled = core->begun; /* what was not is not below the cut */
-    self->totals.failed -= core->refused;
-    self->assigns = cadre_replay_assigns(&core->replay);
-    self->done = done(core);
-    self->unsaved = core->unsaved;
-    self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
+    set_state(core, CADRE_CHECKPOINT_CUT);
+    note_what_is_below(core);
+    if (!self->progress && self->on_progress) {
+        self->progress = self->on_progress(self->progress_context, self->cut);
+    }
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         self->shards[i].assigned = core->assigned[i];
         cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
                                                       .cut = self->cut,
-                                                      .directory = self->draft,
                                                       .generation = core->shards[i].generation,
                                                       .shard = i};
         cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
+    }
+}
+
+static void
+on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_checkpoint_t *self = context;
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    if (self->state != CADRE_CHECKPOINT_WRITING || (answered && reply->reply.status == 0)) {
+        return;
+    }
+    char text[CADRE_TEXT_SIZE_MAX];
+    snprintf(text, sizeof(text), "ps %" PRIu64 ": %.200s", shard,
+             answered ? reply->reply.text : "it answered out of turn");
+    status = answered ? -(int)reply->reply.status : status;
+    cadre_checkpoint_abort(self->core, status < 0 ? status : CADRE_EMALFORMED, text);
+}
+
+/* Nothing comes from below the cut any more: the shards write what they have of it. */
+static void
+close_cut(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_core_log(core, 'D', "checkpoint_snapshot",
+                   "checkpoint=%" PRIu64 " cut=%" PRIu64 " open_ms=%" PRIu64, self->id, self->cut,
+                   core->now_ms - self->state_ms);
+    set_state(core, CADRE_CHECKPOINT_WRITING);
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CLOSE_CUT);
+        message.close_cut = (cadre_close_cut_message_t){.checkpoint = self->id,
+                                                        .cut = self->cut,
+                                                        .directory = self->draft,
+                                                        .generation = core->shards[i].generation,
+                                                        .shard = i};
+        cadre_shard_requests_ask(&core->requests, i, &message, on_closed, self, i);
     }
 }
 
@@ -248,7 +346,7 @@ cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
         tell_end(core, shard, written->checkpoint, written->checkpoint == self->last_id);
         return;
     }
-    if (self->state != CADRE_CHECKPOINT_WRITING && self->state != CADRE_CHECKPOINT_SNAPSHOT) {
+    if (self->state != CADRE_CHECKPOINT_WRITING) {
         return;
     }
     if (written->status != 0) {
@@ -258,7 +356,6 @@ cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
         return;
     }
     cadre_written_shard_t *entry = &self->shards[shard];
-    entry->taken = true;
     entry->written = true;
     snprintf(entry->file, sizeof(entry->file), "%s", written->file);
     entry->size_bytes = written->size_bytes;
@@ -301,20 +398,6 @@ is_creating_awaited(const cadre_core_t *core)
     return false;
 }
 
-/* The cut: every id below it is begun, and nothing at or above it will be until the snapshots are
- * taken. */
-static void
-cut(cadre_core_t *core)
-{
-    cadre_checkpoint_t *self = &core->checkpoint;
-    set_state(self, CADRE_CHECKPOINT_DRAINING);
-    self->cut = core->next_id;
-    self->hold_ms = core->now_ms;
-    if (!self->progress && self->on_progress) {
-        self->progress = self->on_progress(self->progress_context, self->cut);
-    }
-}
-
 static void
 commit(cadre_core_t *core)
 {
@@ -324,7 +407,7 @@ commit(cadre_core_t *core)
         cadre_checkpoint_abort(core, status, cadre_error_text());
         return;
     }
-    set_state(&core->checkpoint, CADRE_CHECKPOINT_COMMITTING);
+    set_state(core, CADRE_CHECKPOINT_COMMITTING);
     order(core, CADRE_STORE_COMMIT, manifest);
 }
 
@@ -343,38 +426,70 @@ give_restore_point(cadre_core_t *core, const char *path)
     cadre_recovery_on_commit(core, &point);
 }
 
+/* The newest checkpoint is this one, for whoever resumes and for shards that are restored. */
+static void
+take_commit(cadre_core_t *core, const char *path)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        tell_end(core, i, self->id, true);
+    }
+    free(self->last_path);
+    self->last_path = cadre_strdup(path);
+    self->last_id = self->id;
+    self->saved = self->done;
+    core->settled = self->cut > core->settled ? self->cut : core->settled;
+    give_restore_point(core, path);
+    core->totals.checkpoints++;
+    await_nothing(self);
+    cadre_core_log(core, 'I', "checkpoint",
+                   "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"", self->id,
+                   self->cut, core->now_ms - self->begun_ms, self->last_path);
+    end(core, 0, "");
+}
+
+/* Whether a shard is being restored from the checkpoint before, or closures since that run again:
+ * what is kept for it must not go yet. */
+static bool
+is_restoring(const cadre_core_t *core)
+{
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        if (core->shards[i].state == CADRE_PLACE_RESTORING) {
+            return true;
+        }
+    }
+    return core->replay.active;
+}
+
+static void
+on_opened(cadre_core_t *core, const cadre_store_answer_t *answer)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (--self->opens > 0 || self->state != CADRE_CHECKPOINT_OPENING) {
+        return; /* of one that was given up before the store came to it */
+    }
+    if (answer->status < 0) {
+        give_up(core, answer->status, answer->text);
+        return;
+    }
+    self->id = answer->checkpoint;
+    self->draft = cadre_strdup(answer->text); /* the cut follows in the next tick */
+}
+
 void
 cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answer)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     if (answer->kind == CADRE_STORE_OPEN) {
-        if (--self->opens > 0 || self->state != CADRE_CHECKPOINT_OPENING) {
-            return; /* of one that was given up before the store came to it */
-        }
-        if (answer->status < 0) {
-            give_up(core, answer->status, answer->text);
-            return;
-        }
-        self->id = answer->checkpoint;
-        self->draft = cadre_strdup(answer->text); /* the cut follows in the next tick */
+        on_opened(core, answer);
     } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
         if (answer->status < 0) {
             give_up(core, answer->status, answer->text);
-            return;
+        } else if (is_restoring(core)) {
+            self->committed = cadre_strdup(answer->text); /* taken when that is over */
+        } else {
+            take_commit(core, answer->text);
         }
-        tell_shards_end(core, true);
-        free(self->last_path);
-        self->last_path = cadre_strdup(answer->text);
-        self->last_id = self->id;
-        self->saved = self->done;
-        core->settled = self->cut > core->settled ? self->cut : core->settled;
-        give_restore_point(core, answer->text);
-        core->totals.checkpoints++;
-        await_nothing(self);
-        cadre_core_log(core, 'I', "checkpoint",
-                       "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"",
-                       self->id, self->cut, core->now_ms - self->begun_ms, self->last_path);
-        end(core, 0, "");
     }
 }
 
@@ -414,49 +529,148 @@ automatic_due_ms(cadre_core_t *core)
     return self->due_ms;
 }
 
+/* --- what it waits for --- */
+
+/* The oldest closure below the cut, by what it is and where. */
+static void
+describe_oldest(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
+{
+    const cadre_closure_t *oldest = NULL;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
+        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
+    }
+    cadre_assert(oldest);
+    char where[96] = "which waits for a worker";
+    char name[32];
+    if (oldest->state == CADRE_CLOSURE_IN_FLIGHT) {
+        const cadre_member_t *member = oldest->worker;
+        snprintf(where, sizeof(where), "on %s for %" PRIu64 " s", cadre_member_name(member, name),
+                 (core->now_ms - oldest->begun_ms) / 1000);
+    }
+    snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE,
+             "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64
+             ", the oldest of %zu that were begun before the cut",
+             oldest->id, core->catalogue.functions[oldest->function - 1]->name, where,
+             oldest->attempt, core->checkpoint.below);
+}
+
+/* The first shard that has not done its part. */
+static uint32_t
+laggard(const cadre_core_t *core, bool written)
+{
+    uint32_t shard = 0;
+    const cadre_written_shard_t *shards = core->checkpoint.shards;
+    while (shard + 1 < core->options.ps_count &&
+           (written ? shards[shard].written : shards[shard].taken)) {
+        shard++;
+    }
+    return shard;
+}
+
+void
+cadre_checkpoint_waits(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    text[0] = '\0';
+    switch (self->state) {
+    case CADRE_CHECKPOINT_IDLE:
+        break;
+    case CADRE_CHECKPOINT_OPENING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
+                 !self->draft                   ? "the store to make a directory for it"
+                 : cadre_recovery_is_calm(core) ? "a resumed variable to be created"
+                                                : "shards to be restored");
+        break;
+    case CADRE_CHECKPOINT_CUT:
+        if (self->below > 0) {
+            describe_oldest(core, text);
+        } else {
+            snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to open the cut",
+                     laggard(core, false));
+        }
+        break;
+    case CADRE_CHECKPOINT_WRITING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to write its file", laggard(core, true));
+        break;
+    case CADRE_CHECKPOINT_COMMITTING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
+                 self->committed ? "shards to be restored from the one before"
+                                 : "the store to commit it");
+        break;
+    }
+}
+
+/* Tells the log of a state that lasts. Returns when it would again. */
+static uint64_t
+report(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (core->now_ms >= self->told_ms + CADRE_CHECKPOINT_REPORT_MS) {
+        char text[CADRE_CHECKPOINT_WAITS_SIZE];
+        cadre_checkpoint_waits(core, text);
+        self->told_ms = core->now_ms;
+        cadre_core_log(core, 'W', "checkpoint_waits",
+                       "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64
+                       " next=\"training goes on, and so does the checkpoint\"",
+                       self->id, text, core->now_ms - self->state_ms);
+    }
+    return self->told_ms + CADRE_CHECKPOINT_REPORT_MS;
+}
+
+/* A store that does not answer must not keep a shard from being restored. */
+static void
+watch_commit(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (!self->overdue && core->now_ms >= self->state_ms + CADRE_CHECKPOINT_COMMIT_MS) {
+        self->overdue = true;
+        cadre_core_log(core, 'E', "commit_overdue",
+                       "checkpoint=%" PRIu64 " ms=%" PRIu64 " next=\"it may be there or not; a ps "
+                       "that is lost meanwhile begins with the one before\"",
+                       self->id, core->now_ms - self->state_ms);
+    }
+    if (self->committed && !is_restoring(core)) {
+        cadre_auto(cadre_free) char *path = self->committed;
+        self->committed = NULL;
+        take_commit(core, path);
+    }
+}
+
 uint64_t
 cadre_checkpoint_tick(cadre_core_t *core)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
-    uint64_t now_ms = core->now_ms;
     if (self->state == CADRE_CHECKPOINT_IDLE) {
-        if (now_ms < automatic_due_ms(core)) {
+        if (core->now_ms < automatic_due_ms(core)) {
             return automatic_due_ms(core);
         }
         cadre_checkpoint_begin(core, NULL);
     }
     if (core->fatal) {
         cadre_checkpoint_abort(core, core->fatal, core->fatal_text);
-    } else if (now_ms >= self->deadline_ms) {
-        cadre_checkpoint_abort(core, CADRE_ETIMEOUT, "it took longer than its limit");
     }
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core) &&
         !is_creating_awaited(core)) {
         cut(core);
     }
-    if (self->state == CADRE_CHECKPOINT_DRAINING && core->closures.count == 0) {
-        take_snapshots(core);
-    }
-    if (self->state == CADRE_CHECKPOINT_SNAPSHOT && all_shards(core, false)) {
-        set_state(self, CADRE_CHECKPOINT_WRITING);
-        self->deadline_ms = now_ms + CADRE_CHECKPOINT_WRITE_MS;
-        cadre_core_log(core, 'D', "checkpoint_snapshot",
-                       "checkpoint=%" PRIu64 " cut=%" PRIu64 " pause_ms=%" PRIu64, self->id,
-                       self->cut, now_ms - self->hold_ms);
+    if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(core, false)) {
+        close_cut(core);
     }
     if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(core, true)) {
         commit(core);
     }
-    if (self->state == CADRE_CHECKPOINT_IDLE) {
-        return automatic_due_ms(core);
+    if (self->state == CADRE_CHECKPOINT_COMMITTING) {
+        watch_commit(core);
     }
-    return self->state == CADRE_CHECKPOINT_COMMITTING ? UINT64_MAX : self->deadline_ms;
+    return self->state == CADRE_CHECKPOINT_IDLE ? automatic_due_ms(core) : report(core);
 }
 
 void
 cadre_checkpoint_fini(cadre_checkpoint_t *self)
 {
     free(self->draft);
+    free(self->committed);
     free(self->progress);
     await_nothing(self);
     free(self->awaited);

@@ -3,16 +3,23 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- *     IDLE -> OPENING   the store makes a temporary directory; then no shard may be away, nothing
- *                       run again, and no resumed variable be half created
- *          -> DRAINING  nothing with an id at or above the cut is handed out until all below
- *                       have ended
- *          -> SNAPSHOT  every shard takes references; when all have, dispatch goes on
- *          -> WRITING   every shard writes its file
+ *     IDLE -> OPENING  the store makes a temporary directory; then no shard may be away, nothing
+ *                      run again, and no resumed variable be half created
+ *          -> CUT      the cut is open at the id that comes next: every shard takes references,
+ *                      and applies what still comes from below the cut to them too. Dispatch
+ *                      goes on; what it hands out from now on carries the number of the cut
+ *          -> WRITING  all shards have opened it and all closures below it have ended: every shard
+ *                      closes the cut and writes its file
  *          -> COMMITTING the store writes the manifest and renames; then IDLE
  *
- * Any failure or a deadline ends it: the temporary directory goes, the checkpoint before stays,
- * training has never stopped. Only COMMITTING cannot be given up: the rename decides.
+ * A failure ends it: the temporary directory goes, the checkpoint before stays, training has never
+ * stopped. So does the loss of a ps while its shard has the cut: what it held of it is gone, and
+ * another checkpoint begins as soon as the shard is back. No state has a deadline: how long
+ * closures run and files take to write is the job's. What one waits for is reported, by name, every
+ * CADRE_CHECKPOINT_REPORT_MS. COMMITTING cannot be given up, because the rename decides; after
+ * CADRE_CHECKPOINT_COMMIT_MS it only holds up no restore any more (`overdue`): a shard that is lost
+ * then begins with the checkpoint before, which stays on disk beside the one that may be there or
+ * not.
  */
 #ifndef CADRE_COORDINATOR_CHECKPOINT_H
 #define CADRE_COORDINATOR_CHECKPOINT_H
@@ -29,16 +36,16 @@ struct cadre_core;
 typedef enum {
     CADRE_CHECKPOINT_IDLE,
     CADRE_CHECKPOINT_OPENING,
-    CADRE_CHECKPOINT_DRAINING,
-    CADRE_CHECKPOINT_SNAPSHOT,
+    CADRE_CHECKPOINT_CUT,
     CADRE_CHECKPOINT_WRITING,
     CADRE_CHECKPOINT_COMMITTING,
 } cadre_checkpoint_state_t;
 
 enum {
-    CADRE_CHECKPOINT_DRAIN_MS = 600000,  /* closures below the cut must end within this */
-    CADRE_CHECKPOINT_WRITE_MS = 3600000, /* shards must have written within this */
-    CADRE_CHECKPOINT_RETRY_MS = 10000,   /* after one that failed, before the next that must be */
+    CADRE_CHECKPOINT_REPORT_MS = 30000, /* in one state: what it waits for is logged, and again */
+    CADRE_CHECKPOINT_COMMIT_MS = 30000, /* a lost shard waits for a commit no longer than this */
+    CADRE_CHECKPOINT_RETRY_MS = 10000,  /* after one that failed, before the next that must be */
+    CADRE_CHECKPOINT_WAITS_SIZE = 512,  /* bytes of cadre_checkpoint_waits */
 };
 
 /* What one shard wrote. */
@@ -89,16 +96,19 @@ typedef struct {
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */
     uint32_t opens; /* orders to open that the store has not answered, old ones included */
     uint64_t cut;
-    uint64_t deadline_ms;
+    size_t below; /* CUT: closures below it that have not ended */
     uint64_t begun_ms;
-    uint64_t hold_ms;              /* when dispatch was held: the pause is measured from here */
-    char *draft;                   /* its temporary directory */
-    char *progress;                /* of this one: what save was given, or the callback said */
-    uint64_t assigns;              /* noted for a replay and covered by the snapshots */
-    uint64_t done;                 /* how much the snapshots hold, see checkpoint.c */
-    uint64_t unsaved;              /* what the core's was when they were asked for */
-    uint32_t variable_count;       /* of the catalogue's, that they hold whole */
-    cadre_totals_t totals;         /* at the cut, `scheduled` being the closures below it */
+    uint64_t state_ms; /* when it came into its state */
+    uint64_t told_ms;  /* when the log last said what it waits for, or state_ms */
+    bool overdue;      /* COMMITTING: a shard that is lost does not wait for it */
+    char *committed;   /* COMMITTING: its path, while it waits for a restore to end; else NULL */
+    char *draft;       /* its temporary directory */
+    char *progress;    /* of this one: what save was given, or the callback said */
+    uint64_t assigns;  /* noted for a replay and below the cut */
+    uint64_t done;     /* how much the cut holds, see checkpoint.c */
+    uint64_t unsaved;  /* what the core's would be without closures above the cut */
+    uint32_t variable_count; /* of the catalogue's, that it holds whole */
+    cadre_totals_t totals; /* at the cut, of closures only those below it, which end after it too */
     cadre_written_shard_t *shards; /* [ps_count] */
     cadre_progress_t on_progress;
     void *progress_context;
@@ -123,8 +133,24 @@ void cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable);
  * CADRE_EBUSY never: the caller looks at `state` first. */
 int cadre_checkpoint_begin(struct cadre_core *core, const char *progress);
 
-/* Whether closures that have no id yet must wait. */
-bool cadre_checkpoint_holds(const struct cadre_core *core);
+/* Whether the closure with this id is below a cut that is open. */
+bool cadre_checkpoint_is_below(const struct cadre_core *core, uint64_t id);
+
+/* The cut that a closure with this id belongs after: CLOSURE's `checkpoint` and `cut`, 0 for none.
+ * With UINT64_MAX: an assignment that is made now. Some shard may have the cut open until all have
+ * written. */
+void cadre_checkpoint_after(const struct cadre_core *core, uint64_t id, uint64_t *checkpoint,
+                            uint64_t *cut);
+
+/* A closure is handed out, again or for the first time. */
+void cadre_checkpoint_on_attempt(struct cadre_core *core, uint64_t id);
+
+/* A closure that was begun has ended. `unsaved`: with updates that are not kept for a replay. */
+void cadre_checkpoint_on_ended(struct cadre_core *core, uint64_t id, int status, bool unsaved);
+
+/* What the one under way waits for, in words; the oldest closure below the cut by its function and
+ * worker. */
+void cadre_checkpoint_waits(const struct cadre_core *core, char text[CADRE_CHECKPOINT_WAITS_SIZE]);
 
 /* Moves on; called every turn. Returns when it must be called again. */
 uint64_t cadre_checkpoint_tick(struct cadre_core *core);
@@ -136,7 +162,8 @@ void cadre_checkpoint_on_stored(struct cadre_core *core, const cadre_store_answe
 /* Gives up the one under way, unless it is being committed. */
 void cadre_checkpoint_abort(struct cadre_core *core, int status, const char *text);
 
-/* A ps is lost, and with it what it wrote: gives up the one under way as CADRE_EUNAVAILABLE. */
+/* A ps is lost, and with it its part of a cut, open or being written: gives that one up as
+ * CADRE_EUNAVAILABLE. An automatic one comes in its place soon. */
 void cadre_checkpoint_on_lost(struct cadre_core *core);
 
 void cadre_checkpoint_fini(cadre_checkpoint_t *self);

@@ -27,7 +27,7 @@ cadre_closure_destroy(cadre_closure_t **self_p)
     *self_p = NULL;
     free(self->batches);
     free(self->resources);
-    free(self->victims);
+    cadre_suspicion_fini(&self->suspicion);
     free(self->handed);
     for (size_t i = 0; i < self->name_count; i++) {
         free(self->names[i]);
@@ -101,17 +101,6 @@ cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint6
     uint64_t handed_to =
         attempt == self->attempt ? self->handed_to : self->handed[attempt % CADRE_HANDED_MAX];
     return handed_to == incarnation;
-}
-
-void
-cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process)
-{
-    if (!self->victims) {
-        self->victims = cadre_calloc(CADRE_ATTEMPTS_MAX, sizeof(*self->victims));
-    }
-    if (self->victim_count < CADRE_ATTEMPTS_MAX) {
-        self->victims[self->victim_count++] = (cadre_victim_t){index, process};
-    }
 }
 
 size_t

@@ -13,6 +13,7 @@
 #include "common/message.h"
 #include "common/tensor_list.h"
 #include "coordinator/results.h"
+#include "coordinator/suspicion.h"
 
 typedef enum {
     CADRE_CLOSURE_NEW,     /* not in the queue */
@@ -29,12 +30,6 @@ enum { CADRE_HANDED_MAX = 16 };
 
 /* Worker index of a closure that any worker may run. */
 #define CADRE_TAG_NONE UINT32_MAX
-
-/* A worker that died with an attempt. */
-typedef struct {
-    uint32_t index;
-    uint32_t process;
-} cadre_victim_t;
 
 typedef struct cadre_closure {
     struct cadre_closure *next; /* in the list that `state` says: a queue's, or the worker's */
@@ -68,14 +63,14 @@ typedef struct cadre_closure {
     uint64_t *handed;   /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
                            there was none */
     uint64_t sent_ms;
-    uint32_t lost;           /* attempts that died with their worker */
-    uint64_t blamed_on;      /* incarnation of the worker whose death was counted last */
-    cadre_victim_t *victims; /* [CADRE_ATTEMPTS_MAX] the workers of those attempts; NULL: none */
-    uint32_t victim_count;
-    uint64_t interval; /* the queue's, between two barriers (coordinator/barriers.h) */
-    uint64_t stale;    /* attempts up to this one began before a shard was restored */
-    bool kept;         /* it has ended well and is kept for a replay */
-    void *future;      /* the API's, NULL when nobody waits */
+    uint64_t begun_ms;           /* when the last attempt began */
+    uint32_t device_failures;    /* attempts that devices have ended */
+    cadre_suspicion_t suspicion; /* whether it kills workers, */
+    uint64_t trial;              /* and incarnation of the one that is to try; 0: none */
+    uint64_t interval;           /* the queue's, between two barriers (coordinator/barriers.h) */
+    uint64_t stale;              /* attempts up to this one began before a shard was restored */
+    bool kept;                   /* it has ended well and is kept for a replay */
+    void *future;                /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */
@@ -100,9 +95,6 @@ void cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation);
 /* Whether this worker was given that attempt. */
 bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,
                                  uint64_t incarnation);
-
-/* Notes a worker that died with it, as long as there is room. */
-void cadre_closure_add_victim(cadre_closure_t *self, uint32_t index, uint32_t process);
 
 /* Memory that it takes, roughly, without results of others: what a replay's bound counts. */
 size_t cadre_closure_size_bytes(const cadre_closure_t *self);

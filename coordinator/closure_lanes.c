@@ -132,7 +132,8 @@ cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure
 static bool
 may_go(const cadre_closure_t *closure, uint64_t below)
 {
-    return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
+    return !cadre_suspicion_is_strong(&closure->suspicion) &&
+           (below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below));
 }
 
 static cadre_closure_t *
@@ -145,8 +146,8 @@ first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below)
     return closure;
 }
 
-/* The first that may go: those that were begun before stand in front, then come those that are
- * ready. */
+/* The first that may go: those that were begun before stand in front, suspects are tried apart,
+ * then come those that are ready. */
 static cadre_closure_t *
 first_common(const cadre_closure_lane_t *lane, uint64_t below)
 {

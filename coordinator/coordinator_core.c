@@ -18,12 +18,15 @@ static void
 on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
 {
     cadre_core_t *self = context;
-    if (closure->id) {
-        cadre_u64_map_take(&self->closures, closure->id);
-    }
     bool has_updates =
         end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
+    if (closure->id) {
+        cadre_u64_map_take(&self->closures, closure->id);
+        bool unsaved = has_updates && !self->replay.keeping;
+        cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
+    }
     self->options.ended(self->options.context, closure, end);
+    cadre_trials_forget(self, closure);
     if (has_updates && self->replay.keeping) {
         cadre_replay_keep(&self->replay, closure);
     } else {
@@ -70,6 +73,7 @@ cadre_core_fini(cadre_core_t *self)
     }
     cadre_closure_queue_fini(&self->queue);
     cadre_u64_map_fini(&self->closures);
+    cadre_u64_map_fini(&self->suspects);
     cadre_replay_fini(&self->replay);
     cadre_shard_requests_fini(&self->requests);
     cadre_shard_requests_fini(&self->repairs);
@@ -268,6 +272,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
     case CADRE_MESSAGE_COUNT:
@@ -408,6 +413,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_dispatch_cancel(self);
         cadre_resources_tick(self);
+        cadre_trials_tick(self);
         cadre_dispatch(self);
     }
     cadre_dispatch_acknowledge(self);

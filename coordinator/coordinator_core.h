@@ -101,6 +101,7 @@ struct cadre_core {
     uint32_t turn;              /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
+    cadre_u64_map_t suspects;        /* by id: closures that are to be tried alone (trials.c) */
     cadre_place_t *shards;           /* [ps_count] */
     uint64_t announced;              /* sum of the shards' announced generations */
     uint64_t *assigned;              /* [ps_count]: last sequence */
@@ -230,6 +231,16 @@ uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 /* dispatcher.c */
 void cadre_dispatch(cadre_core_t *self);
 
+/* Whether this worker could run the closure, as far as that does not change from turn to turn. */
+bool cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
+                            const cadre_closure_t *closure);
+
+/* Whether a closure that is queued again may go now. */
+bool cadre_dispatch_may_go(const cadre_core_t *self, const cadre_closure_t *closure);
+
+/* Begins an attempt at a closure that is queued; one whose arguments cannot be had ends. */
+void cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure);
+
 /* sending.c: sends a closure that `member` has, again or for the first time. */
 void cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member,
                          cadre_closure_t *closure);
@@ -272,13 +283,31 @@ void cadre_core_brief(cadre_core_t *self, cadre_member_t *member);
 void cadre_core_on_want(cadre_core_t *self, const cadre_member_t *member,
                         const cadre_want_message_t *want);
 
+/* trials.c: whether it is to do nothing but what is on trial there. */
+bool cadre_trials_alone(const cadre_core_t *self, const cadre_member_t *member);
+
+/* Counts against something that a worker died which had it since `since_ms`. */
+void cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion,
+                        const cadre_member_t *member, uint64_t since_ms);
+
+/* The worker that a suspect resource is on trial on, or is from now on if it is `wanted`; NULL. */
+cadre_member_t *cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wanted);
+
+/* A closure is suspect; its attempt on trial has ended; it is innocent, or has ended itself. */
+void cadre_trials_add(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_trials_end(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure);
+
+/* It is not suspect any more. */
+void cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure);
+
+/* Suspect closures to workers of their own. */
+void cadre_trials_tick(cadre_core_t *self);
+
 /* resources.c: tells a worker that says HELLO what it is to build. */
 void cadre_resources_brief(cadre_core_t *self, cadre_member_t *member);
 void cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
                                   const cadre_heartbeat_message_t *heartbeat);
-
-/* Whether it is to do nothing but build the resource that is on trial there. */
-bool cadre_resources_alone(const cadre_core_t *self, const cadre_member_t *member);
 
 /* A worker goes. `died`: what it had to build may have killed it. */
 void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died);

@@ -39,7 +39,7 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
 static bool
 can_take(cadre_core_t *self, cadre_member_t *member)
 {
-    if (!member || member->suspect || member->draining || cadre_resources_alone(self, member) ||
+    if (!member || member->suspect || member->draining || cadre_trials_alone(self, member) ||
         self->now_ms < member->rest_until_ms) {
         return false;
     }
@@ -58,7 +58,9 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     }
     cadre_closure_hand_to(closure, member->task.incarnation);
     closure->worker = member;
+    closure->begun_ms = self->now_ms;
     self->totals.attempts++;
+    cadre_checkpoint_on_attempt(self, closure->id);
     cadre_closure_list_push(&member->in_flight, closure);
     cadre_dispatch_send(self, member, closure);
 }
@@ -77,8 +79,8 @@ queue_limit(const cadre_core_t *self)
     if (self->replay.active) {
         return cadre_replay_limit(&self->replay);
     }
-    bool holds = cadre_checkpoint_holds(self) || self->replay_holds || !window_open(self) ||
-                 self->queue.aside.count >= CADRE_ASIDE_MAX;
+    bool holds =
+        self->replay_holds || !window_open(self) || self->queue.aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }
 
@@ -87,6 +89,50 @@ is_present(const void *context, uint32_t tag)
 {
     const cadre_membership_t *membership = context;
     return tag < membership->worker_capacity && membership->workers[tag];
+}
+
+bool
+cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
+                       const cadre_closure_t *closure)
+{
+    bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
+                  (closure->kept && !is_present(&self->membership, closure->tag));
+    return is_for && cadre_resource_set_has_all(&member->resources_built, closure->resources,
+                                                closure->resource_count);
+}
+
+bool
+cadre_dispatch_may_go(const cadre_core_t *self, const cadre_closure_t *closure)
+{
+    if (closure->kept || self->replay.active) {
+        return self->replay.active && closure->id < cadre_replay_limit(&self->replay);
+    }
+    return !self->queue.cancelling;
+}
+
+/* Puts it in flight; false when it has ended instead. */
+static bool
+take(cadre_core_t *self, cadre_closure_t *closure)
+{
+    int status = closure->kept ? 0 : cadre_closure_take_values(closure);
+    if (status < 0) {
+        cadre_dispatch_refuse(self, closure, status);
+        return false;
+    }
+    if (closure->kept) {
+        cadre_replay_take_out(&self->replay, closure);
+    } else {
+        cadre_closure_queue_begin(&self->queue, closure);
+    }
+    return true;
+}
+
+void
+cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
+{
+    if (take(self, closure)) {
+        begin(self, member, closure);
+    }
 }
 
 /* The next closure for a worker, taken: first what is to run again. One whose resources the worker
@@ -99,25 +145,11 @@ next_closure(cadre_core_t *self, const cadre_member_t *member)
         closure = cadre_replay_next(&self->replay, member->index, &member->resources_built,
                                     is_present, &self->membership);
     }
-    bool kept = closure != NULL;
     if (!closure && !self->queue.cancelling) {
         closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
                                            &member->resources_built);
     }
-    if (!closure) {
-        return NULL;
-    }
-    int status = kept ? 0 : cadre_closure_take_values(closure);
-    if (status < 0) {
-        cadre_dispatch_refuse(self, closure, status);
-        return NULL;
-    }
-    if (kept) {
-        cadre_replay_take_out(&self->replay, closure);
-    } else {
-        cadre_closure_queue_begin(&self->queue, closure);
-    }
-    return closure;
+    return closure && take(self, closure) ? closure : NULL;
 }
 
 /* The largest of a closure's arguments that workers keep, or NULL. */

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
@@ -45,6 +46,7 @@ cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, boo
         self->totals.workers_lost++;
         cadre_resources_lost(self, member, died);
         cadre_dispatch_lost(self, member, died);
+        cadre_membership_note_end(&self->membership, member, self->now_ms, died);
     }
     cadre_core_log(self, 'W', is_ps ? "ps_lost" : "worker_lost",
                    "task=\"%s\" process=%u why=\"%s\" closures=%zu next=\"%s\"", name,
@@ -76,14 +78,16 @@ refuse_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_mes
     cadre_core_refuse(self, from, reason);
 }
 
-/* Lets a task in, in the place of an earlier incarnation of it. */
+/* Lets a task in, in the place of an earlier incarnation of it. On the same host that one has died
+ * as a rule, and the news of it comes later than what took its place. */
 static int
 admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
       cadre_member_t **member)
 {
     cadre_member_t *occupant = cadre_membership_occupant(&self->membership, from, hello);
     if (occupant) {
-        cadre_core_lose(self, occupant, "replaced by a new process with the same index", false);
+        bool died = strcmp(occupant->host, hello->host) == 0;
+        cadre_core_lose(self, occupant, "replaced by a new process with the same index", died);
     }
     return cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
 }
@@ -172,6 +176,7 @@ cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *re
     if (member->task.role == CADRE_ROLE_WORKER) {
         cadre_resources_lost(self, member, false);
         cadre_dispatch_lost(self, member, false);
+        cadre_membership_note_end(&self->membership, member, self->now_ms, false);
         cadre_membership_remove(&self->membership, member);
         self->progress = true;
     } else if (self->stopping) {

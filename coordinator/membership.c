@@ -38,6 +38,8 @@ cadre_membership_fini(cadre_membership_t *self)
     free(self->ps_last);
     free(self->workers);
     free(self->worker_last);
+    free(self->records);
+    free(self->died);
     *self = (cadre_membership_t){0};
 }
 
@@ -102,8 +104,12 @@ grow_workers(cadre_membership_t *self, uint32_t index)
     }
     self->workers = cadre_realloc(self->workers, capacity, sizeof(*self->workers));
     self->worker_last = cadre_realloc(self->worker_last, capacity, sizeof(*self->worker_last));
+    self->records = cadre_realloc(self->records, capacity, sizeof(*self->records));
+    self->died = cadre_realloc(self->died, capacity, sizeof(*self->died));
     for (uint32_t i = self->worker_capacity; i < capacity; i++) {
         self->workers[i] = NULL;
+        self->records[i] = (cadre_record_t){.deaths = 0};
+        self->died[i] = 0;
         self->worker_last[i] = 0;
     }
     self->worker_capacity = capacity;
@@ -166,6 +172,10 @@ take_worker_place(cadre_membership_t *self, cadre_member_t *member, uint64_t ind
     self->workers[index] = member;
     insist(self, &self->worker_last[index], &member->task);
     self->worker_count++;
+    if (self->died[index] == member->task.incarnation) { /* it was only cut off */
+        self->records[index].deaths--;
+        self->died[index] = 0;
+    }
     if (index >= self->worker_places) {
         self->worker_places = (uint32_t)index + 1;
     }
@@ -214,6 +224,7 @@ cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
         }
         member = cadre_calloc(1, sizeof(*member));
         member->task = *from;
+        member->joined_ms = now_ms;
         int status = take_place(self, member, hello);
         if (status < 0) {
             destroy(member);
@@ -229,6 +240,18 @@ cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
     cadre_membership_heard(member, now_ms);
     *out = member;
     return 0;
+}
+
+void
+cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *member, uint64_t now_ms,
+                          bool died)
+{
+    cadre_record_t *record = &self->records[member->index];
+    record->lived_ms += now_ms - member->joined_ms;
+    if (died) {
+        record->deaths++;
+        self->died[member->index] = member->task.incarnation;
+    }
 }
 
 void

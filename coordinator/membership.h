@@ -24,6 +24,7 @@
 typedef struct cadre_member {
     cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
     uint32_t index;    /* the one it has */
+    uint64_t joined_ms;
     uint64_t heard_ms;
     uint64_t heartbeat;     /* last sequence */
     bool suspect;           /* silent for CADRE_SUSPECT_MS: gets no new work */
@@ -55,6 +56,7 @@ typedef struct cadre_member {
     cadre_resource_set_t resources_built; /* and has, or has failed to */
     uint64_t resources_ms;                /* when it was last told of one */
     uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
+    uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
     uint64_t alone_until_ms; /* it does nothing beside its trial */
 } cadre_member_t;
 
@@ -69,8 +71,10 @@ typedef struct {
     uint32_t worker_count;
     uint32_t worker_places; /* the highest index that a worker has had plus 1 */
     uint32_t ps_joined;
-    uint64_t *ps_last;     /* [ps_count]: the incarnation that last insisted on the place */
-    uint64_t *worker_last; /* [worker_capacity]: the same; 0 for none */
+    uint64_t *ps_last;       /* [ps_count]: the incarnation that last insisted on the place */
+    uint64_t *worker_last;   /* [worker_capacity]: the same; 0 for none */
+    cadre_record_t *records; /* [worker_capacity]: of the processes that were there */
+    uint64_t *died;          /* [worker_capacity]: the last one that died there; 0 for none */
     uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
     size_t replaced_at;
 } cadre_membership_t;
@@ -95,6 +99,10 @@ cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const 
 int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
                           const cadre_hello_message_t *hello, uint64_t now_ms,
                           cadre_member_t **member);
+
+/* Notes that a worker is about to go: it has lived until now, and may have died. */
+void cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *member,
+                               uint64_t now_ms, bool died);
 
 /* Takes a member out and frees it; nothing may be in flight on it. */
 void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);

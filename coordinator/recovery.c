@@ -401,9 +401,13 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
 void
 cadre_recovery_on_commit(cadre_core_t *core, const cadre_restore_point_t *point)
 {
+    /* A shard that was restored since the cut, from the point before, has put some at risk. */
+    uint64_t told = core->points[0].unsaved + core->points[0].risked;
+    uint64_t risked = told > point->unsaved ? told - point->unsaved : 0;
     cadre_restore_point_fini(&core->points[1]);
     core->points[1] = core->points[0];
-    core->points[0] = *point; /* none since is at risk: no shard was restored since the snapshots */
+    core->points[0] = *point;
+    core->points[0].risked = risked;
     cadre_replay_commit(&core->replay, point->cut, core->points[1].cut, core->points[1].assigns);
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         core->shards[shard].point = 0;
@@ -419,7 +423,8 @@ cadre_recovery_tick(cadre_core_t *core)
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         cadre_place_t *place = &core->shards[shard];
         const cadre_member_t *ps = core->membership.ps[shard];
-        bool committing = core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING;
+        bool committing =
+            core->checkpoint.state == CADRE_CHECKPOINT_COMMITTING && !core->checkpoint.overdue;
         if (ps && place->state == CADRE_PLACE_AWAY && !committing) {
             place->point = first_point(core);
             begin_restore(core, shard); /* not before it is known to which cut */

@@ -122,9 +122,6 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
 {
     cadre_assert(self->keeping && !closure->kept);
     closure->kept = true;
-    closure->lost = 0;
-    closure->blamed_on = 0;
-    closure->victim_count = 0;
     closure->wants_results = false;
     closure->future = NULL;
     cadre_results_unref(&closure->results);
@@ -321,7 +318,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
     for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
                       !present(context, closure->tag);
-        if (is_for &&
+        if (is_for && !cadre_suspicion_is_strong(&closure->suspicion) &&
             cadre_resource_set_has_all(built, closure->resources, closure->resource_count)) {
             return closure;
         }
@@ -363,9 +360,6 @@ cadre_replay_done(cadre_replay_t *self, cadre_closure_t *closure)
 {
     leave_flight(self, closure);
     closure->state = CADRE_CLOSURE_ENDED;
-    closure->lost = 0;
-    closure->blamed_on = 0;
-    closure->victim_count = 0;
     cadre_closure_log_put(&self->log, closure);
 }
 

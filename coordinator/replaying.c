@@ -56,6 +56,8 @@ repeat_assigns(cadre_core_t *core)
                                           cadre_chunk_size_bytes(entry->header), chunks,
                                           entry->chunk_count, &message);
         cadre_assert(status == 0);
+        message.assign.checkpoint = 0; /* while closures run again no cut is open */
+        message.assign.cut = 0;
         cadre_shard_requests_ask(&core->repairs, assign->shard, &message, on_assigned, core,
                                  assign->shard);
         cadre_message_fini(&message);

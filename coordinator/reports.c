@@ -49,7 +49,7 @@ send_acks(cadre_core_t *self, cadre_member_t *member)
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_ACK);
         bool is_last = at + items == member->ack_items;
         message.request = is_last ? member->ack_request : 0;
-        message.ack.reports = (cadre_u64s_t){member->acks + at, items};
+        message.ack.reports = (cadre_u64s_t){items > 0 ? member->acks + at : NULL, items};
         cadre_outbox_send(&self->outbox, &member->task, &message);
         member->ack_due = false;
         at += items;
@@ -116,6 +116,7 @@ leave_worker(cadre_core_t *self, cadre_closure_t *closure)
 {
     cadre_closure_list_remove(&worker_of(closure)->in_flight, closure);
     closure->worker = NULL;
+    cadre_trials_end(self, closure);
     self->progress = true;
 }
 
@@ -156,6 +157,7 @@ finish_again(cadre_core_t *self, cadre_closure_t *closure)
 {
     if (closure->state == CADRE_CLOSURE_IN_FLIGHT) {
         leave_worker(self, closure);
+        cadre_trials_forget(self, closure);
         cadre_replay_done(&self->replay, closure);
         self->totals.replayed++;
     }
@@ -245,6 +247,7 @@ fail_for_good(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t
         return;
     }
     leave_worker(self, closure);
+    cadre_trials_forget(self, closure);
     cadre_dispatch_give_up(self, closure, end->status, end->text);
 }
 
@@ -254,7 +257,8 @@ static bool
 returns(const cadre_closure_t *closure, const cadre_closure_failed_message_t *failed)
 {
     return failed->reason == CADRE_FAILURE_RETURNED || failed->reason == CADRE_FAILURE_SHARD ||
-           (failed->reason == CADRE_FAILURE_DEVICE && closure->lost + 1 < CADRE_ATTEMPTS_MAX);
+           (failed->reason == CADRE_FAILURE_DEVICE &&
+            closure->device_failures + 1 < CADRE_DEVICE_TRIES_MAX);
 }
 
 /* It needed a shard that is not there, or was restored under it. */
@@ -296,7 +300,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
     }
     if (returns(closure, failed)) {
         if (failed->reason == CADRE_FAILURE_DEVICE) {
-            closure->lost++;
+            closure->device_failures++;
             member->rest_until_ms = self->now_ms + REST_MS;
         }
         put_back(self, closure);
@@ -313,27 +317,32 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
 
 /* --- workers that go, and what they hold --- */
 
-/* A closure that may have been running on a worker that died: back to the front, or the end when it
- * has taken down too many. */
+/* A closure that may have been running on a worker that died: it runs again, alone if it is
+ * suspect, or ends when it is proved to have killed them. */
 static void
 lose_attempt(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *member)
 {
-    closure->blamed_on = member->task.incarnation;
-    cadre_closure_add_victim(closure, member->index, member->process);
-    if (++closure->lost < CADRE_ATTEMPTS_MAX) {
+    cadre_suspicion_t *suspicion = &closure->suspicion;
+    cadre_trials_blame(self, suspicion, member, closure->begun_ms);
+    if (!cadre_suspicion_is_proved(suspicion)) {
+        if (cadre_suspicion_is_strong(suspicion)) {
+            cadre_core_log(
+                self, 'W', "closure_suspect",
+                "closure=%" PRIu64 " function=%s worker=%u process=%u deaths=%u "
+                "expected=%.1f next=\"it runs alone, on another worker if there is one\"",
+                closure->id, function_name(self, closure), member->index, member->process,
+                suspicion->deaths, suspicion->expected);
+            cadre_trials_add(self, closure);
+        }
         put_back(self, closure);
         return;
     }
     char text[CADRE_CLOSURE_ERROR_SIZE];
-    size_t length = (size_t)snprintf(
-        text, sizeof(text), "function %s, closure %" PRIu64 ": %u attempts died with their workers",
-        function_name(self, closure), closure->id, closure->lost);
-    for (uint32_t i = 0; i < closure->victim_count && length < sizeof(text); i++) {
-        const cadre_victim_t *victim = &closure->victims[i];
-        length +=
-            (size_t)snprintf(text + length, sizeof(text) - length, "%s worker %u (process %u)",
-                             i ? "," : ":", victim->index, victim->process);
-    }
+    size_t length =
+        (size_t)snprintf(text, sizeof(text),
+                         "function %s, closure %" PRIu64 ": %u attempts died with their workers: ",
+                         function_name(self, closure), closure->id, suspicion->deaths);
+    cadre_suspicion_text(suspicion, text + length, sizeof(text) - length);
     const cadre_closure_end_t end = {.status = CADRE_EPOISON, .text = text};
     fail_for_good(self, closure, member, &end);
 }
@@ -369,10 +378,10 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
     for (size_t i = 0; i < held.count; i++) {
         ids[i] = held.items[i];
         cadre_closure_t *closure = find(self, ids[i]);
-        if (all && closure && closure->lost > 0 && closure->blamed_on == member->task.incarnation) {
-            closure->blamed_on = 0;
-            closure->victim_count -= closure->victim_count > 0 ? 1 : 0;
-            closure->lost--; /* the worker was cut off, not dead: the closure did not kill it */
+        if (all && closure &&
+            cadre_suspicion_forgive(&closure->suspicion, member->task.incarnation) &&
+            !cadre_suspicion_is_strong(&closure->suspicion)) {
+            cadre_trials_acquit(self, closure); /* cut off, not dead: the closure did not kill it */
         }
         /* One that is queued again may go on: the first attempt to report counts. */
         bool elsewhere =

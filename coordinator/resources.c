@@ -4,12 +4,11 @@
  *
  * A resource is told to every worker when it is created and to every worker that joins; each builds
  * it by itself and says so with its heartbeats. A worker that is lost while it had resources to
- * build may have been killed by any of them, or by a closure, or by something else. So from
- * CADRE_BUILD_SUSPECT such losses in a row on, a resource is suspect: it is on trial on one worker
- * at a time, another one each time, which builds nothing else and runs nothing meanwhile; after
- * CADRE_BUILD_ALONE_MS it does so beside, since the build may hang. Only those losses count from
- * there on, so that whatever kills many workers at once is not taken for a resource. At
- * CADRE_BUILD_LOST_MAX it has failed and its closures fail. Any worker that builds it ends the row.
+ * build may have been killed by any of them, or by a closure, or by something else: that is judged
+ * as for closures (suspicion.h), and a resource that is suspect is tried alone like them
+ * (trials.c). Only its trials count from there on, so that whatever kills many workers at once is
+ * not taken for a resource. Where it is proved to kill, its closures fail. Any worker that builds
+ * it clears it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,20 +47,14 @@ tell(cadre_core_t *self, cadre_member_t *member, const cadre_resource_t *resourc
 static bool
 is_suspect(const cadre_resource_t *resource)
 {
-    return !resource->error && resource->lost >= CADRE_BUILD_SUSPECT;
-}
-
-bool
-cadre_resources_alone(const cadre_core_t *self, const cadre_member_t *member)
-{
-    return member->trial && self->now_ms < member->alone_until_ms;
+    return !resource->error && cadre_suspicion_is_strong(&resource->suspicion);
 }
 
 /* What it has not been told yet and may build beside everything else. */
 static void
 tell_rest(cadre_core_t *self, cadre_member_t *member)
 {
-    bool alone = cadre_resources_alone(self, member);
+    bool alone = cadre_trials_alone(self, member);
     for (uint32_t i = 0; i < self->catalogue.resource_count && !alone; i++) {
         const cadre_resource_t *resource = self->catalogue.resources[i];
         if (!resource->error && !is_suspect(resource) &&
@@ -129,12 +122,14 @@ function_name(const cadre_core_t *self, const cadre_resource_t *resource)
 }
 
 static void
-fail(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *last)
+fail(cadre_core_t *self, cadre_resource_t *resource)
 {
-    resource->error = cadre_asprintf("resource %s: %u workers in a row were lost while they built "
-                                     "it by function %s, the last of them worker %u (process %u)",
-                                     resource->name, resource->lost, function_name(self, resource),
-                                     last->index, last->process);
+    char victims[CADRE_CLOSURE_ERROR_SIZE];
+    cadre_suspicion_text(&resource->suspicion, victims, sizeof(victims));
+    resource->error = cadre_asprintf("resource %s: %u workers died while they built it by function "
+                                     "%s: %.400s",
+                                     resource->name, resource->suspicion.deaths,
+                                     function_name(self, resource), victims);
     self->resources_suspect--;
     self->resources_failed++;
     cadre_core_log(self, 'E', "resource_failed", "resource=%s why=\"%s\"", resource->name,
@@ -146,18 +141,19 @@ fail(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *last)
 static void
 blame(cadre_core_t *self, cadre_resource_t *resource, const cadre_member_t *member)
 {
-    if (resource->error || (is_suspect(resource) && member->trial != resource->id)) {
+    cadre_suspicion_t *suspicion = &resource->suspicion;
+    bool was_suspect = is_suspect(resource);
+    if (resource->error || (was_suspect && member->trial != resource->id)) {
         return;
     }
-    resource->blamed_on = member->task.incarnation;
-    resource->lost++;
-    self->resources_suspect += resource->lost == CADRE_BUILD_SUSPECT;
-    cadre_core_log(self, 'W', "resource_lost",
-                   "resource=%s function=%s worker=%u process=%u lost=%u most=%d", resource->name,
-                   function_name(self, resource), member->index, member->process, resource->lost,
-                   CADRE_BUILD_LOST_MAX);
-    if (resource->lost >= CADRE_BUILD_LOST_MAX) {
-        fail(self, resource, member);
+    cadre_trials_blame(self, suspicion, member, member->resources_ms);
+    self->resources_suspect += !was_suspect && is_suspect(resource);
+    cadre_core_log(self, 'W', "resource_suspect",
+                   "resource=%s function=%s worker=%u process=%u deaths=%u expected=%.1f",
+                   resource->name, function_name(self, resource), member->index, member->process,
+                   suspicion->deaths, suspicion->expected);
+    if (cadre_suspicion_is_proved(suspicion)) {
+        fail(self, resource);
     }
 }
 
@@ -180,12 +176,10 @@ cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation)
 {
     for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
         cadre_resource_t *resource = self->catalogue.resources[i];
-        if (resource->blamed_on != incarnation || resource->error) {
+        bool was_suspect = is_suspect(resource);
+        if (resource->error || !cadre_suspicion_forgive(&resource->suspicion, incarnation)) {
             continue;
         }
-        bool was_suspect = is_suspect(resource);
-        resource->blamed_on = 0;
-        resource->lost--;
         if (was_suspect && !is_suspect(resource)) {
             clear(self, resource);
         }
@@ -197,8 +191,7 @@ on_built(cadre_core_t *self, cadre_member_t *member, cadre_resource_t *resource)
 {
     bool was_suspect = is_suspect(resource);
     cadre_resource_set_put(&member->resources_built, resource->id);
-    resource->blamed_on = 0;
-    resource->lost = 0;
+    cadre_suspicion_clear(&resource->suspicion);
     if (was_suspect) {
         clear(self, resource);
     }
@@ -228,41 +221,6 @@ cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
 
 /* --- trials --- */
 
-/* Whether it could take a suspect resource now, or when its closures have ended. */
-static bool
-is_free_for(const cadre_member_t *member, const cadre_resource_t *resource)
-{
-    if (!member || member->suspect || member->draining || member->trial ||
-        cadre_resource_set_has(&member->resources_told, resource->id)) {
-        return false;
-    }
-    for (size_t i = 0; i < CADRE_RESOURCE_WORDS; i++) {
-        if (member->resources_told.words[i] & ~member->resources_built.words[i]) {
-            return false; /* it builds another one */
-        }
-    }
-    return true;
-}
-
-/* The worker after the one that tried last, rather one that runs nothing; NULL when none is free.
- */
-static cadre_member_t *
-choose(const cadre_core_t *self, const cadre_resource_t *resource)
-{
-    cadre_member_t *busy = NULL;
-    uint32_t count = self->membership.worker_capacity;
-    for (uint32_t i = 1; i <= count; i++) {
-        cadre_member_t *member = self->membership.workers[(resource->trial_index + i) % count];
-        if (is_free_for(member, resource)) {
-            if (member->in_flight.count == 0) {
-                return member;
-            }
-            busy = busy ? busy : member;
-        }
-    }
-    return busy;
-}
-
 static bool
 names(const cadre_closure_t *closure, const cadre_resource_t *resource)
 {
@@ -287,13 +245,7 @@ is_wanted(const cadre_core_t *self, const cadre_resource_t *resource)
 static void
 try(cadre_core_t *self, cadre_resource_t *resource)
 {
-    cadre_member_t *member = cadre_membership_find(&self->membership, resource->trial);
-    if (!resource->trial && is_wanted(self, resource) && (member = choose(self, resource))) {
-        resource->trial = member->task.incarnation;
-        resource->trial_index = member->index;
-        member->trial = resource->id;
-        member->alone_until_ms = UINT64_MAX;
-    }
+    cadre_member_t *member = cadre_trials_resource(self, resource, is_wanted(self, resource));
     if (!member) {
         return;
     }
@@ -301,7 +253,7 @@ try(cadre_core_t *self, cadre_resource_t *resource)
         tell_rest(self, member); /* where it has been alone for long */
     } else if (member->in_flight.count == 0) {
         tell(self, member, resource);
-        member->alone_until_ms = self->now_ms + CADRE_BUILD_ALONE_MS;
+        member->alone_until_ms = self->now_ms + CADRE_ALONE_MS;
     }
 }
 
@@ -331,10 +283,13 @@ cadre_resources_tick(cadre_core_t *self)
         }
     }
     /* The least suspect first: those that are innocent are built and out of the way. */
-    for (uint32_t lost = CADRE_BUILD_SUSPECT; lost < CADRE_BUILD_LOST_MAX; lost++) {
-        for (uint32_t i = 0; i < self->catalogue.resource_count && self->resources_suspect; i++) {
-            if (self->catalogue.resources[i]->lost == lost) {
-                try(self, self->catalogue.resources[i]);
+    for (uint32_t deaths = CADRE_SUSPECT_DEATHS, left = self->resources_suspect; left > 0;
+         deaths++) {
+        for (uint32_t i = 0; i < self->catalogue.resource_count && left > 0; i++) {
+            cadre_resource_t *resource = self->catalogue.resources[i];
+            if (is_suspect(resource) && resource->suspicion.deaths == deaths) {
+                try(self, resource);
+                left--;
             }
         }
     }

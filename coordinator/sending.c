@@ -108,6 +108,7 @@ cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_clos
         .generations = self->announced,
         .workers = self->membership.worker_places,
         .resources = {closure->resources, closure->resource_count}};
+    cadre_checkpoint_after(self, closure->id, &message.closure.checkpoint, &message.closure.cut);
     lists_t lists = {.names = NULL};
     cadre_tensor_list_add_chunks(&closure->tensors, &message);
     if (closure->argument_count > 0) {

@@ -82,6 +82,9 @@ generation_of(cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         return &message->snapshot.generation;
     }
+    if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
+        return &message->close_cut.generation;
+    }
     if (message->type == CADRE_MESSAGE_DROP) {
         return &message->drop.generation;
     }
@@ -165,8 +168,8 @@ destination_index(const cadre_shard_request_t *request, uint32_t shard, const ca
 }
 
 /* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
- * ASSIGNs by ascending sequence, what a SNAPSHOT holds is decided by what was asked before, and a
- * name that a DROP makes free may be created again. */
+ * ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and a name that a
+ * DROP makes free may be created again. */
 static bool
 is_ordered(cadre_message_type_t type)
 {

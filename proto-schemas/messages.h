@@ -66,6 +66,7 @@
     X(checkpoint_end,    CHECKPOINT_END,    53, SMALL, COORDINATOR)                \
     X(restore,           RESTORE,           54, SMALL, COORDINATOR)                \
     X(count,             COUNT,             55, SMALL, COORDINATOR)                \
+    X(close_cut,         CLOSE_CUT,         56, SMALL, COORDINATOR)                \
     X(drop,              DROP,              60, SMALL, COORDINATOR)                \
     /* values, data plane */                                                       \
     X(pull,              PULL,              64, LARGE, COORDINATOR | WORKER)       \
@@ -127,7 +128,8 @@
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
     F(TEXT, reason,      CADRE_TEXT_SIZE_MAX)
 
-/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, CHECKPOINT_END and ASSIGN, by request id.
+/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, CLOSE_CUT, CHECKPOINT_END and ASSIGN, by
+ * request id.
  * counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
@@ -207,7 +209,8 @@
  * workers in the job, the highest index that one has had plus 1. resources: ids of those that the
  * function uses. values: (closure, attempt, result, told) for each of the last names: what the
  * attempt gave as its result of that position; told 1: it stands in tensors, after the closure's
- * own; 0: the worker has it, or hands this closure back. */
+ * own; 0: the worker has it, or hands this closure back. checkpoint, cut: of the open cut that the
+ * closure belongs after, 0 for none; its PUSHes say the same. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -222,7 +225,9 @@
     F(U64,  generations, UINT64_MAX)                                               \
     F(U64,  workers,     CADRE_TASKS_MAX)                                          \
     F(U64S, resources,   CADRE_RESOURCES_PER_CLOSURE_MAX)                          \
-    F(U64S, values,      4 * CADRE_ARGUMENTS_MAX)
+    F(U64S, values,      4 * CADRE_ARGUMENTS_MAX)                                  \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  cut,         UINT64_MAX)
 
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)
@@ -284,9 +289,17 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 
-/* Take references to everything (SNAPSHOT_TAKEN), then write them to a file in `directory`
- * (SNAPSHOT_WRITTEN). */
+/* Open the cut, unless a PUSH or an ASSIGN that names it came first: take references to everything.
+ * From then on updates below `cut` go to these too (SNAPSHOT_TAKEN). */
 #define CADRE_SNAPSHOT_FIELDS(F)                                                   \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  cut,         UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+
+/* Every closure below the cut has ended: write what the cut holds to a file in `directory`
+ * (SNAPSHOT_WRITTEN). Every update id below `cut` is settled. Answered by REPLY. */
+#define CADRE_CLOSE_CUT_FIELDS(F)                                                  \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(STR,  directory,   255)                                                      \
@@ -346,12 +359,15 @@
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
 /* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
- * in that order, in the variable's wire dtype. */
+ * in that order, in the variable's wire dtype. checkpoint, cut: as in CLOSURE; a shard that has not
+ * opened that cut opens it first. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
+    F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  cut,         UINT64_MAX)
 
 /* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness:
  * largest over the partitions. versions: after the apply. */
@@ -365,13 +381,15 @@
 
 /* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes
  * nothing. mode: cadre_assign_mode_t. Payload: the whole partition, in the variable's
- * dtype. */
+ * dtype. checkpoint, cut: of the last cut that was opened before it, 0 for none; as in PUSH. */
 #define CADRE_ASSIGN_FIELDS(F)                                                     \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  mode,        2)                                                        \
     F(U64,  variable,    UINT32_MAX)                                               \
-    F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)
+    F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
+    F(U64,  cut,         UINT64_MAX)
 
 /* What has become of these? requests: (request, update, sequence) each, unanswered on this
  * connection: the update id of a PUSH, the sequence of an ASSIGN, 0 elsewhere. */

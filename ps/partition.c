@@ -397,6 +397,20 @@ new_references(cadre_chunk_t *const *chunks, size_t count)
     return references;
 }
 
+cadre_partition_t *
+cadre_partition_fork(const cadre_partition_t *self)
+{
+    cadre_partition_t *fork = cadre_calloc(1, sizeof(*fork));
+    *fork = *self;
+    fork->narrow = NULL; /* copies for the wire are of what workers pull: nobody pulls a fork */
+    fork->narrow_current = false;
+    fork->values = new_references(self->values, self->layout.count);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        fork->slots[slot] = new_references(self->slots[slot], self->layout.count);
+    }
+    return fork;
+}
+
 void
 cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out)
 {

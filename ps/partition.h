@@ -109,6 +109,10 @@ void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks
 void cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
                             cadre_chunk_t *const *chunks);
 
+/* Returns another partition that is what this one is now and shares its chunks: what is done to one
+ * of them does not show in the other. */
+cadre_partition_t *cadre_partition_fork(const cadre_partition_t *self);
+
 /* Takes references to everything. The caller ends it with cadre_partition_snapshot_fini, on any one
  * thread. */
 void cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out);

@@ -35,12 +35,11 @@ struct cadre_ps_core {
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t generation;
 
-    uint64_t checkpoint; /* of the last SNAPSHOT that has not ended; 0 for none */
-    uint64_t ended;      /* the last one that ended: its SNAPSHOT may still come, late */
+    uint64_t checkpoint; /* of the last CLOSE_CUT that has not ended; 0 for none */
+    uint64_t ended;      /* the last one that ended: its CLOSE_CUT may still come, late */
     bool is_written;     /* `written` is to be said until CHECKPOINT_END */
     cadre_ps_written_t written;
     uint64_t written_due_ms;
-    uint64_t written_end_ms;
 };
 
 cadre_ps_core_t *
@@ -270,13 +269,13 @@ cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms)
 static void
 pass_on(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
-    if (message->type == CADRE_MESSAGE_SNAPSHOT &&
-        message->snapshot.checkpoint > self->checkpoint &&
-        message->snapshot.checkpoint > self->ended) {
+    if (message->type == CADRE_MESSAGE_CLOSE_CUT &&
+        message->close_cut.checkpoint > self->checkpoint &&
+        message->close_cut.checkpoint > self->ended) {
         abandon(self);
-        self->checkpoint = message->snapshot.checkpoint;
-    } else if (message->type == CADRE_MESSAGE_SNAPSHOT && self->is_written &&
-               message->snapshot.checkpoint == self->checkpoint) {
+        self->checkpoint = message->close_cut.checkpoint;
+    } else if (message->type == CADRE_MESSAGE_CLOSE_CUT && self->is_written &&
+               message->close_cut.checkpoint == self->checkpoint) {
         say_written(self, now_ms);
     } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END &&
                message->checkpoint_end.checkpoint > self->ended) {
@@ -305,6 +304,7 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_CREATE:
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_CHECKPOINT_END:
     case CADRE_MESSAGE_RESTORE:
     case CADRE_MESSAGE_COUNT:
@@ -405,7 +405,6 @@ cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written, 
     self->written = *written;
     self->is_written = true;
     self->written_due_ms = now_ms;
-    self->written_end_ms = now_ms + CADRE_PS_WRITTEN_REPEAT_MS;
 }
 
 /* --- time --- */
@@ -435,10 +434,6 @@ cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms)
         say_heartbeat(self, now_ms);
     }
     if (!self->is_written) {
-        return self->heartbeat_due_ms;
-    }
-    if (now_ms >= self->written_end_ms) {
-        abandon(self);
         return self->heartbeat_due_ms;
     }
     if (now_ms >= self->written_due_ms) {

@@ -20,9 +20,7 @@
 #include "common/outbox.h"
 
 enum {
-    CADRE_PS_HELLO_RETRY_MS = 1000,      /* until WELCOME */
-    CADRE_PS_WRITTEN_REPEAT_MS = 600000, /* SNAPSHOT_WRITTEN is said no more when no
-                                            CHECKPOINT_END came within this */
+    CADRE_PS_HELLO_RETRY_MS = 1000, /* until WELCOME */
 };
 
 typedef struct cadre_ps_core cadre_ps_core_t;

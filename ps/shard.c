@@ -27,6 +27,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
     cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
         cadre_partition_close(&part->partition);
+        cadre_partition_close(&part->image);
         free(part);
     }
     cadre_u64_map_fini(&self->parts);
@@ -44,6 +45,9 @@ begin_anew(cadre_shard_t *self, uint64_t base)
     self->assigned = 0;
     self->dropped = 0;
     self->checkpoint = 0;
+    self->confirmed = 0;
+    self->closed = 0;
+    self->cut = 0;
 }
 
 void
@@ -225,10 +229,10 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_reply(self, question, settle(self, &message->settle));
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
         cadre_shard_snapshot(self, question);
+    } else if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
+        cadre_shard_reply(self, question, cadre_shard_close_cut(self, &message->close_cut));
     } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END) {
-        /* Its SNAPSHOT, should it come only now, is as good as taken. */
-        uint64_t ended = message->checkpoint_end.checkpoint;
-        self->checkpoint = ended > self->checkpoint ? ended : self->checkpoint;
+        cadre_shard_end_cut(self, message->checkpoint_end.checkpoint);
         cadre_shard_reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_COUNT) {
         cadre_shard_reply(self, question, 0);

@@ -45,7 +45,7 @@ typedef struct {
     cadre_partition_snapshot_t references;
 } cadre_shard_snapshot_part_t;
 
-/* References to everything a shard held at one cut. It may be read and ended on any one thread. */
+/* References to everything that is below one cut. It may be read and ended on any one thread. */
 typedef struct {
     uint64_t epoch; /* of the session that asked for it */
     uint64_t checkpoint;
@@ -81,8 +81,8 @@ size_t cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t 
 /* A message that could not be decoded, or came from nobody, was dropped. */
 void cadre_shard_malformed(cadre_shard_t *self);
 
-/* The snapshot that the last SNAPSHOT took, once, for whoever writes it; NULL when there is none.
- * Ask after every cadre_shard_receive: the next one that takes a snapshot drops an old one. */
+/* The snapshot that the last CLOSE_CUT made, once, for whoever writes it; NULL when there is none.
+ * Ask after every cadre_shard_receive: the next one that makes a snapshot drops an old one. */
 cadre_shard_snapshot_t *cadre_shard_take_snapshot(cadre_shard_t *self);
 
 /* [CADRE_PS_COUNTER_COUNT] */

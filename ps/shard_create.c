@@ -315,6 +315,7 @@ cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop)
         cadre_shard_part_t *part = cadre_u64_map_take(&self->parts, keys[i]);
         self->size_bytes -= part->size_bytes;
         cadre_partition_close(&part->partition);
+        cadre_partition_close(&part->image);
         free(part);
     }
     self->dropped = drop->variable > self->dropped ? drop->variable : self->dropped;

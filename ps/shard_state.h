@@ -1,7 +1,7 @@
 /*
  * shard_state - the inside of shard, shared by its files: shard.c (session, control),
  * shard_create.c (partitions, from initial values or a checkpoint), shard_values.c (pull, push,
- * assign, probe) and shard_snapshot.c.
+ * assign, probe) and shard_cut.c.
  */
 #ifndef CADRE_PS_SHARD_STATE_H
 #define CADRE_PS_SHARD_STATE_H
@@ -13,7 +13,8 @@
 typedef struct {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
     cadre_partition_t *partition;
-    uint64_t size_bytes; /* that it takes of the shard's */
+    cadre_partition_t *image; /* what the cut holds of it; NULL: none is open, or it is younger */
+    uint64_t size_bytes;      /* that it takes of the shard's */
     uint64_t push; /* number of the last push that named it, to find a partition named twice */
 } cadre_shard_part_t;
 
@@ -33,7 +34,11 @@ struct cadre_shard {
     uint64_t assigned; /* sequence of the last ASSIGN */
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t push_last;  /* counts pushes for cadre_shard_part_t.push */
-    uint64_t checkpoint; /* of the last SNAPSHOT taken */
+    uint64_t checkpoint; /* of the last cut that was opened, or had ended */
+    uint64_t confirmed;  /* the last that the coordinator named: workers may name later ones */
+    uint64_t closed;     /* the last whose cut was closed */
+    uint64_t cut;        /* of the open one: updates below it go to images too; 0: none is open */
+    uint64_t cut_counters[CADRE_PS_COUNTER_COUNT]; /* as the images count */
     cadre_shard_snapshot_t *snapshot;
     cadre_shard_part_t *named[CADRE_PARTITIONS_PER_UPDATE_MAX]; /* by the question at hand */
 };
@@ -79,8 +84,17 @@ void cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *questio
 void cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question);
 
-/* --- shard_snapshot.c --- */
+/* --- shard_cut.c --- */
+
+/* Opens the cut of `checkpoint`, unless that, or a later one, was opened before. */
+void cadre_shard_open_cut(cadre_shard_t *self, uint64_t checkpoint, uint64_t cut);
+
+/* The checkpoint is over, and those before it: no image of theirs is needed. */
+void cadre_shard_end_cut(cadre_shard_t *self, uint64_t checkpoint);
 
 void cadre_shard_snapshot(cadre_shard_t *self, const cadre_shard_question_t *question);
+
+/* CADRE_ESTATE when that cut is not open. */
+int cadre_shard_close_cut(cadre_shard_t *self, const cadre_close_cut_message_t *message);
 
 #endif

@@ -166,6 +166,18 @@ cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *messag
 
 /* --- push --- */
 
+/* An update that comes after a cut does not belong below it. */
+static int
+check_cut(const cadre_push_message_t *push)
+{
+    if (push->checkpoint > 0 && push->update < push->cut) {
+        return cadre_fail(CADRE_EINVALID,
+                          "update %" PRIu64 " says that it comes after cut %" PRIu64, push->update,
+                          push->cut);
+    }
+    return 0;
+}
+
 /* The partitions, versions and chunks of an update, all of them before any is touched. */
 static int
 check_parts(cadre_shard_t *self, const cadre_message_t *message, uint64_t *staleness)
@@ -206,20 +218,38 @@ check_parts(cadre_shard_t *self, const cadre_message_t *message, uint64_t *stale
 }
 
 static void
+count_applied(uint64_t counters[CADRE_PS_COUNTER_COUNT], uint64_t size_bytes, uint64_t staleness)
+{
+    counters[CADRE_PS_COUNTER_applied]++;
+    counters[CADRE_PS_COUNTER_push_bytes] += size_bytes;
+    counters[CADRE_PS_COUNTER_staleness_sum] += staleness;
+    if (staleness > counters[CADRE_PS_COUNTER_staleness_max]) {
+        counters[CADRE_PS_COUNTER_staleness_max] = staleness;
+    }
+}
+
+static void
 apply(cadre_shard_t *self, const cadre_message_t *message, uint64_t staleness)
 {
+    const cadre_push_message_t *push = &message->push;
+    cadre_shard_open_cut(self, push->checkpoint, push->cut);
+    const bool straggles = push->update < self->cut;
+    uint64_t size_bytes = 0;
     size_t at = 0;
-    for (size_t i = 0; i < message->push.partitions.count / 3; i++) {
+    for (size_t i = 0; i < push->partitions.count / 3; i++) {
         cadre_partition_t *partition = self->named[i]->partition;
         const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(partition);
         cadre_partition_apply(partition, message->chunks + at);
+        if (straggles && self->named[i]->image) {
+            cadre_partition_apply(self->named[i]->image, message->chunks + at);
+        }
         at += layout->count;
-        self->counters[CADRE_PS_COUNTER_push_bytes] += layout->size_bytes;
+        size_bytes += layout->size_bytes;
     }
-    cadre_applied_window_mark(self->window, message->push.update);
-    self->counters[CADRE_PS_COUNTER_staleness_sum] += staleness;
-    if (staleness > self->counters[CADRE_PS_COUNTER_staleness_max]) {
-        self->counters[CADRE_PS_COUNTER_staleness_max] = staleness;
+    cadre_applied_window_mark(self->window, push->update);
+    count_applied(self->counters, size_bytes, staleness);
+    if (straggles) {
+        count_applied(self->cut_counters, size_bytes, staleness);
     }
 }
 
@@ -250,6 +280,9 @@ cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question)
         status = cadre_applied_window_check(self->window, push->update);
     }
     if (status == 0) {
+        status = check_cut(push);
+    }
+    if (status == 0) {
         status = check_parts(self, message, &staleness);
     }
     cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_APPLIED);
@@ -261,7 +294,6 @@ cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question)
         apply(self, message, staleness);
         answer.applied.staleness = staleness;
         answer.applied.versions = versions_of(self, &push->partitions, versions);
-        self->counters[CADRE_PS_COUNTER_applied]++;
     } else if (status == CADRE_EDUPLICATE) {
         answer.applied.versions = versions_of(self, &push->partitions, versions);
         self->counters[CADRE_PS_COUNTER_duplicate]++;
@@ -294,9 +326,15 @@ assign(cadre_shard_t *self, const cadre_message_t *message)
     if (status < 0) {
         return fail_at(status, part);
     }
-    cadre_partition_assign(part->partition, (cadre_assign_mode_t)assign->mode, message->chunks);
-    self->assigned = assign->sequence;
+    cadre_shard_open_cut(self, assign->checkpoint, assign->cut);
+    cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
+    cadre_partition_assign(part->partition, mode, message->chunks);
     self->counters[CADRE_PS_COUNTER_assigned]++;
+    if (self->cut && assign->checkpoint < self->checkpoint && part->image) {
+        cadre_partition_assign(part->image, mode, message->chunks);
+        self->cut_counters[CADRE_PS_COUNTER_assigned]++;
+    }
+    self->assigned = assign->sequence;
     return 0;
 }
 

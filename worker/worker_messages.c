@@ -104,6 +104,7 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
     case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:
     case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
     case CADRE_MESSAGE_CHECKPOINT_END:

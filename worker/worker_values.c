@@ -94,7 +94,9 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
         message.push = (cadre_push_message_t){.update = cadre_run_id(run) + run->step,
                                               .attempt = run->attempt,
                                               .generation = entry->generation,
-                                              .partitions = {items, 3 * note->count}};
+                                              .partitions = {items, 3 * note->count},
+                                              .checkpoint = run->message.closure.checkpoint,
+                                              .cut = run->message.closure.cut};
     } else {
         message.pull = (cadre_pull_message_t){.generation = entry->generation,
                                               .partitions = {items, 3 * note->count}};

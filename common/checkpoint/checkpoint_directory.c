@@ -367,6 +367,24 @@ cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                        : cadre_fail(CADRE_ENOTFOUND, "%s holds no valid checkpoint", self->path);
 }
 
+/* Makes an empty temporary directory, for a checkpoint to be renamed over: a rename that replaces
+ * nothing (RENAME_NOREPLACE) is EINVAL on NFS and others, and a plain one could replace what
+ * somebody else has just made. */
+static int
+make_room(const cadre_checkpoint_directory_t *self, uint64_t id, char *temporary)
+{
+    for (unsigned n = 0; n < CADRE_CHECKPOINT_TEMPORARIES_MAX; n++) {
+        cadre_checkpoint_temporary_name(id, n, temporary);
+        if (mkdirat(self->fd, temporary, 0777) == 0) {
+            return 0;
+        }
+        if (errno != EEXIST) {
+            return cadre_disk_fail(errno, "cannot create %s/%s", self->path, temporary);
+        }
+    }
+    return cadre_fail(CADRE_EEXISTS, "%s/%s: too many temporaries", self->path, temporary);
+}
+
 /* One rename takes the checkpoint away as a whole; removing its files may then take its time. */
 static int
 retire(cadre_checkpoint_directory_t *self, uint64_t id)
@@ -388,16 +406,16 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     if (status != 0) {
         return status;
     }
-    for (unsigned n = 0; n < CADRE_CHECKPOINT_TEMPORARIES_MAX; n++) {
-        cadre_checkpoint_temporary_name(id, n, temporary);
-        if (renameat2(self->fd, name, self->fd, temporary, RENAME_NOREPLACE) == 0) {
-            return cadre_checkpoint_directory_remove(self, temporary);
-        }
-        if (errno != EEXIST) {
-            return cadre_disk_fail(errno, "cannot rename %s", path);
-        }
+    status = make_room(self, id, temporary);
+    if (status != 0) {
+        return status;
     }
-    return cadre_fail(CADRE_EEXISTS, "%s: too many temporaries", path);
+    if (renameat(self->fd, name, self->fd, temporary) != 0) {
+        int error = errno;
+        unlinkat(self->fd, temporary, AT_REMOVEDIR);
+        return cadre_disk_fail(error, "cannot rename %s", path);
+    }
+    return cadre_checkpoint_directory_remove(self, temporary);
 }
 
 /* Retires what is older than the newest `keep` valid entries. Goes on after one that cannot be
@@ -440,7 +458,11 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
         return status;
     }
     size_t removed_count = 0;
-    status = retire_older(self, entries, count, keep, &removed_count);
+    /* What is kept has names on disk before what they replace goes. */
+    status = count > keep ? cadre_disk_sync_directory(self->fd, self->path) : 0;
+    if (status == 0) {
+        status = retire_older(self, entries, count, keep, &removed_count);
+    }
     cadre_checkpoint_entries_free(&entries, count);
     if (removed) {
         *removed = removed_count;

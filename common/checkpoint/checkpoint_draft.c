@@ -170,6 +170,10 @@ cadre_checkpoint_draft_commit(cadre_checkpoint_draft_t **self_p, const cadre_man
     if (renameat(fd, self->name, fd, name) != 0) {
         return cadre_disk_fail(errno, "cannot rename %s to %s", self->path, name);
     }
-    self->name[0] = '\0';
-    return cadre_disk_sync(fd, self->directory->path);
+    status = cadre_disk_sync_directory(fd, self->directory->path);
+    /* A name that may not be on disk must not count among those that are kept. */
+    if (status == 0 || renameat(fd, name, fd, self->name) != 0) {
+        self->name[0] = '\0';
+    }
+    return status;
 }

@@ -194,16 +194,22 @@ cadre_disk_make_directory(const char *path)
     }
     cadre_auto(cadre_free) char *above = cadre_asprintf("%s/..", path);
     cadre_auto(cadre_disk_close) int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) {
-        return cadre_disk_fail(errno, "cannot fsync %s", above);
-    }
-    return 0;
+    return fd >= 0 ? cadre_disk_sync_directory(fd, above) : 0;
 }
 
 int
 cadre_disk_sync(int fd, const char *path)
 {
     if (fsync(fd) != 0) {
+        return cadre_disk_fail(errno, "cannot fsync %s", path);
+    }
+    return 0;
+}
+
+int
+cadre_disk_sync_directory(int fd, const char *path)
+{
+    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS) {
         return cadre_disk_fail(errno, "cannot fsync %s", path);
     }
     return 0;

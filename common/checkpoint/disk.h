@@ -51,4 +51,9 @@ int cadre_disk_make_directory(const char *path);
 /* CADRE_EIO. Never to be repeated after a failure. */
 int cadre_disk_sync(int fd, const char *path);
 
+/* The same for the names in a directory. Some file systems (network and FUSE ones) know no sync of
+ * a directory and say EINVAL or EROFS: there names are as durable as they get, and it is passed
+ * over. */
+int cadre_disk_sync_directory(int fd, const char *path);
+
 #endif

@@ -191,7 +191,7 @@ cadre_manifest_write(const cadre_manifest_t *self, int directory_fd, const char 
     cadre_auto(cadre_free) char *path =
         cadre_asprintf("%s/%s", directory, CADRE_MANIFEST_FILE_NAME);
     status = cadre_disk_create(directory_fd, CADRE_MANIFEST_FILE_NAME, path, text, size_bytes);
-    return status == 0 ? cadre_disk_sync(directory_fd, directory) : status;
+    return status == 0 ? cadre_disk_sync_directory(directory_fd, directory) : status;
 }
 
 int

@@ -109,6 +109,52 @@ Test(disk_fault, a_disk_may_be_full_from_any_call_on)
     cr_assert(at > 30 && at < CALLS_MAX, "%lld calls", (long long)at);
 }
 
+/* As on NFS and some FUSE: a rename knows no flags, a directory no sync. */
+Test(disk_fault, checkpoints_come_and_go_on_a_plain_file_system)
+{
+    fixture_t self;
+    fixture_init(&self);
+    begin_faults(&self, -1, 0, false);
+    disk_shim.plain = true;
+    for (uint64_t id = NEXT; id <= NEXT + 2; id++) {
+        size_t removed = 0;
+        sample_salt = id;
+        ok(sample_try_commit(self.directory, id, SHARDS, PARTITIONS));
+        ok(cadre_checkpoint_directory_retain(self.directory, 1, &removed));
+        cr_assert_eq(removed, 1);
+    }
+    disk_shim.plain = false;
+    disk_shim_end();
+    expect_contents(&self, NEXT + 2);
+    cr_assert_eq(sample_names(self.path), 1, "nothing is left over");
+    fixture_fini(&self);
+}
+
+/* Its name may not be on disk: if it counted as the newest, retention would remove one that is. */
+Test(disk_fault, a_checkpoint_whose_name_was_not_synced_is_none)
+{
+    fixture_t self;
+    fixture_init(&self);
+    begin_faults(&self, -1, 0, false);
+    disk_shim.unsynced = "";
+    sample_salt = NEXT;
+    cr_expect_eq(sample_try_commit(self.directory, NEXT, SHARDS, PARTITIONS), CADRE_EIO);
+    cr_expect_eq(cadre_checkpoint_directory_retain(self.directory, 1, NULL), 0,
+                 "one is there, and may be");
+    uint64_t newest = 0;
+    ok(cadre_checkpoint_directory_newest(self.directory, NULL, NULL, &newest));
+    cr_expect_eq(newest, BEFORE);
+    cr_expect_eq(sample_names(self.path), 1, "nothing is left over");
+    disk_shim.unsynced = NULL;
+    sample_commit(self.directory, NEXT, SHARDS, PARTITIONS);
+    disk_shim.unsynced = "";
+    cr_expect_eq(cadre_checkpoint_directory_retain(self.directory, 1, NULL), CADRE_EIO);
+    disk_shim.unsynced = NULL;
+    disk_shim_end();
+    expect_contents(&self, BEFORE);
+    fixture_fini(&self);
+}
+
 /* Loading with call `at` failing: the newest, the one before it, or a status; never another value.
  */
 static bool

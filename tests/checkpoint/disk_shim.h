@@ -58,7 +58,9 @@ typedef struct {
     int64_t fail_at; /* the number of the call that fails, -1 for none */
     bool fail_on;    /* and all after it */
     int fail_error;
-    int64_t failed; /* calls that failed so */
+    int64_t failed;       /* calls that failed so */
+    bool plain;           /* as on NFS: no flags for a rename, no sync of a directory */
+    const char *unsynced; /* a directory, below the root, whose sync fails with EIO; NULL: none */
 } disk_shim_t;
 
 static disk_shim_t disk_shim = {.fail_at = -1};
@@ -317,6 +319,15 @@ DISK_SHIM int
 fsync(int fd)
 {
     DISK_REAL(disk_sync_t, fsync)
+    char path[PATH_MAX];
+    struct stat about;
+    if (disk_place(fd, NULL, path) && fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) {
+        bool unsynced = disk_shim.unsynced && strcmp(disk_shim.unsynced, path) == 0;
+        if (unsynced || disk_shim.plain) {
+            errno = unsynced ? EIO : EINVAL;
+            return -1;
+        }
+    }
     return disk_sync_with(real, fd);
 }
 
@@ -365,6 +376,10 @@ renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned fla
     char path[PATH_MAX], to_path[PATH_MAX];
     if (!disk_place(from_fd, from, path) || !disk_place(to_fd, to, to_path)) {
         return real(from_fd, from, to_fd, to, flags);
+    }
+    if (disk_shim.plain && flags != 0) {
+        errno = EINVAL;
+        return -1;
     }
     int status = disk_fails() ? -1 : real(from_fd, from, to_fd, to, flags);
     if (status == 0) {

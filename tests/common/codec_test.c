@@ -334,6 +334,7 @@ static const struct {
     {CADRE_MESSAGE_CHECKPOINT_END, "c"},
     {CADRE_MESSAGE_RESTORE, "c"},
     {CADRE_MESSAGE_COUNT, "c"},
+    {CADRE_MESSAGE_CLOSE_CUT, "c"},
     {CADRE_MESSAGE_DROP, "c"},
     {CADRE_MESSAGE_PULL, "cw"},
     {CADRE_MESSAGE_VALUES, "p"},
@@ -384,7 +385,8 @@ Test(codec, prints_a_message_on_one_line)
     char text[256];
     cr_assert_str_eq(cadre_message_text(&push, text, sizeof(text)),
                      "PUSH request=3 update=17 attempt=1 generation=4 "
-                     "partitions=[1,2,3,4,5,6,7,8,... 9 in all] chunks=2 payload_bytes=120");
+                     "partitions=[1,2,3,4,5,6,7,8,... 9 in all] checkpoint=0 cut=0 chunks=2 "
+                     "payload_bytes=120");
     cadre_message_fini(&push);
     cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY,
                              .reply = {.status = 2014, .text = "late"}};

@@ -60,11 +60,11 @@
       "000000012a05f203ceffffffff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000"           \
       "000000010000ffffffffffffffffcdea67cd1000")                                                  \
     G(CLOSURE,                                                                                     \
-      "dc00140120cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
-      "01ccc9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffff"           \
-      "ff93a46c6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffff"           \
-      "ffff0bccd3c41807000000000000000000000000010000ffffffffffffffffc41807000000000000"           \
-      "000000000000010000ffffffffffffffff")                                                        \
+      "dc00160120cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001ccc9cd"   \
+      "ea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffffff93a46c6f7373a0"   \
+      "a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffffffff0bccd3c4180700000000"   \
+      "0000000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffffffff"   \
+      "ffcfffffffffffffffed10")                                                                    \
     G(CANCEL,                                                                                      \
       "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \
@@ -86,9 +86,8 @@
     G(SETTLE,                                                                                      \
       "990131cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cd03ff")                  \
     G(SNAPSHOT,                                                                                    \
-      "9b0132cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
-      "c9d92e612074657874206f66206d6f7265207468616e207468697274792d6f6e652062797465732c"           \
-      "20c2bd206f66206974cf000000012a05f203cd03ff")                                                \
+      "9a0132cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c9cdea62cd03ff")                                                                            \
     G(SNAPSHOT_TAKEN,                                                                              \
       "990133cd03e8cf0123456789abcdefce00011170c40001ccc9d92e612074657874206f66206d6f72"           \
       "65207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974")                        \
@@ -104,6 +103,10 @@
       "68616e207468697274792d6f6e652062797465732c20c2bd206f66206974ccc9cdea62cd03ff")              \
     G(COUNT,                                                                                       \
       "960137cd03e8cf0123456789abcdefce00011170c4080100000000000000")                              \
+    G(CLOSE_CUT,                                                                                   \
+      "9b0138cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c9d92e612074657874206f66206d6f7265207468616e207468697274792d6f6e652062797465732c"           \
+      "20c2bd206f66206974cf000000012a05f203cd03ff")                                                \
     G(DROP,                                                                                        \
       "99013ccd03e8cf0123456789abcdefce00011170c40001ccc9cd03ff")                                  \
     G(PULL,                                                                                        \
@@ -113,16 +116,16 @@
       "9a0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
       "74657874cdea62c41807000000000000000000000000010000ffffffffffffffff")                        \
     G(PUSH,                                                                                        \
-      "9a0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c41807000000000000000000"           \
-      "000000010000ffffffffffffffff")                                                              \
+      "9c0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c4180700000000000000000000000001"   \
+      "0000ffffffffffffffffcfffffffffffffffe306")                                                  \
     G(APPLIED,                                                                                     \
       "9c0143cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e6120746578"           \
       "74206f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f662069"           \
       "74cf000000012a05f203cfffffffffffffffe3c41807000000000000000000000000010000ffffff"           \
       "ffffffffff")                                                                                \
     G(ASSIGN,                                                                                      \
-      "9b0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
-      "c902ceffffffffcdffff")                                                                      \
+      "9d0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
+      "c902ceffffffffcdffff06ccce")                                                                \
     G(PROBE,                                                                                       \
       "980145cd03e8cf0123456789abcdefce00011170c40001c418070000000000000000000000000100"           \
       "00ffffffffffffffff")                                                                        \

@@ -97,11 +97,11 @@ run_save(void *context)
 }
 
 static bool
-is_draining(stage_t *stage)
+has_cut(stage_t *stage)
 {
     cadre_coordinator_t *coordinator = stage->coordinator;
     cadre_gate_lock(coordinator->gate);
-    bool yes = coordinator->core.checkpoint.state == CADRE_CHECKPOINT_DRAINING;
+    bool yes = coordinator->core.checkpoint.state == CADRE_CHECKPOINT_CUT;
     cadre_gate_unlock(coordinator->gate);
     return yes;
 }
@@ -114,7 +114,7 @@ lose_ps_while_saving(stage_t *stage, save_t *save, int64_t timeout_ms)
     hold_wait(&hold, 1);
     *save = (save_t){.stage = stage, .timeout_ms = timeout_ms};
     cr_assert_eq(pthread_create(&save->thread, NULL, run_save, save), 0);
-    EVENTUALLY(is_draining(stage));
+    EVENTUALLY(has_cut(stage));
     local_cluster_signal(&stage->cluster, LOCAL_PS, 0, SIGKILL);
     EVENTUALLY(cadre_totals(stage->coordinator).checkpoints_failed == 1);
     return hold;

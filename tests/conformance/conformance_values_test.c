@@ -290,7 +290,7 @@ BOTH_CAPACITIES(conformance_values, E9_resources_survive_a_cancellation)
 /* The worker of the newest build dies, again and again; the builds that came to an end count. */
 BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
 {
-    enum { CLOSURES = 20, DEATHS = 12 }; /* more than a closure may take down with it */
+    enum { CLOSURES = 20, DEATHS = CADRE_POISON_DEATHS - 1 };
     stage_t stage;
     hold_t build;
     stage_open(&stage, size, size);
@@ -357,13 +357,13 @@ BOTH_SIZES(conformance_values, a_resource_that_kills_its_workers_fails_in_the_en
     cadre_resource_t *deadly = create_deadly(&stage, "deadly", 1000, &builds);
     cadre_resource_t *ones = size > 1 ? create(&stage, "ones", "build", NULL) : NULL;
     use_often(&stage, "add_one", deadly, 1);
-    for (int i = 0; i < CADRE_BUILD_LOST_MAX; i++) {
+    for (int i = 0; i < CADRE_POISON_DEATHS; i++) {
         die_and_restart(&stage);
     }
     FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON,
-          "resource deadly: 20 workers in a row were lost while they built it by function build");
-    cr_expect_eq(hold_begun(&builds), CADRE_BUILD_LOST_MAX);
-    cr_expect(status_says(&stage, "\"error\":\"resource deadly: 20 workers"));
+          "resource deadly: 10 workers died while they built it by function build");
+    cr_expect_eq(hold_begun(&builds), CADRE_POISON_DEATHS);
+    cr_expect(status_says(&stage, "\"error\":\"resource deadly: 10 workers"));
     stage_schedule(&stage, "add_one", 4); /* the job goes on without it */
     use_often(&stage, "push_built", ones, ones ? 3 : 0);
     stage_join(&stage);

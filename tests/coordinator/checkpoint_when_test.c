@@ -53,7 +53,7 @@ Test(checkpoint_when, a_resumed_variable_is_whole_before_the_cut)
     later->created = true;
     self->core.creating = false;
     fixture_turn(self);
-    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
     cr_assert_not(fixture_logged(self, "variables_left_out"));
     fixture_destroy(&self);
@@ -72,7 +72,7 @@ Test(checkpoint_when, a_resumed_variable_that_cannot_be_created_holds_up_no_cut)
     cadre_catalogue_drop_variable(&self->core.catalogue, later);
     self->core.creating = false;
     fixture_turn(self);
-    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
     cr_assert_not(self->core.catalogue.variables[2]->created, "its place is vacant");
     fixture_destroy(&self);
@@ -93,7 +93,7 @@ static void
 ask_snapshots(fixture_t *self)
 {
     stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
-    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_SNAPSHOT);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
 }
 
 /* It has them, and is committed. */

@@ -121,18 +121,23 @@ Test(leases, a_closure_is_not_blamed_for_a_lease_that_ran_out)
     turn(self, false);
     attend(self, LEASE_MS);
     cr_assert_eq(self->core.totals.workers_lost, 1);
-    cr_assert_eq(closure->lost, 0);
+    cr_assert_eq(closure->suspicion.deaths, 0);
     fixture_destroy(&self);
 }
 
-Test(leases, a_closure_is_not_blamed_when_a_new_process_takes_the_place_of_its_worker)
+Test(leases, a_new_process_in_the_place_of_a_worker_shows_that_it_died_on_the_same_host_only)
 {
-    fixture_t *self = cluster(1);
-    cadre_closure_t *closure = fixture_schedule(self, 1);
-    turn(self, false);
-    cadre_task_t other = {CADRE_ROLE_WORKER, 0, 4711};
-    fixture_hello(self, &other);
-    cr_assert_eq(self->core.totals.workers_lost, 1);
-    cr_assert_eq(closure->lost, 0);
-    fixture_destroy(&self);
+    for (int same = 0; same < 2; same++) {
+        fixture_t *self = cluster(1);
+        cadre_closure_t *closure = fixture_schedule(self, 1);
+        turn(self, false);
+        if (!same) {
+            self->core.membership.workers[0]->host[0] = 'H';
+        }
+        cadre_task_t other = {CADRE_ROLE_WORKER, 0, 4711};
+        fixture_hello(self, &other);
+        cr_assert_eq(self->core.totals.workers_lost, 1);
+        cr_assert_eq(closure->suspicion.deaths, same ? 1 : 0);
+        fixture_destroy(&self);
+    }
 }

@@ -163,7 +163,7 @@ Test(resources, those_that_wait_for_a_build_hold_up_nobody_behind_them)
 Test(resources, after_three_losses_one_worker_alone_builds_and_does_nothing_else)
 {
     fixture_t *self = cluster_with(0, 2);
-    for (uint32_t i = 0; i < CADRE_BUILD_SUSPECT; i++) {
+    for (uint32_t i = 0; i < CADRE_SUSPECT_DEATHS; i++) {
         cr_assert_eq(join_and_die(self, 0, i), 2);
     }
     fixture_clear(self);
@@ -194,7 +194,7 @@ Test(resources, a_trial_waits_until_its_worker_runs_nothing)
 {
     fixture_t *self = cluster_with(0, 1);
     cadre_task_t worker = fixture_worker(1);
-    for (uint32_t i = 0; i < CADRE_BUILD_SUSPECT - 1; i++) {
+    for (uint32_t i = 0; i < CADRE_SUSPECT_DEATHS - 1; i++) {
         join_and_die(self, 0, i);
     }
     fixture_hello(self, &worker);
@@ -222,7 +222,7 @@ Test(resources, a_trial_waits_until_its_worker_runs_nothing)
 Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everything_else)
 {
     fixture_t *self = cluster_with(0, 1);
-    for (uint32_t i = 0; i < CADRE_BUILD_SUSPECT; i++) {
+    for (uint32_t i = 0; i < CADRE_SUSPECT_DEATHS; i++) {
         join_and_die(self, 0, i);
     }
     cadre_task_t worker = fixture_worker(0);
@@ -235,7 +235,7 @@ Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everythi
     cr_assert_eq(told(self, &worker), 1);
     add_resource(self, "b");
     cadre_core_announce_resource(&self->core);
-    self->now_ms += CADRE_BUILD_ALONE_MS - 1;
+    self->now_ms += CADRE_ALONE_MS - 1;
     say_built(self, &worker, FIRST, 0);
     cr_expect_eq(told(self, &worker), 1);
     expect_closures(self, &worker, "");
@@ -246,9 +246,9 @@ Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everythi
     say_built(self, &worker, BOTH, SECOND);
     expect_closures(self, &worker, "32");
     cadre_core_gone(&self->core, &worker, self->now_ms);
-    cr_expect_eq(self->core.catalogue.resources[0]->lost, CADRE_BUILD_SUSPECT + 1,
+    cr_expect_eq(self->core.catalogue.resources[0]->suspicion.deaths, CADRE_SUSPECT_DEATHS + 1,
                  "it may still kill");
-    cr_expect_eq(self->core.catalogue.resources[1]->lost, 0);
+    cr_expect_eq(self->core.catalogue.resources[1]->suspicion.deaths, 0);
     fixture_destroy(&self);
 }
 
@@ -256,7 +256,7 @@ Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
 {
     fixture_t *self = cluster_with(0, 1);
     schedule(self, 1, FIRST);
-    for (uint64_t life = 0; life < CADRE_BUILD_LOST_MAX; life++) {
+    for (uint64_t life = 0; life < CADRE_POISON_DEATHS; life++) {
         cr_expect_eq(self->ended_count, 0);
         cr_assert_eq(join_and_die(self, 0, life), 1);
     }
@@ -264,8 +264,8 @@ Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
     cr_expect_eq(self->ended[0].status, CADRE_EPOISON);
     cr_expect_eq(self->core.refused, 1, "it was never begun: no checkpoint counts it");
     cr_expect_str_eq(self->ended[0].text,
-                     "function work: resource a: 20 workers in a row were lost while they built it "
-                     "by function work, the last of them worker 0 (process 4711)");
+                     "function work: resource a: 10 workers died while they built it by function "
+                     "work: worker 0 (process 4711, the last of 10)");
     cr_expect(fixture_logged(self, "resource_failed"));
     fixture_destroy(&self);
 }
@@ -276,11 +276,11 @@ Test(resources, one_that_is_innocent_is_built_while_the_other_one_goes_on_to_fai
     fixture_t *self = cluster_with(0, 2);
     schedule(self, 1, BOTH);
     uint64_t life = 0;
-    for (; life < CADRE_BUILD_SUSPECT; life++) {
+    for (; life < CADRE_SUSPECT_DEATHS; life++) {
         cr_assert_eq(join_and_die(self, 0, life), 2);
     }
     cr_assert_eq(join_and_die(self, 0, life++), 1);
-    cr_assert_eq(self->core.catalogue.resources[0]->lost, CADRE_BUILD_SUSPECT + 1);
+    cr_assert_eq(self->core.catalogue.resources[0]->suspicion.deaths, CADRE_SUSPECT_DEATHS + 1);
     cadre_task_t worker = {CADRE_ROLE_WORKER, 0, 10000 + life++};
     fixture_clear(self);
     fixture_hello(self, &worker);
@@ -288,7 +288,7 @@ Test(resources, one_that_is_innocent_is_built_while_the_other_one_goes_on_to_fai
     cr_assert_eq(told(self, &worker), 1);
     cr_expect_str_eq(fixture_sent(self, &worker, CADRE_MESSAGE_RESOURCE, 0)->resource.name, "b");
     say_built(self, &worker, SECOND, SECOND);
-    cr_expect_eq(self->core.catalogue.resources[1]->lost, 0);
+    cr_expect_eq(self->core.catalogue.resources[1]->suspicion.deaths, 0);
     cr_expect_eq(told(self, &worker), 2, "then the other one");
     expect_closures(self, &worker, "");
     fixture_destroy(&self);
@@ -300,7 +300,7 @@ Test(resources, one_that_is_built_at_its_last_try_is_for_all_and_the_row_is_over
     schedule(self, 1, FIRST);
     uint64_t life = 0;
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < CADRE_BUILD_LOST_MAX - 1; i++) {
+        for (int i = 0; i < CADRE_POISON_DEATHS - 1; i++) {
             cr_assert_eq(join_and_die(self, 0, life++), 1);
         }
         cadre_task_t worker = {CADRE_ROLE_WORKER, 0, 10000 + life++};
@@ -318,7 +318,7 @@ Test(resources, one_that_is_built_at_its_last_try_is_for_all_and_the_row_is_over
 
 Test(resources, many_that_go_at_once_are_not_taken_for_a_row)
 {
-    enum { MANY = 2 * CADRE_BUILD_LOST_MAX };
+    enum { MANY = 2 * CADRE_POISON_DEATHS };
     fixture_t *self = cluster_with(MANY, 1);
     schedule(self, 1, FIRST);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -327,7 +327,7 @@ Test(resources, many_that_go_at_once_are_not_taken_for_a_row)
     }
     fixture_turn(self);
     cr_expect_eq(self->ended_count, 0);
-    cr_expect_eq(self->core.catalogue.resources[0]->lost, CADRE_BUILD_SUSPECT);
+    cr_expect_eq(self->core.catalogue.resources[0]->suspicion.deaths, CADRE_SUSPECT_DEATHS);
     fixture_destroy(&self);
 }
 
@@ -339,14 +339,14 @@ Test(resources, who_leaves_or_was_only_cut_off_is_not_counted)
     cadre_message_t goodbye = fixture_message(&first, CADRE_MESSAGE_GOODBYE);
     goodbye.goodbye.reason = "drained";
     fixture_say(self, &first, &goodbye);
-    cr_expect_eq(resource->lost, 0);
-    for (int i = 0; i < CADRE_BUILD_SUSPECT + 1; i++) {
+    cr_expect_eq(resource->suspicion.deaths, 0);
+    for (int i = 0; i < CADRE_SUSPECT_DEATHS + 1; i++) {
         cadre_task_t second = fixture_worker(1);
         cadre_core_gone(&self->core, &second, self->now_ms);
-        cr_expect_eq(resource->lost, 1);
+        cr_expect_eq(resource->suspicion.deaths, 1);
         fixture_hello(self, &second);
         fixture_turn(self);
-        cr_expect_eq(resource->lost, 0);
+        cr_expect_eq(resource->suspicion.deaths, 0);
     }
     fixture_destroy(&self);
 }
@@ -356,7 +356,7 @@ Test(resources, closures_of_a_failed_one_fail_whenever_they_come_and_others_go_o
     fixture_t *self = cluster_with(0, 1);
     char text[CADRE_CLOSURE_ERROR_SIZE];
     schedule(self, 9, FIRST);
-    for (uint64_t life = 0; life < CADRE_BUILD_LOST_MAX; life++) {
+    for (uint64_t life = 0; life < CADRE_POISON_DEATHS; life++) {
         join_and_die(self, 0, life);
     }
     cr_expect_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EPOISON);

@@ -182,14 +182,14 @@ Test(sending, a_lost_closure_gets_its_values_again_until_it_is_poison)
     schedule(self, schedule(self, NULL, NULL), NULL);
     fixture_turn(self);
     done_with(self, &worker, 1, 1, BIG);
-    for (uint64_t i = 1; i <= CADRE_ATTEMPTS_MAX; i++) {
+    for (uint64_t i = 1; i <= CADRE_POISON_DEATHS; i++) {
         cr_assert_eq(self->ended_count, 1, "after %d deaths", (int)i - 1);
         fixture_clear(self);
         cadre_core_gone(&self->core, &worker, self->now_ms);
         worker.incarnation++;
         fixture_hello(self, &worker);
         fixture_turn(self);
-        if (i < CADRE_ATTEMPTS_MAX) {
+        if (i < CADRE_POISON_DEATHS) {
             expect_told(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, 0), 0, 1, 1, 1);
         }
     }

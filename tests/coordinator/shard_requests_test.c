@@ -334,12 +334,13 @@ goes_out(cadre_shard_requests_t *self, uint64_t now_ms, const char *types)
     const cadre_shard_target_t target = {.task = &ps_task, .generation = 1};
     uint64_t number = 0;
     char out[16] = "";
+    size_t length = 0;
     cadre_shard_requests_pump(self, 0, &target, now_ms, RESEND_MS, &outbox);
     while (cadre_outbox_pop(&outbox, &entry)) {
-        strcat(out, entry.type == CADRE_MESSAGE_PULL     ? "p"
-                    : entry.type == CADRE_MESSAGE_ASSIGN ? "a"
-                    : entry.type == CADRE_MESSAGE_PROBE  ? "?"
-                                                         : "x");
+        out[length++] = entry.type == CADRE_MESSAGE_PULL     ? 'p'
+                        : entry.type == CADRE_MESSAGE_ASSIGN ? 'a'
+                        : entry.type == CADRE_MESSAGE_PROBE  ? '?'
+                                                             : 'x';
         number = entry.type == CADRE_MESSAGE_PROBE ? self->lanes[0].probe : number;
         cadre_outbox_entry_fini(&entry);
     }

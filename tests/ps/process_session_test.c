@@ -178,11 +178,16 @@ Test(process_session, says_hello_again_to_whoever_does_not_know_it)
 
 /* --- another coordinator --- */
 
+/* Opens a cut and closes it. */
 static void
 send_snapshot(peers_t *self, const char *directory, uint64_t generation)
 {
     cadre_message_t message = {.type = CADRE_MESSAGE_SNAPSHOT, .request = ++self->request};
-    message.snapshot = (cadre_snapshot_message_t){
+    message.snapshot =
+        (cadre_snapshot_message_t){.checkpoint = CHECKPOINT, .cut = 4, .generation = generation};
+    send_message(self, self->control, &self->ps, &message);
+    message = (cadre_message_t){.type = CADRE_MESSAGE_CLOSE_CUT, .request = ++self->request};
+    message.close_cut = (cadre_close_cut_message_t){
         .checkpoint = CHECKPOINT, .cut = 4, .directory = directory, .generation = generation};
     send_message(self, self->control, &self->ps, &message);
 }

@@ -90,10 +90,19 @@ pull(peers_t *self, uint64_t generation, uint64_t *version)
 }
 
 static void
-send_snapshot(peers_t *self, uint64_t checkpoint, uint64_t cut, const char *directory)
+send_snapshot(peers_t *self, uint64_t checkpoint, uint64_t cut)
 {
     cadre_message_t message = {.type = CADRE_MESSAGE_SNAPSHOT, .request = ++self->request};
-    message.snapshot = (cadre_snapshot_message_t){
+    message.snapshot =
+        (cadre_snapshot_message_t){.checkpoint = checkpoint, .cut = cut, .generation = 1};
+    send_message(self, self->control, &self->ps, &message);
+}
+
+static void
+send_close_cut(peers_t *self, uint64_t checkpoint, uint64_t cut, const char *directory)
+{
+    cadre_message_t message = {.type = CADRE_MESSAGE_CLOSE_CUT, .request = ++self->request};
+    message.close_cut = (cadre_close_cut_message_t){
         .checkpoint = checkpoint, .cut = cut, .directory = directory, .generation = 1};
     send_message(self, self->control, &self->ps, &message);
 }
@@ -115,13 +124,14 @@ take_checkpoint(peers_t *self, const char *directory)
     cadre_checkpoint_draft_t *draft = NULL;
     cr_assert_eq(cadre_checkpoint_directory_open(directory, true, &checkpoints), 0);
     cr_assert_eq(cadre_checkpoint_draft_begin(checkpoints, 1, &draft), 0);
-    send_snapshot(self, 1, 3, cadre_checkpoint_draft_path(draft));
+    send_snapshot(self, 1, 3);
     cadre_message_t taken;
     await_control(self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &taken);
     cr_assert_eq(taken.snapshot_taken.status, 0, "%s", taken.snapshot_taken.text);
     cr_assert_eq(taken.request, self->request);
     cadre_message_fini(&taken);
-    cr_assert_eq(push(self, 3, 2, 1), 0, "updates go on while it is written");
+    cr_assert_eq(push(self, 3, 2, 1), 0, "updates go on while it is open");
+    send_close_cut(self, 1, 3, cadre_checkpoint_draft_path(draft));
     cadre_message_t written;
     await_control(self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &written);
     const cadre_snapshot_written_message_t *file = &written.snapshot_written;
@@ -229,7 +239,8 @@ Test(process, says_that_a_snapshot_failed_until_the_checkpoint_has_ended)
     join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
-    send_snapshot(&self, 1, 3, "/nowhere/at/all");
+    send_snapshot(&self, 1, 3);
+    send_close_cut(&self, 1, 3, "/nowhere/at/all");
     for (int i = 0; i < 3; i++) {
         cadre_message_t written;
         await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &written);

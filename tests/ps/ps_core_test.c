@@ -75,6 +75,8 @@ from_coordinator(cadre_message_type_t type, uint64_t incarnation)
         message.settle.shard = SHARD;
     } else if (type == CADRE_MESSAGE_SNAPSHOT) {
         message.snapshot.shard = SHARD;
+    } else if (type == CADRE_MESSAGE_CLOSE_CUT) {
+        message.close_cut.shard = SHARD;
     }
     return message;
 }
@@ -196,9 +198,10 @@ Test(ps_core, keeps_the_shard_when_the_same_session_welcomes_it_again)
 Test(ps_core, passes_what_is_for_the_shard_on_in_order)
 {
     static const cadre_message_type_t types[] = {
-        CADRE_MESSAGE_RESTORE, CADRE_MESSAGE_CREATE,         CADRE_MESSAGE_SETTLE,
-        CADRE_MESSAGE_COUNT,   CADRE_MESSAGE_CHECKPOINT_END, CADRE_MESSAGE_SNAPSHOT,
-        CADRE_MESSAGE_DROP};
+        CADRE_MESSAGE_RESTORE,        CADRE_MESSAGE_CREATE,
+        CADRE_MESSAGE_SETTLE,         CADRE_MESSAGE_COUNT,
+        CADRE_MESSAGE_CHECKPOINT_END, CADRE_MESSAGE_SNAPSHOT,
+        CADRE_MESSAGE_CLOSE_CUT,      CADRE_MESSAGE_DROP};
     cadre_ps_core_t *core = new_member();
     for (size_t i = 0; i < CADRE_COUNT_OF(types); i++) {
         cadre_message_t message = from_coordinator(types[i], COORDINATOR);
@@ -328,8 +331,8 @@ static void
 order(cadre_ps_core_t *core, cadre_message_type_t type, uint64_t checkpoint, uint64_t now_ms)
 {
     cadre_message_t message = from_coordinator(type, COORDINATOR);
-    if (type == CADRE_MESSAGE_SNAPSHOT) {
-        message.snapshot.checkpoint = checkpoint;
+    if (type == CADRE_MESSAGE_CLOSE_CUT) {
+        message.close_cut.checkpoint = checkpoint;
     } else {
         message.checkpoint_end = (cadre_checkpoint_end_message_t){.checkpoint = checkpoint};
     }
@@ -349,7 +352,7 @@ Test(ps_core, says_what_was_written_until_the_checkpoint_has_ended)
 {
     cadre_ps_core_t *core = new_member();
     cadre_message_t message;
-    order(core, CADRE_MESSAGE_SNAPSHOT, 5, 10);
+    order(core, CADRE_MESSAGE_CLOSE_CUT, 5, 10);
     written(core, 5, 20);
     cr_assert_eq(cadre_ps_core_tick(core, 20), 20 + RESEND_MS);
     cr_assert_eq(said(core, &message), CADRE_MESSAGE_SNAPSHOT_WRITTEN);
@@ -361,7 +364,7 @@ Test(ps_core, says_what_was_written_until_the_checkpoint_has_ended)
     cadre_message_fini(&message);
     cadre_ps_core_tick(core, 20 + RESEND_MS);
     cr_assert_eq(count_said(core, CADRE_MESSAGE_SNAPSHOT_WRITTEN), 1);
-    order(core, CADRE_MESSAGE_SNAPSHOT, 5, 330); /* said again: so is the answer */
+    order(core, CADRE_MESSAGE_CLOSE_CUT, 5, 330); /* said again: so is the answer */
     cr_assert_eq(count_said(core, CADRE_MESSAGE_SNAPSHOT_WRITTEN), 1);
     order(core, CADRE_MESSAGE_CHECKPOINT_END, 4, 340); /* of another one */
     cadre_ps_core_tick(core, 330 + RESEND_MS);
@@ -377,31 +380,19 @@ Test(ps_core, says_what_was_written_until_the_checkpoint_has_ended)
 Test(ps_core, stops_writing_what_nobody_wants)
 {
     cadre_ps_core_t *core = new_member();
-    order(core, CADRE_MESSAGE_SNAPSHOT, 5, 10);
+    order(core, CADRE_MESSAGE_CLOSE_CUT, 5, 10);
     order(core, CADRE_MESSAGE_CHECKPOINT_END, 5, 20);
     cr_assert_eq(count_events(core, CADRE_PS_ABANDON), 1);
     written(core, 5, 30); /* too late */
-    order(core, CADRE_MESSAGE_SNAPSHOT, 6, 40);
-    order(core, CADRE_MESSAGE_SNAPSHOT, 7, 50);
+    order(core, CADRE_MESSAGE_CLOSE_CUT, 6, 40);
+    order(core, CADRE_MESSAGE_CLOSE_CUT, 7, 50);
     cadre_ps_event_t event;
-    cr_assert(cadre_ps_core_event(core, &event)); /* SNAPSHOT 6 */
+    cr_assert(cadre_ps_core_event(core, &event)); /* CLOSE_CUT 6 */
     cr_assert(cadre_ps_core_event(core, &event));
     cr_assert_eq(event.kind, CADRE_PS_ABANDON);
     cr_assert_eq(event.checkpoint, 6);
     written(core, 6, 60);
     cadre_ps_core_tick(core, 70);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_SNAPSHOT_WRITTEN), 0);
-    cadre_ps_core_destroy(&core);
-}
-
-Test(ps_core, does_not_say_what_was_written_for_ever)
-{
-    cadre_ps_core_t *core = new_member();
-    order(core, CADRE_MESSAGE_SNAPSHOT, 5, 10);
-    written(core, 5, 20);
-    cadre_ps_core_tick(core, 20 + CADRE_PS_WRITTEN_REPEAT_MS - 1);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_SNAPSHOT_WRITTEN), 1);
-    cadre_ps_core_tick(core, 20 + CADRE_PS_WRITTEN_REPEAT_MS + RESEND_MS);
     cr_assert_eq(count_said(core, CADRE_MESSAGE_SNAPSHOT_WRITTEN), 0);
     cadre_ps_core_destroy(&core);
 }

@@ -80,6 +80,33 @@ restore(fixture_t *self, const char *path, uint64_t cut, uint64_t generation)
     return reply_to(self, &THE_COORDINATOR, &message);
 }
 
+/* SNAPSHOT; the status of SNAPSHOT_TAKEN. */
+static inline int
+open_cut(fixture_t *self, uint64_t checkpoint, uint64_t cut, uint64_t generation)
+{
+    cadre_message_t answer;
+    cadre_message_t message = question(CADRE_MESSAGE_SNAPSHOT, &THE_COORDINATOR);
+    message.snapshot =
+        (cadre_snapshot_message_t){.checkpoint = checkpoint, .cut = cut, .generation = generation};
+    ask(self, &THE_COORDINATOR, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_SNAPSHOT_TAKEN);
+    cr_assert_eq(answer.snapshot_taken.checkpoint, checkpoint);
+    int status = -(int)answer.snapshot_taken.status;
+    cadre_message_fini(&answer);
+    return status;
+}
+
+/* CLOSE_CUT, to be written to `directory`. */
+static inline int
+close_cut(fixture_t *self, uint64_t checkpoint, uint64_t cut, const char *directory,
+          uint64_t generation)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_CLOSE_CUT, &THE_COORDINATOR);
+    message.close_cut = (cadre_close_cut_message_t){
+        .checkpoint = checkpoint, .cut = cut, .directory = directory, .generation = generation};
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
 /* CREATE of one partition, f32, of `rows` rows of `columns`, beginning at 1, under sgd with
  * learning rate 1. */
 static inline cadre_create_message_t

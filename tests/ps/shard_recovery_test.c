@@ -39,14 +39,8 @@ assign(fixture_t *self, uint64_t sequence, uint64_t generation)
 static int
 snapshot(fixture_t *self, uint64_t checkpoint, uint64_t generation)
 {
-    cadre_message_t message = question(CADRE_MESSAGE_SNAPSHOT, &THE_COORDINATOR);
-    message.snapshot = (cadre_snapshot_message_t){
-        .checkpoint = checkpoint, .cut = 1000, .directory = "/draft", .generation = generation};
-    cadre_message_t answer;
-    ask(self, &THE_COORDINATOR, &message, &answer);
-    int status = -(int)answer.snapshot_taken.status;
-    cadre_message_fini(&answer);
-    return status;
+    int status = open_cut(self, checkpoint, 1000, generation);
+    return status == 0 ? close_cut(self, checkpoint, 1000, "/draft", generation) : status;
 }
 
 static int

@@ -127,13 +127,8 @@ after_one(void *context)
 static cadre_shard_snapshot_t *
 take(fixture_t *self, const char *directory)
 {
-    cadre_message_t answer;
-    cadre_message_t message = question(CADRE_MESSAGE_SNAPSHOT, &THE_COORDINATOR);
-    message.snapshot = (cadre_snapshot_message_t){
-        .checkpoint = 1, .cut = 50, .directory = directory, .generation = GENERATION};
-    ask(self, &THE_COORDINATOR, &message, &answer);
-    cr_assert_eq(answer.snapshot_taken.status, 0);
-    cadre_message_fini(&answer);
+    cr_assert_eq(open_cut(self, 1, 50, GENERATION), 0);
+    cr_assert_eq(close_cut(self, 1, 50, directory, GENERATION), 0);
     return cadre_shard_take_snapshot(self->shard);
 }
 

@@ -36,6 +36,7 @@ sim_check_fini(sim_check_t *self)
     free(self->calls);
     free(self->states);
     free(self->assignments);
+    free(self->cuts);
     free(self->read.parts);
     free(self->read.told);
 }
@@ -447,9 +448,9 @@ names_failed(const sim_call_t *call, const char *text)
 {
     for (uint32_t id = 1; id <= SIM_RESOURCES_MAX; id++) {
         char part[64];
-        snprintf(part, sizeof(part), "resource r%" PRIu32 ": %d workers in a row", id,
-                 CADRE_BUILD_LOST_MAX);
-        if (call->resources >> (id - 1) & 1 && strstr(text, part)) {
+        snprintf(part, sizeof(part), "resource r%" PRIu32 ": ", id);
+        if (call->resources >> (id - 1) & 1 && strstr(text, part) &&
+            strstr(text, " workers died while they built it")) {
             return true;
         }
     }
@@ -472,7 +473,7 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
     } else if (end->status == CADRE_EINVALID) {
         good = is_broken && call->attempts == 0;
     } else if (end->status == CADRE_EPOISON) {
-        good = closure->lost >= CADRE_ATTEMPTS_MAX || names_failed(call, end->text);
+        good = closure->suspicion.deaths >= CADRE_POISON_DEATHS || names_failed(call, end->text);
     } else if (end->status == CADRE_EFULL) {
         good = self->few_values && call->source_count > 0 && call->attempts == 0;
     }

@@ -101,6 +101,14 @@ typedef struct {
     cadre_u64_map_t updates; /* update id -> call */
 } sim_life_t;
 
+/* A cut that a coordinator has made. */
+typedef struct {
+    uint64_t epoch;
+    uint64_t checkpoint;
+    uint64_t cut;
+    uint32_t assignments; /* asked for before it */
+} sim_cut_of_t;
+
 /* The read under way: every n that a shard has told of each part since it began. */
 typedef struct {
     uint32_t variable; /* index; SIM_NEVER: none */
@@ -130,6 +138,8 @@ typedef struct {
     sim_assignment_t *assignments;
     uint32_t assignment_count;
     sim_read_t read;
+    sim_cut_of_t *cuts; /* all that coordinators have made */
+    size_t cut_count;
     uint64_t ended_ms; /* when the last call ended */
     uint64_t restores;
     uint64_t replayed; /* updates that were applied again after a restore */
@@ -241,7 +251,20 @@ void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_me
 void sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                        const cadre_message_t *answer);
 
-/* The shard has taken a snapshot at `cut`: the closures below it have ended. Whether exactly they
+/* The coordinator cuts: the assignments so far are below it, and the updates below `cut`. */
+void sim_check_cut(sim_check_t *self, uint64_t checkpoint, uint64_t cut);
+
+/* The cut of `checkpoint` in the session `epoch`, NULL when there was none. */
+const sim_cut_of_t *sim_check_find_cut(const sim_check_t *self, uint64_t epoch,
+                                       uint64_t checkpoint);
+
+/* The shard opens the cut of `checkpoint`, unless it has opened that or a later one. */
+void sim_check_open_cut(sim_check_t *self, sim_state_t *state, uint64_t checkpoint, uint64_t cut);
+
+/* The checkpoint is over for the shard. */
+void sim_check_end_cut(sim_state_t *state, uint64_t checkpoint);
+
+/* The shard has closed the cut: the closures below it have ended. Whether exactly they
  * are in it matters only if the checkpoint is committed; state->problem says so. */
 void sim_check_snapshot(sim_check_t *self, sim_state_t *state, uint64_t checkpoint, uint64_t cut);
 
@@ -252,6 +275,10 @@ void sim_check_commit(const sim_check_t *self, const sim_state_t *file, uint64_t
 
 /* The state holds every update of the calls that had ended by `event`, and the assignments. */
 void sim_check_complete(const sim_check_t *self, const sim_state_t *state, uint64_t event);
+
+/* Everything of one partition is what the model says. */
+void sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
+                    uint32_t part, const cadre_partition_snapshot_t *held);
 
 /* One partition as the shard holds it is what the model says. */
 void sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,

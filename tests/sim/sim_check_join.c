@@ -222,6 +222,8 @@ sim_check_risk(sim_check_t *self, sim_state_t *const *states, uint64_t at_risk)
 static void
 note_problem(const sim_check_t *self, sim_state_t *state, uint64_t cut)
 {
+    const sim_cut_of_t *made = sim_check_find_cut(self, state->epoch, state->checkpoint);
+    const uint32_t assignments = made ? made->assignments : 0;
     state->problem[0] = '\0';
     for (uint32_t i = 0; i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
@@ -237,7 +239,14 @@ note_problem(const sim_check_t *self, sim_state_t *state, uint64_t cut)
                      call->id);
         }
     }
-    for (uint32_t i = 0; !self->relaxed && i < self->assignment_count; i++) {
+    for (size_t i = 0; i < state->taken_count; i++) {
+        const sim_taken_t *taken = &state->taken[i];
+        if (!self->assignments[taken->assignment].lost && taken->assignment >= assignments) {
+            snprintf(state->problem, sizeof(state->problem), "assignment %u is in it",
+                     taken->assignment);
+        }
+    }
+    for (uint32_t i = 0; !self->relaxed && i < assignments; i++) {
         uint32_t parts = self->variables[self->assignments[i].variable].part_count;
         if (is_assigned(&self->assignments[i], UINT64_MAX) &&
             lacking_part(self, state, state->shard, i) < parts) {
@@ -249,8 +258,12 @@ note_problem(const sim_check_t *self, sim_state_t *state, uint64_t cut)
 void
 sim_check_snapshot(sim_check_t *self, sim_state_t *state, uint64_t checkpoint, uint64_t cut)
 {
-    state->cut = cut > state->cut ? cut : state->cut;
-    state->checkpoint = checkpoint;
+    if (state->checkpoint != checkpoint || state->cut != cut) {
+        sim_check_fail(self,
+                       "I5: shard %u closes cut %" PRIu64 " of checkpoint %" PRIu64
+                       ", open is %" PRIu64 " of %" PRIu64,
+                       state->shard, cut, checkpoint, state->cut, state->checkpoint);
+    }
     if (state->epoch != sim_check_life(self)->epoch) {
         snprintf(state->problem, sizeof(state->problem), "it is of a life before");
         return;

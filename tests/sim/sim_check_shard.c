@@ -59,6 +59,61 @@ is_fenced(const sim_check_t *self, const sim_state_t *state, const cadre_message
     return foreign;
 }
 
+/* --- the open cut --- */
+
+void
+sim_check_cut(sim_check_t *self, uint64_t checkpoint, uint64_t cut)
+{
+    uint64_t epoch = sim_check_life(self)->epoch;
+    if (sim_check_find_cut(self, epoch, checkpoint)) {
+        return;
+    }
+    self->cuts = cadre_realloc(self->cuts, self->cut_count + 1, sizeof(*self->cuts));
+    self->cuts[self->cut_count++] = (sim_cut_of_t){.epoch = epoch,
+                                                   .checkpoint = checkpoint,
+                                                   .cut = cut,
+                                                   .assignments = self->assignment_count};
+}
+
+const sim_cut_of_t *
+sim_check_find_cut(const sim_check_t *self, uint64_t epoch, uint64_t checkpoint)
+{
+    for (size_t i = self->cut_count; i > 0; i--) {
+        if (self->cuts[i - 1].epoch == epoch && self->cuts[i - 1].checkpoint == checkpoint) {
+            return &self->cuts[i - 1];
+        }
+    }
+    return NULL;
+}
+
+void
+sim_check_open_cut(sim_check_t *self, sim_state_t *state, uint64_t checkpoint, uint64_t cut)
+{
+    if (checkpoint <= state->checkpoint) {
+        return;
+    }
+    const sim_cut_of_t *made = sim_check_find_cut(self, state->epoch, checkpoint);
+    if (!made || made->cut != cut) {
+        sim_check_fail(self,
+                       "I5: shard %u opens cut %" PRIu64 " of checkpoint %" PRIu64
+                       ", which its coordinator has not made",
+                       state->shard, cut, checkpoint);
+    }
+    sim_state_destroy(&state->image);
+    state->checkpoint = checkpoint;
+    state->image = sim_state_copy(state);
+    state->image->cut = cut;
+}
+
+void
+sim_check_end_cut(sim_state_t *state, uint64_t checkpoint)
+{
+    if (checkpoint >= state->checkpoint) {
+        sim_state_destroy(&state->image);
+        state->checkpoint = checkpoint;
+    }
+}
+
 /* --- updates --- */
 
 /* The parts that an update must name: all that its shard holds of the step's variables. */
@@ -122,6 +177,22 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
     }
 }
 
+/* What comes from below an open cut is in its image too. */
+static void
+apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
+               const cadre_push_message_t *push)
+{
+    image->applied++;
+    sim_state_apply(image, call->index, (uint32_t)(push->update - call->id), *self->events);
+    for (size_t i = 0; i < push->partitions.count; i += 3) {
+        sim_value_t *value =
+            value_of(self, image, push->partitions.items[i], push->partitions.items[i + 1]);
+        value->updates++;
+        value->last = call->strength;
+        sim_value_change(value, value->n + call->strength);
+    }
+}
+
 /* The call that an update belongs to, and its step. */
 static sim_call_t *
 call_of_update(sim_check_t *self, const cadre_message_t *question, uint64_t *step)
@@ -174,6 +245,10 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         sim_check_fail(self, "I1: shard %u applied update %" PRIu64 " %s", state->shard,
                        push->update, seen ? "twice" : "after its cut");
     }
+    sim_check_open_cut(self, state, push->checkpoint, push->cut);
+    if (state->image && push->update < state->image->cut) {
+        apply_to_image(self, state->image, call, push);
+    }
     state->applied++;
     self->replayed += call->ended && call->status == 0;
     sim_state_apply(state, call->index, (uint32_t)step, *self->events);
@@ -181,6 +256,18 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
 }
 
 /* --- assignments --- */
+
+static void
+take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign,
+     const sim_taken_t *taken)
+{
+    int64_t k = taken->assignment;
+    sim_state_take(state, taken);
+    sim_value_t *value = value_of(self, state, assign->variable, assign->partition);
+    sim_value_change(value, assign->mode == CADRE_ASSIGN_SET   ? k
+                            : assign->mode == CADRE_ASSIGN_ADD ? value->n + k
+                                                               : value->n - k);
+}
 
 void
 sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
@@ -217,12 +304,14 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
     if (seen) {
         sim_check_fail(self, "I1: shard %u takes assignment %" PRId64 " twice", state->shard, k);
     }
+    sim_check_open_cut(self, state, assign->checkpoint, assign->cut);
+    const sim_cut_of_t *made =
+        state->image ? sim_check_find_cut(self, state->epoch, state->image->checkpoint) : NULL;
+    if (made && k < made->assignments) {
+        take(self, state->image, assign, &taken);
+    }
     state->sequence = assign->sequence;
-    sim_state_take(state, &taken);
-    sim_value_t *value = value_of(self, state, assign->variable, assign->partition);
-    sim_value_change(value, assign->mode == CADRE_ASSIGN_SET   ? k
-                            : assign->mode == CADRE_ASSIGN_ADD ? value->n + k
-                                                               : value->n - k);
+    take(self, state, assign, &taken);
 }
 
 /* --- values --- */
@@ -305,27 +394,34 @@ slot_holds(const cadre_partition_snapshot_t *held, const sim_part_t *part, int64
 }
 
 void
-sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
-                    uint32_t part, const cadre_partition_t *partition)
+sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable, uint32_t part,
+               const cadre_partition_snapshot_t *held)
 {
     const sim_value_t *value = sim_state_value(state, variable, part);
-    cadre_partition_snapshot_t held;
-    cadre_partition_snapshot(partition, &held);
-    int64_t n = sim_check_chunks(self, variable, part, held.values, held.chunk_count);
-    if (n != value->n || held.version != value->version) {
+    int64_t n = sim_check_chunks(self, variable, part, held->values, held->chunk_count);
+    if (n != value->n || held->version != value->version) {
         sim_check_fail(self,
                        "I2: shard %u, part %u of %s holds n = %" PRId64 " as version %" PRIu64
                        ", its updates make %" PRId64 ", %" PRIu64,
-                       state->shard, part, variable->name, n, held.version, value->n,
+                       state->shard, part, variable->name, n, held->version, value->n,
                        value->version);
     }
     if (variable->has_slot &&
-        (held.steps != value->updates || !slot_holds(&held, &variable->parts[part], value->last))) {
+        (held->steps != value->updates || !slot_holds(held, &variable->parts[part], value->last))) {
         sim_check_fail(self,
                        "I5: shard %u, part %u of %s: the optimizer's slot is not that of update "
                        "%" PRIu64,
                        state->shard, part, variable->name, value->updates);
     }
+}
+
+void
+sim_check_partition(sim_check_t *self, sim_state_t *state, const sim_variable_t *variable,
+                    uint32_t part, const cadre_partition_t *partition)
+{
+    cadre_partition_snapshot_t held;
+    cadre_partition_snapshot(partition, &held);
+    sim_check_held(self, state, variable, part, &held);
     cadre_partition_snapshot_fini(&held);
 }
 

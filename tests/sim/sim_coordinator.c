@@ -276,6 +276,10 @@ sim_coordinator_turn(sim_coordinator_t *self)
     bool unread = self->network->unread[SIM_COORDINATOR_NODE] > 0;
     self->abreast_ms = unread ? self->abreast_ms : now_ms;
     uint64_t due_ms = cadre_core_tick(&self->core, now_ms, unread);
+    const cadre_checkpoint_t *checkpoint = &self->core.checkpoint;
+    if (checkpoint->state == CADRE_CHECKPOINT_CUT) {
+        sim_check_cut(self->check, checkpoint->id, checkpoint->cut);
+    }
     sim_coordinator_take_events(self);
     if (due_ms < self->tick_due_ms || self->tick_due_ms <= now_ms) {
         self->tick_due_ms = due_ms;

@@ -174,6 +174,14 @@ unrest(sim_cluster_t *self, char text[128])
     if (text[0] == '\0' && shard != SIM_NEVER) {
         snprintf(text, 128, "coordinator and ps disagree about shard %u (I10)", shard);
     }
+    for (uint32_t i = 0; text[0] == '\0' && i < self->ps_count; i++) {
+        const sim_shard_t *ps = &self->shards[i];
+        bool is_member = cadre_membership_find(&core->membership, ps->task.incarnation) != NULL;
+        if (ps->core && is_member && ps->state && ps->state->image) {
+            snprintf(text, 128, "ps node %u has the cut of checkpoint %" PRIu64 " open", ps->node,
+                     ps->state->checkpoint);
+        }
+    }
     for (uint32_t i = 0; text[0] == '\0' && i < self->worker_count; i++) {
         const sim_worker_t *worker = &self->workers[i];
         bool counts = worker->core && !worker->isolated;

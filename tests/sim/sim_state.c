@@ -36,6 +36,7 @@ sim_state_destroy(sim_state_t **self_p)
     }
     free(self->stamps);
     free(self->taken);
+    sim_state_destroy(&self->image);
     free(self);
 }
 
@@ -92,6 +93,7 @@ sim_state_copy(const sim_state_t *self)
 {
     sim_state_t *copy = cadre_calloc(1, sizeof(*copy));
     *copy = *self;
+    copy->image = NULL;
     copy->stamps = NULL;
     copy->taken = NULL;
     if (self->call_capacity > 0) {

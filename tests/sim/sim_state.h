@@ -37,7 +37,7 @@ typedef struct {
     uint64_t stamp;
 } sim_taken_t;
 
-typedef struct {
+typedef struct sim_state {
     uint32_t shard;
     uint64_t epoch;
     uint64_t generation;
@@ -53,8 +53,9 @@ typedef struct {
     uint32_t part_counts[SIM_VARIABLES_MAX];
     sim_taken_t *taken;
     size_t taken_count;
-    uint64_t checkpoint; /* of the last snapshot taken here */
-    char problem[160];   /* why nothing may be restored from this copy; "" for none */
+    uint64_t checkpoint;     /* of the last cut that was opened here, or had ended before */
+    struct sim_state *image; /* what is below the cut that is open; NULL: none is */
+    char problem[160];       /* why nothing may be restored from this copy; "" for none */
 } sim_state_t;
 
 sim_state_t *sim_state_new(uint32_t shard, uint64_t epoch, uint64_t generation, uint64_t cut);

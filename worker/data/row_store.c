@@ -233,7 +233,11 @@ cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x, cadre
 {
     cadre_assert(row >= 0 && (uint64_t)row < self->labels.count);
     memcpy(label, self->labels.bytes + (size_t)row * sizeof(*label), sizeof(*label));
-    const char *bytes = self->x.bytes + (size_t)row * self->x.element_size;
+    const char *bytes = NULL;
+    if (self->kind !=
+        CADRE_ROWS_SPARSE) { /* whose items, and so their memory, there may be none of */
+        bytes = self->x.bytes + (size_t)row * self->x.element_size;
+    }
     switch (self->kind) {
     case CADRE_ROWS_F32:
         memcpy(x, bytes, self->x.element_size);

@@ -403,16 +403,20 @@ CADRE_API void cadre_future_drop(cadre_future_t **self_p);
 /* ---- Checkpoints
  * ------------------------------------------------------------------------------------------ */
 
-/* Takes a checkpoint at a cut between closures and returns when it is committed. `progress` is a
- * JSON object of the caller's (epoch, position), or NULL; it comes back from
- * cadre_checkpoint_resumed. A ps that is lost meanwhile takes the checkpoint along: as long as
- * there is time another one is taken when it is back, with the same `progress`. */
+/* Takes a checkpoint and returns when it is committed. It holds exactly the closures that were
+ * begun - first given to a worker, in the order of their ids - before its cut, and the assignments
+ * made before it; what is queued then is not in it. It is committed when the last of those has
+ * ended, while later ones go on. `progress` is a JSON object of the caller's (epoch, position), or
+ * NULL; it comes back from cadre_checkpoint_resumed. A ps that is lost meanwhile takes the
+ * checkpoint along: as long as there is time another one is taken when it is back, with the same
+ * `progress`. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
-/* Sets what automatic checkpoints record as progress: called with the cut's closure id on the
- * coordinator's thread; it returns JSON text that the coordinator frees, or NULL. It must return
- * soon and must not call Cadre. */
+/* Sets what automatic checkpoints record as progress: called at the cut, with the id that the next
+ * closure to begin will get, on the coordinator's thread. All closures below that id are in the
+ * checkpoint, also those that run still, and no other is. It returns JSON text that the coordinator
+ * frees, or NULL. It must return soon and must not call Cadre. */
 typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);
 CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
