@@ -30,7 +30,8 @@ enum {
     CADRE_SHARDS_MAX = 1024,
 
     CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* refused when the variable is created */
-    CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* of one shard in one closure; the closure fails */
+    CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* of one shard in one update: the closure fails; in
+                                                  one PULL: a worker sends several */
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,                    /* closures in progress on one worker */

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,65 @@ cadre_socket_handle(cadre_socket_t *self)
 
 /* --- sending --- */
 
+struct cadre_sending {
+    atomic_size_t references;
+    atomic_size_t bytes;
+};
+
+/* A frame that is counted. */
+typedef struct {
+    cadre_chunk_t *chunk;
+    cadre_sending_t *sending;
+} counted_t;
+
+cadre_sending_t *
+cadre_sending_new(void)
+{
+    cadre_sending_t *self = cadre_calloc(1, sizeof(*self));
+    atomic_init(&self->references, 1);
+    return self;
+}
+
+void
+cadre_sending_unref(cadre_sending_t **self_p)
+{
+    cadre_sending_t *self = *self_p;
+    *self_p = NULL;
+    if (self && atomic_fetch_sub(&self->references, 1) == 1) {
+        free(self);
+    }
+}
+
+size_t
+cadre_sending_bytes(const cadre_sending_t *self)
+{
+    return atomic_load(&self->bytes);
+}
+
+void
+cadre_sending_add(cadre_sending_t *self, size_t size_bytes)
+{
+    atomic_fetch_add(&self->references, 1);
+    atomic_fetch_add(&self->bytes, size_bytes);
+}
+
+void
+cadre_sending_end(cadre_sending_t *self, size_t size_bytes)
+{
+    atomic_fetch_sub(&self->bytes, size_bytes);
+    cadre_sending_unref(&self);
+}
+
+static void
+end_counted(void *bytes, void *hint)
+{
+    (void)bytes;
+    counted_t *counted = hint;
+    cadre_sending_end(counted->sending, cadre_chunk_size_bytes(counted->chunk));
+    cadre_chunk_unref(&counted->chunk);
+    free(counted);
+}
+
 static void
 drop_reference(void *bytes, void *hint)
 {
@@ -254,11 +314,20 @@ frame_from_bytes(zmq_msg_t *frame, const void *bytes, size_t size_bytes)
 }
 
 static void
-frame_from_chunk(zmq_msg_t *frame, cadre_chunk_t *chunk)
+frame_from_chunk(zmq_msg_t *frame, cadre_chunk_t *chunk, cadre_sending_t *sending)
 {
     size_t size_bytes = cadre_chunk_size_bytes(chunk);
     if (size_bytes <= CADRE_FRAME_COPY_MAX) {
         frame_from_bytes(frame, cadre_chunk_data(chunk), size_bytes);
+        return;
+    }
+    if (sending) {
+        counted_t *counted = cadre_calloc(1, sizeof(*counted));
+        *counted = (counted_t){cadre_chunk_ref(chunk), sending};
+        cadre_sending_add(sending, size_bytes);
+        int rc =
+            zmq_msg_init_data(frame, cadre_chunk_data(chunk), size_bytes, end_counted, counted);
+        cadre_assert(rc == 0); /* fails on out of memory only */
         return;
     }
     int rc = zmq_msg_init_data(frame, cadre_chunk_data(chunk), size_bytes, drop_reference,
@@ -305,6 +374,13 @@ int
 cadre_socket_send(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chunk_t *header,
                   cadre_chunk_t *const *chunks, size_t count)
 {
+    return cadre_socket_send_counted(self, to, header, chunks, count, NULL);
+}
+
+int
+cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chunk_t *header,
+                          cadre_chunk_t *const *chunks, size_t count, cadre_sending_t *sending)
+{
     cadre_assert(self->is_router == (to != NULL));
     cadre_assert(count <= CADRE_MESSAGE_CHUNKS_MAX);
     zmq_msg_t frame;
@@ -315,7 +391,7 @@ cadre_socket_send(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chun
             return refused(to, error);
         }
     }
-    frame_from_chunk(&frame, header);
+    frame_from_chunk(&frame, header, NULL);
     int error = send_frame(self, &frame, count > 0);
     if (error && !to) {
         return refused(to, error);
@@ -325,7 +401,7 @@ cadre_socket_send(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chun
      * of the message, so they must still be given to it, or the next message would lose its head.
      */
     for (size_t i = 0; i < count; i++) {
-        frame_from_chunk(&frame, chunks[i]);
+        frame_from_chunk(&frame, chunks[i], sending);
         int later = send_frame(self, &frame, i + 1 < count);
         error = error ? error : later;
     }

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "common/outbox.h"
+#include "ps/admission.h"
 #include "ps/loader.h"
 #include "ps/partition.h"
 
@@ -33,6 +34,7 @@ typedef struct {
     uint64_t incarnation;    /* of the ps; stands in every answer */
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
     cadre_loader_t loader;
+    const cadre_admission_t *admission; /* whose waiting requests PROBED calls queued; or NULL */
 } cadre_shard_options_t;
 
 /* One partition of a snapshot. */
@@ -71,6 +73,10 @@ void cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epo
  * counted as malformed and dropped, and so is one that names another shard. */
 void cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
                          cadre_message_t *message, cadre_outbox_t *outbox);
+
+/* The bytes of values that a PULL of a worker asks for and does not hold, 0 for any other message.
+ */
+size_t cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *message);
 
 /* A message that could not be decoded, or came from nobody, was dropped. */
 void cadre_shard_malformed(cadre_shard_t *self);

@@ -17,6 +17,7 @@ typedef struct {
     cadre_socket_t *data;
     cadre_checkpoint_loader_t loader;
     cadre_shard_t *shard;
+    cadre_admission_t *admission;
     cadre_outbox_t outbox;
     cadre_frames_t frames;
     bool stopped;
@@ -68,6 +69,7 @@ post_counts(shard_actor_t *self)
     counts->generation = generation;
     counts->epoch = self->epoch;
     self->told = generation;
+    cadre_admission_tidy(self->admission);
     post(self, CADRE_SHARD_COUNTED, counts);
     self->changed = false;
     self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;
@@ -83,8 +85,11 @@ send_data(shard_actor_t *self, cadre_outbox_entry_t *entry)
     cadre_task_text(&entry->destination, text);
     int status = cadre_routing_id_set(&to, text, strlen(text));
     if (status == 0) {
-        status =
-            cadre_socket_send(self->data, &to, entry->header, entry->chunks, entry->chunk_count);
+        cadre_sending_t *sending =
+            entry->chunk_count > 0 ? cadre_admission_sending(self->admission, &entry->destination)
+                                   : NULL;
+        status = cadre_socket_send_counted(self->data, &to, entry->header, entry->chunks,
+                                           entry->chunk_count, sending);
     }
     if (status < 0) {
         cadre_log(CADRE_LOG_DEBUG, "answer_dropped", "to=%s message=%s why=\"%s\"", text,
@@ -124,6 +129,44 @@ receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         post_counts(self); /* before the answer: whoever has that may ask for a HELLO */
     }
     send_all(self);
+}
+
+/* Answers the pulls that wait for which there is room now. */
+static void
+admit(shard_actor_t *self)
+{
+    cadre_task_t from;
+    const cadre_message_t *waiting = NULL;
+    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    for (size_t i = 0; cadre_admission_at(self->admission, i, &from, &waiting);) {
+        size_t size_bytes = cadre_shard_answer_size(self->shard, waiting);
+        switch (cadre_admission_ask(self->admission, &from, size_bytes, now_ms)) {
+        case CADRE_ADMISSION_NOW: {
+            cadre_message_t message;
+            cadre_admission_take(self->admission, i, &message);
+            receive(self, CADRE_PLANE_DATA, &from, &message);
+            break;
+        }
+        case CADRE_ADMISSION_PEER:
+            i++;
+            break;
+        case CADRE_ADMISSION_SHARED:
+            return;
+        }
+    }
+}
+
+/* A message on the data plane: pulls wait their turn. */
+static void
+receive_data(shard_actor_t *self, const cadre_task_t *from, cadre_message_t *message)
+{
+    if (message->type != CADRE_MESSAGE_PULL ||
+        cadre_message_authorize(message->type, from->role) < 0) {
+        receive(self, CADRE_PLANE_DATA, from, message);
+        return;
+    }
+    cadre_admission_wait(self->admission, from, message);
+    admit(self);
 }
 
 static void
@@ -188,7 +231,7 @@ serve(shard_actor_t *self)
             status = decode(self, &from, &message);
         }
         if (status == 0) {
-            receive(self, CADRE_PLANE_DATA, &from, &message);
+            receive_data(self, &from, &message);
         } else {
             char text[CADRE_ROUTING_ID_TEXT_SIZE];
             cadre_log(CADRE_LOG_DEBUG, "malformed", "from=\"%s\" why=\"%s\"",
@@ -210,11 +253,17 @@ run(void *pipe, void *argument)
             {.socket = cadre_socket_handle(self->data), .events = ZMQ_POLLIN},
         };
         int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
-        cadre_poll(items, 2, !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0);
+        long timeout_ms = !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0;
+        cadre_task_t from;
+        const cadre_message_t *waiting = NULL;
+        bool waits = cadre_admission_at(self->admission, 0, &from, &waiting);
+        cadre_poll(items, 2, waits && timeout_ms != 0 ? CADRE_ADMISSION_MS : timeout_ms);
         serve(self);
+        admit(self);
         post_counts(self);
     }
     cadre_shard_destroy(&self->shard);
+    cadre_admission_destroy(&self->admission);
     cadre_outbox_fini(&self->outbox);
     cadre_frames_fini(&self->frames);
     cadre_socket_close(&self->data, 0);
@@ -226,14 +275,17 @@ cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t 
                        cadre_socket_t *data, cadre_actor_t **out)
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
+    self->admission = cadre_admission_new(size_bytes_max / 100 * CADRE_HELD_PERCENT);
     cadre_shard_options_t options = {.incarnation = incarnation,
                                      .size_bytes_max = size_bytes_max,
-                                     .loader = cadre_checkpoint_loader(&self->loader)};
+                                     .loader = cadre_checkpoint_loader(&self->loader),
+                                     .admission = self->admission};
     self->data = data;
     self->shard = cadre_shard_new(&options);
     int status = cadre_actor_open(context, "cadre-shard", run, self, out);
     if (status < 0) {
         cadre_shard_destroy(&self->shard);
+        cadre_admission_destroy(&self->admission);
         free(self);
     }
     return status;

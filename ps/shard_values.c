@@ -149,6 +149,21 @@ cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
     cadre_shard_send(question, &answer);
 }
 
+size_t
+cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *message)
+{
+    size_t size_bytes = 0;
+    const cadre_u64s_t *triples = &message->pull.partitions;
+    for (size_t i = 0; message->type == CADRE_MESSAGE_PULL && i + 2 < triples->count; i += 3) {
+        cadre_shard_part_t *part = NULL;
+        if (cadre_shard_find(self, triples->items[i], triples->items[i + 1], &part) == 0 &&
+            !is_current(part, triples->items[i + 2])) {
+            size_bytes += cadre_partition_wire_layout(part->partition)->size_bytes;
+        }
+    }
+    return size_bytes;
+}
+
 /* --- push --- */
 
 /* An update that comes after a cut does not belong below it. */
@@ -355,6 +370,11 @@ cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question)
         states[2 * i] = request[0];
         states[2 * i + 1] =
             is_current ? state_of(self, request[1], request[2]) : CADRE_PROBED_UNKNOWN;
+        if (self->options.admission &&
+            cadre_admission_is_waiting(self->options.admission, question->from->incarnation,
+                                       request[0])) {
+            states[2 * i + 1] = CADRE_PROBED_QUEUED;
+        }
     }
     cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_PROBED);
     answer.probed.states = (cadre_u64s_t){states, 2 * count};

@@ -228,7 +228,7 @@ cadre_run_end_parts(cadre_run_t *self)
 }
 
 /* Room for every partition of the variables, with shard and variable filled in. */
-static int
+static void
 begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, size_t count)
 {
     cadre_assert(!self->parts);
@@ -236,35 +236,52 @@ begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, s
     for (size_t i = 0; i < count; i++) {
         parts += variables[i]->partitions;
     }
-    uint32_t *per_shard = cadre_calloc(CADRE_SHARDS_MAX, sizeof(*per_shard));
     self->parts = cadre_calloc(parts, sizeof(*self->parts));
     self->status = 0;
     for (size_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < variables[i]->partitions; k++) {
-            uint16_t shard = variables[i]->shards[k];
-            self->parts[self->part_count++] =
-                (cadre_run_part_t){.variable = variables[i], .partition = k, .shard = shard};
-            if (++per_shard[shard] > CADRE_PARTITIONS_PER_UPDATE_MAX) {
-                self->status =
-                    cadre_fail(CADRE_EFULL,
-                               "one closure touches more than %d partitions of shard %u; use "
-                               "fewer or larger partitions",
-                               CADRE_PARTITIONS_PER_UPDATE_MAX, shard);
-            }
+            self->parts[self->part_count++] = (cadre_run_part_t){
+                .variable = variables[i], .partition = k, .shard = variables[i]->shards[k]};
         }
     }
-    free(per_shard);
-    if (self->status < 0) {
-        cadre_run_end_parts(self);
-    }
-    return self->status;
 }
 
-int
+/* Whether what goes to each shard fits one PUSH, which is applied in one turn. */
+static int
+check_update(const cadre_run_t *self)
+{
+    typedef struct {
+        size_t partitions;
+        size_t chunks;
+    } share_t;
+    int status = 0;
+    share_t *shares = cadre_calloc(CADRE_SHARDS_MAX, sizeof(*shares));
+    for (size_t i = 0; i < self->part_count && status == 0; i++) {
+        const cadre_run_part_t *part = &self->parts[i];
+        share_t *share = &shares[part->shard];
+        share->partitions++;
+        share->chunks += cadre_variable_entry_layout(part->variable, part->partition).count;
+        if (share->partitions > CADRE_PARTITIONS_PER_UPDATE_MAX) {
+            status = cadre_fail(CADRE_EFULL,
+                                "one update has more than %d partitions of shard %u; use fewer or "
+                                "larger partitions, or more shards",
+                                CADRE_PARTITIONS_PER_UPDATE_MAX, part->shard);
+        } else if (share->chunks > CADRE_MESSAGE_CHUNKS_MAX) {
+            status = cadre_fail(CADRE_ETOOLARGE,
+                                "one update has more than %d chunks for shard %u; use more shards, "
+                                "or push the variables in several steps",
+                                CADRE_MESSAGE_CHUNKS_MAX, part->shard);
+        }
+    }
+    free(shares);
+    return status;
+}
+
+void
 cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
                      size_t count)
 {
-    return begin_parts(self, variables, count);
+    begin_parts(self, variables, count);
 }
 
 static void
@@ -313,10 +330,12 @@ cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_
         }
     }
     if (status == 0) {
-        status = begin_parts(self, variables, count);
+        begin_parts(self, variables, count);
+        status = check_update(self);
     }
     free(variables);
     if (status < 0) {
+        cadre_run_end_parts(self);
         return status;
     }
     size_t part = 0;

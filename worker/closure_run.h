@@ -144,14 +144,14 @@ bool cadre_run_has_newer(const cadre_run_t *self);
 /* The only way to change the state; asserts that the table allows it. */
 void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
 
-/* Sets up the parts of a pull of whole variables; CADRE_EFULL when one shard would have more than
- * CADRE_PARTITIONS_PER_UPDATE_MAX of them. */
-int cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
-                         size_t count);
+/* Sets up the parts of a pull of whole variables. */
+void cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
+                          size_t count);
 
 /* Sets up the parts of a push, cutting each gradient into the chunks of each partition (views of
  * it; nothing is copied). CADRE_ESHAPE when a gradient's size is not its variable's, CADRE_EEXISTS
- * for a variable named twice, CADRE_EFULL. */
+ * for a variable named twice; CADRE_EFULL and CADRE_ETOOLARGE when one shard would have more than
+ * CADRE_PARTITIONS_PER_UPDATE_MAX partitions or CADRE_MESSAGE_CHUNKS_MAX chunks of it. */
 int cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count);
 
 /* Joins the finished pull into one value per variable, in the order asked; remembers the versions;

@@ -20,23 +20,32 @@ part_size_bytes(const cadre_run_part_t *part)
     return cadre_variable_entry_layout(part->variable, part->partition).size_bytes;
 }
 
-/* The parts of `run` on `shard`; NULL when there are none. */
+/* The parts of `run` on `shard` from the part *at on, as many as one message takes, and moves *at
+ * behind them; NULL when there are none. Whole parts only: the values of one are one version (I4).
+ */
 static request_note_t *
-new_note(const cadre_run_t *run, uint32_t shard, bool push)
+next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < run->part_count; i++) {
-        count += run->parts[i].shard == shard;
-    }
-    if (count == 0) {
-        return NULL;
-    }
-    request_note_t *note = cadre_calloc(1, sizeof(*note) + count * sizeof(note->parts[0]));
-    note->push = push;
-    for (size_t i = 0; i < run->part_count; i++) {
-        if (run->parts[i].shard == shard) {
-            note->parts[note->count++] = i;
+    size_t chunks = 0;
+    request_note_t *note = NULL;
+    for (; *at < run->part_count; ++*at) {
+        const cadre_run_part_t *part = &run->parts[*at];
+        if (part->shard != shard) {
+            continue;
         }
+        chunks += cadre_variable_entry_layout(part->variable, part->partition).count;
+        bool is_full = note && (note->count == CADRE_PARTITIONS_PER_UPDATE_MAX ||
+                                chunks > CADRE_MESSAGE_CHUNKS_MAX);
+        if (is_full) {
+            return note;
+        }
+        if (!note) {
+            size_t room = run->part_count - *at;
+            room = room < CADRE_PARTITIONS_PER_UPDATE_MAX ? room : CADRE_PARTITIONS_PER_UPDATE_MAX;
+            note = cadre_calloc(1, sizeof(*note) + room * sizeof(note->parts[0]));
+            note->push = push;
+        }
+        note->parts[note->count++] = *at;
     }
     return note;
 }
@@ -141,8 +150,9 @@ ask_shards(cadre_worker_core_t *self, cadre_run_t *run, bool push, uint64_t now_
     }
     run->touched = true;
     for (uint32_t shard = 0; shard < self->directory.shard_count; shard++) {
-        request_note_t *note = new_note(run, shard, push);
-        if (note) {
+        size_t at = 0;
+        request_note_t *note = NULL;
+        while ((note = next_note(run, shard, push, &at))) {
             run->pending++;
             ask_shard(self, run, shard, note, now_ms);
         }
@@ -239,13 +249,10 @@ cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,
     cadre_run_set_state(run, CADRE_RUN_PULLING);
     run->status = 0;
     run->received_bytes = 0;
-    int status = 0;
     if (atomic_load(&run->cancelled)) {
         cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
-    } else if ((status = cadre_run_begin_pull(run, variables, count)) < 0) {
-        run->status = 0;
-        cadre_run_fail(run, CADRE_FAILURE_USER, status, cadre_error_text());
     } else {
+        cadre_run_begin_pull(run, variables, count);
         ask_shards(self, run, false, now_ms);
     }
     if (run->pending == 0) {

@@ -61,8 +61,8 @@ PS = [
 WORKER = [
     ("report-early", "a closure is reported when the first shard has answered",
      "worker/worker_values.c",
-     "        if (note) {\n            run->pending++;\n",
-     "        if (note && run->pending == 0) {\n            run->pending++;\n"),
+     "            run->pending++;\n            ask_shard(",
+     "            run->pending = 1;\n            ask_shard("),
     ("push-to-restored", "a closure of before a restore pushes to the restored shard",
      "worker/worker_values.c",
      "        if (entry->away || entry->restored > run->restores) {\n",

@@ -354,3 +354,95 @@ Test(worker_values, unchanged_answers_count_no_bytes_and_keep_the_number_of_the_
     cadre_message_fini(&message);
     fixture_fini(&self);
 }
+
+enum { MANY = 2 * CADRE_PARTITIONS_PER_UPDATE_MAX + 2 };
+
+/* Variable "many", one element in each of its partitions, all on shard 0. */
+static const cadre_variable_entry_t *
+define_many(fixture_t *self)
+{
+    static const uint64_t rows = MANY;
+    static const uint64_t shards[MANY];
+    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = 2,
+                                                  .name = "many",
+                                                  .dtype = CADRE_F32,
+                                                  .shape = {&rows, 1},
+                                                  .partitions = MANY,
+                                                  .shards = {shards, MANY}};
+    fixture_tell(self, message);
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "many");
+}
+
+Test(worker_values, pulls_more_partitions_than_a_message_holds_in_several)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *many = define_many(&self);
+    static uint64_t pairs[2 * CADRE_PARTITIONS_PER_UPDATE_MAX];
+    cr_assert_not_null(many);
+    cadre_worker_core_pull(self.core, run, &many, 1, self.now_ms);
+    float value = 0;
+    cadre_message_t message;
+    for (size_t first = 0; first < MANY; first += CADRE_PARTITIONS_PER_UPDATE_MAX) {
+        cr_assert(take_message(&self, CADRE_MESSAGE_PULL, 0, &message), "from %zu on", first);
+        size_t count = message.pull.partitions.count / 3;
+        cr_expect_eq(message.pull.partitions.items[1], first);
+        cr_expect_eq(count, first + CADRE_PARTITIONS_PER_UPDATE_MAX < MANY
+                                ? (size_t)CADRE_PARTITIONS_PER_UPDATE_MAX
+                                : MANY - first);
+        cadre_message_t answer = {.type = CADRE_MESSAGE_VALUES, .request = message.request};
+        for (size_t i = 0; i < count; i++, value++) {
+            pairs[2 * i] = 5;
+            pairs[2 * i + 1] = 1;
+            cadre_message_add_chunk(&answer, cadre_chunk_new_copy(&value, sizeof(value)));
+        }
+        answer.values = (cadre_values_message_t){.generation = 1, .partitions = {pairs, 2 * count}};
+        cadre_message_fini(&message);
+        fixture_deliver(&self, CADRE_ROLE_PS, 0, &answer);
+    }
+    cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, 0);
+    cr_assert_eq(event.values[0].chunk_count, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        cr_assert_eq(*(const float *)cadre_chunk_data(event.values[0].chunks[i]), (float)i);
+    }
+    cadre_values_fini(&event.values, event.value_count);
+    fixture_fini(&self);
+}
+
+Test(worker_values, fails_an_update_that_no_message_holds)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *many = define_many(&self);
+    cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
+    cadre_gradient_t gradient = {many, chunk};
+    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
+    cadre_chunk_unref(&chunk);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EFULL);
+    cr_expect_eq(run->failure, CADRE_FAILURE_USER);
+    fixture_fini(&self);
+}
+
+Test(worker_values, fails_an_update_of_more_chunks_than_a_message_holds)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    static const uint64_t shards[2];
+    const uint64_t shape[] = {2 * 3000, CADRE_CHUNK_SIZE_MAX / sizeof(float)};
+    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = 2,
+                                                  .name = "big",
+                                                  .dtype = CADRE_F32,
+                                                  .shape = {shape, 2},
+                                                  .partitions = 2,
+                                                  .shards = {shards, 2}};
+    fixture_tell(&self, message);
+    size_t size_bytes = (size_t)shape[0] * CADRE_CHUNK_SIZE_MAX;
+    cadre_chunk_t *chunk = cadre_chunk_new_foreign(&self, size_bytes, NULL, NULL); /* never read */
+    cadre_gradient_t gradient = {
+        cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big"), chunk};
+    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETOOLARGE);
+    fixture_fini(&self);
+}

@@ -1,0 +1,108 @@
+#include "ps/admission.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(admission, .timeout = 20);
+
+enum { MIB = 1 << 20, BUDGET_MIB = 100 };
+
+static cadre_task_t
+peer(uint64_t number)
+{
+    return (cadre_task_t){CADRE_ROLE_WORKER, 0, number};
+}
+
+static cadre_admission_answer_t
+ask(cadre_admission_t *self, uint64_t number, size_t mib, uint64_t now_ms)
+{
+    cadre_task_t task = peer(number);
+    return cadre_admission_ask(self, &task, mib * MIB, now_ms);
+}
+
+static void
+hold(cadre_admission_t *self, uint64_t number, size_t mib)
+{
+    cadre_task_t task = peer(number);
+    cadre_sending_add(cadre_admission_sending(self, &task), mib * MIB);
+}
+
+static void
+let_go(cadre_admission_t *self, uint64_t number, size_t mib)
+{
+    cadre_task_t task = peer(number);
+    cadre_sending_end(cadre_admission_sending(self, &task), mib * MIB);
+}
+
+static void
+wait_for(cadre_admission_t *self, uint64_t number, uint64_t request)
+{
+    cadre_task_t task = peer(number);
+    cadre_message_t message = {.type = CADRE_MESSAGE_PULL, .request = request};
+    cadre_admission_wait(self, &task, &message);
+}
+
+Test(admission, answers_who_holds_nothing_however_large_it_is)
+{
+    cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    cr_expect_eq(ask(self, 1, 1000, 0), CADRE_ADMISSION_NOW);
+    cadre_admission_destroy(&self);
+}
+
+Test(admission, lets_a_link_have_so_much_at_a_time)
+{
+    cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    hold(self, 1, 32);
+    cr_expect_eq(ask(self, 2, 16, 0), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 17, 0), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 0, 0), CADRE_ADMISSION_NOW, "it has them already");
+    let_go(self, 1, 1);
+    cr_expect_eq(ask(self, 2, 17, 0), CADRE_ADMISSION_NOW);
+    cadre_admission_destroy(&self);
+}
+
+Test(admission, does_not_wait_for_a_peer_that_does_not_read)
+{
+    cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    hold(self, 1, 40);
+    cr_expect_eq(ask(self, 2, 40, 0), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS - 1), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
+    let_go(self, 1, 1);
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_SHARED, "it reads again");
+    cadre_admission_destroy(&self);
+}
+
+Test(admission, bounds_what_one_peer_and_all_of_them_hold)
+{
+    cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    hold(self, 1, 60);
+    ask(self, 1, 1, 0);
+    cr_expect_eq(ask(self, 1, 5, CADRE_STALL_MS), CADRE_ADMISSION_PEER);
+    cr_expect_eq(ask(self, 1, 4, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 41, CADRE_STALL_MS), CADRE_ADMISSION_SHARED, "the budget");
+    cadre_admission_destroy(&self);
+}
+
+Test(admission, keeps_what_waits_in_order_once_and_for_the_newest_connection)
+{
+    cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    wait_for(self, 1, 7);
+    wait_for(self, 2, 8);
+    cadre_task_t again = {CADRE_ROLE_WORKER, 5, 1};
+    cadre_message_t message = {.type = CADRE_MESSAGE_PULL, .request = 7};
+    cadre_admission_wait(self, &again, &message);
+    cadre_task_t from;
+    const cadre_message_t *waiting = NULL;
+    cr_expect(cadre_admission_is_waiting(self, 1, 7));
+    cr_expect_not(cadre_admission_is_waiting(self, 1, 8));
+    cr_assert(cadre_admission_at(self, 0, &from, &waiting));
+    cr_expect_eq(from.index, 5);
+    cr_expect_eq(waiting->request, 7);
+    cadre_admission_take(self, 0, &message);
+    cr_assert(cadre_admission_at(self, 0, &from, &waiting));
+    cr_expect_eq(waiting->request, 8);
+    cr_expect_not(cadre_admission_at(self, 1, &from, &waiting));
+    cadre_admission_tidy(self);
+    cadre_admission_destroy(&self);
+}
