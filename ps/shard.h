@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "common/outbox.h"
+#include "ps/lanes.h"
 #include "ps/loader.h"
 #include "ps/partition.h"
 
@@ -33,6 +34,7 @@ typedef struct {
     uint64_t incarnation;    /* of the ps; stands in every answer */
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
     cadre_loader_t loader;
+    cadre_lanes_t lanes; /* that updates are checked and applied on; zeroed: the shard's thread */
 } cadre_shard_options_t;
 
 /* One partition of a snapshot. */

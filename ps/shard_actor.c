@@ -11,12 +11,14 @@
 #include "common/poll.h"
 #include "common/status.h"
 #include "ps/checkpoint_loader.h"
+#include "ps/lane_pool.h"
 
 typedef struct {
     void *pipe;
     cadre_socket_t *data;
     cadre_checkpoint_loader_t loader;
     cadre_shard_t *shard;
+    cadre_lane_pool_t *lanes;
     cadre_outbox_t outbox;
     cadre_frames_t frames;
     bool stopped;
@@ -208,6 +210,7 @@ run(void *pipe, void *argument)
         post_counts(self);
     }
     cadre_shard_destroy(&self->shard);
+    cadre_lane_pool_destroy(&self->lanes);
     cadre_outbox_fini(&self->outbox);
     cadre_frames_fini(&self->frames);
     cadre_socket_close(&self->data, 0);
@@ -216,17 +219,24 @@ run(void *pipe, void *argument)
 
 int
 cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
-                       cadre_socket_t *data, cadre_actor_t **out)
+                       unsigned lanes, cadre_socket_t *data, cadre_actor_t **out)
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
     cadre_shard_options_t options = {.incarnation = incarnation,
                                      .size_bytes_max = size_bytes_max,
                                      .loader = cadre_checkpoint_loader(&self->loader)};
+    int status = cadre_lane_pool_open(lanes, &self->lanes);
+    if (status < 0) {
+        free(self);
+        return status;
+    }
+    options.lanes = cadre_lane_pool_lanes(self->lanes);
     self->data = data;
     self->shard = cadre_shard_new(&options);
-    int status = cadre_actor_open(context, "cadre-shard", run, self, out);
+    status = cadre_actor_open(context, "cadre-shard", run, self, out);
     if (status < 0) {
         cadre_shard_destroy(&self->shard);
+        cadre_lane_pool_destroy(&self->lanes);
         free(self);
     }
     return status;
