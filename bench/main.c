@@ -32,6 +32,7 @@ static const struct {
     {"apply", cadre_bench_apply},       {"checkpoint", cadre_bench_checkpoint},
     {"training", cadre_bench_training}, {"idle", cadre_bench_idle},
     {"ops", cadre_bench_ops},           {"mlp", cadre_bench_wide_mlp},
+    {"lanes", cadre_bench_lanes},
 };
 
 typedef struct {

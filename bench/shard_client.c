@@ -174,7 +174,7 @@ open_sockets(cadre_bench_shard_client_t *self, const char *address)
 }
 
 int
-cadre_bench_shard_client_open(cadre_bench_t *bench, cadre_bench_shard_client_t **out)
+cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, cadre_bench_shard_client_t **out)
 {
     cadre_bench_shard_client_t *self = cadre_calloc(1, sizeof(*self));
     uint64_t incarnation = (uint64_t)getpid() << 32 | ++bench->next_name;
@@ -182,8 +182,9 @@ cadre_bench_shard_client_open(cadre_bench_t *bench, cadre_bench_shard_client_t *
     self->worker = (cadre_task_t){CADRE_ROLE_WORKER, 0, incarnation};
     cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "coordinator");
     cadre_auto(cadre_free) char *own = cadre_bench_address(bench, "ps");
-    const char *const arguments[] = {"--index", "0", "--coordinator", address, "--address",
-                                     own,       NULL};
+    cadre_auto(cadre_free) char *threads = cadre_asprintf("%d", lanes);
+    const char *const arguments[] = {"--index", "0",       "--coordinator", address, "--address",
+                                     own,       "--lanes", threads,         NULL};
     int status = open_sockets(self, address);
     if (status == 0) {
         status = cadre_bench_process_start("cadre-ps", arguments, bench->verbose, &self->ps);
@@ -253,13 +254,14 @@ make_gradient(variable_t *variable, size_t size_bytes, bool narrow)
 
 int
 cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
-                                size_t size_bytes, bool narrow)
+                                size_t size_bytes, cadre_optimizer_kind_t kind, bool narrow)
 {
     cadre_assert(variable >= 1 && variable <= VARIABLES_MAX && size_bytes % ROW_SIZE == 0);
     make_gradient(&self->variables[variable - 1], size_bytes, narrow);
     const uint64_t rows = size_bytes / ROW_SIZE;
+    static const double parameters[] = {0.01, 0.9, 0.999, 1e-7}; /* sgd has the first alone */
     const uint64_t shape[] = {rows, COLUMNS};
-    const double rate = 0.01;
+    const size_t count = kind == CADRE_OPTIMIZER_SGD ? 1 : CADRE_COUNT_OF(parameters);
     cadre_message_t message = new_message(self, CADRE_MESSAGE_CREATE, &self->coordinator);
     message.create = (cadre_create_message_t){.variable = variable,
                                               .name = "values",
@@ -269,8 +271,8 @@ cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t varia
                                               .shape = {shape, CADRE_COUNT_OF(shape)},
                                               .rows = rows,
                                               .initializer = CADRE_INITIALIZER_ZEROS,
-                                              .optimizer = CADRE_OPTIMIZER_SGD,
-                                              .optimizer_parameters = {&rate, 1},
+                                              .optimizer = kind,
+                                              .optimizer_parameters = {parameters, count},
                                               .generation = GENERATION};
     return ask_control(self, &message);
 }

@@ -16,17 +16,20 @@
 #include <stdint.h>
 
 #include "bench/bench.h"
+#include "common/optimizer_spec.h"
 
 typedef struct cadre_bench_shard_client cadre_bench_shard_client_t;
 
-/* Starts the ps and begins a session with it. */
-int cadre_bench_shard_client_open(cadre_bench_t *bench, cadre_bench_shard_client_t **out);
+/* Starts the ps, with so many lanes (0: as it chooses), and begins a session with it. */
+int cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes,
+                                  cadre_bench_shard_client_t **out);
 void cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p);
 
 /* Creates variable `variable` (its id, from 1) of `size_bytes` bytes of f32, a multiple of 4 KiB,
- * in one partition, with the optimizer sgd; with `narrow` it travels as bf16. */
+ * in one partition, with the optimizer `kind` (sgd or adam); with `narrow` it travels as
+ * bf16. */
 int cadre_bench_shard_client_create(cadre_bench_shard_client_t *self, uint64_t variable,
-                                    size_t size_bytes, bool narrow);
+                                    size_t size_bytes, cadre_optimizer_kind_t kind, bool narrow);
 
 /* Pulls the whole variable `count` times, or pushes `count` updates of all of it, with at most
  * `window` requests unanswered. */

@@ -160,8 +160,9 @@ measure(cadre_bench_t *bench, subject_t *subject, size_t number)
                                         {run_push, subject, 0},
                                         {run_raw_push, subject, 0},
                                         {run_memcpy, subject, 0}};
-    int status = cadre_bench_shard_client_create(subject->client, subject->variable,
-                                                 subject->size_bytes, sizes[number].narrow);
+    int status =
+        cadre_bench_shard_client_create(subject->client, subject->variable, subject->size_bytes,
+                                        CADRE_OPTIMIZER_SGD, sizes[number].narrow);
     if (status == 0) {
         status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(bench, REPETITIONS, 3));
@@ -180,7 +181,7 @@ cadre_bench_values(cadre_bench_t *self)
     memset(subject.from, 1, largest);
     int status = cadre_bench_raw_open(self, &subject.raw);
     if (status == 0) {
-        status = cadre_bench_shard_client_open(self, &subject.client);
+        status = cadre_bench_shard_client_open(self, 0, &subject.client);
     }
     for (size_t i = 0; i < CADRE_COUNT_OF(sizes) && status == 0; i++) {
         status = measure(self, &subject, i);

@@ -35,6 +35,7 @@ enum {
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,                    /* closures in progress on one worker */
+    CADRE_LANES_MAX = 256,                     /* threads of one ps that apply an update */
     CADRE_HELD_MAX = 4096,      /* closures held by one worker: running, waiting, unacknowledged */
     CADRE_BATCHES_MAX = 8,      /* dataset batches of one closure */
     CADRE_ARGUMENTS_MAX = 64,   /* arguments of one closure */

@@ -88,7 +88,8 @@ open_shard(cadre_control_loop_t *self)
     }
     if (status == 0) {
         status = cadre_shard_actor_open(self->context, self->options.incarnation,
-                                        self->options.size_bytes_max, data, &self->shard);
+                                        self->options.size_bytes_max, self->options.lanes, data,
+                                        &self->shard);
     }
     if (status < 0) {
         cadre_socket_close(&data, 0);

@@ -20,6 +20,7 @@ typedef struct {
     uint32_t index;           /* or CADRE_INDEX_ANY */
     uint64_t incarnation;
     uint64_t size_bytes_max; /* of the shard's values and slots */
+    unsigned lanes;          /* threads that apply updates, the shard's own among them */
     bool wait;               /* for another session when one has ended */
     int64_t away_ms;         /* leave when a coordinator that was there is away so long; 0: never */
     int signals;             /* a signalfd: whatever it reads means leave; borrowed */

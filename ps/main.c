@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cluster_config.h"
+#include "common/cpu_quota.h"
 #include "common/float_mode.h"
 #include "common/limits.h"
 #include "common/log.h"
@@ -22,6 +23,7 @@
 #include "common/startup.h"
 #include "common/status.h"
 #include "ps/control_loop.h"
+#include "ps/lane_pool.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -31,12 +33,16 @@ enum {
     EXIT_CONFIGURATION = 78,
 };
 
-enum { AWAY_S_MAX = 1000000 }; /* of --coordinator-timeout */
+enum {
+    AWAY_S_MAX = 1000000,   /* of --coordinator-timeout */
+    LANES_DEFAULT_MAX = 16, /* without --lanes, whatever the CPUs */
+};
 
 enum {
     KEY_ON_SESSION_END = 0x100,
     KEY_LOG_LEVEL,
     KEY_CHECK,
+    KEY_LANES,
     KEY_DIE_WITH_PARENT,
     KEY_COORDINATOR_TIMEOUT
 };
@@ -46,6 +52,7 @@ typedef struct {
     const char *address;
     const char *log_level;
     long away_s; /* how long a coordinator may be away */
+    long lanes;  /* 0: as many as CPUs */
     bool wait;
     bool check;
     bool die_with_parent;
@@ -68,6 +75,9 @@ static const struct argp_option OPTIONS[] = {
      "With exit: leave when a coordinator that was there has been away for so many seconds, "
      "without "
      "having ended the job (default 600; 0: wait as long as it takes)",
+     0},
+    {"lanes", KEY_LANES, "N", 0,
+     "Threads that apply large updates (default: as many as the process may use CPUs, 16 at most)",
      0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
@@ -108,6 +118,13 @@ parse(int key, char *argument, struct argp_state *state)
         if (*argument || flags->away_s < 0 || flags->away_s > AWAY_S_MAX) {
             argp_error(state, "--coordinator-timeout is no number of seconds from 0 to %d",
                        AWAY_S_MAX);
+        }
+        return 0;
+    case KEY_LANES:
+        flags->lanes = strtol(argument, &argument, 10);
+        if (*argument || flags->lanes < 0 || flags->lanes > CADRE_LANES_MAX) {
+            argp_error(state, "--lanes is no number from 0 (as many as CPUs) to %d",
+                       CADRE_LANES_MAX);
         }
         return 0;
     case KEY_LOG_LEVEL:
@@ -177,6 +194,14 @@ choose_address(const flags_t *flags, const cadre_cluster_config_t *config, uint6
     return 0;
 }
 
+/* More would wait for memory, and there may be other ps beside this one. */
+static unsigned
+default_lanes(void)
+{
+    int cpus = cadre_cpu_count();
+    return (unsigned)(cpus < LANES_DEFAULT_MAX ? cpus : LANES_DEFAULT_MAX);
+}
+
 static int
 read_configuration(flags_t *flags, cadre_control_options_t *options)
 {
@@ -195,6 +220,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         options->coordinator = config.coordinator;
         options->index = config.index;
         options->wait = flags->wait;
+        options->lanes = flags->lanes ? (unsigned)flags->lanes : default_lanes();
         options->away_ms = flags->wait ? 0 : 1000 * (int64_t)flags->away_s;
     }
     return status;

@@ -26,6 +26,8 @@ struct cadre_partition {
     uint64_t steps;
     cadre_chunk_t **values;                           /* [layout.count] */
     cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
+    cadre_chunk_t **next; /* [1 + slots][layout.count] between begin and end of an apply: what takes
+                             the place of values and slots; NULL otherwise */
     cadre_chunk_t **narrow; /* [layout.count] as pulled over the wire last; NULL before */
     bool narrow_current;    /* of this version */
 };
@@ -195,8 +197,7 @@ cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks)
 }
 
 static int
-check(const cadre_chunk_layout_t *layout, cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
-      size_t count)
+check_sizes(const cadre_chunk_layout_t *layout, cadre_chunk_t *const *chunks, size_t count)
 {
     if (count != layout->count) {
         return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", count, layout->count);
@@ -209,13 +210,40 @@ check(const cadre_chunk_layout_t *layout, cadre_dtype_t dtype, cadre_chunk_t *co
                               expected);
         }
     }
-    for (size_t k = 0; k < count; k++) {
-        size_t numbers = cadre_chunk_size_bytes(chunks[k]) / cadre_dtype_size(dtype);
-        if (!cadre_optimizer_finite(dtype, cadre_chunk_data(chunks[k]), numbers)) {
-            return cadre_fail(CADRE_ENOTFINITE, "chunk %zu holds an infinite number or NaN", k);
+    return 0;
+}
+
+static bool
+is_finite(cadre_dtype_t dtype, const cadre_chunk_t *chunk)
+{
+    return cadre_optimizer_finite(dtype, cadre_chunk_data(chunk),
+                                  cadre_chunk_size_bytes(chunk) / cadre_dtype_size(dtype));
+}
+
+static int
+check(const cadre_chunk_layout_t *layout, cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
+      size_t count)
+{
+    int status = check_sizes(layout, chunks, count);
+    for (size_t k = 0; k < count && status == 0; k++) {
+        if (!is_finite(dtype, chunks[k])) {
+            status = cadre_fail(CADRE_ENOTFINITE, "chunk %zu holds an infinite number or NaN", k);
         }
     }
-    return 0;
+    return status;
+}
+
+int
+cadre_partition_check_gradient_sizes(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                                     size_t count)
+{
+    return check_sizes(&self->wire_layout, chunks, count);
+}
+
+bool
+cadre_partition_is_finite(const cadre_partition_t *self, const cadre_chunk_t *gradient)
+{
+    return is_finite(self->spec.wire, gradient);
 }
 
 int
@@ -321,45 +349,126 @@ apply_narrow(const cadre_partition_t *self, const cadre_optimizer_stretch_t *str
     }
 }
 
-static void
-apply_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
+void
+cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
 {
-    const size_t slot_count = self->optimizer.slot_count;
-    cadre_chunk_t *value = target_for(self, self->values[k]);
-    cadre_chunk_t *slots[CADRE_OPTIMIZER_SLOTS_MAX] = {NULL};
+    const cadre_partition_t *self = piece->partition;
+    if (is_narrow(self)) {
+        apply_narrow(self, &piece->stretch);
+    } else {
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->stretch);
+    }
+}
+
+static size_t
+pieces_of(size_t elements)
+{
+    return (elements + CADRE_PARTITION_PIECE_COUNT - 1) / CADRE_PARTITION_PIECE_COUNT;
+}
+
+static size_t
+elements_of(const cadre_partition_t *self, size_t k)
+{
+    return cadre_chunk_layout_size(&self->layout, k) / cadre_dtype_size(self->spec.dtype);
+}
+
+size_t
+cadre_partition_piece_count(const cadre_partition_t *self)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < self->layout.count; k++) {
+        count += pieces_of(elements_of(self, k));
+    }
+    return count;
+}
+
+/* Makes room for the next contents of chunk `k`; gives the whole of it as one stretch. */
+static cadre_optimizer_stretch_t
+begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
+{
+    const size_t chunks = self->layout.count;
+    self->next[k] = target_for(self, self->values[k]);
     cadre_optimizer_stretch_t stretch = {
-        .count = cadre_chunk_size_bytes(value) / cadre_dtype_size(self->spec.dtype),
+        .count = elements_of(self, k),
         .gradient = cadre_chunk_data(gradient),
         .value_in = cadre_chunk_data(self->values[k]),
-        .value_out = cadre_chunk_data(value),
+        .value_out = cadre_chunk_data(self->next[k]),
     };
-    for (size_t slot = 0; slot < slot_count; slot++) {
-        slots[slot] = target_for(self, self->slots[slot][k]);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        cadre_chunk_t **next = &self->next[(1 + slot) * chunks + k];
+        *next = target_for(self, self->slots[slot][k]);
         stretch.slots_in[slot] = cadre_chunk_data(self->slots[slot][k]);
-        stretch.slots_out[slot] = cadre_chunk_data(slots[slot]);
+        stretch.slots_out[slot] = cadre_chunk_data(*next);
     }
-    if (is_narrow(self)) {
-        apply_narrow(self, &stretch);
-    } else {
-        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &stretch);
+    return stretch;
+}
+
+/* `count` elements of a stretch from element `first` on. */
+static cadre_optimizer_stretch_t
+part_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, size_t first,
+        size_t count)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    cadre_optimizer_stretch_t part = {
+        .count = count,
+        .gradient = (const char *)whole->gradient + first * cadre_dtype_size(self->spec.wire),
+        .value_in = (const char *)whole->value_in + first * size,
+        .value_out = (char *)whole->value_out + first * size,
+    };
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        part.slots_in[slot] = whole->slots_in[slot] + first;
+        part.slots_out[slot] = whole->slots_out[slot] + first;
     }
-    publish(self, &self->values[k], value);
-    for (size_t slot = 0; slot < slot_count; slot++) {
-        publish(self, &self->slots[slot][k], slots[slot]);
+    return part;
+}
+
+void
+cadre_partition_begin_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                            cadre_partition_piece_t *pieces)
+{
+    cadre_assert(!self->next);
+    self->next = cadre_calloc((1 + self->optimizer.slot_count) * self->layout.count,
+                              sizeof(cadre_chunk_t *));
+    size_t at = 0;
+    for (size_t k = 0; k < self->layout.count; k++) {
+        cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
+                     cadre_chunk_layout_size(&self->wire_layout, k));
+        cadre_optimizer_stretch_t whole = begin_chunk(self, k, chunks[k]);
+        for (size_t first = 0; first < whole.count; first += CADRE_PARTITION_PIECE_COUNT) {
+            size_t left = whole.count - first;
+            size_t count = left < CADRE_PARTITION_PIECE_COUNT ? left : CADRE_PARTITION_PIECE_COUNT;
+            pieces[at++] = (cadre_partition_piece_t){
+                .partition = self, .stretch = part_of(self, &whole, first, count)};
+        }
     }
+}
+
+void
+cadre_partition_end_apply(cadre_partition_t *self)
+{
+    const size_t chunks = self->layout.count;
+    for (size_t k = 0; k < chunks; k++) {
+        publish(self, &self->values[k], self->next[k]);
+        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+            publish(self, &self->slots[slot][k], self->next[(1 + slot) * chunks + k]);
+        }
+    }
+    cadre_free(&self->next);
+    self->steps++;
+    self->version++;
+    self->narrow_current = false;
 }
 
 void
 cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
 {
-    for (size_t k = 0; k < self->layout.count; k++) {
-        cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
-                     cadre_chunk_layout_size(&self->wire_layout, k));
-        apply_chunk(self, k, chunks[k]);
+    size_t count = cadre_partition_piece_count(self);
+    cadre_auto(cadre_free) cadre_partition_piece_t *pieces = cadre_calloc(count, sizeof(*pieces));
+    cadre_partition_begin_apply(self, chunks, pieces);
+    for (size_t i = 0; i < count; i++) {
+        cadre_partition_apply_piece(&pieces[i]);
     }
-    self->steps++;
-    self->version++;
-    self->narrow_current = false;
+    cadre_partition_end_apply(self);
 }
 
 void

@@ -22,6 +22,7 @@
 #ifndef CADRE_PS_PARTITION_H
 #define CADRE_PS_PARTITION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@
 #include "common/optimizer_spec.h"
 #include "common/tensor.h"
 #include "ps/chunk_pool.h"
+#include "ps/optimizer.h"
 
 typedef struct {
     uint64_t variable;  /* id */
@@ -47,6 +49,15 @@ typedef struct {
 } cadre_partition_spec_t;
 
 typedef struct cadre_partition cadre_partition_t;
+
+enum { CADRE_PARTITION_PIECE_COUNT = 65536 }; /* elements of a piece of an update, at most */
+
+/* A stretch of one chunk that an update changes. The pieces of all partitions of one update may be
+ * applied at once, on any threads. */
+typedef struct {
+    const cadre_partition_t *partition;
+    cadre_optimizer_stretch_t stretch;
+} cadre_partition_piece_t;
 
 /* References to everything of one moment. */
 typedef struct {
@@ -99,10 +110,25 @@ int cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *c
 int cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
                                    size_t count);
 
+/* Checks the number and sizes of the chunks alone, and the numbers of one chunk alone: the two
+ * halves of cadre_partition_check_gradient, of which the second may be called on any thread. */
+int cadre_partition_check_gradient_sizes(const cadre_partition_t *self,
+                                         cadre_chunk_t *const *chunks, size_t count);
+bool cadre_partition_is_finite(const cadre_partition_t *self, const cadre_chunk_t *gradient);
+
 /* Applies one gradient, chunk by chunk as in the wire layout, and adds one to version and steps.
  * The caller has checked `chunks` with cadre_partition_check_gradient (all partitions of an update
  * before applying the first). */
 void cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks);
+
+/* The same in three steps, of which the middle one may go on many threads: begin makes room and
+ * gives the pieces, of which there are cadre_partition_piece_count; each is applied once; end
+ * publishes them. Nothing else may be done to the partition in between. */
+size_t cadre_partition_piece_count(const cadre_partition_t *self);
+void cadre_partition_begin_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                                 cadre_partition_piece_t *pieces);
+void cadre_partition_apply_piece(const cadre_partition_piece_t *piece);
+void cadre_partition_end_apply(cadre_partition_t *self);
 
 /* Sets the values, or adds to or subtracts from them, and adds one to the version; slots stay. The
  * caller has checked `chunks`. */

@@ -61,6 +61,7 @@ cadre_shard_destroy(cadre_shard_t **self_p)
     begin_anew(self, 0);
     cadre_applied_window_destroy(&self->window);
     cadre_chunk_pool_destroy(&self->pool);
+    cadre_update_fini(&self->update);
     free(self);
 }
 

@@ -25,6 +25,7 @@
 
 #include "common/outbox.h"
 #include "ps/admission.h"
+#include "ps/lanes.h"
 #include "ps/loader.h"
 #include "ps/partition.h"
 
@@ -35,6 +36,7 @@ typedef struct {
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
     cadre_loader_t loader;
     const cadre_admission_t *admission; /* whose waiting requests PROBED calls queued; or NULL */
+    cadre_lanes_t lanes; /* that updates are checked and applied on; zeroed: the shard's thread */
 } cadre_shard_options_t;
 
 /* One partition of a snapshot. */

@@ -11,6 +11,7 @@
 #include "common/poll.h"
 #include "common/status.h"
 #include "ps/checkpoint_loader.h"
+#include "ps/lane_pool.h"
 
 typedef struct {
     void *pipe;
@@ -18,6 +19,7 @@ typedef struct {
     cadre_checkpoint_loader_t loader;
     cadre_shard_t *shard;
     cadre_admission_t *admission;
+    cadre_lane_pool_t *lanes;
     cadre_outbox_t outbox;
     cadre_frames_t frames;
     bool stopped;
@@ -264,6 +266,7 @@ run(void *pipe, void *argument)
     }
     cadre_shard_destroy(&self->shard);
     cadre_admission_destroy(&self->admission);
+    cadre_lane_pool_destroy(&self->lanes);
     cadre_outbox_fini(&self->outbox);
     cadre_frames_fini(&self->frames);
     cadre_socket_close(&self->data, 0);
@@ -272,7 +275,7 @@ run(void *pipe, void *argument)
 
 int
 cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
-                       cadre_socket_t *data, cadre_actor_t **out)
+                       unsigned lanes, cadre_socket_t *data, cadre_actor_t **out)
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
     self->admission = cadre_admission_new(size_bytes_max / 100 * CADRE_HELD_PERCENT);
@@ -280,12 +283,20 @@ cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t 
                                      .size_bytes_max = size_bytes_max,
                                      .loader = cadre_checkpoint_loader(&self->loader),
                                      .admission = self->admission};
+    int status = cadre_lane_pool_open(lanes, &self->lanes);
+    if (status < 0) {
+        cadre_admission_destroy(&self->admission);
+        free(self);
+        return status;
+    }
+    options.lanes = cadre_lane_pool_lanes(self->lanes);
     self->data = data;
     self->shard = cadre_shard_new(&options);
-    int status = cadre_actor_open(context, "cadre-shard", run, self, out);
+    status = cadre_actor_open(context, "cadre-shard", run, self, out);
     if (status < 0) {
         cadre_shard_destroy(&self->shard);
         cadre_admission_destroy(&self->admission);
+        cadre_lane_pool_destroy(&self->lanes);
         free(self);
     }
     return status;

@@ -52,9 +52,10 @@ typedef struct {
     uint64_t epoch; /* of the session they belong to */
 } cadre_shard_counts_t;
 
-/* Starts the thread; takes `data`, a bound ROUTER, on success. */
+/* Starts the thread, and those of `lanes` lanes (ps/lane_pool.h) but one; takes `data`, a bound
+ * ROUTER, on success. */
 int cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
-                           cadre_socket_t *data, cadre_actor_t **out);
+                           unsigned lanes, cadre_socket_t *data, cadre_actor_t **out);
 
 /* Frees an object that came from, or was for, this actor, by its kind. */
 void cadre_shard_actor_drop(cadre_pipe_message_t *message);

@@ -9,6 +9,7 @@
 #include "common/u64_map.h"
 #include "ps/applied_window.h"
 #include "ps/shard.h"
+#include "ps/update.h"
 
 typedef struct {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
@@ -41,6 +42,7 @@ struct cadre_shard {
     uint64_t cut_counters[CADRE_PS_COUNTER_COUNT]; /* as the images count */
     cadre_shard_snapshot_t *snapshot;
     cadre_shard_part_t *named[CADRE_PARTITIONS_PER_UPDATE_MAX]; /* by the question at hand */
+    cadre_update_t update; /* that is being checked and applied */
 };
 
 /* A question and the way of its answer. */

@@ -187,6 +187,7 @@ check_parts(cadre_shard_t *self, const cadre_message_t *message, uint64_t *stale
     uint64_t stalest = 0;
     size_t at = 0;
     int status = find_named(self, triples);
+    cadre_update_clear(&self->update);
     for (size_t i = 0; status == 0 && i < triples->count / 3; i++) {
         cadre_shard_part_t *part = self->named[i];
         uint64_t version = cadre_partition_version(part->partition);
@@ -201,17 +202,23 @@ check_parts(cadre_shard_t *self, const cadre_message_t *message, uint64_t *stale
             status = cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu",
                                 message->chunk_count - at, count);
         } else {
-            status = cadre_partition_check_gradient(part->partition, message->chunks + at, count);
+            status =
+                cadre_partition_check_gradient_sizes(part->partition, message->chunks + at, count);
         }
         if (status < 0) {
             return fail_at(status, part);
         }
         part->push = push;
+        cadre_update_add(&self->update, part->partition, message->chunks + at);
         at += count;
         stalest = version - pulled > stalest ? version - pulled : stalest;
     }
     if (status == 0 && at != message->chunk_count) {
         status = cadre_fail(CADRE_ESHAPE, "%zu chunks are left over", message->chunk_count - at);
+    }
+    size_t bad = 0;
+    if (status == 0 && cadre_update_check(&self->update, &self->options.lanes, &bad) < 0) {
+        status = fail_at(CADRE_ENOTFINITE, self->named[bad]);
     }
     *staleness = stalest;
     return status;
@@ -237,15 +244,15 @@ apply(cadre_shard_t *self, const cadre_message_t *message, uint64_t staleness)
     uint64_t size_bytes = 0;
     size_t at = 0;
     for (size_t i = 0; i < push->partitions.count / 3; i++) {
-        cadre_partition_t *partition = self->named[i]->partition;
-        const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(partition);
-        cadre_partition_apply(partition, message->chunks + at);
+        const cadre_chunk_layout_t *layout =
+            cadre_partition_wire_layout(self->named[i]->partition);
         if (straggles && self->named[i]->image) {
-            cadre_partition_apply(self->named[i]->image, message->chunks + at);
+            cadre_update_add(&self->update, self->named[i]->image, message->chunks + at);
         }
         at += layout->count;
         size_bytes += layout->size_bytes;
     }
+    cadre_update_apply(&self->update, &self->options.lanes);
     cadre_applied_window_mark(self->window, push->update);
     count_applied(self->counters, size_bytes, staleness);
     if (straggles) {

@@ -31,6 +31,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .ps = (uint32_t)job->ps,
         .workers = (uint32_t)job->workers,
         .slots = job->slots,
+        .ps_lanes = job->ps_lanes,
         .device = job->device,
         .math = job->math,
         .trace = job->trace,

@@ -48,6 +48,7 @@ static const cadre_setting_t settings[] = {
     {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
      AT(workers)},
     {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
+    {"cluster.ps_lanes", "CADRE_PS_LANES", INTEGER, 0, CADRE_LANES_MAX, NULL, "0", AT(ps_lanes)},
     {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
     {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_MATH_WORDS, "f32", AT(math)},
     {"cluster.trace", "CADRE_TRACE", TEXT, 1, 4095, NULL, NULL, AT(trace)},

@@ -102,6 +102,8 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         add(&command, self->ps_path);
         add_membership(self, task->index, &command);
         add_flag(&command, "--address", own);
+        snprintf(number, sizeof(number), "%lld", (long long)options->ps_lanes);
+        add_flag(&command, "--lanes", number);
         break;
     }
     case CADRE_LAUNCH_WORKER:
