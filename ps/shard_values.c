@@ -244,8 +244,7 @@ apply(cadre_shard_t *self, const cadre_message_t *message, uint64_t staleness)
     uint64_t size_bytes = 0;
     size_t at = 0;
     for (size_t i = 0; i < push->partitions.count / 3; i++) {
-        const cadre_chunk_layout_t *layout =
-            cadre_partition_wire_layout(self->named[i]->partition);
+        const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(self->named[i]->partition);
         if (straggles && self->named[i]->image) {
             cadre_update_add(&self->update, self->named[i]->image, message->chunks + at);
         }

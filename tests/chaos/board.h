@@ -70,6 +70,7 @@ typedef struct {
     _Atomic uint64_t ps_lost;
     _Atomic uint64_t checkpoints_done;
     _Atomic uint64_t checkpoints_failed;
+    _Atomic uint64_t retentions_failed;
 
     /* At the end. */
     _Atomic uint64_t updates;   /* that every element must have */

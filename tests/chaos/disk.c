@@ -174,13 +174,21 @@ after_kill(disk_t *disk, field_role_t role)
     field_start(&disk->field, role, 0);
 }
 
+/* What the job has counted: checkpoints that failed, and old ones that could not be removed (which
+ * makes a directory too). */
+static uint64_t
+failures(const field_t *field)
+{
+    return field->board->checkpoints_failed + field->board->retentions_failed;
+}
+
 /* The fault at call `from`, and what must be so after it. */
 static void
 strike(disk_t *disk, field_role_t role, disk_mode_t mode, uint64_t from)
 {
     field_t *field = &disk->field;
     file_faults_t *faults = disk->faults[role];
-    uint64_t failed_before = field->board->checkpoints_failed;
+    uint64_t failed_before = failures(field);
     if (mode == MODE_RANDOM) {
         file_faults_arm_random(faults, errors[mode], RANDOM_PERCENT);
     } else {
@@ -200,10 +208,10 @@ strike(disk_t *disk, field_role_t role, disk_mode_t mode, uint64_t from)
     file_faults_disarm(faults);
     field_await_progress(field, 1);
     await_checkpoints(disk, 1);
-    if (mode < MODE_RANDOM && mode != MODE_KILL &&
-        field->board->checkpoints_failed == failed_before && !is_excused(faults)) {
-        field_fail(field, "%s at %s %s: no checkpoint was counted as failed", mode_names[mode],
-                   faults->last_call, faults->last_path);
+    if (mode < MODE_RANDOM && mode != MODE_KILL && failures(field) == failed_before &&
+        !is_excused(faults)) {
+        field_fail(field, "%s at %s %s: no checkpoint or removal was counted as failed",
+                   mode_names[mode], faults->last_call, faults->last_path);
     }
     field_await_fence(field);
 }

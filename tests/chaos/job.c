@@ -116,6 +116,7 @@ show(const job_t *self)
     atomic_store(&board->ps_lost, totals.ps_lost);
     atomic_store(&board->checkpoints_done, totals.checkpoints);
     atomic_store(&board->checkpoints_failed, totals.checkpoints_failed);
+    atomic_store(&board->retentions_failed, totals.retentions_failed);
     if (atomic_fetch_add(&board->beats, 1) % STATUS_ROUNDS == 0) {
         write_status(self);
     }

@@ -102,6 +102,7 @@ take_events(target_t *self)
             break;
         case CADRE_PS_ABANDON:
         case CADRE_PS_MUTE:
+        case CADRE_PS_PROBE:
             break;
         }
     }
