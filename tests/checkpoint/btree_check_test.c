@@ -4,7 +4,7 @@
 
 #include "tests/checkpoint/sample.h"
 
-TestSuite(btree_check, .timeout = 120);
+TestSuite(btree_check, .timeout = 240);
 
 /* A file with a tree of several levels, and values of all sizes; `salt` chooses them. */
 static char *

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-TestSuite(name_map, .timeout = 20);
+TestSuite(name_map, .timeout = 240);
 
 enum { NAMES = 20000 };
 

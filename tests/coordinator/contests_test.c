@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(contests, .timeout = 20);
+TestSuite(contests, .timeout = 240);
 
 static cadre_task_t
 task(uint64_t incarnation)

@@ -6,7 +6,7 @@
 
 #include "common/codec.h"
 
-TestSuite(definitions, .timeout = 30);
+TestSuite(definitions, .timeout = 240);
 
 static const cadre_message_t envelope = {.incarnation = 7, .epoch = 8};
 static const cadre_task_t first_worker = {CADRE_ROLE_WORKER, 0, 100};
@@ -85,6 +85,7 @@ Test(definitions, a_worker_gets_all_of_them_in_few_messages)
     cr_expect_eq(has, 10000);
     cr_expect_lt(messages, 10, "%zu messages", messages);
     cadre_definitions_fini(&self);
+    cadre_outbox_fini(&outbox);
 }
 
 Test(definitions, from_any_place_on_a_worker_gets_the_rest)
@@ -104,6 +105,7 @@ Test(definitions, from_any_place_on_a_worker_gets_the_rest)
     }
     cr_expect_eq(cadre_definitions_send(&self, &envelope, &first_worker, id, &outbox), 0);
     cadre_definitions_fini(&self);
+    cadre_outbox_fini(&outbox);
 }
 
 Test(definitions, all_workers_are_sent_the_same_bytes)

@@ -6,7 +6,7 @@
 
 #include "common/status.h"
 
-TestSuite(options, .timeout = 20);
+TestSuite(options, .timeout = 240);
 
 static int
 take(const cadre_variable_options_t *given, cadre_variable_options_t *own)

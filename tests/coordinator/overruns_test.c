@@ -3,7 +3,7 @@
 #include "coordinator/waiting.h"
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(overruns, .timeout = 20);
+TestSuite(overruns, .timeout = 240);
 
 enum { DEADLINE_MS = 1000 };
 

@@ -10,7 +10,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-TestSuite(private_directory, .timeout = 10);
+TestSuite(private_directory, .timeout = 240);
 
 enum { USER = 54321 }; /* has no /run/user */
 

@@ -6,7 +6,7 @@
 #include "common/random.h"
 #include "common/status.h"
 
-TestSuite(sequences, .timeout = 20);
+TestSuite(sequences, .timeout = 240);
 
 Test(sequences, says_which_number_is_the_next_that_is_not_there)
 {

@@ -3,7 +3,7 @@
 #include "common/random.h"
 #include "tests/coordinator/core_fixture.h"
 
-TestSuite(trials, .timeout = 60);
+TestSuite(trials, .timeout = 240);
 
 static cadre_task_t
 process(uint32_t index, uint64_t life)

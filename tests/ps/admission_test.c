@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-TestSuite(admission, .timeout = 20);
+TestSuite(admission, .timeout = 240);
 
 enum { MIB = 1 << 20, BUDGET_MIB = 100 };
 
@@ -81,6 +81,7 @@ Test(admission, bounds_what_one_peer_and_all_of_them_hold)
     cr_expect_eq(ask(self, 1, 4, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
     cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
     cr_expect_eq(ask(self, 2, 41, CADRE_STALL_MS), CADRE_ADMISSION_SHARED, "the budget");
+    let_go(self, 1, 60);
     cadre_admission_destroy(&self);
 }
 

@@ -194,6 +194,9 @@ Test(run_surroundings, a_crash_of_the_users_program_is_its_own)
 /* What lies in the current folder is started by nobody. */
 Test(run_surroundings, without_proc_no_program_of_the_current_folder_is_run)
 {
+    if (SANITIZER) {
+        cr_skip_test("a sanitizer needs /proc");
+    }
     command_t command;
     command_open(&command);
     int code =

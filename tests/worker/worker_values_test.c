@@ -444,5 +444,6 @@ Test(worker_values, fails_an_update_of_more_chunks_than_a_message_holds)
         cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big"), chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETOOLARGE);
+    cadre_chunk_unref(&chunk);
     fixture_fini(&self);
 }

@@ -11,7 +11,7 @@
 #include "common/status.h"
 #include "tests/sanitizer.h"
 
-TestSuite(cpu_trial, .timeout = 60);
+TestSuite(cpu_trial, .timeout = 240);
 
 /* Address space for `more` bytes beside what is used. */
 static void
