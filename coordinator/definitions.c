@@ -54,6 +54,7 @@ cadre_definitions_add(cadre_definitions_t *self, const cadre_message_t *variable
         page->capacity = 2 * end;
         page->bytes = cadre_realloc(page->bytes, page->capacity, 1);
     }
+    cadre_assert(page->bytes);
     memcpy(page->bytes + page->size_bytes, &size_bytes, sizeof(size_bytes));
     memcpy(page->bytes + page->size_bytes + sizeof(size_bytes), cadre_chunk_data(header),
            size_bytes);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/codec.h"
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
@@ -270,6 +271,7 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
         refuse_hello(self, from, hello, status);
         return;
     }
+    cadre_assert(member);
     if (!known) {
         char name[32];
         cadre_resources_forgive(self, from->incarnation);

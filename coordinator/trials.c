@@ -73,9 +73,9 @@ choose(const cadre_core_t *self, const cadre_suspicion_t *suspicion, may_try_t *
             member->trial_closure || !may_try(self, member, what)) {
             continue;
         }
-        unsigned better = best ? rank(self, best, suspicion) : UINT32_MAX;
         unsigned own = rank(self, member, suspicion);
-        if (own < better || (own == better && member->joined_ms < best->joined_ms)) {
+        unsigned better = best ? rank(self, best, suspicion) : 0;
+        if (!best || own < better || (own == better && member->joined_ms < best->joined_ms)) {
             best = member;
         }
     }
