@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +18,19 @@
 
 enum { WIDTH = 256 }; /* beyond what OpenBLAS multiplies without a buffer */
 
+/* Left behind, for the thread to end when it will, where it does not end in time. */
+typedef struct {
+    sem_t ended;
+    cadre_real_t numbers[3 * WIDTH * WIDTH];
+} trial_t;
+
 static void *
 multiply(void *context)
 {
-    cadre_real_t *numbers = context;
+    trial_t *trial = context;
+    cadre_real_t *numbers = trial->numbers;
     cadre_cpu_multiply(numbers, numbers + WIDTH * WIDTH, numbers + 2 * WIDTH * WIDTH, WIDTH);
+    sem_post(&trial->ended);
     return NULL;
 }
 
@@ -43,10 +52,11 @@ cadre_cpu_trial(int64_t timeout_ms)
 {
     pthread_t thread;
     struct timespec end;
-    cadre_real_t *numbers = cadre_calloc(3 * WIDTH * WIDTH, sizeof(*numbers));
-    int error = pthread_create(&thread, NULL, multiply, numbers);
+    trial_t *trial = cadre_calloc(1, sizeof(*trial));
+    sem_init(&trial->ended, 0, 0);
+    int error = pthread_create(&thread, NULL, multiply, trial);
     if (error) {
-        free(numbers);
+        free(trial);
         return cadre_fail(CADRE_ENOMEMORY, "no thread can be started: %s", strerror(error));
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -54,11 +64,16 @@ cadre_cpu_trial(int64_t timeout_ms)
     end.tv_nsec += timeout_ms % 1000 * 1000000;
     end.tv_sec += end.tv_nsec / 1000000000;
     end.tv_nsec %= 1000000000;
-    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
-        pthread_detach(thread); /* which goes on reading `numbers` */
+    int late = 0;
+    while ((late = sem_clockwait(&trial->ended, CLOCK_MONOTONIC, &end)) < 0 && errno == EINTR) {
+    }
+    if (late < 0) {
+        pthread_detach(thread); /* which goes on with `trial` */
         return fail_trial(timeout_ms);
     }
-    free(numbers);
+    pthread_join(thread, NULL);
+    sem_destroy(&trial->ended);
+    free(trial);
     return 0;
 }
 
