@@ -52,7 +52,7 @@ typedef struct {
     const char *address;
     const char *log_level;
     long away_s; /* how long a coordinator may be away */
-    long lanes;  /* 0: as many as CPUs */
+    long lanes;  /* 0: half of the CPUs */
     bool wait;
     bool check;
     bool die_with_parent;
@@ -77,7 +77,8 @@ static const struct argp_option OPTIONS[] = {
      "having ended the job (default 600; 0: wait as long as it takes)",
      0},
     {"lanes", KEY_LANES, "N", 0,
-     "Threads that apply large updates (default: as many as the process may use CPUs, 16 at most)",
+     "Threads that apply large updates (default: half as many as the process may use CPUs, 16 at "
+     "most)",
      0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
@@ -123,7 +124,7 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_LANES:
         flags->lanes = strtol(argument, &argument, 10);
         if (*argument || flags->lanes < 0 || flags->lanes > CADRE_LANES_MAX) {
-            argp_error(state, "--lanes is no number from 0 (as many as CPUs) to %d",
+            argp_error(state, "--lanes is no number from 0 (half of the CPUs) to %d",
                        CADRE_LANES_MAX);
         }
         return 0;
@@ -194,12 +195,12 @@ choose_address(const flags_t *flags, const cadre_cluster_config_t *config, uint6
     return 0;
 }
 
-/* More would wait for memory, and there may be other ps beside this one. */
+/* Half of the CPUs: the other half receives. More than so many would wait for memory. */
 static unsigned
 default_lanes(void)
 {
-    int cpus = cadre_cpu_count();
-    return (unsigned)(cpus < LANES_DEFAULT_MAX ? cpus : LANES_DEFAULT_MAX);
+    int lanes = (cadre_cpu_count() + 1) / 2;
+    return (unsigned)(lanes < LANES_DEFAULT_MAX ? lanes : LANES_DEFAULT_MAX);
 }
 
 static int

@@ -106,7 +106,7 @@ typedef struct {
     int64_t ps;
     int64_t workers;
     int64_t slots;
-    int64_t ps_lanes;    /* 0: as many as CPUs */
+    int64_t ps_lanes;    /* 0: half of the CPUs */
     char *device;        /* as cadre-worker takes it */
     int64_t math;        /* position in CADRE_MATH_WORDS */
     char *trace;         /* folder for the workers' traces; NULL: none are written */

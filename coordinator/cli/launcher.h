@@ -29,7 +29,7 @@ typedef struct {
     uint32_t ps;
     uint32_t workers;
     int64_t slots;
-    int64_t ps_lanes;           /* 0: as many as CPUs */
+    int64_t ps_lanes;           /* 0: half of the CPUs */
     const char *device;         /* of the workers, as cadre-worker takes it; NULL: its default */
     int64_t math;               /* likewise: position in CADRE_JOB_MATH */
     const char *trace;          /* folder for the workers' traces (trace_folder.h); NULL: none */

@@ -33,7 +33,7 @@ static const struct {
     {"workers", "N", "cluster.workers", false, "Workers to start, or to expect"},
     {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},
     {"ps-lanes", "N", "cluster.ps_lanes", true,
-     "Threads of a ps that apply large updates; 0: as many as CPUs"},
+     "Threads of a ps that apply large updates; 0: half of the CPUs"},
     {"device", "NAME", "cluster.device", true,
      "What workers compute on: cpu, cuda:N, or auto (default): cuda:0 if there is one, else cpu"},
     {"math", "MODE", "cluster.math", true,
