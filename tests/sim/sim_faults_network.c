@@ -188,11 +188,13 @@ pick_dispensable(sim_cluster_t *self)
     return others > 1 ? found : NULL;
 }
 
-/* A worker and a ps never reach each other again; both go on with everybody else. */
+/* A worker and a ps never reach each other again; both go on with everybody else. A closure that is
+ * for one worker alone would wait for ever, and rightly: a worker that is not bound to its index may
+ * have the one that such closures name. */
 bool
 sim_fault_part_for_good(sim_cluster_t *self)
 {
-    const sim_place_t *place = pick_dispensable(self);
+    const sim_place_t *place = self->script.plan.tags ? NULL : pick_dispensable(self);
     const sim_place_t *ps = sim_faults_pick(self, CADRE_ROLE_PS);
     if (!place || !ps) {
         return false;
