@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator_core.h"
+#include "coordinator/waiting.h"
 
 void
 cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
@@ -546,24 +547,12 @@ automatic_due_ms(cadre_core_t *core)
 static void
 describe_oldest(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
-    const cadre_closure_t *oldest = NULL;
-    const cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
-        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
-    }
+    char closure[CADRE_WAITING_TEXT_SIZE];
+    const cadre_closure_t *oldest = cadre_core_oldest(core);
     cadre_assert(oldest);
-    char where[96] = "which waits for a worker";
-    char name[32];
-    if (oldest->state == CADRE_CLOSURE_IN_FLIGHT) {
-        const cadre_member_t *member = oldest->worker;
-        snprintf(where, sizeof(where), "on %s for %" PRIu64 " s", cadre_member_name(member, name),
-                 (core->now_ms - oldest->begun_ms) / 1000);
-    }
     snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE,
-             "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64
-             ", the oldest of %zu that were begun before the cut",
-             oldest->id, core->catalogue.functions[oldest->function - 1]->name, where,
-             oldest->attempt, core->checkpoint.below);
+             "%s, the oldest of %zu that were begun before the cut",
+             cadre_waiting_closure(core, oldest, closure), core->checkpoint.below);
 }
 
 /* The first shard that has not done its part. */
