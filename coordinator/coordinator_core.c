@@ -94,10 +94,11 @@ cadre_core_fini(cadre_core_t *self)
 }
 
 void
-cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut, const cadre_totals_t *totals)
+cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
+                  const cadre_totals_t *totals)
 {
     free(self->points[0].path);
-    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .cut = cut};
+    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .id = id, .cut = cut};
     self->replay.cut = cut;
     self->resumed_cut = cut;
     self->settled = cut;
@@ -347,8 +348,8 @@ cadre_core_oldest(const cadre_core_t *self)
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
         oldest = !oldest || closure->id < oldest->id ? closure : oldest;
     }
-}
     return oldest;
+}
 
 /* A dataset that no worker has answered for is announced again. Returns whether there is one. */
 static bool

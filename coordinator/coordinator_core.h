@@ -146,8 +146,8 @@ void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, ui
 /* Ends whatever is queued or in flight as CADRE_ECLOSED. */
 void cadre_core_fini(cadre_core_t *self);
 
-/* Begins from a checkpoint: before the first task joins. `path` is copied. */
-void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut,
+/* Begins from the checkpoint `id` at `path`, which is copied: before the first task joins. */
+void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
                        const cadre_totals_t *totals);
 
 /* --- what the shell calls --- */
