@@ -113,6 +113,7 @@ struct cadre_core {
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
+    uint64_t window_told_ms;    /* when the log may say again that the window is full */
     uint32_t turn;              /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
@@ -145,8 +146,8 @@ void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, ui
 /* Ends whatever is queued or in flight as CADRE_ECLOSED. */
 void cadre_core_fini(cadre_core_t *self);
 
-/* Begins from a checkpoint: before the first task joins. `path` is copied. */
-void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut,
+/* Begins from the checkpoint `id` at `path`, which is copied: before the first task joins. */
+void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
                        const cadre_totals_t *totals);
 
 /* --- what the shell calls --- */
@@ -227,6 +228,10 @@ void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 /* An empty message of this type with the sender's fields filled in. */
 cadre_message_t cadre_core_message(const cadre_core_t *self, cadre_message_type_t type);
 void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
+
+/* The closure with the lowest id that was begun and has not ended, NULL when there is none. */
+const cadre_closure_t *cadre_core_oldest(const cadre_core_t *self);
+
 void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -204,11 +204,8 @@ ask_creates(cadre_core_t *core, uint32_t shard)
 static uint64_t
 window_base(const cadre_core_t *core, const cadre_restore_point_t *point)
 {
-    uint64_t base = core->next_id;
-    const cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
-        base = closure->id < base ? closure->id : base;
-    }
+    const cadre_closure_t *oldest = cadre_core_oldest(core);
+    uint64_t base = oldest ? oldest->id : core->next_id;
     uint64_t kept = cadre_replay_lowest(&core->replay, point->cut);
     base = kept < base ? kept : base;
     return base > point->cut ? base : point->cut;

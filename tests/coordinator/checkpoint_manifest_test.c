@@ -140,7 +140,7 @@ Test(checkpoint_manifest, its_manifest_survives_the_file_and_resumes_the_totals)
     cadre_task_t ps = fixture_ps(0);
     cadre_task_t worker = fixture_worker(0);
     totals.scheduled = 11;
-    cadre_core_resume(&next->core, "/ckpt/ckpt-9", 12, &totals);
+    cadre_core_resume(&next->core, "/ckpt/ckpt-9", 9, 12, &totals);
     fixture_hello(next, &ps);
     fixture_hello(next, &worker);
     fixture_schedule(next, 1);
