@@ -68,8 +68,8 @@ Test(run, digits_reaches_its_accuracy_and_the_result_has_every_field)
     command_close(&command);
 }
 
-/* Each job has a target, below which it ends with 1. One worker: how accurate two are depends on how
- * evenly a busy machine runs them. */
+/* Each job has a target, below which it ends with 1. One worker: how accurate two are depends on
+ * how evenly a busy machine runs them. */
 Test(run, named_models_and_lists_of_layers_reach_their_accuracy)
 {
     static const char *const jobs[] = {"digits_logistic", "digits_cnn", "digits_transformer"};
