@@ -181,20 +181,19 @@ pick_dispensable(sim_cluster_t *self)
         const sim_worker_t *worker = sim_cluster_worker_at(self, place);
         bool is_whole = worker && !worker->impaired;
         others += is_whole;
-        if (is_whole && place->index == CADRE_INDEX_ANY && sim_faults_draw(self, 0, count++) == 0) {
+        bool may = is_whole && place->index == CADRE_INDEX_ANY && !sim_faults_in_the_way(self, worker);
+        if (may && sim_faults_draw(self, 0, count++) == 0) {
             found = place;
         }
     }
     return others > 1 ? found : NULL;
 }
 
-/* A worker and a ps never reach each other again; both go on with everybody else. A closure that is
- * for one worker alone would wait for ever, and rightly: a worker that is not bound to its index may
- * have the one that such closures name. */
+/* A worker and a ps never reach each other again; both go on with everybody else. */
 bool
 sim_fault_part_for_good(sim_cluster_t *self)
 {
-    const sim_place_t *place = self->script.plan.tags ? NULL : pick_dispensable(self);
+    const sim_place_t *place = pick_dispensable(self);
     const sim_place_t *ps = sim_faults_pick(self, CADRE_ROLE_PS);
     if (!place || !ps) {
         return false;
@@ -202,6 +201,7 @@ sim_fault_part_for_good(sim_cluster_t *self)
     sim_worker_t *worker = sim_cluster_worker_at(self, place);
     sim_faults_say(self, "cut for good from a ps", worker->node, 0);
     worker->impaired = true;
+    sim_faults_watch(self, place);
     cut_for_good(self, worker->node, sim_cluster_node_at(self, ps));
     return true;
 }
