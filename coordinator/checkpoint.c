@@ -23,7 +23,7 @@ cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
 static uint64_t
 done(const cadre_core_t *core)
 {
-    uint64_t count = core->next_id + core->catalogue.variable_count - (core->creating ? 1 : 0);
+    uint64_t count = core->next_id + core->catalogue.variable_count - core->creating;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         count += core->assigned[i];
     }
@@ -269,7 +269,7 @@ note_what_is_below(cadre_core_t *core)
     self->assigns = cadre_replay_assigns(&core->replay);
     self->done = done(core);
     self->unsaved = core->unsaved;
-    self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
+    self->variable_count = core->catalogue.variable_count - core->creating;
 }
 
 /* Opens the cut: every id below it is begun, and what is begun from now on says that it comes after
@@ -398,12 +398,10 @@ static bool
 is_creating_awaited(const cadre_core_t *core)
 {
     const cadre_checkpoint_t *self = &core->checkpoint;
-    if (!core->creating || core->catalogue.variable_count == 0) {
-        return false;
-    }
-    const char *newest = core->catalogue.variables[core->catalogue.variable_count - 1]->name;
-    for (size_t i = 0; i < self->awaited_count; i++) {
-        if (strcmp(self->awaited[i], newest) == 0) {
+    for (size_t i = 0; core->creating > 0 && i < self->awaited_count; i++) {
+        const cadre_variable_t *variable =
+            cadre_catalogue_variable(&core->catalogue, self->awaited[i]);
+        if (variable && !variable->created) {
             return true;
         }
     }

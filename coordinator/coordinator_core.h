@@ -67,8 +67,9 @@ typedef struct {
     size_t pending;
     int status; /* first failure */
     char text[CADRE_TEXT_SIZE_MAX + 64];
-    void *target; /* read: the value's bytes; count: cadre_shard_totals_t */
-    const cadre_variable_t *variable;
+    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
+    const cadre_variable_t *variable; /* read and assign: which */
+    uint32_t failed;                  /* create: id of the first that could not be; 0: none */
 } cadre_operation_t;
 
 /* The closure that has run for longest. */
@@ -128,7 +129,7 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    bool creating;            /* a variable is being created on the shards */
+    uint32_t creating;        /* newest variables that are not yet there on all shards */
     uint64_t datasets_ms;     /* when unopened datasets were last announced */
     uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t now_ms;          /* of the turn under way */
@@ -190,8 +191,9 @@ void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
 
 /* --- what the API calls --- */
 
-/* Asks the shards to create every part of `variable`; `operation` ends when all have. */
-void cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
+/* Asks the shards to create every part of `variable`; `operation`, which may be of several
+ * variables and was zeroed before the first, ends when all have. */
+void cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
                                 cadre_operation_t *operation);
 
 /* Takes a creation back that has failed, or was given up, and was forgotten: the shards are told to

@@ -408,7 +408,7 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
                             const cadre_heartbeat_message_t *heartbeat)
 {
     cadre_place_t *place = &core->shards[ps->index];
-    bool is_long = place->state != CADRE_PLACE_READY || core->creating;
+    bool is_long = place->state != CADRE_PLACE_READY || core->creating > 0;
     uint64_t lease_ms = core->options.lease_ms * (is_long ? RESTORE_LEASES : 1);
     if (heartbeat->progress != place->progress || place->was_long != is_long) {
         place->was_long = is_long;
