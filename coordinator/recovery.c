@@ -362,6 +362,8 @@ cadre_recovery_on_ps(cadre_core_t *core, cadre_member_t *ps, const cadre_hello_m
 {
     cadre_place_t *place = &core->shards[ps->index];
     connect(core, ps);
+    place->progress_ms = core->now_ms; /* of this process nothing is known */
+    place->progress_same = 0;
     bool intact = place->holder == ps->task.incarnation && hello->index == ps->index &&
                   hello->generation == place->generation &&
                   hello->session == core->options.incarnation;
@@ -399,8 +401,7 @@ cadre_recovery_on_lost(cadre_core_t *core, const cadre_member_t *ps, const char 
 /* --- a ps that lives, and its shard does not --- */
 
 enum {
-    BEATS_MIN = 3,       /* HEARTBEATs that must say the same */
-    RESTORE_LEASES = 20, /* what may take long in one turn of a shard, reading a file, takes less */
+    BEATS_MIN = 3, /* HEARTBEATs that must say the same */
 };
 
 void
@@ -408,10 +409,8 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
                             const cadre_heartbeat_message_t *heartbeat)
 {
     cadre_place_t *place = &core->shards[ps->index];
-    bool is_long = place->state != CADRE_PLACE_READY || core->creating > 0;
-    uint64_t lease_ms = core->options.lease_ms * (is_long ? RESTORE_LEASES : 1);
-    if (heartbeat->progress != place->progress || place->was_long != is_long) {
-        place->was_long = is_long;
+    uint64_t lease_ms = core->options.lease_ms;
+    if (heartbeat->progress != place->progress) {
         place->progress = heartbeat->progress;
         place->progress_ms = core->now_ms;
         place->progress_same = 0;
@@ -425,7 +424,7 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
     bool is_stuck =
         ++place->progress_same > BEATS_MIN && core->now_ms >= place->progress_ms + lease_ms;
     bool is_another = differs && ++place->differs_same > BEATS_MIN &&
-                      core->now_ms >= place->differs_ms + core->options.lease_ms;
+                      core->now_ms >= place->differs_ms + lease_ms;
     char why[160];
     if (is_stuck) {
         snprintf(why, sizeof(why), "its shard has made no progress for %" PRIu64 " ms",

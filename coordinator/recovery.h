@@ -62,7 +62,6 @@ typedef struct {
     uint64_t progress;     /* what the ps's last HEARTBEAT said, */
     uint64_t progress_ms;  /* since when it has not changed, */
     uint32_t progress_same; /* and how many have said so; */
-    bool was_long;          /* it was restored then, or something was created */
     uint64_t differs_ms; /* since when it has said that it serves something else; 0: it does not, */
     uint32_t differs_same; /* and how often */
     bool lost_once;        /* it was served before */

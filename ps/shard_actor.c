@@ -78,6 +78,15 @@ post_counts(shard_actor_t *self)
     self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;
 }
 
+/* In the middle of a long turn: counts are a sign of life. */
+static void
+on_step(void *context)
+{
+    shard_actor_t *self = context;
+    self->changed = true;
+    post_counts(self);
+}
+
 /* --- answers --- */
 
 static void
@@ -356,6 +365,8 @@ cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t 
     }
     if (status == 0) {
         options.lanes = cadre_lane_pool_lanes(self->lanes);
+        options.on_step = on_step;
+        options.step_context = self;
         self->data = data;
         self->shard = cadre_shard_new(&options);
         status = cadre_actor_open(context, "cadre-shard", run, self, out);

@@ -135,6 +135,23 @@ key_of(const cadre_partition_spec_t *spec)
     return spec->variable << 16 | spec->partition;
 }
 
+/* Writes what everything begins with: some GiB, and as many seconds, at the most. */
+static void
+draw(const cadre_shard_t *self, cadre_partition_t *partition)
+{
+    const size_t chunks = cadre_partition_layout(partition)->count;
+    const cadre_partition_spec_t *spec = cadre_partition_spec(partition);
+    const int slots = (int)cadre_optimizer_slot_count(&spec->optimizer);
+    for (int slot = -1; slot < slots; slot++) {
+        for (size_t k = 0; k < chunks; k++) {
+            cadre_partition_initialise(partition, slot, k);
+            if (self->options.on_step) {
+                self->options.on_step(self->options.step_context);
+            }
+        }
+    }
+}
+
 /* A part of the new spec, blank where it is to be loaded. */
 static int
 open_part(cadre_shard_t *self, const cadre_create_message_t *create,
@@ -143,10 +160,11 @@ open_part(cadre_shard_t *self, const cadre_create_message_t *create,
     cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
     snprintf(part->name, sizeof(part->name), "%s", create->name);
     int status = measure(self, spec, &part->size_bytes);
-    if (status == 0 && self->loading) {
+    if (status == 0) {
         status = cadre_partition_open_blank(&part->partition, spec, self->pool);
-    } else if (status == 0) {
-        status = cadre_partition_open(&part->partition, spec, self->pool);
+    }
+    if (status == 0 && !self->loading) {
+        draw(self, part->partition);
     }
     if (status < 0) {
         free(part);

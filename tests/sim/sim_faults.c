@@ -52,7 +52,7 @@ static const struct {
     {ON_ANYTHING, "part_for_good", 6, sim_fault_part_for_good, 0},
     {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, 0},
     {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, 0},
-    {ON_PS, "stick_ps", 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
+    {ON_PS, "stick_ps", 8, sim_fault_stick_ps, 0},
     {ON_COORDINATOR, "second_coordinator", 2, sim_fault_second_coordinator, 0},
     {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, 0},
 };

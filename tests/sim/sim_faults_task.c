@@ -171,6 +171,8 @@ sim_fault_stick_ps(sim_cluster_t *self)
     }
     sim_faults_say(self, for_ever ? "stick for ever" : "stick", shard->node, for_ever ? 0 : ms);
     sim_shard_stick(shard, ms);
+    sim_network_disturb(&self->network, shard->node,
+                        for_ever ? SIM_FOR_EVER : self->network.now_ms + ms);
     if (for_ever) {
         sim_faults_watch(self, place);
     }
