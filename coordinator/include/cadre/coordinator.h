@@ -121,7 +121,8 @@ CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
 
 /* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
  * their counters, checkpoints, resources, how many workers are ready for their closures, and why a
- * resource has failed. The caller frees it. */
+ * resource has failed; of each worker also what `waits` there (closure, function, shard, ms), as it
+ * said last, and the shards that it cannot reach. The caller frees it. */
 CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* ---- Variables
