@@ -181,7 +181,8 @@ pick_dispensable(sim_cluster_t *self)
         const sim_worker_t *worker = sim_cluster_worker_at(self, place);
         bool is_whole = worker && !worker->impaired;
         others += is_whole;
-        bool may = is_whole && place->index == CADRE_INDEX_ANY && !sim_faults_in_the_way(self, worker);
+        bool may =
+            is_whole && place->index == CADRE_INDEX_ANY && !sim_faults_in_the_way(self, worker);
         if (may && sim_faults_draw(self, 0, count++) == 0) {
             found = place;
         }
