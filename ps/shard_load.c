@@ -114,6 +114,26 @@ cadre_shard_load_part(cadre_shard_t *self, const cadre_shard_question_t *questio
     cadre_u64_map_put(&self->loading_parts, load->key, loading);
 }
 
+static void
+list_asker(cadre_shard_asker_t *asker, const cadre_task_t *from, cadre_u64_map_t *requests)
+{
+    if (cadre_task_equal(&asker->from, from)) {
+        cadre_u64_map_put(requests, asker->request, asker);
+    }
+}
+
+void
+cadre_shard_list_askers(cadre_shard_t *self, const cadre_task_t *from, cadre_u64_map_t *requests)
+{
+    cadre_shard_loading_t *loading = NULL;
+    if (self->opening.load > 0) {
+        list_asker(&self->opening.asker, from, requests);
+    }
+    for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->loading_parts, &cursor));) {
+        list_asker(&loading->asker, from, requests);
+    }
+}
+
 void
 cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question)
 {

@@ -352,6 +352,63 @@ Test(shard_recovery, answers_everything_else_while_a_checkpoint_is_read)
     close_shard(&self);
 }
 
+/* What PROBED says of a request. */
+static cadre_probed_t
+probed(fixture_t *self, uint64_t request)
+{
+    uint64_t triples[] = {request, 0, 0};
+    cadre_message_t answer;
+    cadre_message_t message = question(CADRE_MESSAGE_PROBE, &THE_COORDINATOR);
+    message.probe = (cadre_probe_message_t){.generation = NEXT, .requests = {triples, 3}};
+    ask(self, &THE_COORDINATOR, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_PROBED);
+    cr_assert_eq(answer.probed.states.count, 2);
+    cadre_probed_t state = (cadre_probed_t)answer.probed.states.items[1];
+    cadre_message_fini(&answer);
+    return state;
+}
+
+Test(shard_recovery, says_of_what_waits_for_a_load_that_it_is_queued)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    uint64_t restored = say_restore(&self, "/ckpt", NEXT);
+    cr_assert_eq(probed(&self, restored), CADRE_PROBED_QUEUED);
+    cr_assert_eq(probed(&self, restored + 1000), CADRE_PROBED_UNKNOWN);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, restored), 0);
+    cr_assert_eq(probed(&self, restored), CADRE_PROBED_UNKNOWN, "it was answered");
+    uint64_t created = say_create(&self, 1, NEXT);
+    cr_assert_eq(probed(&self, created), CADRE_PROBED_QUEUED);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, created), 0);
+    close_shard(&self);
+}
+
+static void
+count_step(void *context)
+{
+    ++*(size_t *)context;
+}
+
+Test(shard_recovery, gives_a_sign_after_each_chunk_that_it_draws)
+{
+    enum { ROW_COUNT = 1 << 20 }; /* of 16 bytes: 16 chunks */
+    size_t steps = 0;
+    uint64_t shape[2];
+    cadre_shard_options_t options = {.incarnation = PS,
+                                     .size_bytes_max = 64 << 20,
+                                     .on_step = count_step,
+                                     .step_context = &steps};
+    fixture_t self = {.shard = cadre_shard_new(&options)};
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cadre_create_message_t message = create_message(1, ROW_COUNT, 4, shape);
+    cr_assert_eq(create(&self, &message), 0);
+    cr_assert_eq(steps, 16);
+    close_shard(&self);
+}
+
 Test(shard_recovery, what_is_there_is_served_while_the_rest_is_loaded)
 {
     bool damaged = false;
