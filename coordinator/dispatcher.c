@@ -95,6 +95,7 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
                   (closure->kept && !is_present(&self->membership, closure->tag));
     return is_for && cadre_overruns_may_try(closure, member) &&
+           cadre_reach_may_run(self, member, closure) &&
            cadre_resource_set_has_all(&member->resources_built, closure->resources,
                                       closure->resource_count);
 }
@@ -133,19 +134,36 @@ cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t
     }
 }
 
+typedef struct {
+    const cadre_core_t *core;
+    const cadre_member_t *member;
+} reach_t;
+
+static bool
+is_unreached(const void *context, const cadre_closure_t *closure)
+{
+    const reach_t *reach = context;
+    return !cadre_reach_may_run(reach->core, reach->member, closure);
+}
+
 /* The next closure for a worker, taken: first what is to run again. One whose resources the worker
- * has not built yet stays for another, or for later. */
+ * has not built yet, or that needs a shard which it does not reach, stays for another, or for
+ * later. */
 static cadre_closure_t *
 next_closure(cadre_core_t *self, const cadre_member_t *member)
 {
     cadre_closure_t *closure = NULL;
+    const reach_t reach = {self, member};
+    const cadre_closure_filter_t unreached = {is_unreached, &reach};
+    const cadre_closure_filter_t *filter =
+        cadre_shard_set_is_empty(&member->unreachable) ? NULL : &unreached;
     if (self->replay.active) {
-        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built,
+        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built, filter,
                                     is_present, &self->membership);
     }
     if (!closure && !self->queue.cancelling) {
         closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
-                                           &member->resources_built);
+                                           &member->resources_built, filter);
     }
     return closure && take(self, closure) ? closure : NULL;
 }
@@ -180,7 +198,7 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         uint64_t worker = argument->from->holders[i].worker;
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
-            cadre_dispatch_can_take(self, other) &&
+            cadre_dispatch_can_take(self, other) && cadre_reach_may_run(self, other, closure) &&
             cadre_resource_set_has_all(&other->resources_built, closure->resources,
                                        closure->resource_count) &&
             (other->in_flight.count < other->slots ||
