@@ -38,9 +38,9 @@ typedef struct {
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
     const cadre_admission_t *admission; /* whose waiting requests PROBED calls queued; or NULL */
     cadre_lanes_t lanes; /* that updates are checked and applied on; zeroed: the shard's thread */
-    void (*on_step)(
-        void *context); /* called after each step of what takes long in one turn, so that
-                           the owner can say that the shard moves; NULL: nobody cares */
+    /* Called after each step of what takes long in one turn, so that the owner can say that the
+     * shard moves; or NULL. */
+    void (*on_step)(void *context);
     void *step_context;
 } cadre_shard_options_t;
 

@@ -114,26 +114,6 @@ cadre_shard_load_part(cadre_shard_t *self, const cadre_shard_question_t *questio
     cadre_u64_map_put(&self->loading_parts, load->key, loading);
 }
 
-static void
-list_asker(cadre_shard_asker_t *asker, const cadre_task_t *from, cadre_u64_map_t *requests)
-{
-    if (cadre_task_equal(&asker->from, from)) {
-        cadre_u64_map_put(requests, asker->request, asker);
-    }
-}
-
-void
-cadre_shard_list_askers(cadre_shard_t *self, const cadre_task_t *from, cadre_u64_map_t *requests)
-{
-    cadre_shard_loading_t *loading = NULL;
-    if (self->opening.load > 0) {
-        list_asker(&self->opening.asker, from, requests);
-    }
-    for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->loading_parts, &cursor));) {
-        list_asker(&loading->asker, from, requests);
-    }
-}
-
 void
 cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question)
 {
@@ -175,6 +155,31 @@ cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_
         on_loaded(self, load, outbox);
     }
     cadre_checkpoint_load_destroy(load_p);
+}
+
+/* --- asked after --- */
+
+static bool
+is_asker(const cadre_shard_asker_t *self, const cadre_shard_question_t *question, uint64_t request)
+{
+    return question->plane == CADRE_PLANE_CONTROL && self->request == request &&
+           cadre_task_equal(&self->from, question->from);
+}
+
+bool
+cadre_shard_is_loading(const cadre_shard_t *self, const cadre_shard_question_t *question,
+                       uint64_t request)
+{
+    if (self->opening.load > 0 && is_asker(&self->opening.asker, question, request)) {
+        return true;
+    }
+    const cadre_shard_loading_t *loading = NULL;
+    for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->loading_parts, &cursor));) {
+        if (is_asker(&loading->asker, question, request)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --- given up --- */

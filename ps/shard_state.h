@@ -120,13 +120,12 @@ bool cadre_shard_await_checkpoint(cadre_shard_t *self, const cadre_shard_questio
 void cadre_shard_load_part(cadre_shard_t *self, const cadre_shard_question_t *question,
                            cadre_shard_part_t **part_p);
 
-/* Puts the requests of `from` that are answered when a load is back into `requests`, by their id.
- */
-void cadre_shard_list_askers(cadre_shard_t *self, const cadre_task_t *from,
-                             cadre_u64_map_t *requests);
-
 /* The CREATE was said again. */
 void cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question);
+
+/* Whether this request of whoever asks waits for a load. */
+bool cadre_shard_is_loading(const cadre_shard_t *self, const cadre_shard_question_t *question,
+                            uint64_t request);
 
 /* Gives up what is being loaded of one variable, whose CREATEs are refused, or everything. */
 void cadre_shard_drop_loads(cadre_shard_t *self, uint64_t variable, cadre_outbox_t *outbox);

@@ -352,9 +352,9 @@ cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question)
 
 /* --- probe --- */
 
-/* Requests are answered in the turn in which they are received, but those that wait for room or a
- * load. So one that is asked after behind it has been answered, or never came: both is unknown, but
- * for what can be told from its number. */
+/* Requests are answered in the turn in which they are received, but for those that wait for room or
+ * a load: another one that is asked after behind it has been answered, or never came. Both is
+ * unknown, but for what can be told from its number. */
 static cadre_probed_t
 state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
 {
@@ -371,22 +371,18 @@ cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question)
     const bool is_current = check_fence(self, question->message, probe->generation) == 0;
     uint64_t states[2 * CADRE_PROBE_REQUESTS_MAX];
     size_t count = probe->requests.count / 3;
-    cadre_u64_map_t waiting = {0};
-    cadre_shard_list_askers(self, question->from, &waiting);
     for (size_t i = 0; i < count; i++) {
         const uint64_t *request = &probe->requests.items[3 * i];
         states[2 * i] = request[0];
         states[2 * i + 1] =
             is_current ? state_of(self, request[1], request[2]) : CADRE_PROBED_UNKNOWN;
-        bool is_queued = cadre_u64_map_get(&waiting, request[0]) ||
-                         (self->options.admission &&
+        bool is_waiting = self->options.admission &&
                           cadre_admission_is_waiting(self->options.admission,
-                                                     question->from->incarnation, request[0]));
-        if (is_queued) {
+                                                     question->from->incarnation, request[0]);
+        if (is_waiting || cadre_shard_is_loading(self, question, request[0])) {
             states[2 * i + 1] = CADRE_PROBED_QUEUED;
         }
     }
-    cadre_u64_map_fini(&waiting);
     cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_PROBED);
     answer.probed.states = (cadre_u64s_t){states, 2 * count};
     cadre_shard_send(question, &answer);

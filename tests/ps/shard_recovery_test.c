@@ -322,6 +322,46 @@ count(fixture_t *self)
     return reply_to(self, &THE_COORDINATOR, &message);
 }
 
+/* What PROBED says of one request. */
+static uint64_t
+probed(fixture_t *self, uint64_t request)
+{
+    uint64_t triple[] = {request, 0, 0};
+    cadre_outbox_entry_t entry;
+    cadre_message_t answer;
+    cadre_message_t message = question(CADRE_MESSAGE_PROBE, &THE_COORDINATOR);
+    message.probe = (cadre_probe_message_t){.generation = NEXT, .requests = {triple, 3}};
+    say(self, &message);
+    cr_assert(cadre_outbox_pop(&self->outbox, &entry));
+    cr_assert_eq(cadre_message_decode(cadre_chunk_data(entry.header),
+                                      cadre_chunk_size_bytes(entry.header), NULL, 0, &answer),
+                 0);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_PROBED);
+    cr_assert_eq(answer.probed.states.items[0], request);
+    uint64_t state = answer.probed.states.items[1];
+    cadre_outbox_entry_fini(&entry);
+    cadre_message_fini(&answer);
+    return state;
+}
+
+Test(shard_recovery, what_waits_for_a_load_is_known)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    uint64_t restored = say_restore(&self, "/ckpt", NEXT);
+    cr_assert_eq(probed(&self, restored), CADRE_PROBED_QUEUED);
+    cr_assert_eq(probed(&self, restored + 1000), CADRE_PROBED_UNKNOWN);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, restored), 0);
+    cr_assert_eq(probed(&self, restored), CADRE_PROBED_UNKNOWN);
+    uint64_t created = say_create(&self, 1, NEXT);
+    cr_assert_eq(probed(&self, created), CADRE_PROBED_QUEUED);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, created), 0);
+    cr_assert_eq(probed(&self, created), CADRE_PROBED_UNKNOWN);
+    close_shard(&self);
+}
+
 Test(shard_recovery, answers_everything_else_while_a_checkpoint_is_read)
 {
     bool damaged = false;
@@ -349,39 +389,6 @@ Test(shard_recovery, answers_everything_else_while_a_checkpoint_is_read)
     cr_assert_eq(first_of(&self, 1), 3);
     cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 1, 0)), 4);
     cr_assert_null(cadre_shard_take_load(self.shard), "once");
-    close_shard(&self);
-}
-
-/* What PROBED says of a request. */
-static cadre_probed_t
-probed(fixture_t *self, uint64_t request)
-{
-    uint64_t triples[] = {request, 0, 0};
-    cadre_message_t answer;
-    cadre_message_t message = question(CADRE_MESSAGE_PROBE, &THE_COORDINATOR);
-    message.probe = (cadre_probe_message_t){.generation = NEXT, .requests = {triples, 3}};
-    ask(self, &THE_COORDINATOR, &message, &answer);
-    cr_assert_eq(answer.type, CADRE_MESSAGE_PROBED);
-    cr_assert_eq(answer.probed.states.count, 2);
-    cadre_probed_t state = (cadre_probed_t)answer.probed.states.items[1];
-    cadre_message_fini(&answer);
-    return state;
-}
-
-Test(shard_recovery, says_of_what_waits_for_a_load_that_it_is_queued)
-{
-    bool damaged = false;
-    fixture_t self = late_shard(&damaged);
-    uint64_t restored = say_restore(&self, "/ckpt", NEXT);
-    cr_assert_eq(probed(&self, restored), CADRE_PROBED_QUEUED);
-    cr_assert_eq(probed(&self, restored + 1000), CADRE_PROBED_UNKNOWN);
-    carry_out_one(&self);
-    cr_assert_eq(answered(&self, restored), 0);
-    cr_assert_eq(probed(&self, restored), CADRE_PROBED_UNKNOWN, "it was answered");
-    uint64_t created = say_create(&self, 1, NEXT);
-    cr_assert_eq(probed(&self, created), CADRE_PROBED_QUEUED);
-    carry_out_one(&self);
-    cr_assert_eq(answered(&self, created), 0);
     close_shard(&self);
 }
 
