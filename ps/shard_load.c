@@ -159,6 +159,19 @@ cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question
     loading->asker = asker_of(question);
 }
 
+bool
+cadre_shard_awaits_load(const cadre_shard_t *self, uint64_t request)
+{
+    const cadre_shard_opening_t *opening = &self->opening;
+    bool found =
+        opening->load > 0 && (opening->asker.request == request || is_held(opening, request));
+    const cadre_shard_loading_t *loading = NULL;
+    for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->loading_parts, &cursor));) {
+        found = found || loading->asker.request == request;
+    }
+    return found;
+}
+
 static void
 on_loaded(cadre_shard_t *self, cadre_checkpoint_load_t *load, cadre_outbox_t *outbox)
 {

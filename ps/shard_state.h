@@ -132,6 +132,9 @@ void cadre_shard_load_part(cadre_shard_t *self, const cadre_shard_question_t *qu
 /* The CREATE was said again. */
 void cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question);
 
+/* Whether a request of the coordinator is answered when a load comes back. */
+bool cadre_shard_awaits_load(const cadre_shard_t *self, uint64_t request);
+
 /* Gives up what is being loaded of one variable, whose CREATEs are refused, or everything. */
 void cadre_shard_drop_loads(cadre_shard_t *self, uint64_t variable, cadre_outbox_t *outbox);
 void cadre_shard_forget_loads(cadre_shard_t *self);

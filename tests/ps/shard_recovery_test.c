@@ -323,6 +323,40 @@ count(fixture_t *self)
     return reply_to(self, &THE_COORDINATOR, &message);
 }
 
+/* What the shard says of one of the coordinator's requests. */
+static cadre_probed_t
+state_of(fixture_t *self, uint64_t request, uint64_t generation)
+{
+    uint64_t triple[] = {request, 0, 0};
+    cadre_message_t message = question(CADRE_MESSAGE_PROBE, &THE_COORDINATOR);
+    cadre_message_t answer;
+    message.probe = (cadre_probe_message_t){.generation = generation, .requests = {triple, 3}};
+    ask(self, &THE_COORDINATOR, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_PROBED);
+    cadre_probed_t state = (cadre_probed_t)answer.probed.states.items[1];
+    cadre_message_fini(&answer);
+    return state;
+}
+
+Test(shard_recovery, what_waits_for_a_checkpoint_is_queued_until_it_was_loaded)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    uint64_t restored = say_restore(&self, "/ckpt", NEXT);
+    uint64_t created = say_create(&self, 1, NEXT);
+    cr_expect_eq(state_of(&self, restored, NEXT), CADRE_PROBED_QUEUED);
+    cr_expect_eq(state_of(&self, created, NEXT), CADRE_PROBED_QUEUED, "behind it");
+    cr_expect_eq(state_of(&self, created + 1, NEXT), CADRE_PROBED_UNKNOWN);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, restored), 0);
+    cr_expect_eq(state_of(&self, restored, NEXT), CADRE_PROBED_UNKNOWN, "it was answered");
+    cr_expect_eq(state_of(&self, created, NEXT), CADRE_PROBED_QUEUED, "its part is loaded");
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, created), 0);
+    cr_expect_eq(state_of(&self, created, NEXT), CADRE_PROBED_UNKNOWN);
+    close_shard(&self);
+}
+
 Test(shard_recovery, what_comes_behind_a_restore_waits_for_it_and_nothing_else_does)
 {
     bool damaged = false;
