@@ -242,9 +242,21 @@ is_wanted(const cadre_core_t *self, const cadre_resource_t *resource)
 }
 
 /* Begins its trial, or goes on with it: the worker has to end first what it runs. */
+/* A build that waits for a shard which its worker does not reach would keep all others from theirs:
+ * it goes on there, and somebody else tries too. */
+static void
+leave_unreachable(cadre_core_t *self, cadre_resource_t *resource)
+{
+    const cadre_member_t *member = cadre_membership_find(&self->membership, resource->trial);
+    if (member && !cadre_shard_set_is_empty(&member->unreachable)) {
+        end_trial(self, resource);
+    }
+}
+
 static void
 try(cadre_core_t *self, cadre_resource_t *resource)
 {
+    leave_unreachable(self, resource);
     cadre_member_t *member = cadre_trials_resource(self, resource, is_wanted(self, resource));
     if (!member) {
         return;

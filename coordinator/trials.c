@@ -93,7 +93,8 @@ may_build(const cadre_core_t *self, const cadre_member_t *member, const void *wh
     for (size_t i = 0; i < CADRE_RESOURCE_WORDS; i++) {
         busy = busy || (member->resources_told.words[i] & ~member->resources_built.words[i]);
     }
-    return !busy && !cadre_resource_set_has(&member->resources_told, resource->id);
+    return !busy && cadre_shard_set_is_empty(&member->unreachable) &&
+           !cadre_resource_set_has(&member->resources_told, resource->id);
 }
 
 cadre_member_t *

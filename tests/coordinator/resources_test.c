@@ -252,6 +252,31 @@ Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everythi
     fixture_destroy(&self);
 }
 
+Test(resources, a_trial_goes_on_elsewhere_when_its_worker_does_not_reach_a_shard)
+{
+    fixture_t *self = cluster_with(0, 1);
+    for (uint32_t i = 0; i < CADRE_SUSPECT_DEATHS; i++) {
+        join_and_die(self, 0, i);
+    }
+    fixture_clear(self);
+    cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
+    schedule(self, 1, FIRST);
+    fixture_hello(self, &workers[0]);
+    fixture_hello(self, &workers[1]);
+    fixture_turn(self);
+    cr_assert_eq(told(self, &workers[0]) + told(self, &workers[1]), 1);
+    size_t first = told(self, &workers[1]);
+    const uint64_t shard = 1;
+    cadre_message_t message = fixture_message(&workers[first], CADRE_MESSAGE_HEARTBEAT);
+    message.heartbeat = (cadre_heartbeat_message_t){.sequence = 1, .unreachable = {&shard, 1}};
+    fixture_say(self, &workers[first], &message);
+    fixture_turn(self);
+    cr_expect_eq(told(self, &workers[1 - first]), 1);
+    say_built(self, &workers[1 - first], FIRST, FIRST);
+    expect_closures(self, &workers[1 - first], "1");
+    fixture_destroy(&self);
+}
+
 Test(resources, at_the_limit_a_resource_has_failed_and_fails_its_closures)
 {
     fixture_t *self = cluster_with(0, 1);

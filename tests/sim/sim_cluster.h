@@ -31,7 +31,8 @@ typedef struct {
     uint32_t index; /* that its tasks ask for, or CADRE_INDEX_ANY */
     uint32_t slots;
     uint32_t ahead;
-    uint32_t task; /* position of the one that is there now; SIM_NEVER: none */
+    uint32_t task;     /* position of the one that is there now; SIM_NEVER: none */
+    uint32_t refusals; /* of its last tasks, one after the other */
 } sim_place_t;
 
 /* Something goes wrong as soon as something else happens. */

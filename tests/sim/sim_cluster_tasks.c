@@ -6,6 +6,11 @@
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
 
+enum {
+    REFUSED_REST_MS = 500, /* after the first refusal, then twice as long each time, up to */
+    REFUSED_REST_MS_MAX = 10000,
+};
+
 static uint64_t
 draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 {
@@ -153,6 +158,22 @@ sim_cluster_kill(sim_cluster_t *self, sim_place_t *place)
     place->task = SIM_NEVER;
 }
 
+/* How long a supervisor waits before it starts another one: ever longer where the last ones were
+ * refused. A ps that was refused would be so again before its lease has run out. */
+static uint64_t
+rest_ms(const sim_cluster_t *self, sim_place_t *place, const sim_worker_t *worker)
+{
+    if (!worker) {
+        return self->lease_ms;
+    }
+    place->refusals = worker->refused ? place->refusals + 1 : 0;
+    uint64_t ms = 0;
+    for (uint32_t i = 0; i < place->refusals && ms < REFUSED_REST_MS_MAX; i++) {
+        ms = ms ? 2 * ms : REFUSED_REST_MS;
+    }
+    return ms < REFUSED_REST_MS_MAX ? ms : REFUSED_REST_MS_MAX;
+}
+
 void
 sim_cluster_left(sim_cluster_t *self, uint32_t node)
 {
@@ -168,8 +189,7 @@ sim_cluster_left(sim_cluster_t *self, uint32_t node)
         if (place->task != SIM_NEVER && place->task == self->nodes[node].task &&
             place->role == self->nodes[node].role) {
             place->task = SIM_NEVER;
-            /* A ps that was refused would be so again before its lease has run out. */
-            sim_faults_restart_later(self, place, worker ? 0 : self->lease_ms);
+            sim_faults_restart_later(self, place, rest_ms(self, place, worker));
         }
     }
 }

@@ -13,8 +13,9 @@ enum {
     WATCH_MS = 1000,
     TRAP_SNAPS = 1000,
     COORDINATOR_BEGINS = 1001,
-    WATCHES = 2000, /* and the number of a place */
-    LOSES_PS = 1,   /* whether the core can do without */
+    WATCHES = 2000,          /* and the number of a place */
+    WATCHED_WORKERS = 10000, /* and a node */
+    LOSES_PS = 1,            /* whether the core can do without */
     LOSES_COORDINATOR = 1,
 };
 
@@ -192,31 +193,33 @@ sim_faults_in_the_way(const sim_cluster_t *self, const sim_worker_t *worker)
     return cadre_worker_core_task(worker->core)->index < self->script.plan.tagged_workers;
 }
 
-/* It may come to be there after it was cut off: each session chooses anew. */
-static void
-watch_worker(sim_cluster_t *self, sim_place_t *place)
+void
+sim_faults_watch_worker(sim_cluster_t *self, const sim_worker_t *worker)
 {
-    const sim_worker_t *worker = sim_cluster_worker_at(self, place);
-    if (!worker || !worker->impaired || self->stopping) {
+    sim_network_at(&self->network, WATCH_MS, SIM_FAULT, SIM_COORDINATOR_NODE,
+                   WATCHED_WORKERS + worker->node);
+}
+
+/* It may come to be in the way after it was cut off: each session chooses anew. */
+static void
+watch_worker(sim_cluster_t *self, uint32_t node)
+{
+    const sim_worker_t *worker = sim_cluster_worker_of(self, node);
+    if (!worker->core || self->stopping) {
         return;
     }
     if (!sim_faults_in_the_way(self, worker)) {
-        sim_faults_watch(self, place);
+        sim_faults_watch_worker(self, worker);
         return;
     }
-    sim_faults_say(self, "is killed for being in the way:", worker->node, 0);
-    sim_cluster_kill(self, place);
-    sim_faults_restart_later(self, place, 0);
+    sim_faults_say(self, "is killed for being in the way:", node, 0);
+    sim_cluster_left(self, node);
 }
 
 /* Kills the stuck ps at a place when the coordinator has given it up. */
 static void
 watch(sim_cluster_t *self, sim_place_t *place)
 {
-    if (place->role == CADRE_ROLE_WORKER) {
-        watch_worker(self, place);
-        return;
-    }
     const sim_shard_t *shard = sim_cluster_shard_at(self, place);
     if (!shard || shard->stuck_ms != SIM_FOR_EVER) {
         return;
@@ -267,6 +270,8 @@ sim_faults_event(sim_cluster_t *self, const sim_event_t *event)
         if (!self->coordinator->alive && !self->stopping) {
             sim_cluster_start_coordinator(self);
         }
+    } else if (event->value >= WATCHED_WORKERS) {
+        watch_worker(self, (uint32_t)(event->value - WATCHED_WORKERS));
     } else if (event->value >= WATCHES) {
         watch(self, &self->places[event->value - WATCHES]);
     } else if (event->value > 0) {

@@ -24,9 +24,12 @@ void sim_faults_restart_coordinator_later(sim_cluster_t *self);
  * that one alone, and it is refused as long as the other one is heard. */
 bool sim_faults_in_the_way(const sim_cluster_t *self, const sim_worker_t *worker);
 
-/* A supervisor kills the task at a place, and starts another, once the coordinator has given it up;
- * a worker that is cut off for good, once it is in the way of another one. */
+/* A supervisor kills the task at a place, and starts another, once the coordinator has given it up.
+ */
 void sim_faults_watch(sim_cluster_t *self, const sim_place_t *place);
+
+/* A worker that is cut off for good is killed once it is in the way of another one. */
+void sim_faults_watch_worker(sim_cluster_t *self, const sim_worker_t *worker);
 
 /* After every turn of the coordinator: whether the trap that was laid snaps. */
 void sim_faults_look(sim_cluster_t *self);

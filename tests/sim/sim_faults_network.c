@@ -202,7 +202,7 @@ sim_fault_part_for_good(sim_cluster_t *self)
     sim_worker_t *worker = sim_cluster_worker_at(self, place);
     sim_faults_say(self, "cut for good from a ps", worker->node, 0);
     worker->impaired = true;
-    sim_faults_watch(self, place);
+    sim_faults_watch_worker(self, worker);
     cut_for_good(self, worker->node, sim_cluster_node_at(self, ps));
     return true;
 }

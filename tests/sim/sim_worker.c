@@ -312,6 +312,9 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
         cadre_worker_core_connected(self->core, self->network->now_ms);
         break;
     case CADRE_WORKER_REFUSED:
+        self->refused = true;
+        self->left = true;
+        break;
     case CADRE_WORKER_LEFT:
         self->left = true;
         break;

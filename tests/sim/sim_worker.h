@@ -37,6 +37,7 @@ typedef struct {
     cadre_worker_core_t *core; /* NULL: dead */
     sim_slot_t slots[SIM_SLOTS_MAX];
     bool left;            /* its session is over */
+    bool refused;         /* and never began */
     bool leaving;         /* it was told to */
     bool impaired;        /* it will never reach somebody: */
     bool isolated;        /* the coordinator */
