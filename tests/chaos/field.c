@@ -225,7 +225,10 @@ field_start(field_t *self, field_role_t role, int index)
     }
     if (role == FIELD_PS) {
         count = append(words, count, "--checkpoint-dir");
-        append(words, count, folder);
+        count = append(words, count, folder);
+    }
+    for (int i = 0; start.after[i]; i++) {
+        count = append(words, count, start.after[i]);
     }
     self->pids[role][index] = process_start(
         &(process_t){.arguments = words, .environment = start.environment, .output = log});
