@@ -71,9 +71,9 @@ PS = [
      "            bits &= bit_of(base) - 1;\n",
      ""),
     ("counts-swapped", "a restored partition has its version for its steps",
-     "ps/shard_create.c",
-     "    cadre_partition_restore_counts(part->partition, version, steps);\n",
-     "    cadre_partition_restore_counts(part->partition, steps, version);\n"),
+     "ps/checkpoint_load.c",
+     "        cadre_partition_restore_counts(load->partition, newest(self, 0, self->chunks), steps);\n",
+     "        cadre_partition_restore_counts(load->partition, steps, newest(self, 0, self->chunks));\n"),
     ("assign-in-place", "an assignment writes into chunks that others hold",
      "ps/partition.c",
      "        cadre_assert(cadre_chunk_size_bytes(chunks[k]) == size_bytes);\n"
