@@ -26,7 +26,7 @@ sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_
     state->cut = begin->cut;
     state->begun_event = *self->events;
     state->sequence = 0;
-    state->checkpoint = 0;
+    state->checkpoint = begin->checkpoint;
     self->states = cadre_realloc(self->states, self->state_count + 1, sizeof(sim_state_t *));
     self->states[self->state_count++] = state;
     self->restores++;

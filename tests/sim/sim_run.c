@@ -17,7 +17,7 @@ enum {
     USUAL_WORKERS = 5,
     USUAL_SHARDS = 4,
     SETTLE_MS = 120000, /* one operation must end within this once there are no faults */
-    STOP_MS = 30000,    /* and every task must have left within this after STOP */
+    STOP_MS = 30000,    /* and every task must have left within this after STOP was sent */
     EVENTS_MAX = 3000000,
     FAULTS_MS_MAX = 300000, /* then there are none any more */
 };
@@ -307,6 +307,8 @@ stop(sim_cluster_t *self)
     sim_cluster_turn_coordinator(self);
     while (has_anyone(self)) {
         next_event(self);
+        bool is_paused = self->coordinator->paused_ms > self->network.now_ms;
+        deadline_ms = is_paused ? self->coordinator->paused_ms + STOP_MS : deadline_ms;
         if (self->network.now_ms > deadline_ms) {
             sim_check_fail(&self->check, "I6: not every task has left");
         }

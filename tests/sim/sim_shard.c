@@ -122,7 +122,8 @@ on_restored(sim_shard_t *self, const cadre_message_t *question)
     sim_state_t begin = {.shard = self->index,
                          .epoch = question->epoch,
                          .generation = generation,
-                         .cut = restore->cut};
+                         .cut = restore->cut,
+                         .checkpoint = restore->ended};
     self->state = sim_check_restored(self->check, &begin,
                                      checkpoint ? checkpoint->files[self->index].state : NULL);
     for (uint32_t i = 0; i < self->check->known_count; i++) {
