@@ -40,6 +40,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
     self->generation = 0;
     self->size_bytes = 0;
     self->assigned = 0;
+    self->refused = 0;
     self->dropped = 0;
     self->checkpoint = 0;
     self->confirmed = 0;

@@ -60,6 +60,7 @@ struct cadre_shard {
     cadre_chunk_pool_t *pool;
     cadre_applied_window_t *window;
     uint64_t assigned; /* sequence of the last ASSIGN */
+    uint64_t refused;  /* of the last that was refused: up to there PROBE cannot tell */
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t push_last;  /* counts pushes for cadre_shard_part_t.push */
     uint64_t checkpoint; /* of the last cut that was opened, or had ended */

@@ -312,25 +312,30 @@ cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question)
 
 /* --- assign --- */
 
+/* One that was refused is refused again, also when a later one was taken meanwhile: a replay
+ * repeats both before the call that made the first has its answer. */
 static int
 assign(cadre_shard_t *self, const cadre_message_t *message)
 {
     const cadre_assign_message_t *assign = &message->assign;
     cadre_shard_part_t *part = NULL;
     int status = check_fence(self, message, assign->generation);
-    if (status == 0 && assign->sequence <= self->assigned) {
-        return 0; /* said again */
-    }
-    if (status == 0) {
-        status = cadre_shard_find(self, assign->variable, assign->partition, &part);
-    }
     if (status < 0) {
         return status;
+    }
+    const bool is_again = assign->sequence <= self->assigned;
+    status = cadre_shard_find(self, assign->variable, assign->partition, &part);
+    if (status < 0) {
+        return is_again ? 0 : status; /* 0: dropped since */
     }
     cadre_assert(part);
     status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
     if (status < 0) {
+        self->refused = assign->sequence > self->refused ? assign->sequence : self->refused;
         return fail_at(status, part);
+    }
+    if (is_again) {
+        return 0;
     }
     cadre_shard_open_cut(self, assign->checkpoint, assign->cut);
     cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
@@ -360,7 +365,7 @@ state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
 {
     bool is_pushed =
         update > 0 && cadre_applied_window_check(self->window, update) == CADRE_EDUPLICATE;
-    bool is_assigned = sequence > 0 && sequence <= self->assigned;
+    bool is_assigned = sequence > self->refused && sequence <= self->assigned;
     return is_pushed || is_assigned ? CADRE_PROBED_APPLIED : CADRE_PROBED_UNKNOWN;
 }
 

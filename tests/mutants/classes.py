@@ -129,4 +129,8 @@ CLASSES = [
      "worker/value_cache.c",
      "    if (held && held->version >= value->version) {\n",
      "    if (held && held->version > value->version + 1000000) {\n"),
+    ("refused-is-applied", "what was refused is applied for a PROBE, once a later one is",
+     "ps/shard_values.c",
+     "    bool is_assigned = sequence > self->refused && sequence <= self->assigned;\n",
+     "    bool is_assigned = sequence > 0 && sequence <= self->assigned;\n"),
 ]

@@ -40,8 +40,8 @@ PS = [
      "    if (self->epoch == 0) {\n"),
     ("assign-no-sequence", "an assignment that is said again is done again",
      "ps/shard_values.c",
-     "    if (status == 0 && assign->sequence <= self->assigned) {\n",
-     "    if (status == 0 && assign->sequence == 0) {\n"),
+     "    if (is_again) {\n",
+     "    if (is_again && assign->sequence == 0) {\n"),
     ("restore-no-slots", "a restored partition begins with fresh optimizer slots",
      "ps/checkpoint_load.c",
      "    if (status == 0 && lacks_slots) {\n",
@@ -91,15 +91,12 @@ PS = [
      ""),
     ("refused-sequence", "an assignment that was refused counts as made",
      "ps/shard_values.c",
-     "    if (status < 0) {\n"
-     "        return fail_at(status, part);\n"
-     "    }\n"
-     "    cadre_shard_open_cut(self, assign->checkpoint, assign->cut);\n",
-     "    self->assigned = assign->sequence;\n"
-     "    if (status < 0) {\n"
-     "        return fail_at(status, part);\n"
-     "    }\n"
-     "    cadre_shard_open_cut(self, assign->checkpoint, assign->cut);\n"),
+     "        self->refused = assign->sequence > self->refused ? assign->sequence : self->refused;\n",
+     "        self->assigned = assign->sequence;\n"),
+    ("refused-then-made", "an assignment that was refused counts as made once a later one is",
+     "ps/shard_values.c",
+     "    if (status < 0) {\n        return is_again ? 0 : status; /* 0: dropped since */\n",
+     "    if (status < 0 || is_again) {\n        return is_again ? 0 : status;\n"),
     ("infinity-taken", "a shard takes an assignment of infinity",
      "ps/shard_values.c",
      "    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);\n",

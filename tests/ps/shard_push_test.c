@@ -341,6 +341,10 @@ Test(shard_push, refuses_a_bad_assignment_whole_and_takes_the_next)
     cr_assert_eq(COUNTER(&self, assigned), 0);
     cr_assert_eq(assign(&self, 2, CADRE_ASSIGN_SET, 2), 0);
     cr_assert(values_are(&self, 1, 2));
+    cr_assert_eq(assign(&self, 1, CADRE_ASSIGN_SET, NAN), CADRE_ENOTFINITE, "late, too");
+    cr_expect_eq(state_of(&self, &THE_COORDINATOR, 0, 1), CADRE_PROBED_UNKNOWN, "and not applied");
+    cr_assert_eq(assign(&self, 3, CADRE_ASSIGN_SET, 3), 0);
+    cr_expect_eq(state_of(&self, &THE_COORDINATOR, 0, 3), CADRE_PROBED_APPLIED);
     close_shard(&self);
 }
 
