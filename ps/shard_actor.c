@@ -11,6 +11,7 @@
 #include "common/poll.h"
 #include "common/status.h"
 #include "ps/checkpoint_loader.h"
+#include "ps/intake.h"
 #include "ps/lane_pool.h"
 
 typedef struct {
@@ -93,6 +94,9 @@ send_data(shard_actor_t *self, cadre_outbox_entry_t *entry)
         status = cadre_socket_send_counted(self->data, &to, entry->header, entry->chunks,
                                            entry->chunk_count, sending);
     }
+    if (status == CADRE_EUNAVAILABLE) {
+        cadre_shard_unreachable(self->shard, &entry->destination);
+    }
     if (status < 0) {
         cadre_log(CADRE_LOG_DEBUG, "answer_dropped", "to=%s message=%s why=\"%s\"", text,
                   cadre_message_type_text(entry->type), cadre_status_text(status));
@@ -121,6 +125,7 @@ static void
 receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         cadre_message_t *message)
 {
+    cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
     cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
     cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
     if (snapshot) {
@@ -259,7 +264,15 @@ run(void *pipe, void *argument)
         cadre_task_t from;
         const cadre_message_t *waiting = NULL;
         bool waits = cadre_admission_at(self->admission, 0, &from, &waiting);
-        cadre_poll(items, 2, waits && timeout_ms != 0 ? CADRE_ADMISSION_MS : timeout_ms);
+        if (waits && timeout_ms != 0) {
+            timeout_ms = CADRE_ADMISSION_MS;
+        } else if (cadre_shard_is_receiving(self->shard) &&
+                   (timeout_ms < 0 || timeout_ms > CADRE_SHARD_TICK_MS)) {
+            timeout_ms = CADRE_SHARD_TICK_MS;
+        }
+        cadre_poll(items, 2, timeout_ms);
+        cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
+        send_all(self);
         serve(self);
         admit(self);
         post_counts(self);
@@ -282,7 +295,8 @@ cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t 
     cadre_shard_options_t options = {.incarnation = incarnation,
                                      .size_bytes_max = size_bytes_max,
                                      .loader = cadre_checkpoint_loader(&self->loader),
-                                     .admission = self->admission};
+                                     .admission = self->admission,
+                                     .intake_bytes = size_bytes_max / 100 * CADRE_INTAKE_PERCENT};
     int status = cadre_lane_pool_open(lanes, &self->lanes);
     if (status < 0) {
         cadre_admission_destroy(&self->admission);

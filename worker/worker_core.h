@@ -37,6 +37,10 @@ typedef struct {
                        that a slot that ends a short run needs no answer to begin the next */
     size_t kept_values_max; /* bytes of results kept for other closures; 0:
                                CADRE_KEPT_VALUES_SIZE_MAX */
+    size_t window;          /* CADRE_WINDOW_SIZE_MIN, CADRE_PUSH_PART_SIZE and */
+    size_t
+        push_part_size; /* CADRE_PARTITIONS_PER_UPDATE_MAX for those that are 0: the simulation */
+    size_t partitions_max; /* has smaller ones */
 } cadre_worker_options_t;
 
 typedef enum {
