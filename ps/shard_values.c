@@ -431,9 +431,9 @@ cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question)
 
 /* --- probe --- */
 
-/* Requests are answered in the turn in which they are received, so one that is asked after behind
- * it has been answered, or never came: both is unknown, but for what can be told from its number.
- */
+/* Requests are answered in the turn in which they are received, but for those that wait for room or
+ * for a checkpoint: those are queued. Any other that is asked after behind it has been answered, or
+ * never came: both is unknown, but for what can be told from its number. */
 static cadre_probed_t
 state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
 {
@@ -443,13 +443,14 @@ state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
     return is_pushed || is_assigned ? CADRE_PROBED_APPLIED : CADRE_PROBED_UNKNOWN;
 }
 
-/* A PULL that is not admitted yet, or a PUSH that may not come yet. */
+/* A PULL that is not admitted yet, a PUSH that may not come yet, or what waits for a checkpoint. */
 static bool
 is_waiting(const cadre_shard_t *self, uint64_t incarnation, uint64_t request)
 {
     const cadre_admission_t *admission = self->options.admission;
     return (admission && cadre_admission_is_waiting(admission, incarnation, request)) ||
-           cadre_intake_is_waiting(self->intake, incarnation, request);
+           cadre_intake_is_waiting(self->intake, incarnation, request) ||
+           (incarnation == self->coordinator && cadre_shard_awaits_load(self, request));
 }
 
 void
