@@ -30,8 +30,7 @@ enum {
     CADRE_SHARDS_MAX = 1024,
 
     CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* refused when the variable is created */
-    CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* of one shard in one update: the closure fails; in
-                                                  one PULL: a worker sends several */
+    CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* in one PULL or PUSH: a worker sends several */
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */
     CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,                    /* closures in progress on one worker */
@@ -45,7 +44,11 @@ enum {
 
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */
-    CADRE_RESULT_SIZE_MAX = 64 << 20,    /* the closure fails */
+    CADRE_WINDOW_SIZE_MIN = 16 << 10, /* bytes of PUSHes unanswered that a worker has not asked for:
+                                         before a ps has told it how many, */
+    CADRE_WINDOW_SIZE_MAX = 4 << 20,  /* and the most that one tells */
+    CADRE_PUSH_PART_SIZE = 4 << 20,   /* a larger PUSH goes in parts of that size */
+    CADRE_RESULT_SIZE_MAX = 64 << 20, /* the closure fails */
     CADRE_ARGUMENTS_SIZE_MAX = 64 << 20, /* all arguments of one closure, those that are results of
                                             others included: schedule refuses more, or it fails */
     CADRE_VALUES_SIZE_MAX = 1 << 30,     /* results that closures which have not ended take as
@@ -86,7 +89,7 @@ enum {
     CADRE_DROPPED_LOG_MS = 10000, /* the log tells of dropped messages no more often */
     CADRE_RESEND_MS = 1000,       /* small control messages that nobody has answered go again */
     CADRE_PROBE_MS = 1000,     /* a request unanswered that long is asked after with PROBE, then */
-    CADRE_PROBE_MAX_MS = 8000, /* ever more seldom up to this */
+    CADRE_PROBE_MAX_MS = 4000, /* ever more seldom up to this, less than CADRE_MUTE_MS */
     CADRE_PROBE_REQUESTS_MAX = 1024,   /* that one PROBE asks after, the oldest; the next one asks
                                           after the others */
     CADRE_COORDINATOR_TIMEOUT_S = 600, /* a task that exits with its session leaves when the

@@ -24,6 +24,8 @@ cadre_message_plane(cadre_message_type_t type)
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBE:
     case CADRE_MESSAGE_PROBED:
+    case CADRE_MESSAGE_RESERVE:
+    case CADRE_MESSAGE_GRANT:
         return CADRE_PLANE_DATA;
     default:
         return CADRE_PLANE_CONTROL;

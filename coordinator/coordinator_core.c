@@ -299,6 +299,8 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_RESERVE:
+    case CADRE_MESSAGE_GRANT:
         break; /* the table of rights has refused these already */
     }
 }

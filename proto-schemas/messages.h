@@ -77,7 +77,9 @@
     X(applied,           APPLIED,           67, LARGE, PS)                         \
     X(assign,            ASSIGN,            68, LARGE, COORDINATOR)                \
     X(probe,             PROBE,             69, LARGE, COORDINATOR | WORKER)       \
-    X(probed,            PROBED,            70, LARGE, PS)
+    X(probed,            PROBED,            70, LARGE, PS)                             \
+    X(reserve,           RESERVE,           71, SMALL, WORKER)                         \
+    X(grant,             GRANT,             72, SMALL, PS)
 
 /* A task introduces itself: first, after every reconnect, and when told UNKNOWN_PEER. Resent
  * until WELCOME. index: CADRE_INDEX_ANY lets the coordinator choose. address: a ps's data
@@ -397,34 +399,43 @@
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)
 
 /* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
- * current version. A worker gets values in the variable's wire dtype, the coordinator in its dtype;
+ * current version. window: how many bytes of PUSHes the asker may have unanswered without a
+ * RESERVE, 0 where that is not said.
+ * A worker gets values in the variable's wire dtype, the coordinator in its dtype;
  * chunk k holds the same elements in both. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)
+    F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
+    F(U64,  window,      UINT32_MAX)
 
 /* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
  * in that order, in the variable's wire dtype. checkpoint, cut: as in CLOSURE; a shard that has not
- * opened that cut opens it first. */
+ * opened that cut opens it first. part of parts: where one message does not hold it, or a RESERVE
+ * was needed, a PUSH goes in several with one request, numbered from 0; their partitions and their
+ * chunks, one after the other, are those of the whole. 0 parts: it is whole. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
-    F(U64,  cut,         UINT64_MAX)
+    F(U64,  cut,         UINT64_MAX)                                               \
+    F(U64,  part,        UINT32_MAX)                                               \
+    F(U64,  parts,       UINT32_MAX)
 
 /* status: CADRE_EDUPLICATE, which is a success, where the update was seen before. staleness:
- * largest over the partitions. versions: after the apply. */
+ * largest over the partitions. versions: after the apply, none where there are more than this list
+ * takes. window: as in VALUES. Also the answer to a RESERVE of an update that need not come. */
 #define CADRE_APPLIED_FIELDS(F)                                                    \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  staleness,   UINT64_MAX)                                               \
-    F(U64S, versions,    CADRE_PARTITIONS_PER_UPDATE_MAX)
+    F(U64S, versions,    CADRE_PARTITIONS_PER_UPDATE_MAX)                          \
+    F(U64,  window,      UINT32_MAX)
 
 /* Answered by REPLY. sequence grows by one per ASSIGN to a shard: one seen before changes
  * nothing. mode: cadre_assign_mode_t. Payload: the whole partition, in the variable's
@@ -437,6 +448,17 @@
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  cut,         UINT64_MAX)
+
+/* A PUSH of `size_bytes` in all, with this message's request and this update, is to come: may it?
+ * 0 bytes: it is not coming, what was reserved for it is free. */
+#define CADRE_RESERVE_FIELDS(F)                                                    \
+    F(U64,  update,      UINT64_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  size_bytes,  INT64_MAX)
+
+/* The PUSH of this request may come. window: as in VALUES. */
+#define CADRE_GRANT_FIELDS(F)                                                      \
+    F(U64,  window,      UINT32_MAX)
 
 /* What has become of these? requests: (request, update, sequence) each, unanswered on this
  * connection: the update id of a PUSH, the sequence of an ASSIGN, 0 elsewhere. */

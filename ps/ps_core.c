@@ -381,6 +381,8 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_APPLIED:
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBED:
+    case CADRE_MESSAGE_RESERVE:
+    case CADRE_MESSAGE_GRANT:
         cadre_ps_core_malformed(self);
         break;
     }

@@ -17,6 +17,8 @@ cadre_shard_new(const cadre_shard_options_t *options)
     self->options = *options;
     self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
     self->window = cadre_applied_window_new(0);
+    self->intake = cadre_intake_new(options->intake_bytes ? options->intake_bytes : UINT64_MAX,
+                                    options->window_min);
     return self;
 }
 
@@ -33,6 +35,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
     cadre_u64_map_fini(&self->parts);
     cadre_shard_forget_loads(self);
     cadre_shard_snapshot_destroy(&self->snapshot);
+    cadre_intake_clear(self->intake);
     cadre_applied_window_reset(self->window, base);
     uint64_t malformed = self->counters[CADRE_PS_COUNTER_malformed];
     memset(self->counters, 0, sizeof(self->counters));
@@ -59,6 +62,8 @@ cadre_shard_destroy(cadre_shard_t **self_p)
     begin_anew(self, 0);
     cadre_shard_forget_loads(self); /* the load that it left */
     cadre_applied_window_destroy(&self->window);
+    cadre_intake_destroy(&self->intake);
+    free(self->named);
     cadre_chunk_pool_destroy(&self->pool);
     cadre_update_fini(&self->update);
     free(self);
@@ -246,6 +251,8 @@ on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_pull(self, question);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
         cadre_shard_push(self, question);
+    } else if (message->type == CADRE_MESSAGE_RESERVE) {
+        cadre_shard_reserve(self, question);
     } else if (message->type == CADRE_MESSAGE_ASSIGN) {
         cadre_shard_assign(self, question);
     } else if (message->type == CADRE_MESSAGE_PROBE) {
@@ -253,6 +260,40 @@ on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
     } else {
         cadre_shard_malformed(self);
     }
+}
+
+/* --- updates that may come --- */
+
+static void
+say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
+{
+    cadre_task_t to;
+    cadre_message_t grant = {.type = CADRE_MESSAGE_GRANT,
+                             .incarnation = self->options.incarnation,
+                             .epoch = self->epoch};
+    while (cadre_intake_grant(self->intake, self->now_ms, &to, &grant.request)) {
+        grant.grant.window = cadre_intake_window(self->intake, to.incarnation);
+        cadre_outbox_send(outbox, &to, &grant);
+    }
+}
+
+void
+cadre_shard_tick(cadre_shard_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
+{
+    self->now_ms = now_ms;
+    say_grants(self, outbox);
+}
+
+bool
+cadre_shard_is_receiving(const cadre_shard_t *self)
+{
+    return cadre_intake_is_busy(self->intake);
+}
+
+void
+cadre_shard_unreachable(cadre_shard_t *self, const cadre_task_t *peer)
+{
+    cadre_intake_gone(self->intake, peer);
 }
 
 void
@@ -270,6 +311,7 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
         on_control(self, &question);
     } else {
         on_data(self, &question);
+        say_grants(self, outbox);
     }
     cadre_message_fini(message);
 }

@@ -33,11 +33,15 @@
 
 typedef struct cadre_shard cadre_shard_t;
 
+enum { CADRE_SHARD_TICK_MS = 500 };
+
 typedef struct {
     uint64_t incarnation;    /* of the ps; stands in every answer */
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
     const cadre_admission_t *admission; /* whose waiting requests PROBED calls queued; or NULL */
-    cadre_lanes_t lanes; /* that updates are checked and applied on; zeroed: the shard's thread */
+    uint64_t intake_bytes; /* budget of updates that come (intake.h); 0: as much as they are */
+    size_t window_min;     /* of a peer's; 0: CADRE_WINDOW_SIZE_MIN */
+    cadre_lanes_t lanes;   /* that updates are checked and applied on; zeroed: the shard's thread */
     /* Called after each step of what takes long in one turn, so that the owner can say that the
      * shard moves; or NULL. */
     void (*on_step)(void *context);
@@ -84,6 +88,14 @@ void cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_t
 /* The bytes of values that a PULL of a worker asks for and does not hold, 0 for any other message.
  */
 size_t cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *message);
+
+/* What time it is, and the GRANTs that this brings; to be told before each message, and every
+ * CADRE_SHARD_TICK_MS while cadre_shard_is_receiving. */
+void cadre_shard_tick(cadre_shard_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
+bool cadre_shard_is_receiving(const cadre_shard_t *self);
+
+/* A peer that something was sent to is not connected any more: nothing is reserved for it. */
+void cadre_shard_unreachable(cadre_shard_t *self, const cadre_task_t *peer);
 
 /* A message that could not be decoded, or came from nobody, was dropped. */
 void cadre_shard_malformed(cadre_shard_t *self);

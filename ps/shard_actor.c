@@ -10,6 +10,7 @@
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/status.h"
+#include "ps/intake.h"
 #include "ps/lane_pool.h"
 #include "ps/load_actor.h"
 
@@ -103,6 +104,9 @@ send_data(shard_actor_t *self, cadre_outbox_entry_t *entry)
         status = cadre_socket_send_counted(self->data, &to, entry->header, entry->chunks,
                                            entry->chunk_count, sending);
     }
+    if (status == CADRE_EUNAVAILABLE) {
+        cadre_shard_unreachable(self->shard, &entry->destination);
+    }
     if (status < 0) {
         cadre_log(CADRE_LOG_DEBUG, "answer_dropped", "to=%s message=%s why=\"%s\"", text,
                   cadre_message_type_text(entry->type), cadre_status_text(status));
@@ -175,6 +179,7 @@ static void
 receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         cadre_message_t *message)
 {
+    cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
     cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
     pass_on(self);
 }
@@ -334,7 +339,15 @@ run(void *pipe, void *argument)
         cadre_task_t from;
         const cadre_message_t *waiting = NULL;
         bool waits = cadre_admission_at(self->admission, 0, &from, &waiting);
-        cadre_poll(items, 3, waits && timeout_ms != 0 ? CADRE_ADMISSION_MS : timeout_ms);
+        if (waits && timeout_ms != 0) {
+            timeout_ms = CADRE_ADMISSION_MS;
+        } else if (cadre_shard_is_receiving(self->shard) &&
+                   (timeout_ms < 0 || timeout_ms > CADRE_SHARD_TICK_MS)) {
+            timeout_ms = CADRE_SHARD_TICK_MS;
+        }
+        cadre_poll(items, 3, timeout_ms);
+        cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
+        send_all(self);
         serve(self);
         admit(self);
         post_counts(self);
@@ -356,10 +369,12 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
                        cadre_socket_t *data, cadre_actor_t **out)
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
-    self->admission = cadre_admission_new(options->size_bytes_max / 100 * CADRE_HELD_PERCENT);
+    const uint64_t size_bytes_max = options->size_bytes_max;
+    self->admission = cadre_admission_new(size_bytes_max / 100 * CADRE_HELD_PERCENT);
     cadre_shard_options_t shard = {.incarnation = options->incarnation,
-                                   .size_bytes_max = options->size_bytes_max,
-                                   .admission = self->admission};
+                                   .size_bytes_max = size_bytes_max,
+                                   .admission = self->admission,
+                                   .intake_bytes = size_bytes_max / 100 * CADRE_INTAKE_PERCENT};
     int status = cadre_lane_pool_open(options->lanes, &self->lanes);
     if (status == 0) {
         status = cadre_load_actor_open(context, options->folders, &self->load);

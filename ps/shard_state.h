@@ -8,6 +8,7 @@
 
 #include "common/u64_map.h"
 #include "ps/applied_window.h"
+#include "ps/intake.h"
 #include "ps/shard.h"
 #include "ps/update.h"
 
@@ -69,7 +70,10 @@ struct cadre_shard {
     uint64_t cut;        /* of the open one: updates below it go to images too; 0: none is open */
     uint64_t cut_counters[CADRE_PS_COUNTER_COUNT]; /* as the images count */
     cadre_shard_snapshot_t *snapshot;
-    cadre_shard_part_t *named[CADRE_PARTITIONS_PER_UPDATE_MAX]; /* by the question at hand */
+    cadre_intake_t *intake;
+    uint64_t now_ms;            /* as it was told last */
+    cadre_shard_part_t **named; /* by the question at hand */
+    size_t named_capacity;
     cadre_update_t update; /* that is being checked and applied */
 };
 
@@ -137,6 +141,7 @@ void cadre_shard_forget_loads(cadre_shard_t *self);
 void cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question);
+void cadre_shard_reserve(cadre_shard_t *self, const cadre_shard_question_t *question);
 void cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question);
 
 /* --- shard_cut.c --- */

@@ -25,6 +25,10 @@ find_named(cadre_shard_t *self, const cadre_u64s_t *triples)
     if (triples->count == 0 || triples->count % 3 != 0) {
         return cadre_fail(CADRE_EMALFORMED, "a list of partitions has %zu numbers", triples->count);
     }
+    if (triples->count / 3 > self->named_capacity) {
+        self->named_capacity = triples->count / 3;
+        self->named = cadre_realloc(self->named, self->named_capacity, sizeof(*self->named));
+    }
     for (size_t i = 0; i < triples->count / 3; i++) {
         int status = cadre_shard_find(self, triples->items[3 * i], triples->items[3 * i + 1],
                                       &self->named[i]);
@@ -131,6 +135,15 @@ give_values(cadre_shard_t *self, const cadre_shard_question_t *question, cadre_m
     }
 }
 
+/* What a worker may push unasked; the coordinator pushes nothing. */
+static size_t
+window_of(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    return question->from->role == CADRE_ROLE_WORKER
+               ? cadre_intake_window(self->intake, question->from->incarnation)
+               : 0;
+}
+
 void
 cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
@@ -140,7 +153,8 @@ cadre_shard_pull(cadre_shard_t *self, const cadre_shard_question_t *question)
     int status = check_pull(self, question);
     answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
                                              .text = status < 0 ? cadre_error_text() : "",
-                                             .generation = self->generation};
+                                             .generation = self->generation,
+                                             .window = window_of(self, question)};
     self->counters[CADRE_PS_COUNTER_pulls]++;
     if (status == 0) {
         give_values(self, question, &answer, pairs);
@@ -259,55 +273,120 @@ apply(cadre_shard_t *self, const cadre_message_t *message, uint64_t staleness)
     }
 }
 
-/* The versions of the partitions that a push names, where all are known: a worker that hears
- * `duplicate` learns them too. */
+/* The versions of the partitions that a push names, where all are known and one answer takes them:
+ * a worker that hears `duplicate` learns them too. */
 static cadre_u64s_t
-versions_of(cadre_shard_t *self, const cadre_u64s_t *triples, uint64_t *versions)
+versions_of(cadre_shard_t *self, const cadre_u64s_t *triples,
+            uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX])
 {
-    if (find_named(self, triples) < 0) {
+    size_t count = triples->count / 3;
+    if (count > CADRE_PARTITIONS_PER_UPDATE_MAX || find_named(self, triples) < 0) {
         return (cadre_u64s_t){NULL, 0};
     }
-    size_t count = triples->count / 3;
     for (size_t i = 0; i < count; i++) {
         versions[i] = cadre_partition_version(self->named[i]->partition);
     }
     return (cadre_u64s_t){versions, count};
 }
 
+/* Says what has become of an update, and counts it. */
+static void
+answer_update(cadre_shard_t *self, const cadre_shard_question_t *question, uint64_t update,
+              int status, uint64_t staleness)
+{
+    uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX];
+    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_APPLIED);
+    answer.applied = (cadre_applied_message_t){.update = update,
+                                               .status = (uint64_t)-status,
+                                               .text = "",
+                                               .generation = self->generation,
+                                               .staleness = staleness,
+                                               .window = window_of(self, question)};
+    bool is_in = status == 0 || status == CADRE_EDUPLICATE;
+    if (is_in && question->message->type == CADRE_MESSAGE_PUSH) {
+        answer.applied.versions = versions_of(self, &question->message->push.partitions, versions);
+    }
+    if (status == CADRE_EDUPLICATE) {
+        self->counters[CADRE_PS_COUNTER_duplicate]++;
+    } else if (status < 0) {
+        answer.applied.text = cadre_error_text();
+        self->counters[CADRE_PS_COUNTER_refused]++;
+    }
+    cadre_shard_send(question, &answer);
+}
+
+/* Whether this shard takes an update of this id at all. */
+static int
+check_update(const cadre_shard_t *self, const cadre_message_t *message, uint64_t update,
+             uint64_t generation)
+{
+    int status = check_fence(self, message, generation);
+    return status < 0 ? status : cadre_applied_window_check(self->window, update);
+}
+
+/* Takes a part of an update; true when all are there, and the question's message is the whole of
+ * it. What has been seen, or is refused, is not collected; that is said once, at the first part. */
+static bool
+collect(cadre_shard_t *self, const cadre_shard_question_t *question, uint64_t **triples)
+{
+    cadre_message_t *message = question->message;
+    const cadre_push_message_t *push = &message->push;
+    int status = check_update(self, message, push->update, push->generation);
+    if (status < 0) {
+        cadre_intake_end(self->intake, question->from->incarnation, message->request);
+        if (push->part == 0) {
+            answer_update(self, question, push->update, status, 0);
+        }
+        return false;
+    }
+    return cadre_intake_take(self->intake, question->from, message, triples, self->now_ms);
+}
+
 void
 cadre_shard_push(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
+    cadre_auto(cadre_free) uint64_t *triples = NULL;
     const cadre_message_t *message = question->message;
     const cadre_push_message_t *push = &message->push;
-    uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX];
-    uint64_t staleness = 0;
-    int status = check_fence(self, message, push->generation);
-    if (status == 0) {
-        status = cadre_applied_window_check(self->window, push->update);
+    if (push->parts > 1 && !collect(self, question, &triples)) {
+        return;
     }
+    uint64_t staleness = 0;
+    int status = check_update(self, message, push->update, push->generation);
     if (status == 0) {
         status = check_cut(push);
     }
     if (status == 0) {
         status = check_parts(self, message, &staleness);
     }
-    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_APPLIED);
-    answer.applied = (cadre_applied_message_t){.update = push->update,
-                                               .status = (uint64_t)-status,
-                                               .text = "",
-                                               .generation = self->generation};
     if (status == 0) {
         apply(self, message, staleness);
-        answer.applied.staleness = staleness;
-        answer.applied.versions = versions_of(self, &push->partitions, versions);
-    } else if (status == CADRE_EDUPLICATE) {
-        answer.applied.versions = versions_of(self, &push->partitions, versions);
-        self->counters[CADRE_PS_COUNTER_duplicate]++;
-    } else {
-        answer.applied.text = cadre_error_text();
-        self->counters[CADRE_PS_COUNTER_refused]++;
     }
-    cadre_shard_send(question, &answer);
+    cadre_intake_end(self->intake, question->from->incarnation, message->request);
+    answer_update(self, question, push->update, status, staleness);
+}
+
+void
+cadre_shard_reserve(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    const cadre_message_t *message = question->message;
+    const cadre_reserve_message_t *reserve = &message->reserve;
+    if (reserve->size_bytes == 0) {
+        cadre_intake_end(self->intake, question->from->incarnation, message->request);
+        return;
+    }
+    int status = check_update(self, message, reserve->update, reserve->generation);
+    if (status == 0 && reserve->size_bytes > self->size_bytes) {
+        status = cadre_fail(CADRE_ESHAPE, "an update of %" PRIu64 " bytes to a shard of %" PRIu64,
+                            reserve->size_bytes, self->size_bytes);
+    }
+    if (status < 0) {
+        cadre_intake_end(self->intake, question->from->incarnation, message->request);
+        answer_update(self, question, reserve->update, status, 0);
+        return;
+    }
+    cadre_intake_reserve(self->intake, question->from, message->request, reserve->size_bytes,
+                         self->now_ms);
 }
 
 /* --- assign --- */
@@ -369,6 +448,15 @@ state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
     return is_pushed || is_assigned ? CADRE_PROBED_APPLIED : CADRE_PROBED_UNKNOWN;
 }
 
+/* A PULL that is not admitted yet, or a PUSH that may not come yet. */
+static bool
+is_waiting(const cadre_shard_t *self, uint64_t incarnation, uint64_t request)
+{
+    const cadre_admission_t *admission = self->options.admission;
+    return (admission && cadre_admission_is_waiting(admission, incarnation, request)) ||
+           cadre_intake_is_waiting(self->intake, incarnation, request);
+}
+
 void
 cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
@@ -381,10 +469,8 @@ cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question)
         states[2 * i] = request[0];
         states[2 * i + 1] =
             is_current ? state_of(self, request[1], request[2]) : CADRE_PROBED_UNKNOWN;
-        bool is_waiting = self->options.admission &&
-                          cadre_admission_is_waiting(self->options.admission,
-                                                     question->from->incarnation, request[0]);
-        if (is_waiting || cadre_shard_is_loading(self, question, request[0])) {
+        if (is_waiting(self, question->from->incarnation, request[0]) ||
+            cadre_shard_is_loading(self, question, request[0])) {
             states[2 * i + 1] = CADRE_PROBED_QUEUED;
         }
     }

@@ -246,37 +246,6 @@ begin_parts(cadre_run_t *self, const cadre_variable_entry_t *const *variables, s
     }
 }
 
-/* Whether what goes to each shard fits one PUSH, which is applied in one turn. */
-static int
-check_update(const cadre_run_t *self)
-{
-    typedef struct {
-        size_t partitions;
-        size_t chunks;
-    } share_t;
-    int status = 0;
-    share_t *shares = cadre_calloc(CADRE_SHARDS_MAX, sizeof(*shares));
-    for (size_t i = 0; i < self->part_count && status == 0; i++) {
-        const cadre_run_part_t *part = &self->parts[i];
-        share_t *share = &shares[part->shard];
-        share->partitions++;
-        share->chunks += cadre_variable_entry_layout(part->variable, part->partition).count;
-        if (share->partitions > CADRE_PARTITIONS_PER_UPDATE_MAX) {
-            status = cadre_fail(CADRE_EFULL,
-                                "one update has more than %d partitions of shard %u; use fewer or "
-                                "larger partitions, or more shards",
-                                CADRE_PARTITIONS_PER_UPDATE_MAX, part->shard);
-        } else if (share->chunks > CADRE_MESSAGE_CHUNKS_MAX) {
-            status = cadre_fail(CADRE_ETOOLARGE,
-                                "one update has more than %d chunks for shard %u; use more shards, "
-                                "or push the variables in several steps",
-                                CADRE_MESSAGE_CHUNKS_MAX, part->shard);
-        }
-    }
-    free(shares);
-    return status;
-}
-
 void
 cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
                      size_t count)
@@ -331,7 +300,6 @@ cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_
     }
     if (status == 0) {
         begin_parts(self, variables, count);
-        status = check_update(self);
     }
     free(variables);
     if (status < 0) {

@@ -150,8 +150,7 @@ void cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const
 
 /* Sets up the parts of a push, cutting each gradient into the chunks of each partition (views of
  * it; nothing is copied). CADRE_ESHAPE when a gradient's size is not its variable's, CADRE_EEXISTS
- * for a variable named twice; CADRE_EFULL and CADRE_ETOOLARGE when one shard would have more than
- * CADRE_PARTITIONS_PER_UPDATE_MAX partitions or CADRE_MESSAGE_CHUNKS_MAX chunks of it. */
+ * for a variable named twice. */
 int cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count);
 
 /* Joins the finished pull into one value per variable, in the order asked; remembers the versions;

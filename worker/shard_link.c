@@ -6,17 +6,29 @@
 #include "common/memory.h"
 
 void
-cadre_shard_link_init(cadre_shard_link_t *self)
+cadre_shard_link_init(cadre_shard_link_t *self, size_t window)
 {
-    *self = (cadre_shard_link_t){0};
+    *self = (cadre_shard_link_t){.window = window};
     self->last_p = &self->first;
+}
+
+void
+cadre_link_request_fini(cadre_link_request_t *self)
+{
+    cadre_outbox_entry_fini(&self->entry);
+    cadre_outbox_entry_fini(&self->reserve);
+    for (size_t i = 0; i < self->part_count; i++) {
+        cadre_outbox_entry_fini(&self->parts[i]);
+    }
+    self->part_count = 0;
+    cadre_free(&self->parts);
+    cadre_free(&self->context);
 }
 
 static void
 destroy(cadre_link_request_t *request)
 {
-    cadre_outbox_entry_fini(&request->entry);
-    free(request->context);
+    cadre_link_request_fini(request);
     free(request);
 }
 
@@ -28,7 +40,7 @@ cadre_shard_link_fini(cadre_shard_link_t *self)
         self->first = request->next;
         destroy(request);
     }
-    cadre_shard_link_init(self);
+    cadre_shard_link_init(self, self->window);
 }
 
 void
@@ -45,11 +57,49 @@ cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *reque
     }
 }
 
+static bool
+is_push(const cadre_link_request_t *request)
+{
+    return request->entry.type == CADRE_MESSAGE_PUSH;
+}
+
+/* Bytes are under way, or are not any more. */
+static void
+add_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
+{
+    self->in_flight_bytes += request->size_bytes;
+    self->pulled_bytes += is_push(request) ? 0 : request->size_bytes;
+    self->unasked_bytes += request->is_unasked ? request->size_bytes : 0;
+}
+
+static void
+take_bytes(cadre_shard_link_t *self, const cadre_link_request_t *request)
+{
+    self->in_flight_bytes -= request->size_bytes;
+    self->pulled_bytes -= is_push(request) ? 0 : request->size_bytes;
+    self->unasked_bytes -= request->is_unasked ? request->size_bytes : 0;
+}
+
+/* Sends a request, all of it, or the RESERVE that it waits for. */
 static void
 send(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *outbox)
 {
     request->after = self->probe;
-    cadre_outbox_repeat(outbox, &request->entry);
+    cadre_outbox_repeat(outbox, request->is_asked ? &request->reserve : &request->entry);
+    for (size_t i = 0; i < request->part_count && !request->is_asked; i++) {
+        cadre_outbox_repeat(outbox, &request->parts[i]);
+    }
+}
+
+/* Sends again what is lost: room for what was granted has to be asked for again. */
+static void
+send_again(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *outbox)
+{
+    if (is_push(request) && !request->is_unasked && !request->is_asked) {
+        take_bytes(self, request);
+        request->is_asked = true;
+    }
+    send(self, request, outbox);
 }
 
 static void
@@ -59,25 +109,51 @@ rest(cadre_shard_link_t *self, uint64_t now_ms)
     self->probe_due_ms = now_ms + CADRE_PROBE_MS;
 }
 
+/* Whether a PULL has room; a PUSH never waits here. */
+static bool
+may_go(const cadre_shard_link_t *self, const cadre_link_request_t *request)
+{
+    return is_push(request) || self->pulled_bytes == 0 ||
+           self->pulled_bytes + request->size_bytes <= CADRE_IN_FLIGHT_SIZE_MAX;
+}
+
 void
 cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
 {
-    while (self->open && self->unsent) {
+    while (self->open && self->unsent && may_go(self, self->unsent)) {
         cadre_link_request_t *request = self->unsent;
-        if (self->in_flight > 0 &&
-            self->in_flight_bytes + request->size_bytes > CADRE_IN_FLIGHT_SIZE_MAX) {
-            return;
-        }
         if (self->in_flight == 0) {
             rest(self, now_ms);
             self->owed_ms = now_ms;
         }
+        bool fits =
+            request->part_count == 0 && self->unasked_bytes + request->size_bytes <= self->window;
+        request->is_unasked = is_push(request) && fits;
+        request->is_asked = is_push(request) && !fits;
         request->sent = true;
         self->in_flight++;
-        self->in_flight_bytes += request->size_bytes;
         self->unsent = request->next;
+        if (!request->is_asked) {
+            add_bytes(self, request);
+        }
         send(self, request, outbox);
     }
+}
+
+bool
+cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *outbox)
+{
+    for (cadre_link_request_t *request = self->first; request; request = request->next) {
+        if (request->request == id) {
+            if (request->is_asked) {
+                request->is_asked = false;
+                add_bytes(self, request);
+                send(self, request, outbox);
+            }
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Whether the shard is to say something. */
@@ -110,12 +186,15 @@ cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t numbe
 }
 
 bool
-cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, cadre_outbox_t *outbox)
+cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, bool is_queued,
+                      cadre_outbox_t *outbox)
 {
     for (cadre_link_request_t *request = self->first; request && request->sent;
          request = request->next) {
-        if (request->request == id && request->after < probe) {
-            send(self, request, outbox);
+        bool was_granted = is_push(request) && !request->is_asked && !request->is_unasked;
+        bool waits = is_queued && !was_granted;
+        if (request->request == id && request->after < probe && !waits) {
+            send_again(self, request, outbox);
             return true;
         }
     }
@@ -129,7 +208,7 @@ cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_
     rest(self, now_ms);
     for (cadre_link_request_t *request = self->first; self->open && request && request->sent;
          request = request->next) {
-        send(self, request, outbox);
+        send_again(self, request, outbox);
     }
 }
 
@@ -158,7 +237,9 @@ unlink_request(cadre_shard_link_t *self, cadre_link_request_t **at)
     }
     if (request->sent) {
         self->in_flight--;
-        self->in_flight_bytes -= request->size_bytes;
+        if (!request->is_asked) {
+            take_bytes(self, request);
+        }
     }
     return request;
 }

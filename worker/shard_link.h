@@ -3,8 +3,10 @@
  *
  * Owner:   the worker core, one per shard. Thread: the network actor.
  *
- * At most CADRE_IN_FLIGHT_SIZE_MAX bytes are unanswered (one request that is larger goes alone), so
- * that ZeroMQ's queues never decide anything.
+ * Of what answers PULLs, at most CADRE_IN_FLIGHT_SIZE_MAX bytes are under way (one request that is
+ * larger goes alone), so that ZeroMQ's queues never decide anything. Of PUSHes the ps decides: as
+ * many bytes as its window may be unanswered; what is beyond that, or goes in parts, is asked for
+ * with RESERVE and goes when GRANT comes. Nothing else waits for that.
  *
  * Nothing is retransmitted because time has passed: over a link that is merely slow that is
  * congestion collapse. While requests are unanswered a PROBE goes out now and then, ever more
@@ -35,7 +37,12 @@ typedef struct cadre_link_request {
     void *context;     /* malloc: freed with the request; the asker's note of what it asked for */
     size_t size_bytes; /* of the question or the answer, whichever is larger */
     cadre_outbox_entry_t entry;
-    bool sent;
+    cadre_outbox_entry_t *parts; /* of a PUSH: what goes after `entry`; owned */
+    size_t part_count;
+    cadre_outbox_entry_t reserve; /* what asks for room for a PUSH */
+    bool sent;                    /* or its RESERVE */
+    bool is_asked;                /* only its RESERVE: it waits for GRANT */
+    bool is_unasked;              /* it takes part of the window */
     uint64_t after;    /* the last PROBE before it: an answer to a later one tells of it */
     uint64_t asked_ms; /* came into the list */
 } cadre_link_request_t;
@@ -47,6 +54,9 @@ typedef struct {
     cadre_link_request_t **last_p;
     cadre_link_request_t *unsent; /* first that is not sent */
     size_t in_flight_bytes;
+    size_t pulled_bytes;  /* of them, in answers */
+    size_t unasked_bytes; /* of PUSHes that no GRANT was needed for */
+    size_t window;        /* that these may be, as the ps told last */
     size_t in_flight;
     bool unreachable;      /* until it is heard again, or is served elsewhere */
     uint64_t owed_ms;      /* since when an answer is owed and nothing has come */
@@ -57,10 +67,14 @@ typedef struct {
     uint64_t probe_wait_ms; /* between that one and the one after it */
 } cadre_shard_link_t;
 
-void cadre_shard_link_init(cadre_shard_link_t *self);
+/* `window`: until the ps has told one. */
+void cadre_shard_link_init(cadre_shard_link_t *self, size_t window);
 void cadre_shard_link_fini(cadre_shard_link_t *self);
 
-/* Appends a request; takes `entry`. */
+/* Ends what a request owns. */
+void cadre_link_request_fini(cadre_link_request_t *self);
+
+/* Appends a request; takes `entry`, `parts` and `reserve`. */
 void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *request);
 
 /* Sends what credit allows. */
@@ -72,10 +86,14 @@ void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outb
 bool cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
                             uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX], size_t *count);
 
-/* Sends the request with this id again, which PROBED number `probe` does not know; false when that
- * says nothing: it was sent after the PROBE, or is answered. */
-bool cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe,
+/* Sends the request with this id again, which PROBED number `probe` does not know, or has only the
+ * RESERVE of (`is_queued`) though it was sent; false when that says nothing: it was sent after the
+ * PROBE, or is answered, or waits. */
+bool cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, bool is_queued,
                            cadre_outbox_t *outbox);
+
+/* The PUSH of this id may go now; false when there is no such request. */
+bool cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *outbox);
 
 /* Sends everything that is unanswered again: the connection is a new one. */
 void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
@@ -84,8 +102,8 @@ void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_ou
  */
 void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms, bool answered);
 
-/* Takes the request with this id out; false when there is none: a late or foreign answer. its entry
- * and context are the caller's to end. */
+/* Takes the request with this id out; false when there is none: a late or foreign answer. its
+ * entries and context are the caller's to end (cadre_link_request_fini). */
 bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id,
                                cadre_link_request_t *request);
 

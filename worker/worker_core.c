@@ -11,12 +11,23 @@
 #include "common/status.h"
 #include "worker/worker_state.h"
 
+static void
+fill_in(cadre_worker_options_t *options)
+{
+    options->window = options->window ? options->window : CADRE_WINDOW_SIZE_MIN;
+    options->push_part_size =
+        options->push_part_size ? options->push_part_size : CADRE_PUSH_PART_SIZE;
+    options->partitions_max =
+        options->partitions_max ? options->partitions_max : CADRE_PARTITIONS_PER_UPDATE_MAX;
+}
+
 cadre_worker_core_t *
 cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
 {
     cadre_assert(options->slots >= 1 && options->slots <= CADRE_SLOTS_MAX);
     cadre_worker_core_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
+    fill_in(&self->options);
     self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0};
     self->heartbeat_ms = CADRE_HEARTBEAT_MS;
     self->kept.size_max =
@@ -250,7 +261,7 @@ begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
     cadre_directory_init(&self->directory, (uint32_t)welcome->welcome.shards);
     self->links = cadre_calloc(self->directory.shard_count, sizeof(*self->links));
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
-        cadre_shard_link_init(&self->links[i]);
+        cadre_shard_link_init(&self->links[i], self->options.window);
     }
     self->session = welcome->incarnation;
     memset(self->recent, 0, sizeof(self->recent)); /* its closures count from 1 again */

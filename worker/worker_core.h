@@ -36,9 +36,13 @@ typedef struct {
     uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
                        that a slot that ends a short run needs no answer to begin the next */
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
-                                  as unreachable; 0: none does */
+                                   as unreachable; 0: none does */
     size_t kept_values_max;    /* bytes of results kept for other closures; 0:
-                                  CADRE_KEPT_VALUES_SIZE_MAX */
+                                   CADRE_KEPT_VALUES_SIZE_MAX */
+    size_t window;             /* of PUSHes until a ps tells one, how these are cut; 0:
+                                  CADRE_WINDOW_SIZE_MIN, */
+    size_t push_part_size;     /* CADRE_PUSH_PART_SIZE, */
+    size_t partitions_max;     /* CADRE_PARTITIONS_PER_UPDATE_MAX */
 } cadre_worker_options_t;
 
 typedef enum {

@@ -62,19 +62,8 @@ is_of_session(const cadre_worker_core_t *self, const cadre_message_t *message)
 }
 
 static void
-from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
+of_session(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
-    if (message->type == CADRE_MESSAGE_WELCOME) {
-        cadre_worker_on_welcome(self, message, now_ms);
-        return;
-    }
-    if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
-        on_unknown_peer(self, now_ms);
-        return;
-    }
-    if (!is_of_session(self, message)) {
-        return; /* it will be sent again */
-    }
     switch (message->type) {
     case CADRE_MESSAGE_SHARD:
     case CADRE_MESSAGE_VARIABLE:
@@ -130,9 +119,23 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     case CADRE_MESSAGE_ASSIGN:
     case CADRE_MESSAGE_PROBE:
     case CADRE_MESSAGE_PROBED:
+    case CADRE_MESSAGE_RESERVE:
+    case CADRE_MESSAGE_GRANT:
         cadre_worker_core_malformed(self);
         break;
     }
+}
+
+static void
+from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
+{
+    if (message->type == CADRE_MESSAGE_WELCOME) {
+        cadre_worker_on_welcome(self, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
+        on_unknown_peer(self, now_ms);
+    } else if (is_of_session(self, message)) {
+        of_session(self, message, now_ms);
+    } /* else it will be sent again */
 }
 
 void
@@ -153,6 +156,8 @@ cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
         cadre_worker_on_applied(self, from->index, message, now_ms);
     } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_PROBED) {
         cadre_worker_on_probed(self, from->index, message, now_ms);
+    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_GRANT) {
+        cadre_worker_on_grant(self, from->index, message, now_ms);
     } else {
         cadre_worker_core_malformed(self);
     }

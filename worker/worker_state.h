@@ -192,6 +192,8 @@ void cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_mes
 void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
                              const cadre_message_t *message, uint64_t now_ms);
 
+void cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard,
+                           const cadre_message_t *message, uint64_t now_ms);
 void cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard,
                             const cadre_message_t *message, uint64_t now_ms);
 

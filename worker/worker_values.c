@@ -20,9 +20,9 @@ part_size_bytes(const cadre_run_part_t *part)
     return cadre_variable_entry_layout(part->variable, part->partition).size_bytes;
 }
 
-/* The parts of `run` on `shard` from the part *at on, as many as one message takes, and moves *at
- * behind them; NULL when there are none. Whole parts only: the values of one are one version (I4).
- */
+/* The parts of `run` on `shard` from the part *at on, and moves *at behind them; NULL when there
+ * are none. For a pull as many as one message takes, whole parts only: the values of one are one
+ * version (I4). A push is all of them: it is applied in one turn. */
 static request_note_t *
 next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {
@@ -34,14 +34,14 @@ next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
             continue;
         }
         chunks += cadre_variable_entry_layout(part->variable, part->partition).count;
-        bool is_full = note && (note->count == CADRE_PARTITIONS_PER_UPDATE_MAX ||
-                                chunks > CADRE_MESSAGE_CHUNKS_MAX);
+        bool is_full =
+            note && !push &&
+            (note->count == CADRE_PARTITIONS_PER_UPDATE_MAX || chunks > CADRE_MESSAGE_CHUNKS_MAX);
         if (is_full) {
             return note;
         }
         if (!note) {
             size_t room = run->part_count - *at;
-            room = room < CADRE_PARTITIONS_PER_UPDATE_MAX ? room : CADRE_PARTITIONS_PER_UPDATE_MAX;
             note = cadre_calloc(1, sizeof(*note) + room * sizeof(note->parts[0]));
             note->push = push;
         }
@@ -81,6 +81,79 @@ pump(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
     }
 }
 
+/* --- a push, cut into messages --- */
+
+typedef struct {
+    const cadre_worker_core_t *core;
+    cadre_message_t head; /* what all of them say */
+    cadre_message_t *messages;
+    size_t count;
+    size_t size_bytes; /* of the last one's chunks */
+} cutter_t;
+
+static cadre_message_t *
+begin_message(cutter_t *self, uint64_t *items)
+{
+    self->messages = cadre_realloc(self->messages, self->count + 1, sizeof(*self->messages));
+    cadre_message_t *message = &self->messages[self->count];
+    *message = self->head;
+    message->push.partitions.items = items;
+    message->push.part = self->count++;
+    self->size_bytes = 0;
+    return message;
+}
+
+/* Cuts the parts of `note` into messages of so many partitions, chunks and bytes; `items`: their
+ * triples, one after the other. */
+static void
+cut_push(cutter_t *self, const cadre_run_t *run, const request_note_t *note, uint64_t *items)
+{
+    const size_t partitions_max = self->core->options.partitions_max;
+    const size_t size_max = self->core->options.push_part_size;
+    cadre_message_t *message = begin_message(self, items);
+    for (size_t i = 0; i < note->count; i++) {
+        const cadre_run_part_t *part = &run->parts[note->parts[i]];
+        if (message->push.partitions.count == 3 * partitions_max) {
+            message = begin_message(self, items + 3 * i);
+        }
+        message->push.partitions.count += 3;
+        for (size_t k = 0; k < part->chunk_count; k++) {
+            size_t size_bytes = cadre_chunk_size_bytes(part->chunks[k]);
+            if (message->chunk_count == CADRE_MESSAGE_CHUNKS_MAX ||
+                (message->chunk_count > 0 && self->size_bytes + size_bytes > size_max)) {
+                message = begin_message(self, items + 3 * (i + 1));
+            }
+            cadre_message_add_chunk(message, cadre_chunk_ref(part->chunks[k]));
+            self->size_bytes += size_bytes;
+        }
+    }
+}
+
+/* Makes the messages of a push, and the one that asks for room for them. */
+static void
+make_push(const cadre_worker_core_t *self, const cadre_run_t *run, const cadre_task_t *ps,
+          const cadre_message_t *head, uint64_t *items, cadre_link_request_t *request)
+{
+    cutter_t cutter = {.core = self, .head = *head};
+    cut_push(&cutter, run, request->context, items);
+    request->part_count = cutter.count - 1;
+    request->parts =
+        request->part_count ? cadre_calloc(request->part_count, sizeof(*request->parts)) : NULL;
+    for (size_t i = 0; i < cutter.count; i++) {
+        cutter.messages[i].push.parts = cutter.count > 1 ? cutter.count : 0;
+        cadre_outbox_entry_init(i == 0 ? &request->entry : &request->parts[i - 1], ps,
+                                &cutter.messages[i]);
+    }
+    free(cutter.messages);
+    cadre_message_t reserve = *head;
+    reserve.type = CADRE_MESSAGE_RESERVE;
+    reserve.reserve =
+        (cadre_reserve_message_t){.update = head->push.update,
+                                  .generation = head->push.generation,
+                                  .size_bytes = request->size_bytes ? request->size_bytes : 1};
+    cadre_outbox_entry_init(&request->reserve, ps, &reserve);
+}
+
 static void
 ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_note_t *note,
           uint64_t now_ms)
@@ -90,33 +163,27 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
     cadre_message_t message =
         cadre_worker_message(self, note->push ? CADRE_MESSAGE_PUSH : CADRE_MESSAGE_PULL);
     message.request = ++self->request_last;
-    if (note->push) {
-        message.push = (cadre_push_message_t){.update = cadre_run_id(run) + run->step,
-                                              .attempt = run->attempt,
-                                              .generation = entry->generation,
-                                              .partitions = {items, 3 * note->count},
-                                              .checkpoint = run->message.closure.checkpoint,
-                                              .cut = run->message.closure.cut};
-    } else {
-        message.pull = (cadre_pull_message_t){.generation = entry->generation,
-                                              .partitions = {items, 3 * note->count}};
-    }
     cadre_link_request_t request = {.request = message.request,
                                     .closure = cadre_run_id(run),
                                     .context = note,
                                     .asked_ms = now_ms};
     for (size_t i = 0; i < note->count; i++) {
-        cadre_run_part_t *part = &run->parts[note->parts[i]];
-        request.size_bytes += part_size_bytes(part);
-        for (size_t k = 0; note->push && k < part->chunk_count; k++) {
-            cadre_message_add_chunk(&message, cadre_chunk_ref(part->chunks[k]));
-        }
+        request.size_bytes += part_size_bytes(&run->parts[note->parts[i]]);
     }
     if (note->push) {
+        message.push = (cadre_push_message_t){.update = cadre_run_id(run) + run->step,
+                                              .attempt = run->attempt,
+                                              .generation = entry->generation,
+                                              .checkpoint = run->message.closure.checkpoint,
+                                              .cut = run->message.closure.cut};
         request.update = message.push.update;
         self->counters[CADRE_WORKER_COUNTER_push_bytes] += request.size_bytes;
+        make_push(self, run, &entry->task, &message, items, &request);
+    } else {
+        message.pull = (cadre_pull_message_t){.generation = entry->generation,
+                                              .partitions = {items, 3 * note->count}};
+        cadre_outbox_entry_init(&request.entry, &entry->task, &message);
     }
-    cadre_outbox_entry_init(&request.entry, &entry->task, &message);
     free(items);
     cadre_shard_link_ask(&self->links[shard], &request);
     pump(self, shard, now_ms);
@@ -352,7 +419,6 @@ take_request(cadre_worker_core_t *self, uint32_t shard, uint64_t id, cadre_link_
     if (!cadre_shard_link_answered(&self->links[shard], id, request)) {
         return NULL;
     }
-    cadre_outbox_entry_fini(&request->entry);
     pump(self, shard, now_ms);
     cadre_run_t *run = cadre_u64_map_get(&self->runs, request->closure);
     cadre_assert(run);
@@ -382,6 +448,13 @@ answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *messa
     return take_request(self, shard, message->request, request, now_ms);
 }
 
+/* What the ps lets this worker push unasked; 0: it says nothing of that. */
+static void
+take_window(cadre_shard_link_t *link, uint64_t window)
+{
+    link->window = window ? (size_t)window : link->window;
+}
+
 /* A refusal by the shard: fenced ones are run again, others are the function's fault. */
 static void
 refused(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, uint64_t status,
@@ -401,6 +474,7 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
                        uint64_t now_ms)
 {
     cadre_link_request_t request;
+    take_window(&self->links[shard], message->values.window);
     cadre_run_t *run = answered(self, shard, message, &request, now_ms);
     if (!run) {
         return;
@@ -416,7 +490,7 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED,
                        "VALUES do not fit the partitions that were asked for");
     }
-    free(request.context);
+    cadre_link_request_fini(&request);
     part_answered(self, run);
 }
 
@@ -458,6 +532,7 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
                         uint64_t now_ms)
 {
     cadre_link_request_t request;
+    take_window(&self->links[shard], message->applied.window);
     cadre_run_t *run = answered(self, shard, message, &request, now_ms);
     if (!run) {
         return;
@@ -475,7 +550,7 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
         self->counters[CADRE_WORKER_COUNTER_refused]++;
         refused(self, run, shard, applied->status, applied->text);
     }
-    free(request.context);
+    cadre_link_request_fini(&request);
     part_answered(self, run);
 }
 
@@ -507,7 +582,7 @@ end_applied(cadre_worker_core_t *self, uint32_t shard, uint64_t id, uint64_t now
     cadre_run_t *run = take_request(self, shard, id, &request, now_ms);
     if (run) {
         count_duplicate(self, run);
-        free(request.context);
+        cadre_link_request_fini(&request);
         part_answered(self, run);
     }
 }
@@ -523,10 +598,30 @@ cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_me
         uint64_t id = states->items[i];
         if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
             end_applied(self, shard, id, now_ms);
-        } else if (states->items[i + 1] == CADRE_PROBED_UNKNOWN &&
-                   cadre_worker_core_in_touch(self, now_ms)) {
-            cadre_shard_link_lost(link, id, message->request, &self->outbox);
+        } else if (cadre_worker_core_in_touch(self, now_ms)) {
+            cadre_shard_link_lost(link, id, message->request,
+                                  states->items[i + 1] == CADRE_PROBED_QUEUED, &self->outbox);
         }
+    }
+}
+
+/* There is room for a PUSH. One that nobody wants any more gives it back. */
+void
+cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
+                      uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+    cadre_shard_link_heard(link, now_ms, false);
+    take_window(link, message->grant.window);
+    if (!link->open || !cadre_worker_core_in_touch(self, now_ms)) {
+        return; /* it is said again */
+    }
+    if (!cadre_shard_link_granted(link, message->request, &self->outbox)) {
+        cadre_message_t release = cadre_worker_message(self, CADRE_MESSAGE_RESERVE);
+        release.request = message->request;
+        release.reserve.generation = entry->generation;
+        cadre_outbox_send(&self->outbox, &entry->task, &release);
     }
 }
 
@@ -538,8 +633,7 @@ fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char 
     while (link->first) {
         cadre_link_request_t request;
         cadre_shard_link_answered(link, link->first->request, &request);
-        cadre_outbox_entry_fini(&request.entry);
-        free(request.context);
+        cadre_link_request_fini(&request);
         cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
         cadre_assert(run);
         run->failed_shard = shard;
@@ -614,6 +708,7 @@ cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now
     link->open = !away;
     link->connected_ms = now_ms;
     link->mutes = 0;
+    link->window = self->options.window;
     cadre_worker_emit(self,
                       &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});
 }

@@ -345,6 +345,8 @@ static const struct {
     {CADRE_MESSAGE_ASSIGN, "c"},
     {CADRE_MESSAGE_PROBE, "cw"},
     {CADRE_MESSAGE_PROBED, "p"},
+    {CADRE_MESSAGE_RESERVE, "w"},
+    {CADRE_MESSAGE_GRANT, "p"},
 };
 
 static const char *
@@ -385,10 +387,11 @@ Test(codec, prints_a_message_on_one_line)
     cadre_message_add_chunk(&push, cadre_chunk_new(100));
     cadre_message_add_chunk(&push, cadre_chunk_new(20));
     char text[256];
-    cr_assert_str_eq(cadre_message_text(&push, text, sizeof(text)),
-                     "PUSH request=3 update=17 attempt=1 generation=4 "
-                     "partitions=[1,2,3,4,5,6,7,8,... 9 in all] checkpoint=0 cut=0 chunks=2 "
-                     "payload_bytes=120");
+    cr_assert_str_eq(
+        cadre_message_text(&push, text, sizeof(text)),
+        "PUSH request=3 update=17 attempt=1 generation=4 "
+        "partitions=[1,2,3,4,5,6,7,8,... 9 in all] checkpoint=0 cut=0 part=0 parts=0 chunks=2 "
+        "payload_bytes=120");
     cadre_message_fini(&push);
     cadre_message_t reply = {.type = CADRE_MESSAGE_REPLY,
                              .reply = {.status = 2014, .text = "late"}};

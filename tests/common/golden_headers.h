@@ -121,16 +121,16 @@
       "980140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
       "000000000000010000ffffffffffffffff")                                                        \
     G(VALUES,                                                                                      \
-      "9a0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
-      "74657874cdea62c41807000000000000000000000000010000ffffffffffffffff")                        \
+      "9b0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a47465"       \
+      "7874cdea62c41807000000000000000000000000010000ffffffffffffffffceffffffff")                  \
     G(PUSH,                                                                                        \
-      "9c0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c4180700000000000000000000000001"   \
-      "0000ffffffffffffffffcfffffffffffffffe306")                                                  \
+      "9e0142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c418070000000000000000000000"       \
+      "00010000ffffffffffffffffcfffffffffffffffe306cccecdea67")                                    \
     G(APPLIED,                                                                                     \
-      "9c0143cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e6120746578"           \
-      "74206f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f662069"           \
-      "74cf000000012a05f203cfffffffffffffffe3c41807000000000000000000000000010000ffffff"           \
-      "ffffffffff")                                                                                \
+      "9d0143cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9d92e61207465787420"       \
+      "6f66206d6f7265207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf0000"       \
+      "00012a05f203cfffffffffffffffe3c41807000000000000000000000000010000ffffffffffffffffcc"       \
+      "ce")                                                                                        \
     G(ASSIGN,                                                                                      \
       "9d0144cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
       "c902ceffffffffcdffff06ccce")                                                                \
@@ -139,7 +139,12 @@
       "00ffffffffffffffff")                                                                        \
     G(PROBED,                                                                                      \
       "970146cd03e8cf0123456789abcdefce00011170c4080100000000000000c4180700000000000000"           \
-      "0000000000010000ffffffffffffffff")
+      "0000000000010000ffffffffffffffff")                                                          \
+    G(RESERVE,                                                                                     \
+      "990147cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001ccc9cd"       \
+      "ea62")                                                                                      \
+    G(GRANT,                                                                                       \
+      "970148cd03e8cf0123456789abcdefce00011170c40001")
 /* clang-format on */
 
 #endif

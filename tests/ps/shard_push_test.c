@@ -412,3 +412,100 @@ Test(shard_push, drops_and_counts_what_a_sender_may_not_send)
     cr_assert(values_are(&self, 1, 1));
     close_shard(&self);
 }
+
+/* Part `part` of three of the push of both variables: two chunks of the first one, and the other.
+ */
+static cadre_message_t
+part_of_push(uint64_t update, uint64_t part, float value, uint64_t triples[6])
+{
+    cadre_message_t message = push_message(update, 0, value, triples);
+    cadre_chunk_t *chunk = cadre_chunk_ref(message.chunks[part]);
+    for (size_t i = 0; i < message.chunk_count; i++) {
+        cadre_chunk_unref(&message.chunks[i]);
+    }
+    message.chunk_count = 1;
+    message.chunks[0] = chunk;
+    message.request = 7;
+    message.push.part = part;
+    message.push.parts = 3;
+    message.push.partitions.items = triples + (part == 2 ? 3 : 0);
+    message.push.partitions.count = part == 1 ? 0 : 3;
+    return message;
+}
+
+static cadre_message_t
+reserve_message(uint64_t update, uint64_t size_bytes)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_RESERVE, &THE_WORKER);
+    message.request = 7;
+    message.reserve = (cadre_reserve_message_t){
+        .update = update, .generation = GENERATION, .size_bytes = size_bytes};
+    return message;
+}
+
+/* Gives the shard a message; how many answers there are, and the first one's type. */
+static size_t
+answers_to(fixture_t *self, cadre_message_t *message, cadre_message_type_t *type)
+{
+    cadre_outbox_t outbox = {.entries = NULL};
+    cadre_outbox_entry_t entry;
+    cadre_shard_receive(self->shard, CADRE_PLANE_DATA, &THE_WORKER, message, &outbox);
+    size_t count = cadre_outbox_count(&outbox);
+    if (cadre_outbox_pop(&outbox, &entry)) {
+        *type = entry.type;
+        cadre_outbox_entry_fini(&entry);
+    }
+    cadre_outbox_fini(&outbox);
+    return count;
+}
+
+Test(shard_push, applies_an_update_that_came_in_parts_in_one_turn)
+{
+    enum { BYTES = 4 * (ROWS * COLUMNS + 4) };
+    fixture_t self = open_filled_shard();
+    uint64_t triples[6];
+    cadre_message_type_t type = CADRE_MESSAGE_HELLO;
+    cadre_message_t message = reserve_message(10, BYTES);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_GRANT);
+    for (uint64_t part = 0; part < 3; part++) {
+        cr_expect(values_are(&self, 1, 1), "nothing is applied yet");
+        message = part_of_push(10, part, 0.25f, triples);
+        cr_expect_eq(answers_to(&self, &message, &type), part == 2);
+    }
+    cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    cr_expect(values_are(&self, 1, 0.75f));
+    cr_expect(values_are(&self, 2, 0.75f));
+    cr_expect_eq(COUNTER(&self, applied), 1);
+    cr_expect_not(cadre_shard_is_receiving(self.shard));
+    message = reserve_message(10, BYTES); /* said again: it need not come */
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    message = part_of_push(10, 0, 0.25f, triples);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    message = part_of_push(10, 1, 0.25f, triples);
+    cr_expect_eq(answers_to(&self, &message, &type), 0, "it was said at the first part");
+    cr_expect_eq(COUNTER(&self, duplicate), 2);
+    cr_expect_eq(COUNTER(&self, applied), 1);
+    close_shard(&self);
+}
+
+Test(shard_push, refuses_room_for_more_than_it_holds_and_forgets_it_with_its_state)
+{
+    fixture_t self = open_filled_shard();
+    cadre_message_type_t type = CADRE_MESSAGE_HELLO;
+    cadre_message_t message = reserve_message(10, (uint64_t)1 << 40);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    cr_expect_eq(COUNTER(&self, refused), 1);
+    message = reserve_message(10, 100);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_expect_eq(type, CADRE_MESSAGE_GRANT);
+    cr_expect(cadre_shard_is_receiving(self.shard));
+    cr_assert_eq(restore(&self, "", 5, GENERATION + 1), 0);
+    cr_expect_not(cadre_shard_is_receiving(self.shard));
+    message = reserve_message(10, 100);
+    cr_assert_eq(answers_to(&self, &message, &type), 1, "of another generation");
+    cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    close_shard(&self);
+}

@@ -334,6 +334,17 @@ on_deposed_event(sim_cluster_t *self, sim_event_t *event)
     route(self, self->deposed_node, &deposed->core.outbox);
 }
 
+/* A ROUTER that sends to a peer whose connection is closed says so. */
+static void
+tell_unreachable(sim_cluster_t *self, const sim_event_t *event)
+{
+    const sim_shard_t *shard = sim_cluster_shard_of(self, event->from);
+    if (event->kind == SIM_MESSAGE && event->entry.type == CADRE_MESSAGE_GRANT && shard &&
+        shard->core) {
+        cadre_shard_unreachable(shard->shard, &event->entry.destination);
+    }
+}
+
 void
 sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
 {
@@ -360,6 +371,7 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
                          : shard ? shard->paused_ms
                                  : self->coordinator->paused_ms;
     if (!alive) {
+        tell_unreachable(self, event);
         cadre_outbox_entry_fini(&event->entry);
     } else if (paused_ms > self->network.now_ms) {
         sim_network_postpone(&self->network, event, paused_ms);

@@ -92,6 +92,9 @@ start_worker(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
                              .ahead = place->ahead,
                              .shard_timeout_ms = self->script.plan.shard_timeout_ms,
                              .kept_values_max = self->script.plan.kept_values_max,
+                             .window = self->script.plan.window,
+                             .push_part_size = self->script.plan.push_part_size,
+                             .partitions_max = self->script.plan.partitions_max,
                              .network = &self->network,
                              .check = &self->check,
                              .random = &self->random};

@@ -331,6 +331,9 @@ sim_coordinator_take_events(sim_coordinator_t *self)
     while (cadre_core_event(&self->core, &event)) {
         if (event.kind == CADRE_CORE_STORE) {
             on_order(self, &event.store);
+        } else if (event.kind == CADRE_CORE_SHARD_MOVED &&
+                   self->core.shards[event.shard].mutes > 0) { /* all goes out again */
+            sim_network_disturb(self->network, SIM_COORDINATOR_NODE, self->network->now_ms);
         } else if (event.kind == CADRE_CORE_LOG && !self->deposed) {
             on_log(self, &event);
         }

@@ -117,6 +117,24 @@ make_places(sim_cluster_t *self)
     self->script.plan.tagged_workers = fixed;
 }
 
+/* Half of the worlds have so little room for updates that most are asked for, and go in parts. */
+static void
+draw_windows(sim_cluster_t *self, sim_plan_t *plan)
+{
+    static const uint64_t budgets[] = {1000, 10000, 100000};
+    static const size_t windows[] = {1, 100, 1000};
+    static const size_t sizes[] = {1, 100, 1000};
+    static const size_t partitions[] = {1, 2, 0};
+    if (!sim_swarm_has(self->seed, "small windows", 2)) {
+        return;
+    }
+    self->shard_plan.intake_bytes = budgets[sim_swarm_draw(self->seed, "intake", 0, 2)];
+    self->shard_plan.window = windows[sim_swarm_draw(self->seed, "window", 0, 2)];
+    plan->window = self->shard_plan.window;
+    plan->push_part_size = sizes[sim_swarm_draw(self->seed, "part size", 0, 2)];
+    plan->partitions_max = partitions[sim_swarm_draw(self->seed, "partitions", 0, 2)];
+}
+
 static void
 make_script(sim_cluster_t *self)
 {
@@ -140,6 +158,7 @@ make_script(sim_cluster_t *self)
     plan->futures = draw(self, 0, 2) > 0;
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
+    draw_windows(self, plan);
     plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
     plan->bad_values = chances[sim_swarm_draw(self->seed, "bad values", 0, 3)];
     bool is_short = !plan->big && sim_swarm_has(self->seed, "short of memory", 4);

@@ -53,6 +53,9 @@ typedef struct {
     uint64_t values_max;       /* bytes of these: the queue's limit; 0: the default */
     uint64_t shard_timeout_ms; /* after which workers give closures back; 0: never */
     uint64_t kept_values_max;  /* and a worker\'s */
+    size_t window;             /* of its PUSHes; 0: the default */
+    size_t push_part_size;     /* the same */
+    size_t partitions_max;     /* the same */
     bool jumps;                /* ids are skipped, so that windows fill up */
     bool big;                  /* one variable of several chunks */
     uint32_t gives_up;         /* chance that it has little patience with an operation, in 10,000 */

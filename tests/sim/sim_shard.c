@@ -21,7 +21,9 @@ sim_shard_start(sim_shard_t *self)
     self->loader = (sim_loader_t){
         .disk = self->disk, .random = self->random, .fails = &self->plan->read_fails};
     cadre_shard_options_t shard_options = {.incarnation = self->task.incarnation,
-                                           .size_bytes_max = SIZE_MAX};
+                                           .size_bytes_max = SIZE_MAX,
+                                           .intake_bytes = self->plan->intake_bytes,
+                                           .window_min = self->plan->window};
     self->core = cadre_ps_core_new(&options);
     self->shard = cadre_shard_new(&shard_options);
     self->tick_due_ms = UINT64_MAX;
@@ -63,6 +65,7 @@ sim_shard_stop(sim_shard_t *self)
     cadre_free(&self->held);
     self->held_count = 0;
     cadre_outbox_fini(&self->answers);
+    sim_parts_fini(&self->parts);
     cadre_ps_core_destroy(&self->core);
     cadre_shard_destroy(&self->shard);
 }
@@ -81,6 +84,21 @@ check_part(sim_shard_t *self, uint64_t id, uint64_t part)
     sim_check_partition(self->check, self->state, variable, (uint32_t)part, partition);
 }
 
+/* An update whose room was asked for is refused, or need not come. */
+static void
+check_reserve(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer)
+{
+    cadre_message_t push = *question;
+    push.type = CADRE_MESSAGE_PUSH;
+    push.push = (cadre_push_message_t){
+        .update = question->reserve.update, .generation = question->reserve.generation, .parts = 2};
+    if (answer->applied.status == 0) {
+        sim_check_fail(self->check, "I1: shard %u applied update %" PRIu64 " that has not come",
+                       self->index, push.push.update);
+    }
+    sim_check_push(self->check, self->state, &push, answer);
+}
+
 static void
 check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer,
            bool from_coordinator)
@@ -93,9 +111,20 @@ check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_messa
         if (answer->reply.status == 0 || answer->reply.status == (uint64_t)-CADRE_ENOTFINITE) {
             check_part(self, question->assign.variable, question->assign.partition);
         }
+    } else if (question->type == CADRE_MESSAGE_RESERVE && answer->type == CADRE_MESSAGE_APPLIED) {
+        check_reserve(self, question, answer);
     } else if (question->type == CADRE_MESSAGE_PUSH && answer->type == CADRE_MESSAGE_APPLIED) {
-        sim_check_push(self->check, state, question, answer);
-        const cadre_u64s_t *parts = &question->push.partitions;
+        const cadre_message_t *whole = question;
+        if (question->push.parts > 1 && answer->applied.status == 0) {
+            whole = sim_parts_whole(&self->parts, question);
+            if (!whole) {
+                sim_check_fail(self->check,
+                               "I1: shard %u applied update %" PRIu64 " without all its parts",
+                               self->index, question->push.update);
+            }
+        }
+        sim_check_push(self->check, state, whole, answer);
+        const cadre_u64s_t *parts = &whole->push.partitions;
         for (size_t i = 0; answer->applied.status == 0 && i < parts->count; i += 3) {
             check_part(self, parts->items[i], parts->items[i + 1]);
         }
@@ -283,6 +312,10 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
     cadre_message_t again = {0};
     copy_message(self, message, &again);
     cadre_outbox_t answers = {0};
+    if (again.type == CADRE_MESSAGE_PUSH && again.push.parts > 1) {
+        sim_parts_add(&self->parts, &again);
+    }
+    cadre_shard_tick(self->shard, self->network->now_ms, &self->answers);
     cadre_shard_receive(self->shard, plane, from, message, &answers);
     order_loads(self);
     bool is_answered = take_answers(self, plane, &again, from_coordinator, &answers);
@@ -536,6 +569,13 @@ sim_shard_turn(sim_shard_t *self)
     }
     count(self);
     uint64_t due_ms = cadre_ps_core_tick(self->core, self->network->now_ms);
+    if (!is_stuck(self)) {
+        cadre_shard_tick(self->shard, self->network->now_ms, &self->answers);
+    }
+    if (cadre_shard_is_receiving(self->shard) &&
+        self->network->now_ms + CADRE_SHARD_TICK_MS < due_ms) {
+        due_ms = self->network->now_ms + CADRE_SHARD_TICK_MS;
+    }
     while (cadre_ps_core_event(self->core, &event)) {
         on_event(self, &event);
     }

@@ -14,12 +14,15 @@
 #include "tests/sim/sim_check.h"
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"
+#include "tests/sim/sim_parts.h"
 
 /* How good its disk is, and its threads. */
 typedef struct {
     uint32_t write_fails; /* chance that a snapshot cannot be written, in 10,000 */
     uint32_t read_fails;  /* chance of each look into a checkpoint */
     uint32_t write_ms_max;
+    uint64_t intake_bytes; /* budget of updates that come, and the smallest window; 0: usual ones */
+    size_t window;
     uint32_t load_ms_max; /* that a checkpoint takes to be opened; a part of it a twentieth */
     uint32_t count_ms;    /* until the core learns what the shard counts */
 } sim_shard_plan_t;
@@ -58,6 +61,7 @@ typedef struct {
     size_t asked_count;
     sim_state_t *state;                        /* what it holds; NULL: it has not begun */
     cadre_outbox_t answers;                    /* of the shard */
+    sim_parts_t parts;                         /* of pushes, as they have come */
     cadre_shard_snapshot_t *snapshot;          /* being written */
     sim_state_t *snapshot_state;               /* what it must hold */
     uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* on their way to the core */

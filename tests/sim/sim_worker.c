@@ -30,7 +30,10 @@ sim_worker_start(sim_worker_t *self)
                                       .slots = self->slot_count - self->ahead,
                                       .ahead = self->ahead,
                                       .shard_timeout_ms = self->shard_timeout_ms,
-                                      .kept_values_max = self->kept_values_max};
+                                      .kept_values_max = self->kept_values_max,
+                                      .window = self->window,
+                                      .push_part_size = self->push_part_size,
+                                      .partitions_max = self->partitions_max};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);
     self->tick_due_ms = UINT64_MAX;
 }

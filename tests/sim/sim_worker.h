@@ -31,6 +31,9 @@ typedef struct {
     uint32_t ahead;
     uint64_t shard_timeout_ms;
     uint64_t kept_values_max; /* bytes of results that it keeps for others; 0: the default */
+    size_t window;            /* of PUSHes, before a ps tells one, */
+    size_t push_part_size;    /* and how they are cut; 0: the default */
+    size_t partitions_max;
     sim_network_t *network;
     sim_check_t *check;
     cadre_random_t *random;

@@ -392,6 +392,11 @@ fake_receive(fake_cluster_t *self, cadre_socket_t *socket, int shard)
             fake_answer_pull(self, shard, &message);
         } else if (message.type == CADRE_MESSAGE_PROBE) {
             fake_answer_probe(self, shard, &message);
+        } else if (message.type == CADRE_MESSAGE_RESERVE) {
+            cadre_message_t grant = {.type = CADRE_MESSAGE_GRANT,
+                                     .request = message.request,
+                                     .incarnation = self->incarnations[shard]};
+            fake_send(self, self->data[shard], &self->frames.from, &grant);
         } else {
             cr_assert_eq(message.type, CADRE_MESSAGE_PUSH);
             fake_answer_push(self, shard, &message);

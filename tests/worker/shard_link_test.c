@@ -8,6 +8,8 @@
 
 TestSuite(shard_link, .timeout = 240);
 
+enum { WINDOW = 100 };
+
 static void
 ask(cadre_shard_link_t *link, uint64_t request, uint64_t closure, size_t size_bytes)
 {
@@ -35,8 +37,7 @@ answered(cadre_shard_link_t *link, uint64_t id)
     if (!cadre_shard_link_answered(link, id, &request)) {
         return false;
     }
-    cadre_outbox_entry_fini(&request.entry);
-    free(request.context);
+    cadre_link_request_fini(&request);
     return true;
 }
 
@@ -44,7 +45,7 @@ Test(shard_link, sends_nothing_before_the_address_is_known)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     ask(&link, 1, 1, 8);
     cadre_shard_link_pump(&link, 0, &outbox);
     cr_expect_eq(sent(&outbox), 0);
@@ -58,7 +59,7 @@ Test(shard_link, fills_its_credit_to_the_byte_and_no_further)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     ask(&link, 1, 1, CADRE_IN_FLIGHT_SIZE_MAX - 8);
     ask(&link, 2, 1, 8);
@@ -75,7 +76,7 @@ Test(shard_link, sends_a_request_larger_than_the_credit_alone)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     ask(&link, 1, 1, (size_t)CADRE_IN_FLIGHT_SIZE_MAX + 1);
     ask(&link, 2, 1, 1);
@@ -105,7 +106,7 @@ Test(shard_link, sends_nothing_again_and_asks_ever_more_seldom)
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
     uint64_t ids[8];
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     cr_expect_eq(cadre_shard_link_due_ms(&link, 0), UINT64_MAX);
     ask(&link, 1, 1, 8);
@@ -118,7 +119,7 @@ Test(shard_link, sends_nothing_again_and_asks_ever_more_seldom)
     cr_expect_eq(ids[0], 1);
     cr_expect_eq(ids[1], 2);
     uint64_t now_ms = CADRE_PROBE_MS;
-    const uint64_t waits_ms[] = {2000, 4000, 8000, 8000};
+    const uint64_t waits_ms[] = {2000, 4000, 4000, 4000};
     for (size_t i = 0; i < 4; i++) {
         cr_expect_eq(probed(&link, now_ms + waits_ms[i] - 1, 11 + i, ids), 0, "wait %zu", i);
         now_ms += waits_ms[i];
@@ -135,7 +136,7 @@ Test(shard_link, asks_after_the_oldest_when_there_are_too_many)
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
     uint64_t ids[8];
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     for (uint64_t id = 1; id <= CADRE_PROBE_REQUESTS_MAX + 1; id++) {
         ask(&link, id, 1, 8);
@@ -152,7 +153,7 @@ Test(shard_link, sends_again_what_a_probe_behind_it_proves_lost)
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
     uint64_t ids[8];
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     ask(&link, 1, 1, 8);
     cadre_shard_link_pump(&link, 0, &outbox);
@@ -161,16 +162,16 @@ Test(shard_link, sends_again_what_a_probe_behind_it_proves_lost)
     ask(&link, 2, 1, 8);
     cadre_shard_link_pump(&link, 3000, &outbox);
     sent(&outbox);
-    cr_expect(cadre_shard_link_lost(&link, 1, 10, &outbox));
+    cr_expect(cadre_shard_link_lost(&link, 1, 10, false, &outbox));
     cr_expect_eq(sent(&outbox), 1);
-    cr_expect_not(cadre_shard_link_lost(&link, 1, 11, &outbox), "sent since that was asked");
-    cr_expect_not(cadre_shard_link_lost(&link, 2, 11, &outbox), "sent behind it");
-    cr_expect_not(cadre_shard_link_lost(&link, 3, 11, &outbox), "nobody waits for it");
+    cr_expect_not(cadre_shard_link_lost(&link, 1, 11, false, &outbox), "sent since that was asked");
+    cr_expect_not(cadre_shard_link_lost(&link, 2, 11, false, &outbox), "sent behind it");
+    cr_expect_not(cadre_shard_link_lost(&link, 3, 11, false, &outbox), "nobody waits for it");
     cr_expect_eq(sent(&outbox), 0);
     cr_expect_eq(probed(&link, 7000, 12, ids), 2);
-    cr_expect(cadre_shard_link_lost(&link, 1, 12, &outbox));
+    cr_expect(cadre_shard_link_lost(&link, 1, 12, false, &outbox));
     cr_expect(answered(&link, 1));
-    cr_expect_not(cadre_shard_link_lost(&link, 1, 12, &outbox));
+    cr_expect_not(cadre_shard_link_lost(&link, 1, 12, false, &outbox));
     cr_expect_eq(sent(&outbox), 1);
     cadre_shard_link_fini(&link);
 }
@@ -179,7 +180,7 @@ Test(shard_link, sends_what_is_unanswered_over_a_new_connection)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     ask(&link, 1, 1, CADRE_IN_FLIGHT_SIZE_MAX);
     ask(&link, 2, 1, 8);
@@ -195,7 +196,7 @@ Test(shard_link, tells_since_when_nothing_is_answered_and_nothing_comes)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     cr_expect_eq(cadre_shard_link_owed_ms(&link), UINT64_MAX);
     cr_expect_not(cadre_shard_link_is_mute(&link, 100000));
@@ -227,7 +228,7 @@ Test(shard_link, gives_many_bytes_their_time_and_each_connection_more_than_the_o
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     ask(&link, 1, 1, 4 * (size_t)CADRE_LINK_RATE_MIN);
     cadre_shard_link_pump(&link, 0, &outbox);
@@ -250,7 +251,7 @@ Test(shard_link, is_over_when_nothing_has_come_for_the_timeout_whatever_connecti
     enum { TIMEOUT_MS = 12000 };
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     cr_expect_not(cadre_shard_link_is_over(&link, 1000000, TIMEOUT_MS), "nothing is owed");
     ask(&link, 1, 1, 8);
@@ -275,7 +276,7 @@ Test(shard_link, is_over_later_where_much_is_under_way)
     enum { TIMEOUT_MS = 12000 };
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     ask(&link, 1, 1, 4 * (size_t)CADRE_LINK_RATE_MIN);
     cadre_shard_link_pump(&link, 0, &outbox);
@@ -291,7 +292,7 @@ Test(shard_link, asks_an_unreachable_shard_again_and_again_without_any_request)
 {
     cadre_shard_link_t link;
     uint64_t ids[8];
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     cadre_shard_link_give_up(&link, 0);
     link.mutes = 9;
@@ -316,7 +317,7 @@ Test(shard_link, forgets_the_requests_of_one_closure)
 {
     cadre_shard_link_t link;
     cadre_outbox_t outbox = {0};
-    cadre_shard_link_init(&link);
+    cadre_shard_link_init(&link, WINDOW);
     link.open = true;
     for (uint64_t id = 1; id <= 6; id++) {
         ask(&link, id, id % 2, 8);

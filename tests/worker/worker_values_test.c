@@ -410,7 +410,58 @@ Test(worker_values, pulls_more_partitions_than_a_message_holds_in_several)
     fixture_fini(&self);
 }
 
-Test(worker_values, fails_an_update_that_no_message_holds)
+/* Expects that shard 0 is asked for room for so much, and gives it; the request. */
+static uint64_t
+grant(fixture_t *self, uint64_t size_bytes)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_RESERVE, 0, &message));
+    cr_expect_eq(message.reserve.update, 1);
+    cr_expect_eq(message.reserve.generation, 1);
+    cr_expect_eq(message.reserve.size_bytes, size_bytes);
+    uint64_t request = message.request;
+    cadre_message_fini(&message);
+    cr_expect_not(take_message(self, CADRE_MESSAGE_PUSH, 0, &message), "there is no room yet");
+    cadre_message_t answer = {.type = CADRE_MESSAGE_GRANT, .request = request};
+    fixture_deliver(self, CADRE_ROLE_PS, 0, &answer);
+    return request;
+}
+
+/* Takes the parts of the PUSH that go out; how many partitions and bytes they hold together. */
+static size_t
+take_parts(fixture_t *self, uint64_t request, size_t *partitions, size_t *size_bytes)
+{
+    cadre_message_t message;
+    size_t parts = 0;
+    *partitions = *size_bytes = 0;
+    while (take_message(self, CADRE_MESSAGE_PUSH, 0, &message)) {
+        cr_expect_eq(message.request, request);
+        cr_expect_eq(message.push.update, 1);
+        cr_expect_eq(message.push.part, parts);
+        parts++;
+        *partitions += message.push.partitions.count / 3;
+        for (size_t i = 0; i < message.chunk_count; i++) {
+            *size_bytes += cadre_chunk_size_bytes(message.chunks[i]);
+        }
+        bool is_last = message.push.part + 1 == message.push.parts;
+        cadre_message_fini(&message);
+        if (is_last) {
+            return parts;
+        }
+    }
+    return 0;
+}
+
+static void
+end_push(fixture_t *self, uint64_t request)
+{
+    cadre_message_t applied = {.type = CADRE_MESSAGE_APPLIED, .request = request};
+    applied.applied = (cadre_applied_message_t){.update = 1, .generation = 1, .text = ""};
+    fixture_deliver(self, CADRE_ROLE_PS, 0, &applied);
+    expect_ended(self, CADRE_WORKER_PUSHED, 0);
+}
+
+Test(worker_values, pushes_what_no_message_holds_in_parts)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
@@ -419,12 +470,17 @@ Test(worker_values, fails_an_update_that_no_message_holds)
     cadre_gradient_t gradient = {many, chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     cadre_chunk_unref(&chunk);
-    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_EFULL);
-    cr_expect_eq(run->failure, CADRE_FAILURE_USER);
+    size_t partitions = 0;
+    size_t size_bytes = 0;
+    uint64_t request = grant(&self, MANY * sizeof(float));
+    cr_expect_eq(take_parts(&self, request, &partitions, &size_bytes), 3);
+    cr_expect_eq(partitions, MANY);
+    cr_expect_eq(size_bytes, MANY * sizeof(float));
+    end_push(&self, request);
     fixture_fini(&self);
 }
 
-Test(worker_values, fails_an_update_of_more_chunks_than_a_message_holds)
+Test(worker_values, pushes_more_chunks_than_a_message_holds_in_parts)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
@@ -438,12 +494,46 @@ Test(worker_values, fails_an_update_of_more_chunks_than_a_message_holds)
                                                   .partitions = 2,
                                                   .shards = {shards, 2}};
     fixture_tell(&self, message);
-    size_t size_bytes = (size_t)shape[0] * CADRE_CHUNK_SIZE_MAX;
-    cadre_chunk_t *chunk = cadre_chunk_new_foreign(&self, size_bytes, NULL, NULL); /* never read */
+    size_t bytes = (size_t)shape[0] * CADRE_CHUNK_SIZE_MAX;
+    cadre_chunk_t *chunk = cadre_chunk_new_foreign(&self, bytes, NULL, NULL); /* never read */
     cadre_gradient_t gradient = {
         cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big"), chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
-    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETOOLARGE);
+    size_t partitions = 0;
+    size_t size_bytes = 0;
+    uint64_t request = grant(&self, bytes);
+    cr_expect_eq(take_parts(&self, request, &partitions, &size_bytes),
+                 bytes / CADRE_PUSH_PART_SIZE);
+    cr_expect_eq(partitions, 2);
+    cr_expect_eq(size_bytes, bytes);
+    end_push(&self, request);
     cadre_chunk_unref(&chunk);
+    fixture_fini(&self);
+}
+
+Test(worker_values, asks_for_room_again_when_parts_were_lost_and_gives_back_what_it_does_not_need)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *many = define_many(&self);
+    cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
+    cadre_gradient_t gradient = {many, chunk};
+    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
+    cadre_chunk_unref(&chunk);
+    size_t partitions = 0;
+    size_t size_bytes = 0;
+    uint64_t request = grant(&self, MANY * sizeof(float));
+    take_parts(&self, request, &partitions, &size_bytes);
+    answer_probe(&self, expect_probe(&self, request, 1), request, CADRE_PROBED_QUEUED);
+    grant(&self, MANY * sizeof(float)); /* the shard has not had the first part */
+    cr_expect_eq(take_parts(&self, request, &partitions, &size_bytes), 3);
+    end_push(&self, request);
+    cadre_message_t late = {.type = CADRE_MESSAGE_GRANT, .request = request};
+    fixture_deliver(&self, CADRE_ROLE_PS, 0, &late);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_RESERVE, 0, &message));
+    cr_expect_eq(message.request, request);
+    cr_expect_eq(message.reserve.size_bytes, 0);
+    cadre_message_fini(&message);
     fixture_fini(&self);
 }
