@@ -195,6 +195,7 @@ restore(cadre_shard_t *self, const cadre_shard_question_t *question)
                             restore->generation, self->restored);
     } else if (restore->generation != self->generation) { /* else it was said again */
         begin_anew(self, restore->cut);
+        cadre_shard_end_cut(self, restore->ended);
         self->restored = restore->generation;
         if (restore->path[0]) {
             cadre_shard_open_checkpoint(self, question);
