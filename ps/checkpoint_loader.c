@@ -16,7 +16,10 @@ open_reader(void *context, const char *path, uint32_t index, cadre_shard_state_t
 {
     cadre_checkpoint_loader_t *self = context;
     close_reader(self);
-    int status = cadre_checkpoint_reader_open(path, &self->reader);
+    int status = cadre_folders_check(self->folders, path);
+    if (status == 0) {
+        status = cadre_checkpoint_reader_open(path, &self->reader);
+    }
     if (status < 0) {
         return status;
     }
@@ -41,6 +44,13 @@ find(void *context, const char *variable, cadre_stored_variable_t *out)
 }
 
 static int
+prepare(void *context, const cadre_checkpoint_range_t *range, const cadre_give_up_t *give_up)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    return cadre_checkpoint_reader_prepare(self->reader, range, give_up);
+}
+
+static int
 read_elements(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
 {
     const cadre_checkpoint_loader_t *self = context;
@@ -53,6 +63,7 @@ cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
     return (cadre_loader_t){.context = self,
                             .open = open_reader,
                             .find = find,
+                            .prepare = prepare,
                             .read = read_elements,
                             .close = close_reader};
 }

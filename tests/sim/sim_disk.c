@@ -207,9 +207,9 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
 /* --- reading --- */
 
 static int
-fail_sometimes(const sim_loader_t *self)
+fail_sometimes(const sim_loader_t *self, const sim_checkpoint_t *checkpoint)
 {
-    return sim_chance(self->random, *self->fails)
+    return checkpoint == self->disk->doubtful && sim_chance(self->random, *self->fails)
                ? cadre_fail(CADRE_EIO, "the disk of the simulation is bad")
                : 0;
 }
@@ -224,7 +224,7 @@ find_open(const sim_loader_t *self, bool manifest_only, const sim_checkpoint_t *
     }
     return (*out)->unreadable
                ? cadre_fail(CADRE_ECORRUPT, "checkpoint \"%s\" is damaged", self->path)
-               : fail_sometimes(self);
+               : fail_sometimes(self, *out);
 }
 
 static int
@@ -255,6 +255,15 @@ loader_find(void *context, const char *variable, cadre_stored_variable_t *out)
     *out = (cadre_stored_variable_t){.dtype = stored->dtype, .rank = stored->rank};
     memcpy(out->shape, stored->shape, sizeof(out->shape));
     return 0;
+}
+
+static int
+loader_prepare(void *context, const cadre_checkpoint_range_t *range, const cadre_give_up_t *give_up)
+{
+    const sim_checkpoint_t *checkpoint = NULL;
+    (void)range, (void)give_up;
+    int status = find_open(context, false, &checkpoint);
+    return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
 }
 
 /* Copies what a part of a file has of a range; the number of elements. */
@@ -346,6 +355,7 @@ sim_disk_loader(sim_loader_t *context)
     return (cadre_loader_t){.context = context,
                             .open = loader_open,
                             .find = loader_find,
+                            .prepare = loader_prepare,
                             .read = loader_read,
                             .close = loader_close};
 }

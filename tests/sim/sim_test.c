@@ -130,6 +130,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->lives += summary->lives - 1;
     total->committed += summary->committed;
     total->given_up += summary->given_up;
+    total->refused += summary->refused;
 }
 
 /* Every seed of a range; false when one does not repeat itself or had too few faults. */
@@ -154,11 +155,11 @@ run_range(const options_t *options)
     printf("sim: %" PRIu64 " %sseeds, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
            " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
            " updates replayed, %" PRIu64 " results taken (%" PRIu64 " where they were), %" PRIu64
-           " checkpoints and %" PRIu64 " given up, %" PRIu64
+           " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
            " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
            total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
-           total.taken, total.found, total.committed, total.given_up, total.lives);
+           total.taken, total.found, total.committed, total.given_up, total.refused, total.lives);
     return few == 0;
 }
 
