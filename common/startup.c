@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/status.h"
 
 /* The lowest free descriptor is the next to be given out, so they fill up in order. */
@@ -44,6 +45,7 @@ cadre_startup(void)
 {
     struct rlimit stack;
     reserve_descriptors();
+    cadre_descriptors_raise();
     atexit(check_stdout);
     if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < CADRE_STACK_SIZE_MIN) {
         return cadre_fail(

@@ -15,9 +15,9 @@ enum {
 
 /* Opens /dev/null as each of the descriptors 0 to 2 that is closed: otherwise the next file or
  * socket becomes one of them, and what goes to stdout or stderr ends up in it. Sees to it that
- * exit() ends the process with CADRE_EXIT_OUTPUT and a text when stdout did not take all. Then
- * CADRE_ECONFIG, with a text, when the stack's limit (ulimit -s), which every thread gets, is under
- * CADRE_STACK_SIZE_MIN. */
+ * exit() ends the process with CADRE_EXIT_OUTPUT and a text when stdout did not take all. Raises
+ * the soft limit of open files (ulimit -n) to the hard one. Then CADRE_ECONFIG, with a text, when
+ * the stack's limit (ulimit -s), which every thread gets, is under CADRE_STACK_SIZE_MIN. */
 int cadre_startup(void);
 
 #endif

@@ -18,6 +18,7 @@
 #include "common/checkpoint/disk.h"
 #include "common/clock.h"
 #include "common/cluster_config.h"
+#include "common/descriptors.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
@@ -113,6 +114,7 @@ static int
 bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
     bool known = endpoint->kind == CADRE_ENDPOINT_IPC || endpoint->port != 0;
+    cadre_descriptors_raise();
     int status = known ? lock_address(self, endpoint) : 0;
     if (status == 0) {
         status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);

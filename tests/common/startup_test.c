@@ -46,6 +46,17 @@ Test(startup, keeps_standard_descriptors_from_becoming_files_of_ours)
     cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 0, "%x", (unsigned)end);
 }
 
+Test(startup, raises_the_limit_of_open_files)
+{
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 256;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(cadre_startup(), 0, "%s", cadre_error_text());
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(limit.rlim_cur, limit.rlim_max);
+}
+
 Test(startup, leaves_open_descriptors_alone)
 {
     struct stat before[3];

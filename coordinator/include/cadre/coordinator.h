@@ -89,7 +89,8 @@ typedef struct {
 /* Options with every default in place and `size` set. */
 CADRE_API cadre_coordinator_options_t cadre_coordinator_options(void);
 
-/* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on. With
+/* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on. The
+ * process's soft limit of open files (RLIMIT_NOFILE) is raised to the hard one. With
  * `resume` the newest valid checkpoint is verified and read first: variables created later with the
  * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
  * the address or `checkpoint_dir` (the text names it, its process and host), CADRE_ECONFIG for bad
