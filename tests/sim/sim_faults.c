@@ -300,9 +300,9 @@ draw_weather(sim_cluster_t *self)
 static sim_bandwidth_t
 draw_bandwidth(const sim_cluster_t *self)
 {
-    static const uint64_t data[] = {50000, 200000, 1000000};
+    static const uint64_t data[] = {200000, 500000, 1000000};
     static const uint64_t control[] = {20000, 100000, 1000000};
-    bool has = (self->with & SIM_WITH_BANDWIDTH) && sim_swarm_has(self->seed, "bandwidth", 3);
+    bool has = sim_swarm_has(self->seed, "bandwidth", 3);
     sim_bandwidth_t bandwidth = {.slow = sim_swarm_has(self->seed, "slow links", 2) ? 2000 : 0};
     if (has) {
         bandwidth.bytes_per_s[CADRE_PLANE_DATA] =

@@ -15,9 +15,7 @@ enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
 /* What the worlds of seeds may hold besides, by name (`sim_test --with NAME`): faults and checks
  * whose mend is on its way. Once the cores stand them they belong to every seed, and the switch
  * goes. */
-#define SIM_SWITCHES(X)                                                                            \
-    X(BANDWIDTH, "bandwidth")                                                                      \
-    X(STUCK_SHARDS, "stuck-shards")
+#define SIM_SWITCHES(X) X(STUCK_SHARDS, "stuck-shards")
 
 typedef enum {
 #define SIM_SWITCH_NUMBER(name, text) SIM_SWITCH_NUMBER_##name,
