@@ -102,7 +102,7 @@ CLASSES = [
      "            } else if ((*at)->entry.type == CADRE_MESSAGE_ASSIGN && (*at)->sent) {\n"),
     ("flight-for-ever", "bytes that were answered count as under way",
      "worker/shard_link.c",
-     "        self->in_flight_bytes -= request->size_bytes;\n",
+     "    self->in_flight_bytes -= request->size_bytes;\n",
      ""),
     ("lagging-takes-over", "a later attempt is taken over before the shards that it names are known",
      "worker/worker_closures.c",

@@ -48,7 +48,6 @@ typedef struct sim_cluster {
     uint64_t seed;
     bool quiet;
     bool verbose;
-    uint32_t with; /* switches (sim_run.h) */
     cadre_random_t random;
     sim_network_t network;
     sim_disk_t disk;

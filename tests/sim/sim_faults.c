@@ -31,31 +31,30 @@ static const struct {
     const char *name;
     uint32_t weight; /* usually; the seed makes more or less of it */
     bool (*happen)(sim_cluster_t *self);
-    uint32_t with; /* switches, one of which must be on; 0: it belongs to every seed */
 } table[] = {
-    {ON_ANYTHING, "kill_worker", 20, sim_fault_kill_worker, 0},
-    {ON_ANYTHING, "pause_worker", 10, sim_fault_pause_worker, 0},
-    {ON_ANYTHING, "replace_worker", 3, sim_fault_replace_worker, 0},
-    {ON_ANYTHING, "reconnect_worker", 6, sim_fault_reconnect_worker, 0},
-    {ON_ANYTHING, "drain_worker", 6, sim_fault_drain_worker, 0},
-    {ON_ANYTHING, "cut_worker", 12, sim_fault_cut_worker, 0},
-    {ON_ANYTHING, "cut_data", 12, sim_fault_cut_data, 0},
-    {ON_PS, "kill_ps", 16, sim_fault_kill_ps, 0},
-    {ON_PS, "pause_ps", 10, sim_fault_pause_ps, 0},
-    {ON_PS, "replace_ps", 5, sim_fault_replace_ps, 0},
-    {ON_PS, "reconnect_ps", 5, sim_fault_reconnect_ps, 0},
-    {ON_PS, "ps_leaves", 4, sim_fault_ps_leaves, 0},
-    {ON_PS, "cut_ps", 10, sim_fault_cut_ps, 0},
-    {ON_PS, "swizzle", 4, sim_fault_swizzle, 0},
-    {ON_PS, "lay_trap", 10, sim_fault_lay_trap, 0},
-    {ON_COORDINATOR, "kill_coordinator", 4, sim_fault_kill_coordinator, 0},
-    {ON_PS, "pause_coordinator", 2, sim_fault_pause_coordinator, 0},
-    {ON_ANYTHING, "part_for_good", 6, sim_fault_part_for_good, 0},
-    {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, 0},
-    {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, 0},
-    {ON_PS, "stick_ps", 8, sim_fault_stick_ps, 0},
-    {ON_COORDINATOR, "second_coordinator", 2, sim_fault_second_coordinator, 0},
-    {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, 0},
+    {ON_ANYTHING, "kill_worker", 20, sim_fault_kill_worker},
+    {ON_ANYTHING, "pause_worker", 10, sim_fault_pause_worker},
+    {ON_ANYTHING, "replace_worker", 3, sim_fault_replace_worker},
+    {ON_ANYTHING, "reconnect_worker", 6, sim_fault_reconnect_worker},
+    {ON_ANYTHING, "drain_worker", 6, sim_fault_drain_worker},
+    {ON_ANYTHING, "cut_worker", 12, sim_fault_cut_worker},
+    {ON_ANYTHING, "cut_data", 12, sim_fault_cut_data},
+    {ON_PS, "kill_ps", 16, sim_fault_kill_ps},
+    {ON_PS, "pause_ps", 10, sim_fault_pause_ps},
+    {ON_PS, "replace_ps", 5, sim_fault_replace_ps},
+    {ON_PS, "reconnect_ps", 5, sim_fault_reconnect_ps},
+    {ON_PS, "ps_leaves", 4, sim_fault_ps_leaves},
+    {ON_PS, "cut_ps", 10, sim_fault_cut_ps},
+    {ON_PS, "swizzle", 4, sim_fault_swizzle},
+    {ON_PS, "lay_trap", 10, sim_fault_lay_trap},
+    {ON_COORDINATOR, "kill_coordinator", 4, sim_fault_kill_coordinator},
+    {ON_PS, "pause_coordinator", 2, sim_fault_pause_coordinator},
+    {ON_ANYTHING, "part_for_good", 6, sim_fault_part_for_good},
+    {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker},
+    {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps},
+    {ON_PS, "stick_ps", 8, sim_fault_stick_ps},
+    {ON_COORDINATOR, "second_coordinator", 2, sim_fault_second_coordinator},
+    {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator},
 };
 
 uint64_t
@@ -94,9 +93,8 @@ static bool
 may_happen(const sim_cluster_t *self, size_t fault)
 {
     victim_t victim = table[fault].victim;
-    bool is_on = table[fault].with == 0 || (table[fault].with & self->with);
-    return is_on && (victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
-                     (victim == ON_COORDINATOR && self->loses_coordinator));
+    return victim == ON_ANYTHING || (victim == ON_PS && self->loses_ps) ||
+           (victim == ON_COORDINATOR && self->loses_coordinator);
 }
 
 /* How often a fault happens in this world: once there should have been enough and were not, as
@@ -305,15 +303,14 @@ draw_weather(sim_cluster_t *self)
 static sim_bandwidth_t
 draw_bandwidth(const sim_cluster_t *self)
 {
-    static const uint64_t data[] = {50000, 200000, 1000000};
-    static const uint64_t control[] = {20000, 100000, 1000000};
-    bool has = (self->with & SIM_WITH_BANDWIDTH) && sim_swarm_has(self->seed, "bandwidth", 3);
+    static const uint64_t rates[] = {200000, 500000, 1000000};
+    bool has = sim_swarm_has(self->seed, "bandwidth", 3);
     sim_bandwidth_t bandwidth = {.slow = sim_swarm_has(self->seed, "slow links", 2) ? 2000 : 0};
     if (has) {
         bandwidth.bytes_per_s[CADRE_PLANE_DATA] =
-            data[sim_swarm_draw(self->seed, "data bandwidth", 0, 2)];
+            rates[sim_swarm_draw(self->seed, "data bandwidth", 0, 2)];
         bandwidth.bytes_per_s[CADRE_PLANE_CONTROL] =
-            control[sim_swarm_draw(self->seed, "control bandwidth", 0, 2)];
+            rates[sim_swarm_draw(self->seed, "control bandwidth", 0, 2)];
     }
     return bandwidth;
 }

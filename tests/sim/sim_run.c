@@ -377,22 +377,6 @@ summarize(const sim_cluster_t *self)
                            .errors = self->script.errors};
 }
 
-uint32_t
-sim_switch(const char *name)
-{
-    static const char *const names[] = {
-#define SIM_SWITCH_TEXT(name, text) text,
-        SIM_SWITCHES(SIM_SWITCH_TEXT)
-#undef SIM_SWITCH_TEXT
-    };
-    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return 1U << i;
-        }
-    }
-    return 0;
-}
-
 sim_summary_t
 sim_run(const sim_options_t *options)
 {
@@ -401,7 +385,6 @@ sim_run(const sim_options_t *options)
     self->seed = seed;
     self->quiet = options->quiet;
     self->verbose = options->verbose;
-    self->with = options->with;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
     self->shard_count = is_large(self) ? SIM_SHARDS_MAX : (uint32_t)draw(self, 1, USUAL_SHARDS);

@@ -12,28 +12,10 @@
 
 enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
 
-/* What the worlds of seeds may hold besides, by name (`sim_test --with NAME`): faults and checks
- * whose mend is on its way. Once the cores stand them they belong to every seed, and the switch
- * goes. */
-#define SIM_SWITCHES(X) X(BANDWIDTH, "bandwidth")
-
-typedef enum {
-#define SIM_SWITCH_NUMBER(name, text) SIM_SWITCH_NUMBER_##name,
-    SIM_SWITCHES(SIM_SWITCH_NUMBER)
-#undef SIM_SWITCH_NUMBER
-} sim_switch_number_t;
-
-enum {
-#define SIM_SWITCH_BIT(name, text) SIM_WITH_##name = 1 << SIM_SWITCH_NUMBER_##name,
-    SIM_SWITCHES(SIM_SWITCH_BIT)
-#undef SIM_SWITCH_BIT
-};
-
 typedef struct {
     uint64_t seed;
     bool quiet; /* messages suffer, and nothing else */
     bool verbose;
-    uint32_t with; /* bits: SIM_WITH_... */
 } sim_options_t;
 
 /* What a run was. */
@@ -54,9 +36,6 @@ typedef struct {
     uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
 } sim_summary_t;
-
-/* Returns the bit of a switch; 0 for a name that is none. */
-uint32_t sim_switch(const char *name);
 
 /* Runs the job of a seed to its end; a broken invariant ends the process. */
 sim_summary_t sim_run(const sim_options_t *options);

@@ -7,8 +7,6 @@
  *     sim_test --seeds 1..5000     others; a line for each with --list
  *     sim_test --quiet --seeds ... jobs in which only messages suffer
  *     sim_test --seed 17 --verbose one, with every message and fault
- *     sim_test --with bandwidth    what is not in every seed yet (sim_run.h); more than once for
- * more
  *
  * Every job that is not quiet must have had SIM_FAULTS_MIN faults.
  */
@@ -32,7 +30,6 @@ typedef struct {
     bool quiet;
     bool verbose;
     bool list;
-    uint32_t with;
 } options_t;
 
 static const int fatal_signals[] = {SIGABRT, SIGSEGV};
@@ -67,9 +64,6 @@ parse(int count, char **words, options_t *options)
             options->quiet = true;
         } else if (strcmp(words[i], "--list") == 0) {
             options->list = true;
-        } else if (strcmp(words[i], "--with") == 0 && sim_switch(value)) {
-            options->with |= sim_switch(value);
-            i++;
         } else if (strcmp(words[i], "--seed") == 0 || strcmp(words[i], "--seeds") == 0) {
             options->first = strtoull(value, &end, 10);
             options->last =
@@ -91,7 +85,7 @@ run(uint64_t seed, const options_t *options)
     snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 "%s crashed\n", seed,
              options->quiet ? " --quiet" : "");
     sim_summary_t summary = sim_run(&(sim_options_t){
-        .seed = seed, .quiet = options->quiet, .verbose = options->verbose, .with = options->with});
+        .seed = seed, .quiet = options->quiet, .verbose = options->verbose});
     if (options->list || options->verbose) {
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
                " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64 " restores, %" PRIu64
@@ -169,7 +163,7 @@ main(int count, char **words)
     options_t options;
     if (!parse(count, words, &options)) {
         fprintf(stderr, "usage: sim_test [--seed N | --seeds A..B] [--quiet] [--list] "
-                        "[--verbose] [--with SWITCH]...\n");
+                        "[--verbose]\n");
         return 64;
     }
     printf("sim: seeds %" PRIu64 "..%" PRIu64 "\n", options.first, options.last);
