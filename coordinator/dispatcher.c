@@ -100,9 +100,9 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
 {
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
                   (closure->kept && !is_present(&self->membership, closure->tag));
+    const cadre_needs_t needs = cadre_closure_needs(closure);
     return is_for && cadre_overruns_may_try(closure, member) &&
-           cadre_resource_set_has_all(&member->resources_built, closure->resources,
-                                      closure->resource_count);
+           cadre_abilities_meet(&member->abilities, &needs);
 }
 
 bool
@@ -139,19 +139,19 @@ cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t
     }
 }
 
-/* The next closure for a worker, taken: first what is to run again. One whose resources the worker
- * has not built yet stays for another, or for later. */
+/* The next closure for a worker, taken: first what is to run again. One that needs what the worker
+ * has not stays for another, or for later. */
 static cadre_closure_t *
 next_closure(cadre_core_t *self, const cadre_member_t *member)
 {
     cadre_closure_t *closure = NULL;
     if (self->replay.active) {
-        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built,
-                                    is_present, &self->membership);
+        closure = cadre_replay_next(&self->replay, member->index, &member->abilities, is_present,
+                                    &self->membership);
     }
     if (!closure && !self->queue.cancelling) {
         closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
-                                           &member->resources_built);
+                                           &member->abilities);
     }
     return closure && take(self, closure) ? closure : NULL;
 }
@@ -178,6 +178,7 @@ static cadre_member_t *
 nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closure)
 {
     const cadre_closure_argument_t *argument = largest_value(closure);
+    const cadre_needs_t needs = cadre_closure_needs(closure);
     if (!argument || closure->tag != CADRE_TAG_NONE ||
         cadre_results_are_on(argument->from, argument->position, member->task.incarnation)) {
         return member;
@@ -187,8 +188,7 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
             cadre_dispatch_can_take(self, other) &&
-            cadre_resource_set_has_all(&other->resources_built, closure->resources,
-                                       closure->resource_count) &&
+            cadre_abilities_meet(&other->abilities, &needs) &&
             (other->in_flight.count < other->slots ||
              other->in_flight.count <= member->in_flight.count)) {
             return other;

@@ -37,6 +37,16 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
                       core->catalogue.functions[oldest->function - 1]->name, "ms",
                       (json_int_t)(core->now_ms - core->stalled_ms - oldest->running_ms)));
     }
+    json_t *lacks = json_array();
+    char what[CADRE_LACK_TEXT_SIZE];
+    char why[CADRE_LACK_TEXT_SIZE];
+    for (uint32_t i = 0; !is_ps && cadre_admission_lack(core, member, i, what, why); i++) {
+        json_array_append_new(lacks, json_pack("{s:s, s:s}", "what", what, "why", why));
+    }
+    if (json_array_size(lacks) > 0) {
+        json_object_set(object, "lacks", lacks);
+    }
+    json_decref(lacks);
     if (member->overdue_count > 0) {
         json_object_set_new(object, "overdue", json_integer((json_int_t)member->overdue_count));
     }
@@ -70,7 +80,7 @@ resources_json(const cadre_core_t *core)
         int ready = 0;
         for (uint32_t k = 0; k < core->membership.worker_capacity; k++) {
             const cadre_member_t *member = core->membership.workers[k];
-            ready += member && cadre_resource_set_has(&member->resources_built, resource->id);
+            ready += member && cadre_resource_set_has(&member->abilities.built, resource->id);
         }
         const cadre_function_t *function = core->catalogue.functions[resource->call->function - 1];
         json_t *object =

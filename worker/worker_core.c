@@ -158,7 +158,8 @@ say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
                                     .held = held,
                                     .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT},
                                     .known = cadre_resource_set_list(&directory->resources_known),
-                                    .built = cadre_resource_set_list(&directory->resources_built)};
+                                    .built = cadre_resource_set_list(&directory->resources_built),
+                                    .lacks = {directory->lacks, directory->lack_count}};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);

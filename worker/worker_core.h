@@ -23,6 +23,7 @@
 #include "common/tensor_list.h"
 #include "worker/closure_run.h"
 #include "worker/directory.h"
+#include "worker/native.h"
 
 typedef struct cadre_worker_core cadre_worker_core_t;
 
@@ -35,8 +36,10 @@ typedef struct {
     uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
     uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
                        that a slot that ends a short run needs no answer to begin the next */
-    size_t kept_values_max; /* bytes of results kept for other closures; 0:
-                               CADRE_KEPT_VALUES_SIZE_MAX */
+    size_t kept_values_max;           /* bytes of results kept for other closures; 0:
+                                         CADRE_KEPT_VALUES_SIZE_MAX */
+    const cadre_registry_t *registry; /* native functions that are here, borrowed; NULL: whichever
+                                         is asked for */
 } cadre_worker_options_t;
 
 typedef enum {
@@ -50,6 +53,7 @@ typedef enum {
     CADRE_WORKER_PUSHED,  /* `run`: the push has ended: `status` */
     CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
     CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
+    CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
     CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
     CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
                              on another socket (common/socket.h says why) */

@@ -340,7 +340,8 @@ summarize(const sim_cluster_t *self)
                            .lives = self->coordinator->life,
                            .committed = self->coordinator->committed,
                            .given_up = self->coordinator->failed + totals->checkpoints_failed,
-                           .errors = self->script.errors};
+                           .errors = self->script.errors,
+                           .unserved = self->check.unserved};
 }
 
 uint32_t

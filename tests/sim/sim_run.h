@@ -55,6 +55,7 @@ typedef struct {
     uint64_t committed;
     uint64_t given_up; /* checkpoints */
     uint64_t errors;
+    uint64_t unserved; /* closures that failed because no worker could run them */
 } sim_summary_t;
 
 /* Returns the bit of a switch; 0 for a name that is none. */
