@@ -105,9 +105,10 @@ can_run(const cadre_core_t *core, const sim_lacks_t *lacks, const cadre_closure_
         const cadre_resource_t *resource = core->catalogue.resources[closure->resources[i] - 1];
         can = can && !(lacks->functions >> (resource->call->function - 1) & 1);
     }
-    return can && (closure->batch_items == 0 ||
-                   (lacks->data != SIM_DATA_MISSING &&
-                    hash_of(lacks->data) == core->catalogue.datasets[0]->hash));
+    return can &&
+           (closure->batch_items == 0 ||
+            (lacks->data != SIM_DATA_MISSING &&
+             hash_of(lacks->data) == core->catalogue.datasets[closure->batches[0] - 1]->hash));
 }
 
 void
