@@ -62,12 +62,14 @@ void cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *cl
 /* For cadre_closure_lanes_next: closures come out whether they have an id or not. */
 enum { CADRE_QUEUE_NEW_TOO = 0 };
 
-/* The one that comes first for the worker with index `worker`, which has these abilities: tagged
- * for it, begun before, ready, new; NULL when there is none. Only closures that were begun before
- * and have an id below `below`, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried apart
- * (trials.c). */
+/* The one that comes first for the worker with index `worker`, which has these abilities:
+ * tagged for it, begun before, ready, new; NULL when there is none. Only closures that were begun
+ * before and have an id below `below`, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are
+ * tried apart (trials.c); none that `filter` (NULL: there is none) keeps from it, by
+ * its function. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
-                                          uint64_t below, const cadre_abilities_t *abilities);
+                                          uint64_t below, const cadre_abilities_t *abilities,
+                                          const cadre_closure_filter_t *filter);
 
 /* Some closure; one that names this resource. NULL: there is none. */
 cadre_closure_t *cadre_closure_lanes_any(const cadre_closure_lanes_t *self);

@@ -192,6 +192,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         member->ack_request = request;
         cadre_admission_on_heartbeat(self, member, heartbeat);
         cadre_resources_on_heartbeat(self, member, heartbeat);
+        cadre_reach_on_heartbeat(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_core_message(self, CADRE_MESSAGE_ACK);

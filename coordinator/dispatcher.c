@@ -96,6 +96,7 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
                   (closure->kept && !is_present(&self->membership, closure->tag));
     const cadre_needs_t needs = cadre_closure_needs(closure);
     return is_for && cadre_overruns_may_try(closure, member) &&
+           cadre_reach_may_run(self, member, closure) &&
            cadre_abilities_meet(&member->abilities, &needs);
 }
 
@@ -133,19 +134,36 @@ cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t
     }
 }
 
-/* The next closure for a worker, taken: first what is to run again. One that needs what the worker
- * has not stays for another, or for later. */
+typedef struct {
+    const cadre_core_t *core;
+    const cadre_member_t *member;
+} reach_t;
+
+static bool
+is_unreached(const void *context, const cadre_closure_t *closure)
+{
+    const reach_t *reach = context;
+    return !cadre_reach_may_run(reach->core, reach->member, closure);
+}
+
+/* The next closure for a worker, taken: first what is to run again. One that needs what the
+ * worker has not, or a shard which it does not reach, stays for another, or for
+ * later. */
 static cadre_closure_t *
 next_closure(cadre_core_t *self, const cadre_member_t *member)
 {
     cadre_closure_t *closure = NULL;
+    const reach_t reach = {self, member};
+    const cadre_closure_filter_t unreached = {is_unreached, &reach};
+    const cadre_closure_filter_t *filter =
+        cadre_shard_set_is_empty(&member->unreachable) ? NULL : &unreached;
     if (self->replay.active) {
-        closure = cadre_replay_next(&self->replay, member->index, &member->abilities, is_present,
-                                    &self->membership);
+        closure = cadre_replay_next(&self->replay, member->index, &member->abilities, filter,
+                                    is_present, &self->membership);
     }
     if (!closure && !self->queue.cancelling) {
         closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
-                                           &member->abilities);
+                                           &member->abilities, filter);
     }
     return closure && take(self, closure) ? closure : NULL;
 }
@@ -181,7 +199,7 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         uint64_t worker = argument->from->holders[i].worker;
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
-            cadre_dispatch_can_take(self, other) &&
+            cadre_dispatch_can_take(self, other) && cadre_reach_may_run(self, other, closure) &&
             cadre_abilities_meet(&other->abilities, &needs) &&
             (other->in_flight.count < other->slots ||
              other->in_flight.count <= member->in_flight.count)) {

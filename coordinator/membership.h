@@ -17,6 +17,7 @@
 
 #include "common/message.h"
 #include "common/resource_set.h"
+#include "common/shard_set.h"
 #include "common/task.h"
 #include "common/u64_map.h"
 #include "coordinator/closure.h"
@@ -54,6 +55,11 @@ typedef struct cadre_member {
     bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
     uint64_t ack_request; /* the number of that */
     size_t ack_capacity;
+
+    /* Workers: what they say of shards, kept by reach.c. */
+    cadre_shard_set_t unreachable; /* of which they hear nothing */
+    uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
+    size_t wait_items;
 
     /* Workers: what they were told, kept by briefing.c. */
     bool briefed;

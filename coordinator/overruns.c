@@ -141,11 +141,17 @@ name_long(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *clo
         return;
     }
     closure->named_ms = ran_ms;
+    char next[64] = "it is waited for";
+    uint64_t waits_ms = 0;
+    uint32_t shard = cadre_reach_waits_for(member, closure->id, &waits_ms);
+    if (shard != UINT32_MAX) {
+        snprintf(next, sizeof(next), "it waits for ps %u for %" PRIu64 " ms", shard, waits_ms);
+    }
     cadre_core_log(self, 'W', "closure_long",
                    "closure=%" PRIu64 " function=%s worker=%u process=%u host=\"%s\" "
-                   "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"it is waited for%s\"",
+                   "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"%s%s\"",
                    closure->id, function_name(self, closure), member->index, member->process,
-                   member->host, closure->attempt, ran_ms,
+                   member->host, closure->attempt, ran_ms, next,
                    closure->deadline_ms ? "" : ": it has no deadline");
 }
 
@@ -174,6 +180,8 @@ watch_member(cadre_core_t *self, cadre_member_t *member)
                                               .function = function_name(self, closure),
                                               .worker = member->index,
                                               .ran_ms = ran_ms};
+            self->longest.shard =
+                cadre_reach_waits_for(member, closure->id, &self->longest.waits_ms);
         }
         name_long(self, member, closure, ran_ms);
         if (closure->deadline_ms && ran_ms >= closure->deadline_ms && !self->queue.cancelling) {

@@ -280,16 +280,19 @@ returns(const cadre_closure_t *closure, const cadre_closure_failed_message_t *fa
             closure->device_failures + 1 < CADRE_DEVICE_TRIES_MAX);
 }
 
-/* It needed a shard that is not there, or was restored under it. */
+/* It needed a shard that is not there, was restored under it, or cannot be reached from there. */
 static void
 return_for_shard(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure,
-                 uint64_t shard)
+                 const cadre_closure_failed_message_t *failed)
 {
-    if (shard < self->options.ps_count && self->shards[shard].state != CADRE_PLACE_READY) {
+    bool is_shard = failed->shard < self->options.ps_count;
+    if (is_shard && self->shards[failed->shard].state != CADRE_PLACE_READY) {
         put_aside(self, closure);
         return;
     }
-    if (closure->attempt > closure->stale) {
+    if (is_shard && failed->status == (uint64_t)-CADRE_ETIMEOUT) {
+        cadre_reach_on_returned(self, member, closure, failed->shard);
+    } else if (closure->attempt > closure->stale) {
         member->rest_until_ms = self->now_ms + REST_MS; /* there is no reason that we know */
     }
     put_back(self, closure);
@@ -314,7 +317,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
         member->draining = true; /* it would hand back whatever it is given */
     }
     if (failed->reason == CADRE_FAILURE_SHARD) {
-        return_for_shard(self, member, closure, failed->shard);
+        return_for_shard(self, member, closure, failed);
         return;
     }
     if (returns(closure, failed)) {

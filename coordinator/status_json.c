@@ -13,6 +13,51 @@ static const char *const worker_counters[] = {
 #undef C
 };
 
+/* What runs on a worker and waits for a shard. */
+static json_t *
+waits_json(const cadre_core_t *core, const cadre_member_t *member)
+{
+    json_t *waits = json_array();
+    for (size_t i = 0; i < member->wait_items; i += 3) {
+        const uint64_t *wait = &member->waits[i];
+        const cadre_closure_t *closure = cadre_u64_map_get(&core->closures, wait[0]);
+        closure = closure ? closure : cadre_replay_find(&core->replay, wait[0]);
+        if (closure) {
+            const char *function = core->catalogue.functions[closure->function - 1]->name;
+            json_array_append_new(waits,
+                                  json_pack("{s:I, s:s, s:I, s:I}", "closure", (json_int_t)wait[0],
+                                            "function", function, "shard", (json_int_t)wait[1],
+                                            "ms", (json_int_t)wait[2]));
+        }
+    }
+    return waits;
+}
+
+static json_t *
+unreachable_json(const cadre_core_t *core, const cadre_member_t *member)
+{
+    json_t *shards = json_array();
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        if (cadre_shard_set_has(&member->unreachable, i)) {
+            json_array_append_new(shards, json_integer((json_int_t)i));
+        }
+    }
+    return shards;
+}
+
+/* What it is not admitted to. */
+static json_t *
+lacks_json(const cadre_core_t *core, const cadre_member_t *member)
+{
+    json_t *lacks = json_array();
+    char what[CADRE_LACK_TEXT_SIZE];
+    char why[CADRE_LACK_TEXT_SIZE];
+    for (uint32_t i = 0; cadre_admission_lack(core, member, i, what, why); i++) {
+        json_array_append_new(lacks, json_pack("{s:s, s:s}", "what", what, "why", why));
+    }
+    return lacks;
+}
+
 static json_t *
 task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_ms)
 {
@@ -37,16 +82,11 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
                       core->catalogue.functions[oldest->function - 1]->name, "ms",
                       (json_int_t)(core->now_ms - core->stalled_ms - oldest->running_ms)));
     }
-    json_t *lacks = json_array();
-    char what[CADRE_LACK_TEXT_SIZE];
-    char why[CADRE_LACK_TEXT_SIZE];
-    for (uint32_t i = 0; !is_ps && cadre_admission_lack(core, member, i, what, why); i++) {
-        json_array_append_new(lacks, json_pack("{s:s, s:s}", "what", what, "why", why));
+    if (!is_ps) {
+        json_object_set_new(object, "lacks", lacks_json(core, member));
+        json_object_set_new(object, "waits", waits_json(core, member));
+        json_object_set_new(object, "unreachable", unreachable_json(core, member));
     }
-    if (json_array_size(lacks) > 0) {
-        json_object_set(object, "lacks", lacks);
-    }
-    json_decref(lacks);
     if (member->overdue_count > 0) {
         json_object_set_new(object, "overdue", json_integer((json_int_t)member->overdue_count));
     }
@@ -128,6 +168,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         core->checkpoint.last_path);
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
+    json_object_set_new(json_object_get(status, "closures"), "returned",
+                        json_integer((json_int_t)core->returned));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "resources", resources_json(core));

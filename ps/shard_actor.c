@@ -71,7 +71,7 @@ post_counts(shard_actor_t *self)
     counts->generation = generation;
     counts->epoch = self->epoch;
     self->told = generation;
-    cadre_admission_tidy(self->admission);
+    cadre_admission_tidy(self->admission, (uint64_t)now_ms);
     post(self, CADRE_SHARD_COUNTED, counts);
     self->changed = false;
     self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;

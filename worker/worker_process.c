@@ -75,6 +75,7 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
                  .process = (uint32_t)getpid(),
                  .slots = self->flags->slots,
                  .ahead = AHEAD,
+                 .shard_timeout_ms = 1000 * (uint64_t)self->flags->shard_seconds,
                  .registry = registry},
         .coordinator = self->flags->cluster.coordinator,
         .away_ms = self->flags->wait ? 0 : 1000 * (uint64_t)self->flags->away_seconds,

@@ -136,6 +136,7 @@ make_script(sim_cluster_t *self)
     plan->futures = draw(self, 0, 2) > 0;
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
+    plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
     self->check.few_values = plan->values_max > 0;
     self->script.cluster = self;
     self->script.coordinator = self->coordinator;
