@@ -356,7 +356,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         cadre_resources_tick(self);
         cadre_overruns_tick(self);
         cadre_trials_tick(self);
-        cadre_dispatch(self);
+        due_ms = cadre_dispatch(self) ? now_ms : due_ms;
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
             due_ms = earlier(due_ms, self->watch_due_ms);
         }

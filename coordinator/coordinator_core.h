@@ -263,8 +263,8 @@ void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const cha
 /* leases.c: takes out whoever was silent for a lease; when to look again. */
 uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 
-/* dispatcher.c */
-void cadre_dispatch(cadre_core_t *self);
+/* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
+bool cadre_dispatch(cadre_core_t *self);
 
 /* Whether this worker could run the closure, as far as that does not change from turn to turn. */
 bool cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
@@ -321,6 +321,7 @@ void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u6
 /* Tells the workers to stop what is in flight, while the queue is cancelling. */
 void cadre_dispatch_cancel(cadre_core_t *self);
 void cadre_dispatch_acknowledge(cadre_core_t *self);
+void cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member);
 
 /* briefing.c: tells a worker what it lacks by its HELLO. */
 void cadre_core_brief(cadre_core_t *self, cadre_member_t *member,

@@ -50,6 +50,7 @@ typedef struct cadre_member {
     uint32_t credit;       /* closures it may hold */
     uint64_t credit_ms;    /* when it was computed */
     uint64_t credit_ended; /* `ended` then */
+    uint64_t credit_us;    /* what the closures since then took, from their arrival to their end */
     uint64_t *acks;        /* (closure, attempt): reports to acknowledge */
     size_t ack_items;
     bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
@@ -97,6 +98,7 @@ typedef struct {
     uint64_t *died;          /* [worker_capacity]: the last one that died there; 0 for none */
     uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
     size_t replaced_at;
+    uint64_t look_ms; /* before that nobody's lease runs out */
 } cadre_membership_t;
 
 void cadre_membership_init(cadre_membership_t *self, uint32_t ps_count);

@@ -7,7 +7,8 @@
  * that has not been too slow for it yet: exactly-once makes that safe, the first attempt is told to
  * stop, and whichever reports first ends it. Without another worker it goes on where it is, and the
  * log says so. CADRE_OVERRUNS_MAX attempts that took too long end it with CADRE_ETIMEOUT. A slot
- * that does not stop counts as taken until a heartbeat does not name the closure any more.
+ * that does not stop counts as taken until a heartbeat does not name the closure any more; a worker
+ * whose slots are all taken so is left nothing else.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,6 +163,18 @@ ran(const cadre_core_t *self, const cadre_closure_t *closure)
     return self->now_ms - self->stalled_ms - closure->running_ms;
 }
 
+/* Every slot has something that does not stop: what waits behind it goes elsewhere, the newest
+ * first, so that at the front of the queue they come to stand in their old order. */
+static void
+free_what_waits(cadre_core_t *self, cadre_member_t *member)
+{
+    while (member->overdue_count >= member->slots && member->in_flight.last) {
+        cadre_closure_t *closure = member->in_flight.last;
+        cadre_dispatch_tell_cancel(self, member, closure->id);
+        cadre_dispatch_put_back(self, closure);
+    }
+}
+
 static void
 watch_member(cadre_core_t *self, cadre_member_t *member)
 {
@@ -188,6 +201,7 @@ watch_member(cadre_core_t *self, cadre_member_t *member)
             overrun(self, member, closure, ran_ms);
         }
     }
+    free_what_waits(self, member);
 }
 
 void
