@@ -153,6 +153,7 @@ end(cadre_core_t *core, int status, const char *text)
     set_state(core, CADRE_CHECKPOINT_IDLE);
     cadre_shard_requests_forget(&core->requests, self);
     cadre_free(&self->committed);
+    self->ended = self->id > self->ended ? self->id : self->ended;
     self->attempts++;
     self->last_status = status;
     self->ps_lost = false;

@@ -97,6 +97,7 @@ typedef struct {
     uint64_t retry_ms; /* one that is needed to make room does not begin before */
     cadre_checkpoint_state_t state;
     uint64_t id;    /* of the one under way, 0 before OPENING was answered */
+    uint64_t ended; /* the newest that is not under way any more */
     uint32_t opens; /* orders to open that the store has not answered, old ones included */
     uint64_t cut;
     size_t below; /* CUT: closures below it that have not ended */

@@ -219,9 +219,8 @@ cadre_overruns_tick(cadre_core_t *self)
     }
 }
 
-/* Where nobody else is left, those may try it again that have stopped. */
-static void
-reconsider(const cadre_core_t *self, cadre_closure_t *closure)
+void
+cadre_overruns_reconsider(const cadre_core_t *self, cadre_closure_t *closure)
 {
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
         const cadre_member_t *member = self->membership.workers[i];
@@ -242,7 +241,6 @@ cadre_member_t *
 cadre_overruns_choose(cadre_core_t *self, cadre_closure_t *closure)
 {
     cadre_member_t *best = NULL;
-    reconsider(self, closure);
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
         cadre_member_t *member = self->membership.workers[i];
         if (cadre_dispatch_can_take(self, member) &&

@@ -240,7 +240,8 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     message.restore = (cadre_restore_message_t){.path = point->path,
                                                 .cut = window_base(core, point),
                                                 .generation = place->generation,
-                                                .shard = shard};
+                                                .shard = shard,
+                                                .ended = core->checkpoint.ended};
     cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
     ask_creates(core, shard);
 }

@@ -183,6 +183,7 @@ static void
 hand_out(cadre_core_t *self, cadre_closure_t *closure)
 {
     cadre_member_t *member = NULL;
+    cadre_overruns_reconsider(self, closure);
     if (cadre_suspicion_is_strong(&closure->suspicion)) {
         try_alone(self, closure);
     } else if ((member = cadre_overruns_choose(self, closure))) {

@@ -375,12 +375,14 @@
     F(U64,  committed,   1)
 
 /* The shard begins anew at window base `cut`; every CREATE that follows loads its partition from
- * the checkpoint at `path` where that holds the variable. An empty path: initial values. */
+ * the checkpoint at `path` where that holds the variable. An empty path: initial values. The cuts
+ * of checkpoints up to `ended` are over: what still names one opens it no more. */
 #define CADRE_RESTORE_FIELDS(F)                                                    \
     F(STR,  path,        255)                                                      \
     F(U64,  cut,         UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
+    F(U64,  ended,       UINT64_MAX)
 
 /* Forget every partition of the variable, also one whose CREATE comes only now: ids are never used
  * again, and no CREATE of an earlier one is on its way. Idempotent. */

@@ -8,10 +8,12 @@
 #define CADRE_PS_CHECKPOINT_LOADER_H
 
 #include "common/checkpoint/checkpoint_reader.h"
+#include "ps/folders.h"
 #include "ps/loader.h"
 
-/* Zeroed memory is a loader with no checkpoint open. */
+/* A loader with no checkpoint open has no reader. */
 typedef struct {
+    const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
     cadre_checkpoint_reader_t *reader;
 } cadre_checkpoint_loader_t;
 

@@ -87,9 +87,11 @@ open_shard(cadre_control_loop_t *self)
         status = make_address(self, data);
     }
     if (status == 0) {
-        status = cadre_shard_actor_open(self->context, self->options.incarnation,
-                                        self->options.size_bytes_max, self->options.lanes, data,
-                                        &self->shard);
+        const cadre_shard_actor_options_t options = {.incarnation = self->options.incarnation,
+                                                     .size_bytes_max = self->options.size_bytes_max,
+                                                     .lanes = self->options.lanes,
+                                                     .folders = self->options.folders};
+        status = cadre_shard_actor_open(self->context, &options, data, &self->shard);
     }
     if (status < 0) {
         cadre_socket_close(&data, 0);
@@ -160,7 +162,7 @@ cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_lo
         status = open_shard(self);
     }
     if (status == 0) {
-        status = cadre_store_actor_open(self->context, &self->store);
+        status = cadre_store_actor_open(self->context, self->options.folders, &self->store);
     }
     if (status == 0) {
         status = open_control(self);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/endpoint.h"
+#include "ps/folders.h"
 
 typedef struct {
     cadre_endpoint_t coordinator;
@@ -23,7 +24,8 @@ typedef struct {
     unsigned lanes;          /* threads that apply updates, the shard's own among them */
     bool wait;               /* for another session when one has ended */
     int64_t away_ms;         /* leave when a coordinator that was there is away so long; 0: never */
-    int signals;             /* a signalfd: whatever it reads means leave; borrowed */
+    const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
+    int signals;                    /* a signalfd: whatever it reads means leave; borrowed */
 } cadre_control_options_t;
 
 typedef struct cadre_control_loop cadre_control_loop_t;

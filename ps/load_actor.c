@@ -165,9 +165,10 @@ run(void *pipe, void *argument)
 }
 
 int
-cadre_load_actor_open(cadre_context_t *context, cadre_actor_t **out)
+cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders, cadre_actor_t **out)
 {
     load_actor_t *self = cadre_calloc(1, sizeof(*self));
+    self->files.folders = folders;
     self->loader = cadre_checkpoint_loader(&self->files);
     int status = cadre_actor_open(context, "cadre-load", run, self, out);
     if (status < 0) {

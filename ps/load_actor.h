@@ -14,6 +14,7 @@
 #define CADRE_PS_LOAD_ACTOR_H
 
 #include "common/actor.h"
+#include "ps/folders.h"
 
 enum {
     CADRE_LOAD_LOAD = 1,
@@ -21,7 +22,9 @@ enum {
     CADRE_LOAD_LOADED = 3,
 };
 
-int cadre_load_actor_open(cadre_context_t *context, cadre_actor_t **out);
+/* `folders`: what checkpoints may be in; borrowed. */
+int cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
+                          cadre_actor_t **out);
 
 /* Frees an object that came from, or was for, this actor, by its kind. */
 void cadre_load_actor_drop(cadre_pipe_message_t *message);

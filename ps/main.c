@@ -44,15 +44,17 @@ enum {
     KEY_CHECK,
     KEY_LANES,
     KEY_DIE_WITH_PARENT,
-    KEY_COORDINATOR_TIMEOUT
+    KEY_COORDINATOR_TIMEOUT,
+    KEY_CHECKPOINT_DIR,
 };
 
 typedef struct {
     cadre_cluster_sources_t sources;
     const char *address;
     const char *log_level;
-    long away_s; /* how long a coordinator may be away */
-    long lanes;  /* 0: half of the CPUs */
+    long away_s;             /* how long a coordinator may be away */
+    long lanes;              /* 0: half of the CPUs */
+    cadre_folders_t folders; /* for checkpoints */
     bool wait;
     bool check;
     bool die_with_parent;
@@ -79,6 +81,11 @@ static const struct argp_option OPTIONS[] = {
     {"lanes", KEY_LANES, "N", 0,
      "Threads that apply large updates (default: half as many as the process may use CPUs, 16 at "
      "most)",
+     0},
+    {"checkpoint-dir", KEY_CHECKPOINT_DIR, "DIR", 0,
+     "Where the coordinator may have checkpoints written and read, with all below it; may be given "
+     "more than once (default: anywhere when the coordinator is on ipc; when it is on tcp "
+     "CADRE_CHECKPOINT_DIR, else nowhere)",
      0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
@@ -126,6 +133,11 @@ parse(int key, char *argument, struct argp_state *state)
         if (*argument || flags->lanes < 0 || flags->lanes > CADRE_LANES_MAX) {
             argp_error(state, "--lanes is no number from 0 (half of the CPUs) to %d",
                        CADRE_LANES_MAX);
+        }
+        return 0;
+    case KEY_CHECKPOINT_DIR:
+        if (cadre_folders_add(&flags->folders, argument) < 0) {
+            argp_error(state, "--checkpoint-dir: %s", cadre_error_text());
         }
         return 0;
     case KEY_LOG_LEVEL:
@@ -203,6 +215,22 @@ default_lanes(void)
     return (unsigned)(lanes < LANES_DEFAULT_MAX ? lanes : LANES_DEFAULT_MAX);
 }
 
+/* Where no flag says it. Who is on an ipc socket is the same user, or root; on tcp it may be
+ * anybody. */
+static void
+choose_folders(flags_t *flags, const cadre_endpoint_t *coordinator)
+{
+    const char *folder = getenv("CADRE_CHECKPOINT_DIR");
+    if (flags->folders.count > 0) {
+        return;
+    }
+    if (coordinator->kind == CADRE_ENDPOINT_IPC) {
+        flags->folders.any = true;
+    } else if (folder && folder[0]) {
+        cadre_folders_add(&flags->folders, folder);
+    }
+}
+
 static int
 read_configuration(flags_t *flags, cadre_control_options_t *options)
 {
@@ -218,6 +246,8 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         status = choose_address(flags, &config, options->incarnation, &options->address);
     }
     if (status == 0) {
+        choose_folders(flags, &config.coordinator);
+        options->folders = &flags->folders;
         options->coordinator = config.coordinator;
         options->index = config.index;
         options->wait = flags->wait;

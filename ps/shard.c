@@ -184,6 +184,9 @@ restore(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
     const cadre_restore_message_t *restore = &question->message->restore;
     int status = 0;
+    if (cadre_shard_await_checkpoint(self, question)) {
+        return;
+    }
     if (restore->generation == 0) {
         status = cadre_fail(CADRE_EINVALID, "generations begin at 1");
     } else if (restore->generation < self->restored) {
@@ -192,6 +195,7 @@ restore(cadre_shard_t *self, const cadre_shard_question_t *question)
                             restore->generation, self->restored);
     } else if (restore->generation != self->generation) { /* else it was said again */
         begin_anew(self, restore->cut);
+        cadre_shard_end_cut(self, restore->ended);
         self->restored = restore->generation;
         if (restore->path[0]) {
             cadre_shard_open_checkpoint(self, question);
@@ -202,19 +206,6 @@ restore(cadre_shard_t *self, const cadre_shard_question_t *question)
     cadre_shard_reply(self, question, status);
 }
 
-/* Whether a message has to wait until the checkpoint is open: it came behind the RESTORE, or is the
- * same one again. */
-static bool
-waits(const cadre_shard_t *self, const cadre_message_t *message)
-{
-    if (!cadre_shard_is_opening(self)) {
-        return false;
-    }
-    return message->type == CADRE_MESSAGE_RESTORE
-               ? message->restore.generation == self->restored
-               : cadre_message_shard(message) || message->type == CADRE_MESSAGE_DROP;
-}
-
 static void
 on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
@@ -222,8 +213,6 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
     const uint64_t *named = cadre_message_shard(message);
     if (named && *named != self->index) {
         cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
-    } else if (waits(self, message)) {
-        cadre_shard_hold(self, question);
     } else if (message->type == CADRE_MESSAGE_CREATE) {
         cadre_shard_create(self, question);
     } else if (message->type == CADRE_MESSAGE_DROP) {

@@ -10,8 +10,8 @@
  *
  * A shard serves nobody before its session (cadre_shard_begin_session) and the session's first
  * RESTORE, which sets its generation and where it begins: at a checkpoint, or anew. It reads no
- * checkpoint itself: RESTORE and CREATE leave loads for the shell, and everything that is asked
- * meanwhile is answered, but that what the coordinator asks behind a RESTORE waits for it. Updates
+ * checkpoint itself: RESTORE and CREATE leave loads for the shell, and are answered when those are
+ * back. Whatever else is asked meanwhile is answered as if they had not come yet. Updates
  * and assignments of another epoch or generation are CADRE_EFENCED. An update is checked whole -
  * known, not seen before, every partition there, every chunk of its size, every number finite -
  * before anything is written; then it is applied to all its partitions in one turn and marked.

@@ -343,21 +343,22 @@ run(void *pipe, void *argument)
 }
 
 int
-cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
-                       unsigned lanes, cadre_socket_t *data, cadre_actor_t **out)
+cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options_t *options,
+                       cadre_socket_t *data, cadre_actor_t **out)
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
-    self->admission = cadre_admission_new(size_bytes_max / 100 * CADRE_HELD_PERCENT);
-    cadre_shard_options_t options = {
-        .incarnation = incarnation, .size_bytes_max = size_bytes_max, .admission = self->admission};
-    int status = cadre_lane_pool_open(lanes, &self->lanes);
+    self->admission = cadre_admission_new(options->size_bytes_max / 100 * CADRE_HELD_PERCENT);
+    cadre_shard_options_t shard = {.incarnation = options->incarnation,
+                                   .size_bytes_max = options->size_bytes_max,
+                                   .admission = self->admission};
+    int status = cadre_lane_pool_open(options->lanes, &self->lanes);
     if (status == 0) {
-        status = cadre_load_actor_open(context, &self->load);
+        status = cadre_load_actor_open(context, options->folders, &self->load);
     }
     if (status == 0) {
-        options.lanes = cadre_lane_pool_lanes(self->lanes);
+        shard.lanes = cadre_lane_pool_lanes(self->lanes);
         self->data = data;
-        self->shard = cadre_shard_new(&options);
+        self->shard = cadre_shard_new(&shard);
         status = cadre_actor_open(context, "cadre-shard", run, self, out);
     }
     if (status < 0) {

@@ -20,6 +20,7 @@
 
 #include "common/actor.h"
 #include "common/socket.h"
+#include "ps/folders.h"
 #include "ps/shard.h"
 
 enum {
@@ -52,10 +53,16 @@ typedef struct {
     uint64_t epoch; /* of the session they belong to */
 } cadre_shard_counts_t;
 
-/* Starts the thread, and those of `lanes` lanes (ps/lane_pool.h) but one; takes `data`, a bound
- * ROUTER, on success. */
-int cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t size_bytes_max,
-                           unsigned lanes, cadre_socket_t *data, cadre_actor_t **out);
+typedef struct {
+    uint64_t incarnation; /* of the ps */
+    uint64_t size_bytes_max;
+    unsigned lanes;                 /* ps/lane_pool.h */
+    const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
+} cadre_shard_actor_options_t;
+
+/* Starts the thread, and those of the lanes but one; takes `data`, a bound ROUTER, on success. */
+int cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options_t *options,
+                           cadre_socket_t *data, cadre_actor_t **out);
 
 /* Frees an object that came from, or was for, this actor, by its kind. */
 void cadre_shard_actor_drop(cadre_pipe_message_t *message);

@@ -1,7 +1,6 @@
 /*
  * What a shard wants of a checkpoint and does not have yet: RESTORE and CREATE are answered when
- * their loads come back. Until a checkpoint is open whatever else the coordinator asks waits behind
- * it; partitions are loaded beside everything else.
+ * their loads come back, and everything else is as if they had not come yet.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,12 +56,6 @@ reply_later(const cadre_shard_t *self, const cadre_shard_asker_t *asker, int sta
 
 /* --- a checkpoint is opened --- */
 
-bool
-cadre_shard_is_opening(const cadre_shard_t *self)
-{
-    return self->opening.load > 0;
-}
-
 void
 cadre_shard_open_checkpoint(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
@@ -73,52 +66,20 @@ cadre_shard_open_checkpoint(cadre_shard_t *self, const cadre_shard_question_t *q
     self->opening.asker = asker_of(question);
 }
 
-static bool
-is_held(const cadre_shard_opening_t *self, uint64_t request)
+bool
+cadre_shard_await_checkpoint(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
-    for (size_t i = 0; i < self->held_count; i++) {
-        if (self->held[i].message.request == request) {
-            return true;
-        }
+    bool is_said_again =
+        self->opening.load > 0 && question->message->restore.generation == self->restored;
+    if (is_said_again) {
+        self->opening.asker = asker_of(question);
     }
-    return false;
-}
-
-void
-cadre_shard_hold(cadre_shard_t *self, const cadre_shard_question_t *question)
-{
-    cadre_shard_opening_t *opening = &self->opening;
-    cadre_message_t *message = question->message;
-    if (message->type == CADRE_MESSAGE_RESTORE) {
-        opening->asker = asker_of(question); /* said again */
-        return;
-    }
-    if (!is_held(opening, message->request) && opening->held_count < CADRE_SHARD_HELD_MAX) {
-        opening->held =
-            cadre_realloc(opening->held, opening->held_count + 1, sizeof(*opening->held));
-        opening->held[opening->held_count++] =
-            (cadre_shard_held_t){.from = *question->from, .message = *message};
-        *message = (cadre_message_t){.type = message->type};
-    } /* else it will be said again */
-}
-
-/* What waited behind it is received now. */
-static void
-let_go(cadre_shard_t *self, cadre_outbox_t *outbox)
-{
-    cadre_shard_opening_t opening = self->opening;
-    self->opening = (cadre_shard_opening_t){.load = 0};
-    for (size_t i = 0; i < opening.held_count; i++) {
-        cadre_shard_held_t *held = &opening.held[i];
-        cadre_shard_receive(self, CADRE_PLANE_CONTROL, &held->from, &held->message, outbox);
-    }
-    free(opening.held);
+    return is_said_again;
 }
 
 static void
 on_opened(cadre_shard_t *self, const cadre_checkpoint_load_t *load, cadre_outbox_t *outbox)
 {
-    cadre_shard_asker_t asker = self->opening.asker;
     int status = load->status < 0 ? cadre_fail(load->status, "%s: %s", load->path, load->text) : 0;
     if (status == 0) {
         self->loading = true;
@@ -127,8 +88,8 @@ on_opened(cadre_shard_t *self, const cadre_checkpoint_load_t *load, cadre_outbox
 #undef TAKE_OVER
         self->generation = self->restored;
     }
-    reply_later(self, &asker, status, outbox);
-    let_go(self, outbox);
+    self->opening.load = 0;
+    reply_later(self, &self->opening.asker, status, outbox);
 }
 
 /* --- a partition is loaded --- */
@@ -157,19 +118,6 @@ void
 cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question)
 {
     loading->asker = asker_of(question);
-}
-
-bool
-cadre_shard_awaits_load(const cadre_shard_t *self, uint64_t request)
-{
-    const cadre_shard_opening_t *opening = &self->opening;
-    bool found =
-        opening->load > 0 && (opening->asker.request == request || is_held(opening, request));
-    const cadre_shard_loading_t *loading = NULL;
-    for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->loading_parts, &cursor));) {
-        found = found || loading->asker.request == request;
-    }
-    return found;
 }
 
 static void
@@ -209,6 +157,31 @@ cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_
     cadre_checkpoint_load_destroy(load_p);
 }
 
+/* --- asked after --- */
+
+static bool
+is_asker(const cadre_shard_asker_t *self, const cadre_shard_question_t *question, uint64_t request)
+{
+    return question->plane == CADRE_PLANE_CONTROL && self->request == request &&
+           cadre_task_equal(&self->from, question->from);
+}
+
+bool
+cadre_shard_is_loading(const cadre_shard_t *self, const cadre_shard_question_t *question,
+                       uint64_t request)
+{
+    if (self->opening.load > 0 && is_asker(&self->opening.asker, question, request)) {
+        return true;
+    }
+    const cadre_shard_loading_t *loading = NULL;
+    for (size_t cursor = 0; (loading = cadre_u64_map_next(&self->loading_parts, &cursor));) {
+        if (is_asker(&loading->asker, question, request)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- given up --- */
 
 void
@@ -241,11 +214,7 @@ cadre_shard_forget_loads(cadre_shard_t *self)
         free(loading);
     }
     cadre_u64_map_fini(&self->loading_parts);
-    for (size_t i = 0; i < self->opening.held_count; i++) {
-        cadre_message_fini(&self->opening.held[i].message);
-    }
-    free(self->opening.held);
-    self->opening = (cadre_shard_opening_t){.load = 0};
+    self->opening.load = 0;
     for (size_t i = self->load_taken; i < self->load_count; i++) {
         cadre_checkpoint_load_destroy(&self->loads[i]);
     }

@@ -25,17 +25,10 @@ typedef struct {
     uint64_t request;
 } cadre_shard_asker_t;
 
-typedef struct {
-    cadre_task_t from;
-    cadre_message_t message;
-} cadre_shard_held_t;
-
-/* A checkpoint that is being opened, and what came behind the RESTORE. */
+/* A checkpoint that is being opened. */
 typedef struct {
     uint64_t load; /* number; 0: none is */
     cadre_shard_asker_t asker;
-    cadre_shard_held_t *held;
-    size_t held_count;
 } cadre_shard_opening_t;
 
 /* A partition that is being loaded. */
@@ -115,14 +108,12 @@ int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadr
 
 /* --- shard_load.c --- */
 
-enum { CADRE_SHARD_HELD_MAX = 256 }; /* twice what a coordinator has unanswered; more is dropped */
-
-/* Has the checkpoint of a RESTORE opened, which is answered then; until that is_opening. */
+/* Has the checkpoint of a RESTORE opened; that is answered then, and sets the generation. */
 void cadre_shard_open_checkpoint(cadre_shard_t *self, const cadre_shard_question_t *question);
-bool cadre_shard_is_opening(const cadre_shard_t *self);
 
-/* Keeps a question of the coordinator until the checkpoint is open; takes its message. */
-void cadre_shard_hold(cadre_shard_t *self, const cadre_shard_question_t *question);
+/* Has a RESTORE that was said again answered when its checkpoint is open; false when that is not
+ * being opened. */
+bool cadre_shard_await_checkpoint(cadre_shard_t *self, const cadre_shard_question_t *question);
 
 /* Has the part's partition, which is blank, filled from the checkpoint; takes the part. The CREATE
  * is answered then. */
@@ -132,8 +123,9 @@ void cadre_shard_load_part(cadre_shard_t *self, const cadre_shard_question_t *qu
 /* The CREATE was said again. */
 void cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question);
 
-/* Whether a request of the coordinator is answered when a load comes back. */
-bool cadre_shard_awaits_load(const cadre_shard_t *self, uint64_t request);
+/* Whether this request of whoever asks waits for a load. */
+bool cadre_shard_is_loading(const cadre_shard_t *self, const cadre_shard_question_t *question,
+                            uint64_t request);
 
 /* Gives up what is being loaded of one variable, whose CREATEs are refused, or everything. */
 void cadre_shard_drop_loads(cadre_shard_t *self, uint64_t variable, cadre_outbox_t *outbox);

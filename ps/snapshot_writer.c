@@ -75,15 +75,18 @@ put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
 }
 
 void
-cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *context),
-                     void *context, cadre_ps_written_t *written)
+cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *folders,
+                     bool (*give_up)(void *context), void *context, cadre_ps_written_t *written)
 {
     job_t job = {.give_up = {give_up, context}};
     *written = (cadre_ps_written_t){.epoch = snapshot->epoch, .checkpoint = snapshot->checkpoint};
     memcpy(written->counters, snapshot->counters, sizeof(written->counters));
     cadre_checkpoint_shard_name(snapshot->index, written->file);
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", snapshot->directory, written->file);
-    int status = cadre_shard_writer_open(path, size_of(snapshot), &job.writer);
+    int status = cadre_folders_check(folders, snapshot->directory);
+    if (status == 0) {
+        status = cadre_shard_writer_open(path, size_of(snapshot), &job.writer);
+    }
     if (status == 0) {
         status = put_all(&job, snapshot);
     }

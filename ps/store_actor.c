@@ -14,6 +14,7 @@
 
 typedef struct {
     void *pipe;
+    const cadre_folders_t *folders;
     bool stopped;
     cadre_store_abandon_t abandoned; /* the checkpoint that is no longer wanted */
     cadre_shard_snapshot_t *writing;
@@ -63,7 +64,7 @@ write_next(store_t *self)
     self->next = NULL;
     int64_t begin_ms = cadre_clock_now_ms();
     cadre_ps_written_t *written = cadre_calloc(1, sizeof(*written));
-    cadre_snapshot_write(self->writing, give_up, self, written);
+    cadre_snapshot_write(self->writing, self->folders, give_up, self, written);
     cadre_shard_snapshot_destroy(&self->writing);
     if (written->status == 0) {
         cadre_log(CADRE_LOG_INFO, "snapshot_written",
@@ -82,23 +83,31 @@ write_next(store_t *self)
 static void
 run(void *pipe, void *argument)
 {
-    (void)argument;
-    store_t self = {.pipe = pipe};
-    while (!self.stopped) {
+    store_t *self = argument;
+    self->pipe = pipe;
+    while (!self->stopped) {
         zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
-        if (!self.next) {
+        if (!self->next) {
             cadre_poll(&item, 1, -1);
         }
-        take_orders(&self);
-        if (self.next && !self.stopped) {
-            write_next(&self);
+        take_orders(self);
+        if (self->next && !self->stopped) {
+            write_next(self);
         }
     }
-    cadre_shard_snapshot_destroy(&self.next);
+    cadre_shard_snapshot_destroy(&self->next);
+    free(self);
 }
 
 int
-cadre_store_actor_open(cadre_context_t *context, cadre_actor_t **out)
+cadre_store_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
+                       cadre_actor_t **out)
 {
-    return cadre_actor_open(context, "cadre-store", run, NULL, out);
+    store_t *self = cadre_calloc(1, sizeof(*self));
+    self->folders = folders;
+    int status = cadre_actor_open(context, "cadre-store", run, self, out);
+    if (status < 0) {
+        free(self);
+    }
+    return status;
 }

@@ -12,6 +12,7 @@
 #define CADRE_PS_STORE_ACTOR_H
 
 #include "common/actor.h"
+#include "ps/folders.h"
 
 enum {
     CADRE_STORE_WRITE = 1,
@@ -26,6 +27,8 @@ typedef struct {
     uint64_t checkpoint;
 } cadre_store_abandon_t;
 
-int cadre_store_actor_open(cadre_context_t *context, cadre_actor_t **out);
+/* `folders`: what checkpoints may be in; borrowed. */
+int cadre_store_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
+                           cadre_actor_t **out);
 
 #endif

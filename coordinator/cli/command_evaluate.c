@@ -337,7 +337,8 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
                                              .device = job->device,
                                              .math = job->math,
                                              .restarts_max = job->max_restarts,
-                                             .data_dir = data_dir};
+                                             .data_dir = data_dir,
+                                             .checkpoint_dirs = {cadre_job_checkpoints(job)}};
     cadre_console_init(&self.console);
     int status = open_signals(&self);
     if (status == 0) {

@@ -27,6 +27,8 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
 {
     cadre_auto(cadre_free) char *data_dir =
         flags->job_file || job->data_dir ? cadre_data_folder(job) : NULL;
+    bool names_one = strcmp(job->resume, "auto") != 0 && strcmp(job->resume, "never") != 0;
+    const char *resumed = flags->job_file && names_one ? job->resume : NULL;
     cadre_launcher_options_t launch = {
         .ps = (uint32_t)job->ps,
         .workers = (uint32_t)job->workers,
@@ -39,6 +41,7 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .natives = (const char *const *)flags->natives,
         .native_count = flags->native_count,
         .data_dir = data_dir,
+        .checkpoint_dirs = {flags->job_file ? cadre_job_checkpoints(job) : NULL, resumed},
         .keep_session = flags->keep_session,
         .program = flags->program,
     };

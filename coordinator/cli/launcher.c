@@ -104,6 +104,11 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         add_flag(&command, "--address", own);
         snprintf(number, sizeof(number), "%lld", (long long)options->ps_lanes);
         add_flag(&command, "--lanes", number);
+        for (size_t i = 0; i < CADRE_COUNT_OF(options->checkpoint_dirs); i++) {
+            if (options->checkpoint_dirs[i]) {
+                add_flag(&command, "--checkpoint-dir", options->checkpoint_dirs[i]);
+            }
+        }
         break;
     }
     case CADRE_LAUNCH_WORKER:

@@ -36,7 +36,9 @@ typedef struct {
     int64_t restarts_max;       /* negative: no limit */
     const char *const *natives; /* shared objects for the workers */
     size_t native_count;
-    const char *data_dir; /* for the workers; NULL: none */
+    const char *data_dir;           /* for the workers; NULL: none */
+    const char *checkpoint_dirs[2]; /* where ps may write and read checkpoints; NULL: none more.
+                                       Without any the ps go by their default */
     bool keep_session;
     char *const *program; /* the user's command, NULL-terminated; NULL: none */
 } cadre_launcher_options_t;

@@ -223,6 +223,10 @@ field_start(field_t *self, field_role_t role, int index)
         count = append(words, count, role == FIELD_PS ? "--address" : "--native");
         count = append(words, count, role == FIELD_PS ? start.address : native);
     }
+    if (role == FIELD_PS) {
+        count = append(words, count, "--checkpoint-dir");
+        count = append(words, count, folder);
+    }
     for (int i = 0; start.after[i]; i++) {
         count = append(words, count, start.after[i]);
     }

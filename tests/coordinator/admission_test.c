@@ -250,6 +250,21 @@ Test(admission, closures_whose_resource_nobody_can_build_fail)
     fixture_destroy(&self);
 }
 
+Test(admission, a_resource_is_not_on_trial_where_it_cannot_be_built)
+{
+    fixture_t *self = new_cluster(1);
+    cadre_closure_t *call = cadre_closure_new(1);
+    cadre_resource_t *resource = NULL;
+    cr_assert_eq(cadre_catalogue_add_resource(&self->core.catalogue, "r", &call, &resource), 0);
+    cadre_member_t *member = self->core.membership.workers[0];
+    resource->trial = member->task.incarnation;
+    member->trial = resource->id;
+    say_lacks(self, 0, 1, 1);
+    cr_expect_eq(resource->trial, 0);
+    cr_expect_eq(member->trial, 0);
+    fixture_destroy(&self);
+}
+
 /* --- data --- */
 
 Test(admission, one_worker_says_what_the_data_are)

@@ -285,6 +285,11 @@ Test(checkpoint, is_given_up_when_a_ps_is_lost_that_has_the_cut)
         cr_assert_eq(self->core.fatal, 0, "its shard can be restored");
         fixture_turn(self);
         cr_assert_eq(last_order(self)->kind, CADRE_STORE_ABORT);
+        cadre_task_t next = {CADRE_ROLE_PS, 1, ps.incarnation + 1000};
+        fixture_hello(self, &next);
+        fixture_turn(self);
+        cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.ended,
+                     self->core.checkpoint.id, "closures that ran before name it still");
         fixture_destroy(&self);
     }
 }

@@ -134,3 +134,21 @@ Test(definitions, all_workers_are_sent_the_same_bytes)
     cadre_outbox_fini(&outbox);
     cadre_definitions_fini(&self);
 }
+
+Test(definitions, who_comes_later_gets_what_was_added_meanwhile)
+{
+    cadre_definitions_t self = {0};
+    uint64_t has = 0;
+    uint64_t later_has = 0;
+    cadre_outbox_t outbox = {.entries = NULL};
+    add(&self, 1);
+    cadre_definitions_send(&self, &envelope, &first_worker, 0, &outbox);
+    deliver(&outbox, &has);
+    cr_assert_eq(has, 1);
+    add(&self, 2);
+    cadre_definitions_send(&self, &envelope, &second_worker, 0, &outbox);
+    deliver(&outbox, &later_has);
+    cr_expect_eq(later_has, 2);
+    cadre_definitions_fini(&self);
+    cadre_outbox_fini(&outbox);
+}

@@ -23,6 +23,28 @@ Test(joining, a_ps_that_believes_it_serves_another_shard_is_taken_at_its_word)
     fixture_destroy(&self);
 }
 
+/* What is on its way to the shard that it had must not be taken by the one that it has now. */
+Test(joining, a_ps_of_open_index_begins_above_the_generations_of_all_places)
+{
+    fixture_t *self = fixture_new(2);
+    for (uint32_t i = 0; i < 3; i++) {
+        cadre_task_t first = {CADRE_ROLE_PS, 0, 2000 + i};
+        fixture_hello(self, &first);
+        fixture_turn(self);
+        if (i < 2) {
+            cadre_core_gone(&self->core, &first, self->now_ms);
+        }
+    }
+    cadre_task_t ps = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 3000};
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    const cadre_message_t *restore = fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0);
+    cr_assert_eq(restore->restore.shard, 1);
+    cr_assert_gt(self->core.shards[0].generation, 1);
+    cr_assert_gt(restore->restore.generation, self->core.shards[0].generation);
+    fixture_destroy(&self);
+}
+
 /* It held shard 1, was taken for shard 0 by a HELLO that came late, and a RESTORE of that one may
  * have reached it before it was taken for shard 1 again. */
 Test(joining, a_ps_that_was_taken_for_another_is_intact_nowhere)

@@ -165,21 +165,25 @@ Test(overruns, a_slot_that_does_not_stop_is_taken_until_a_heartbeat_does_not_nam
 
 Test(overruns, where_nobody_else_is_left_the_first_one_may_try_again_when_it_has_stopped)
 {
-    fixture_t *self = cluster(2);
-    cadre_closure_t *closure = schedule(self, DEADLINE_MS);
-    fixture_turn(self);
-    uint32_t first = holder(closure);
-    cadre_task_t slow = fixture_worker(first);
-    cadre_task_t other = fixture_worker(1 - first);
-    attend(self, DEADLINE_MS + 500);
-    cr_assert_eq(holder(closure), 1 - first);
-    cadre_core_gone(&self->core, &other, self->now_ms);
-    fixture_turn(self);
-    cr_assert_eq(holder(closure), UINT32_MAX);
-    fixture_heartbeat(self, &slow, 1, (cadre_u64s_t){NULL, 0});
-    fixture_turn(self);
-    cr_assert_eq(holder(closure), first);
-    fixture_destroy(&self);
+    for (uint32_t is_suspect = 0; is_suspect < 2; is_suspect++) {
+        fixture_t *self = cluster(2);
+        cadre_closure_t *closure = schedule(self, DEADLINE_MS);
+        fixture_turn(self);
+        uint32_t first = holder(closure);
+        cadre_task_t slow = fixture_worker(first);
+        cadre_task_t other = fixture_worker(1 - first);
+        attend(self, DEADLINE_MS + 500);
+        cr_assert_eq(holder(closure), 1 - first);
+        closure->suspicion.deaths = 5 * is_suspect; /* then it is tried alone */
+        cadre_core_gone(&self->core, &other, self->now_ms);
+        cr_assert_eq(cadre_suspicion_is_strong(&closure->suspicion), is_suspect);
+        fixture_turn(self);
+        cr_assert_eq(holder(closure), UINT32_MAX);
+        fixture_heartbeat(self, &slow, 1, (cadre_u64s_t){NULL, 0});
+        fixture_turn(self);
+        cr_assert_eq(holder(closure), first);
+        fixture_destroy(&self);
+    }
 }
 
 Test(overruns, a_stall_of_the_coordinator_is_no_time_that_a_closure_ran)

@@ -122,6 +122,29 @@ Test(recovery_points, an_assignment_that_a_shard_began_with_is_not_made_again)
     fixture_destroy(&self);
 }
 
+/* The last part that was assigned before the newest cut is on the shard that stays. */
+Test(recovery_points, the_last_assignment_before_a_cut_is_not_made_again_on_who_has_it)
+{
+    fixture_t *self = job(1);
+    cadre_task_t other = fixture_ps(1);
+    const float value[4] = {1, 2, 3, 4};
+    commit(self, "/a", 1, 0);
+    assign(self, CADRE_ASSIGN_ADD, value);
+    commit(self, "/b", 1, 2);
+    lose(self, 0);
+    fixture_clear(self);
+    cadre_task_t next = replace(self, 0);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    answer_restore(self, &next, 0);
+    answer_last(self, &next, CADRE_MESSAGE_CREATE, 0);
+    fixture_turn(self);
+    answer_last(self, &next, CADRE_MESSAGE_ASSIGN, 0);
+    fixture_turn(self);
+    cr_assert(cadre_recovery_is_settled(&self->core));
+    cr_assert_eq(fixture_count(self, &other, CADRE_MESSAGE_ASSIGN), 0);
+    fixture_destroy(&self);
+}
+
 /* The newest checkpoint has the assignment, and could not be read. */
 Test(recovery_points,
      a_pass_from_the_checkpoint_before_is_waited_for_though_the_newest_lacks_nothing)

@@ -14,6 +14,7 @@ typedef struct {
     cadre_send_queues_t queues;
     cadre_outbox_t outbox;
     int answer[PEERS]; /* to a send: 0, CADRE_EAGAIN, CADRE_EUNAVAILABLE */
+    uint32_t room;     /* after so many sends a peer is full; 0: never */
     uint32_t sent[PEERS];
     uint64_t last[PEERS]; /* the size of the header sent last: it tells the message */
     uint32_t tries;
@@ -33,6 +34,8 @@ send_entry(void *context, const cadre_outbox_entry_t *entry)
                      self->last[peer], "messages to one peer keep their order");
         self->last[peer] = entry->chunk_count ? cadre_chunk_size_bytes(entry->chunks[0]) : 0;
         self->sent[peer]++;
+        self->answer[peer] = self->room > 0 && --self->room == 0 ? CADRE_EAGAIN : 0;
+        return 0;
     }
     return self->answer[peer];
 }
@@ -187,5 +190,25 @@ Test(send_queues, a_stranger_that_does_not_read_is_not_waited_for)
     cadre_outbox_send(&self.outbox, &to, &message);
     cadre_send_queues_put(&self.queues, &self.outbox, 0);
     cr_expect_eq(cadre_send_queues_due_ms(&self.queues), UINT64_MAX);
+    close_stage(&self);
+}
+
+Test(send_queues, what_a_peer_has_taken_does_not_count_any_more)
+{
+    stage_t self;
+    open_stage(&self);
+    cadre_task_t task = task_of(3);
+    self.answer[3] = CADRE_EAGAIN;
+    for (size_t i = 1; i <= 4; i++) {
+        add_number(&self, 3, i);
+        cadre_send_queues_put(&self.queues, &self.outbox, 100);
+    }
+    uint64_t all = cadre_send_queues_size(&self.queues, &task, CADRE_PLANE_CONTROL);
+    self.answer[3] = 0;
+    self.room = 3;
+    cadre_send_queues_flush(&self.queues, 200);
+    cr_assert_eq(self.sent[3], 3);
+    uint64_t left = cadre_send_queues_size(&self.queues, &task, CADRE_PLANE_CONTROL);
+    cr_expect(left > 0 && left < all / 2, "%lu of %lu", (unsigned long)left, (unsigned long)all);
     close_stage(&self);
 }

@@ -136,6 +136,33 @@ Test(trials, places_and_hosts_where_nobody_died_of_it_come_first)
     cadre_suspicion_fini(&suspicion);
 }
 
+Test(trials, a_death_that_is_forgiven_was_not_to_be_expected_either)
+{
+    cadre_suspicion_t suspicion = {.deaths = 0};
+    cadre_death_t death = {.index = 3, .incarnation = 1, .host = "h", .had_ms = 500};
+    death.place = (cadre_record_t){.lived_ms = 10000, .deaths = 10};
+    cadre_suspicion_add(&suspicion, &death);
+    cr_assert_gt(suspicion.expected, 0);
+    cr_assert(cadre_suspicion_forgive(&suspicion, 1));
+    cr_expect_float_eq(suspicion.expected, 0, 1e-9, "%f", suspicion.expected);
+    cadre_suspicion_fini(&suspicion);
+}
+
+Test(trials, a_suspect_is_tried_where_nobody_died_of_it)
+{
+    fixture_t *self = fixture_new(1);
+    fixture_join_ps(self);
+    cadre_closure_t *closure = fixture_schedule(self, 1);
+    make_suspect(self, closure, 5);
+    cadre_task_t again = process(5, 1);
+    cadre_task_t other = process(9, 0);
+    fixture_hello(self, &other);
+    fixture_hello(self, &again);
+    fixture_turn(self);
+    cr_assert_eq(holder_of(closure), self->core.membership.workers[9]);
+    fixture_destroy(&self);
+}
+
 /* Workers die anyway, every 2 s in each place on the average: what had them for 2 s is to be
  * expected, and what had them for 10 ms is not. */
 Test(trials, a_death_is_weighed_against_how_long_workers_live_there)

@@ -46,18 +46,14 @@ PS = [
      "ps/checkpoint_load.c",
      "    if (status == 0 && lacks_slots) {\n",
      "    if (status == 0) {\n"),
-    ("load-of-before", "what was loaded for a shard as it was before its last RESTORE is taken",
-     "ps/shard_load.c",
-     "    if (!loading || loading->load != load->number) {\n",
-     "    if (!loading) {\n"),
+    ("load-unasked", "PROBED knows nothing of what waits for a load",
+     "ps/shard_values.c",
+     "        if (is_waiting || cadre_shard_is_loading(self, question, request[0])) {\n",
+     "        if (is_waiting) {\n"),
     ("open-of-before", "a checkpoint that an earlier RESTORE named counts as open",
      "ps/shard_load.c",
      "    if (load->number == self->opening.load) {\n",
      "    if (load->path && self->opening.load > 0) {\n"),
-    ("restore-overtaken", "what comes behind a RESTORE does not wait for it",
-     "ps/shard.c",
-     "    } else if (waits(self, message)) {\n",
-     "    } else if (waits(self, message) && message->type == CADRE_MESSAGE_RESTORE) {\n"),
     ("session-kept", "a ps goes on with its state under another coordinator",
      "ps/ps_core.c",
      "    if (message->incarnation != self->session || other_shard) {\n",
@@ -66,6 +62,48 @@ PS = [
      "ps/ps_core.c",
      "    if (message->incarnation != self->session || other_shard) {\n",
      "    if (message->incarnation != self->session) {\n"),
+    ("window-base-word", "a base that moves takes all ids of its word for settled",
+     "ps/applied_window.c",
+     "            bits &= bit_of(base) - 1;\n",
+     ""),
+    ("counts-swapped", "a restored partition has its version for its steps",
+     "ps/checkpoint_load.c",
+     "        cadre_partition_restore_counts(load->partition, newest(self, 0, self->chunks), steps);\n",
+     "        cadre_partition_restore_counts(load->partition, steps, newest(self, 0, self->chunks));\n"),
+    ("assign-in-place", "an assignment writes into chunks that others hold",
+     "ps/partition.c",
+     "        cadre_assert(cadre_chunk_size_bytes(chunks[k]) == size_bytes);\n"
+     "        cadre_chunk_t *target = target_for(self, self->values[k]);\n",
+     "        cadre_assert(cadre_chunk_size_bytes(chunks[k]) == size_bytes);\n"
+     "        cadre_chunk_t *target = self->values[k];\n"),
+    ("piece-of-f32", "pieces of a gradient of bf16 begin where those of f32 would",
+     "ps/partition.c",
+     "        .gradient = (const char *)whole->gradient + first * cadre_dtype_size(self->spec.wire),\n",
+     "        .gradient = (const char *)whole->gradient + first * size,\n"),
+    ("ps-late-welcome", "a ps takes a WELCOME that answers a HELLO of before it lost touch",
+     "ps/ps_core.c",
+     "    if (self->state != STATE_HELLO || is_late) {\n",
+     "    (void)is_late;\n"
+     "    if (self->state != STATE_HELLO) {\n"),
+    ("dropped-bytes-kept", "what a shard took of a creation that failed counts as held",
+     "ps/shard_create.c",
+     "        self->size_bytes -= part->size_bytes;\n",
+     ""),
+    ("refused-sequence", "an assignment that was refused counts as made",
+     "ps/shard_values.c",
+     "    if (status < 0) {\n"
+     "        return fail_at(status, part);\n"
+     "    }\n"
+     "    cadre_shard_open_cut(self, assign->checkpoint, assign->cut);\n",
+     "    self->assigned = assign->sequence;\n"
+     "    if (status < 0) {\n"
+     "        return fail_at(status, part);\n"
+     "    }\n"
+     "    cadre_shard_open_cut(self, assign->checkpoint, assign->cut);\n"),
+    ("infinity-taken", "a shard takes an assignment of infinity",
+     "ps/shard_values.c",
+     "    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);\n",
+     "    status = 0;\n"),
 ]
 
 # --- worker ---
@@ -157,6 +195,20 @@ CLOSURES = [
      "        while (member->in_flight.first) {\n"
      "            cadre_closure_list_remove(&member->in_flight, member->in_flight.first);\n"
      "        }\n"),
+    ("released-behind", "what waited for a shard is put behind new closures",
+     "coordinator/closure_queue.c",
+     "        take_from_aside(self, closure);\n"
+     "        cadre_closure_lanes_push_front(&self->lanes, closure);\n",
+     "        take_from_aside(self, closure);\n"
+     "        cadre_closure_lanes_push(&self->lanes, closure);\n"),
+    ("aside-of-the-ready", "what was refused by a shard that is back by now waits for the next loss",
+     "coordinator/reports.c",
+     "    if (is_shard && self->shards[failed->shard].state != CADRE_PLACE_READY) {\n",
+     "    if (is_shard) {\n"),
+    ("suspect-overtakes", "a suspect closure runs again in front of an assignment that came before it",
+     "coordinator/dispatcher.c",
+     "        return self->replay.active && closure->id < cadre_replay_limit(&self->replay);\n",
+     "        return self->replay.active;\n"),
 ]
 
 # --- coordinator: restore and replay ---
@@ -270,6 +322,20 @@ RECOVERY = [
      "coordinator/shard_requests.c",
      "            if ((*at)->fenced && was_fenced(reply)) {\n",
      "            if ((*at)->fenced && was_fenced(reply) && lane->sent > 1000) {\n"),
+    ("log-lowest", "a closure that is put in front of a log is not its first",
+     "coordinator/closure_log.c",
+     "    self->lowest = closure->number < self->lowest ? closure->number : self->lowest;\n",
+     ""),
+    ("creation-name-kept", "the name of a creation that failed stays taken",
+     "coordinator/catalogue.c",
+     "    cadre_name_map_take(&self->variable_names, variable->name);\n"
+     "    destroy_variable",
+     "    destroy_variable"),
+    ("read-failure-final", "a shard that cannot read the newest checkpoint ends the job",
+     "coordinator/recovery.c",
+     "        place->begin_anew = true;\n"
+     "        return;\n",
+     "        place->begin_anew = status == CADRE_ECORRUPT;\n"),
 ]
 
 # --- coordinator: checkpoints ---
@@ -378,6 +444,10 @@ CHECKPOINTS = [
      "coordinator/checkpoint.c",
      "core->catalogue.variable_count == 0 || is_resuming(core)) {\n",
      "(is_resuming(core) && core->catalogue.variable_count == 0)) {\n"),
+    ("later-forgotten", "numbers of closures that end above an open cut are in no later manifest",
+     "coordinator/checkpoint.c",
+     "    cadre_sequences_merge(&self->held, &self->later);\n",
+     "    cadre_sequences_fini(&self->later);\n"),
 ]
 
 # --- bf16 on the wire ---
@@ -521,9 +591,6 @@ ADMISSION = [
      "worker/worker_closures.c",
      "    if (run->function && run->function->lacking) {\n",
      "    if (run->function && run->function->lacking && run->builds) {\n"),
-    ("lacking-trial", "a suspect resource stays on trial where it cannot be built",
-     "coordinator/admission.c",
-     "    cadre_resources_on_lack(self, member);\n", ""),
 ]
 
 MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE + VALUES + ADMISSION

@@ -64,6 +64,7 @@ start_ps(peers_t *self, const char *first, const char *second)
     cr_assert_geq(self->process, 0);
     if (self->process == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv("CADRE_CHECKPOINT_DIR", "/", 0); /* unless the test has said otherwise */
         execl(path, path, "--coordinator", self->endpoint, "--log-level", "warn", first, second,
               (char *)NULL);
         _exit(127);

@@ -529,3 +529,65 @@ Test(process, uses_no_cpu_while_idle)
     cr_assert_leq(cpu_ticks(self.process) - before, 5, "of 150 ticks");
     close_peers(&self);
 }
+
+/* --- folders --- */
+
+/* The status and text of a checkpoint that is to be written to `directory`. */
+static int
+write_to(peers_t *self, const char *directory, char text[CADRE_TEXT_SIZE_MAX + 1])
+{
+    cadre_message_t message;
+    cr_assert_eq(restore(self, "", 1, 1), 0);
+    cr_assert_eq(create(self, 1), 0);
+    send_snapshot(self, 1, 3);
+    await_control(self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &message);
+    cadre_message_fini(&message);
+    send_close_cut(self, 1, 3, directory);
+    int status = 0;
+    for (unsigned heard = 0; heard != 3;) { /* its REPLY, and that it was written, in any order */
+        cr_assert_eq(receive(self, self->control, PATIENCE_MS, &message), 0);
+        heard |= message.type == CADRE_MESSAGE_REPLY;
+        if (message.type == CADRE_MESSAGE_SNAPSHOT_WRITTEN) {
+            heard |= 2;
+            status = -(int)message.snapshot_written.status;
+            snprintf(text, CADRE_TEXT_SIZE_MAX + 1, "%s", message.snapshot_written.text);
+        }
+        cadre_message_fini(&message);
+    }
+    end_checkpoint(self, 1);
+    return status;
+}
+
+Test(process, writes_and_reads_checkpoints_only_where_it_may)
+{
+    char allowed[] = "/tmp/cadre-ps-test-XXXXXX";
+    char elsewhere[] = "/tmp/cadre-ps-test-XXXXXX";
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    cr_assert_not_null(mkdtemp(allowed));
+    cr_assert_not_null(mkdtemp(elsewhere));
+    peers_t self = open_peers("--checkpoint-dir", allowed);
+    join(&self);
+    cr_expect_eq(write_to(&self, elsewhere, text), CADRE_EREFUSED, "%s", text);
+    cr_expect_not_null(strstr(text, "--checkpoint-dir"), "%s", text);
+    cr_expect_eq(rmdir(elsewhere), 0, "nothing was written");
+    cr_expect_eq(restore(&self, "/tmp", 1, 2), CADRE_EREFUSED);
+    cr_expect_eq(restore(&self, "/tmp/not-there", 1, 2), CADRE_EREFUSED);
+    cr_expect_eq(restore(&self, allowed, 1, 2), CADRE_ENOTFOUND, "there is no manifest");
+    cr_expect_eq(restore(&self, "", 1, 3), 0);
+    stop(&self);
+    cr_expect_eq(await_exit(&self), 0);
+    close_peers(&self);
+    remove_directory(allowed);
+}
+
+Test(process, takes_no_folder_from_a_coordinator_on_tcp_without_being_told)
+{
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    setenv("CADRE_CHECKPOINT_DIR", "", 1);
+    peers_t self = open_peers("--index", "0");
+    join(&self);
+    cr_expect_eq(write_to(&self, "/tmp", text), CADRE_EREFUSED, "%s", text);
+    stop(&self);
+    cr_expect_eq(await_exit(&self), 0);
+    close_peers(&self);
+}

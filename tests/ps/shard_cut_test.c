@@ -285,6 +285,20 @@ Test(shard_cut, goes_with_everything_else_at_a_restore)
     close_shard(&self);
 }
 
+Test(shard_cut, that_was_over_before_a_restore_is_not_opened_after_it)
+{
+    fixture_t self = open_filled_shard();
+    cadre_message_t message = question(CADRE_MESSAGE_RESTORE, &THE_COORDINATOR);
+    message.restore =
+        (cadre_restore_message_t){.path = "", .cut = 1, .generation = GENERATION + 1, .ended = 5};
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    cr_assert_eq(open_cut(&self, 5, 3, GENERATION + 1), 0, "nothing");
+    cr_assert_eq(close_cut(&self, 5, 3, "/draft", GENERATION + 1), CADRE_ESTATE);
+    cr_assert_eq(open_cut(&self, 6, 3, GENERATION + 1), 0);
+    cr_assert_eq(close_cut(&self, 6, 3, "/draft", GENERATION + 1), 0);
+    close_shard(&self);
+}
+
 /* --- what is wrong --- */
 
 Test(shard_cut, an_update_from_below_the_cut_that_it_names_is_refused)

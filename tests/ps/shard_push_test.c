@@ -58,6 +58,7 @@ Test(shard_push, tells_an_applied_update_from_one_that_never_came)
     cr_expect_eq(state_of(&self, &THE_COORDINATOR, 0, 1), CADRE_PROBED_UNKNOWN);
     cr_assert_eq(restore(&self, "", 5, GENERATION + 1), 0);
     cr_expect_eq(state_of(&self, &THE_WORKER, 10, 0), CADRE_PROBED_UNKNOWN, "another generation");
+    cr_expect_eq(state_of(&self, &THE_WORKER, 3, 0), CADRE_PROBED_UNKNOWN, "whose base is 5");
     cr_expect_eq(COUNTER(&self, malformed), 0);
     close_shard(&self);
 }

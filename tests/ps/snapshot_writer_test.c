@@ -14,6 +14,8 @@ TestSuite(snapshot_writer, .timeout = 240);
 
 enum { PARTS_MAX = 3 };
 
+static const cadre_folders_t ANYWHERE = {.any = true};
+
 /* CREATE of partition `index` of `count` of a [ROWS, COLUMNS] variable under Adam. */
 static int
 create_part(fixture_t *self, uint64_t index, uint64_t count)
@@ -142,7 +144,7 @@ write_checkpoint(fixture_t *self, uint64_t count, const char *directory)
     cr_assert_eq(cadre_checkpoint_directory_open(directory, true, &checkpoints), 0);
     cr_assert_eq(cadre_checkpoint_draft_begin(checkpoints, 1, &draft), 0);
     cadre_shard_snapshot_t *snapshot = take(self, cadre_checkpoint_draft_path(draft));
-    cadre_snapshot_write(snapshot, never, NULL, &written);
+    cadre_snapshot_write(snapshot, &ANYWHERE, never, NULL, &written);
     cr_assert_eq(written.status, 0, "%s", written.text);
     cr_assert_eq(written.checkpoint, 1);
     cr_assert_str_eq(written.file, "shard-0.mdb");
@@ -212,7 +214,7 @@ expect_round_trip(uint64_t before, uint64_t after)
     }
     write_checkpoint(&first, before, directory);
 
-    cadre_checkpoint_loader_t files = {NULL};
+    cadre_checkpoint_loader_t files = {.folders = &ANYWHERE};
     cadre_loader_t loader = cadre_checkpoint_loader(&files);
     fixture_t second = open_shard(&loader);
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000001", directory);
@@ -244,7 +246,7 @@ Test(snapshot_writer, lets_go_of_each_chunk_as_soon_as_it_is_written)
     cr_assert_eq(create_part(&self, 0, 1), 0);
     cadre_shard_snapshot_t *snapshot = take(&self, directory);
     watch_t watched = {.snapshot = snapshot};
-    cadre_snapshot_write(snapshot, watch, &watched, &written);
+    cadre_snapshot_write(snapshot, &ANYWHERE, watch, &watched, &written);
     cr_assert_eq(written.status, 0, "%s", written.text);
     cr_assert_gt(watched.asked, 3); /* values and two slots, of two chunks each */
     cr_assert_eq(dropped(snapshot) + 1, watched.asked, "and once before it is hashed");
@@ -276,7 +278,7 @@ Test(snapshot_writer, gives_up_when_told_to_and_leaves_no_file)
     cadre_ps_written_t written;
     fixture_t self = open_filled_shard();
     cadre_shard_snapshot_t *snapshot = take(&self, directory);
-    cadre_snapshot_write(snapshot, after_one, &asked, &written);
+    cadre_snapshot_write(snapshot, &ANYWHERE, after_one, &asked, &written);
     cr_assert_eq(written.status, CADRE_ECANCELLED);
     cr_assert_eq(rmdir(directory), 0, "nothing is left in it");
     cadre_shard_snapshot_destroy(&snapshot);
@@ -288,9 +290,34 @@ Test(snapshot_writer, reports_a_failure_with_its_text)
     cadre_ps_written_t written;
     fixture_t self = open_filled_shard();
     cadre_shard_snapshot_t *snapshot = take(&self, "/nowhere/at/all");
-    cadre_snapshot_write(snapshot, never, NULL, &written);
+    cadre_snapshot_write(snapshot, &ANYWHERE, never, NULL, &written);
     cr_assert_eq(written.status, CADRE_ENOTFOUND);
     cr_assert_not_null(strstr(written.text, "/nowhere/at/all/shard-0.mdb"));
     cadre_shard_snapshot_destroy(&snapshot);
+    close_shard(&self);
+}
+
+Test(snapshot_writer, writes_and_reads_nothing_outside_its_folders)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    cadre_folders_t elsewhere = {.any = false};
+    cr_assert_eq(cadre_folders_add(&elsewhere, "/tmp/cadre-elsewhere"), 0);
+    fixture_t self = open_shard(NULL);
+    cadre_ps_written_t written;
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cr_assert_eq(create_part(&self, 0, 1), 0);
+    cadre_shard_snapshot_t *snapshot = take(&self, directory);
+    cadre_snapshot_write(snapshot, &elsewhere, never, NULL, &written);
+    cr_assert_eq(written.status, CADRE_EREFUSED);
+    cr_assert_not_null(strstr(written.text, "--checkpoint-dir"));
+    cr_assert_eq(rmdir(directory), 0, "nothing is in it");
+    cadre_shard_snapshot_destroy(&snapshot);
+    close_shard(&self);
+
+    cadre_checkpoint_loader_t files = {.folders = &elsewhere};
+    cadre_loader_t loader = cadre_checkpoint_loader(&files);
+    self = open_shard(&loader);
+    cr_assert_eq(restore(&self, "/tmp", 1, GENERATION), CADRE_EREFUSED);
     close_shard(&self);
 }

@@ -126,6 +126,29 @@ sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable,
     }
 }
 
+/* Where none is short there is no limit; else one has room for what is usual, and the others for
+ * one variable that is too large, beside it: for the next if what is left of the one before has
+ * gone. */
+size_t
+sim_check_memory(const sim_check_t *self, uint32_t shard)
+{
+    if (self->short_shard == SIM_NEVER) {
+        return SIZE_MAX;
+    }
+    return shard == self->short_shard ? SIM_USUAL_SIZE : SIM_USUAL_SIZE + SIM_TOO_LARGE_SIZE;
+}
+
+bool
+sim_check_is_refused(const sim_check_t *self, uint32_t variable)
+{
+    bool found = false;
+    const sim_variable_t *entry = &self->variables[variable];
+    for (uint32_t i = 0; i < entry->part_count && entry->definition.too_large; i++) {
+        found = found || entry->parts[i].shard == self->short_shard;
+    }
+    return found;
+}
+
 uint32_t
 sim_check_usable(const sim_check_t *self)
 {

@@ -34,6 +34,9 @@
 
 #define SIM_NEVER UINT32_MAX
 
+/* Bytes that all usual variables take on one shard, at most; of one that is too large. */
+enum { SIM_USUAL_SIZE = 1 << 20, SIM_TOO_LARGE_SIZE = 5 << 19 };
+
 enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_SOURCES_MAX = 3,
@@ -145,11 +148,12 @@ typedef struct {
     size_t cut_count;
     uint64_t ended_ms; /* when the last call ended */
     uint64_t restores;
-    uint64_t replayed; /* updates that were applied again after a restore */
-    uint64_t taken;    /* results that were arguments, for every attempt */
-    uint64_t found;    /* of them without being told */
-    uint64_t unserved; /* closures that ended because no worker could run them */
-    bool few_values;   /* there is little room for results: closures may fail for it */
+    uint64_t replayed;    /* updates that were applied again after a restore */
+    uint64_t taken;       /* results that were arguments, for every attempt */
+    uint64_t found;       /* of them without being told */
+    uint64_t unserved;    /* closures that ended because no worker could run them */
+    bool few_values;      /* there is little room for results: closures may fail for it */
+    uint32_t short_shard; /* has no memory for a variable that is too large; SIM_NEVER: none */
 
     bool may_cancel; /* the user cancelled, or a call failed: calls may end cancelled */
     int first_error; /* since the last one was raised */
@@ -169,6 +173,12 @@ _Noreturn void sim_check_fail(const sim_check_t *self, const char *format, ...)
  * must be as it was. */
 void sim_check_add_variable(sim_check_t *self, const cadre_variable_t *variable,
                             const sim_definition_t *definition);
+
+/* What a shard may hold, in bytes. */
+size_t sim_check_memory(const sim_check_t *self, uint32_t shard);
+
+/* Whether a variable has a part on the shard that is short of memory. */
+bool sim_check_is_refused(const sim_check_t *self, uint32_t variable);
 
 /* A new record; the next call that was lost and is to be made again, or NULL. */
 sim_call_t *sim_check_add_call(sim_check_t *self);

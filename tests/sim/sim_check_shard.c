@@ -26,7 +26,7 @@ sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_
     state->cut = begin->cut;
     state->begun_event = *self->events;
     state->sequence = 0;
-    state->checkpoint = 0;
+    state->checkpoint = begin->checkpoint;
     self->states = cadre_realloc(self->states, self->state_count + 1, sizeof(sim_state_t *));
     self->states[self->state_count++] = state;
     self->restores++;
@@ -268,6 +268,23 @@ take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign
                                                                : value->n - k);
 }
 
+/* True for an assignment of an infinite number, which must have been refused; where a later one was
+ * taken it counts as said again. */
+static bool
+check_refused(const sim_check_t *self, const sim_state_t *state, const sim_variable_t *variable,
+              const cadre_message_t *question, const cadre_message_t *answer)
+{
+    bool good = question->chunk_count == 0 ||
+                sim_is_finite(variable->definition.dtype, cadre_chunk_data(question->chunks[0]));
+    bool again = question->assign.sequence <= state->sequence;
+    uint64_t expected = again ? 0 : (uint64_t)-CADRE_ENOTFINITE;
+    if (!good && answer->reply.status != expected) {
+        sim_check_fail(self, "I7: shard %u answers %s to an assignment of infinity", state->shard,
+                       cadre_status_name(-(int)answer->reply.status));
+    }
+    return !good;
+}
+
 void
 sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                  const cadre_message_t *answer)
@@ -276,11 +293,14 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
     if (is_fenced(self, state, question, assign->generation, answer->reply.status)) {
         return;
     }
+    const sim_variable_t *variable = sim_check_variable(self, assign->variable);
+    if (check_refused(self, state, variable, question, answer)) {
+        return;
+    }
     if (answer->reply.status != 0) {
         sim_check_fail(self, "I7: shard %u refused an assignment: %s", state->shard,
                        answer->reply.text);
     }
-    const sim_variable_t *variable = sim_check_variable(self, assign->variable);
     int64_t k = sim_check_chunks(self, variable, (uint32_t)assign->partition, question->chunks,
                                  question->chunk_count);
     sim_taken_t taken = {.assignment = (uint32_t)k,

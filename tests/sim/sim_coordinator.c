@@ -66,6 +66,7 @@ void
 sim_coordinator_start(sim_coordinator_t *self)
 {
     sim_state_t *files[SIM_SHARDS_MAX] = {NULL};
+    self->disk->doubtful = NULL;
     sim_disk_clean(self->disk);
     const sim_checkpoint_t *newest = sim_disk_newest(self->disk, true);
     self->task = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(self->random)};
@@ -354,6 +355,18 @@ sim_coordinator_take_events(sim_coordinator_t *self)
     }
 }
 
+/* Shards that cannot read the newest checkpoint begin with the one before, if that is sound. */
+static void
+doubt_newest(const sim_coordinator_t *self)
+{
+    const char *newest = self->core.points[0].path;
+    const char *before = self->core.points[1].path;
+    const sim_checkpoint_t *spare = before && before[0] ? sim_disk_find(self->disk, before) : NULL;
+    bool is_sound = before && (!before[0] || (spare && !spare->damaged && !spare->removed));
+    self->disk->doubtful =
+        is_sound && newest && newest[0] ? sim_disk_find(self->disk, newest) : NULL;
+}
+
 void
 sim_coordinator_turn(sim_coordinator_t *self)
 {
@@ -376,6 +389,7 @@ sim_coordinator_turn(sim_coordinator_t *self)
     if (self->deposed) {
         return;
     }
+    doubt_newest(self);
     self->check->relaxed = self->check->relaxed || !self->core.replay.keeping;
     if (self->core.fatal) {
         sim_check_fail(self->check, "the job cannot go on: %s", self->core.fatal_text);

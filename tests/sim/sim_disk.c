@@ -207,9 +207,9 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
 /* --- reading --- */
 
 static int
-fail_sometimes(const sim_loader_t *self)
+fail_sometimes(const sim_loader_t *self, const sim_checkpoint_t *checkpoint)
 {
-    return sim_chance(self->random, *self->fails)
+    return checkpoint == self->disk->doubtful && sim_chance(self->random, *self->fails)
                ? cadre_fail(CADRE_EIO, "the disk of the simulation is bad")
                : 0;
 }
@@ -224,7 +224,7 @@ find_open(const sim_loader_t *self, bool manifest_only, const sim_checkpoint_t *
     }
     return (*out)->unreadable
                ? cadre_fail(CADRE_ECORRUPT, "checkpoint \"%s\" is damaged", self->path)
-               : fail_sometimes(self);
+               : fail_sometimes(self, *out);
 }
 
 static int

@@ -40,15 +40,16 @@ typedef struct {
     uint32_t damage_every;          /* commits; 0: never */
     sim_checkpoint_t **checkpoints; /* drafts and removed ones included, oldest first */
     size_t count;
-    uint64_t made;  /* drafts, ever */
-    uint64_t files; /* written, ever */
+    const sim_checkpoint_t *doubtful; /* reads of it may fail: there is another; or NULL */
+    uint64_t made;                    /* drafts, ever */
+    uint64_t files;                   /* written, ever */
 } sim_disk_t;
 
 /* What a shard reads with. */
 typedef struct {
     sim_disk_t *disk;
     cadre_random_t *random;
-    const uint32_t *fails; /* chance that a read fails, in 10,000 */
+    const uint32_t *fails; /* chance that a read of a doubtful one fails, in 10,000 */
     char path[32];         /* of the one that is open; "" for none */
 } sim_loader_t;
 

@@ -111,7 +111,7 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
     }
     /* All but `add` subtract, with a learning rate of 1. */
     int64_t sign = variable->optimizer.kind == CADRE_OPTIMIZER_ADD ? 1 : -1;
-    for (int64_t k = 1; k <= SIM_STRENGTHS; k++) {
+    for (int64_t k = 1; k <= SIM_STRENGTHS && !definition->too_large; k++) {
         self->gradients[k] = new_values(self, self->wire, sign * k);
     }
 }
@@ -134,6 +134,23 @@ sim_variable_is(const sim_variable_t *self, const cadre_variable_t *variable)
         same = self->parts[i].shard == variable->shards[i];
     }
     return same;
+}
+
+bool
+sim_is_finite(cadre_dtype_t dtype, const void *bytes)
+{
+    return isfinite(get(dtype, bytes, 0));
+}
+
+void
+sim_make_infinite(cadre_dtype_t dtype, void *bytes, int64_t element)
+{
+    cadre_assert(dtype == CADRE_F32 || dtype == CADRE_F64);
+    if (dtype == CADRE_F32) {
+        ((float *)bytes)[element] = INFINITY;
+    } else {
+        ((double *)bytes)[element] = (double)INFINITY;
+    }
 }
 
 int64_t

@@ -30,6 +30,7 @@ typedef struct {
     const char *optimizer;
     const char *parameters;
     int partitions; /* asked for; 0: as the coordinator likes */
+    bool too_large; /* for a shard that is short of memory: nothing uses it */
 } sim_definition_t;
 
 typedef struct {
@@ -70,6 +71,10 @@ size_t sim_variable_size_bytes(const sim_variable_t *self);
  * first that differs, or -1. */
 int64_t sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count,
                     int64_t n);
+
+/* Whether the first element is a finite number; makes it one that is not. */
+bool sim_is_finite(cadre_dtype_t dtype, const void *bytes);
+void sim_make_infinite(cadre_dtype_t dtype, void *bytes, int64_t element);
 
 /* The n that element `first` would have been made with. */
 int64_t sim_guess(cadre_dtype_t dtype, const void *bytes, int64_t first);

@@ -17,7 +17,7 @@ enum {
     USUAL_WORKERS = 5,
     USUAL_SHARDS = 4,
     SETTLE_MS = 120000, /* one operation must end within this once there are no faults */
-    STOP_MS = 30000,    /* and every task must have left within this after STOP */
+    STOP_MS = 30000,    /* and every task must have left within this after STOP was sent */
     EVENTS_MAX = 3000000,
     FAULTS_MS_MAX = 300000, /* then there are none any more */
 };
@@ -48,6 +48,7 @@ swarm_coordinator(sim_cluster_t *self)
                                                   CADRE_RECOVERY_RELAXED};
     size_t last = CADRE_COUNT_OF(chances) - 1;
     self->shard_plan.write_fails = chances[sim_swarm_draw(self->seed, "write fails", 0, last)];
+    self->shard_plan.read_fails = chances[sim_swarm_draw(self->seed, "read fails", 0, last)];
     self->coordinator->store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
     self->coordinator->options.recovery =
         recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
@@ -140,6 +141,11 @@ make_script(sim_cluster_t *self)
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
     plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
+    plan->bad_values = chances[sim_swarm_draw(self->seed, "bad values", 0, 3)];
+    bool is_short = !plan->big && sim_swarm_has(self->seed, "short of memory", 4);
+    self->check.short_shard =
+        is_short ? (uint32_t)sim_swarm_draw(self->seed, "short shard", 0, self->shard_count - 1)
+                 : SIM_NEVER;
     self->check.few_values = plan->values_max > 0;
     self->script.cluster = self;
     self->script.coordinator = self->coordinator;
@@ -301,6 +307,8 @@ stop(sim_cluster_t *self)
     sim_cluster_turn_coordinator(self);
     while (has_anyone(self)) {
         next_event(self);
+        bool is_paused = self->coordinator->paused_ms > self->network.now_ms;
+        deadline_ms = is_paused ? self->coordinator->paused_ms + STOP_MS : deadline_ms;
         if (self->network.now_ms > deadline_ms) {
             sim_check_fail(&self->check, "I6: not every task has left");
         }
@@ -346,6 +354,7 @@ summarize(const sim_cluster_t *self)
                            .lives = self->coordinator->life,
                            .committed = self->coordinator->committed,
                            .given_up = self->coordinator->failed + totals->checkpoints_failed,
+                           .refused = self->script.refused,
                            .errors = self->script.errors,
                            .unserved = self->check.unserved};
 }

@@ -53,6 +53,7 @@ typedef struct {
     uint64_t lives;    /* of the coordinator */
     uint64_t committed;
     uint64_t given_up; /* checkpoints */
+    uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
     uint64_t unserved; /* closures that failed because no worker could run them */
 } sim_summary_t;

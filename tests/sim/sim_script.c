@@ -190,13 +190,50 @@ define(sim_script_t *self, bool is_big)
     return definition;
 }
 
+/* One that a shard which is short of memory refuses. */
+static sim_definition_t
+define_too_large(void)
+{
+    return (sim_definition_t){.dtype = CADRE_F32,
+                              .rank = 2,
+                              .shape = {SIM_TOO_LARGE_SIZE / 1024, 256},
+                              .optimizer = "add",
+                              .partitions = 2,
+                              .too_large = true};
+}
+
+static sim_definition_t
+define_next(sim_script_t *self, uint32_t number)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "too large %u", number);
+    bool is_short = self->check->short_shard != SIM_NEVER && number > 0;
+    return is_short && sim_swarm_has(self->check->seed, what, 3)
+               ? define_too_large()
+               : define(self, self->plan.big && number == 0);
+}
+
+/* That of the variable before is free where its creation has failed. */
+static void
+name_next(const sim_script_t *self, uint32_t number, char name[16])
+{
+    const sim_variable_t *variables = self->check->variables;
+    bool is_free = number > 0 && variables[number - 1].given_up &&
+                   sim_swarm_has(self->check->seed, "name again", 2);
+    if (is_free || number < self->check->known_count) {
+        snprintf(name, 16, "%s", variables[is_free ? number - 1 : number].name);
+    } else {
+        snprintf(name, 16, "v%u", number + 1);
+    }
+}
+
 static cadre_variable_t *
 add_variable(sim_script_t *self, sim_definition_t *definition)
 {
     cadre_core_t *core = core_of(self);
     uint32_t number = core->catalogue.variable_count;
     *definition = number < self->check->known_count ? self->check->variables[number].definition
-                                                    : define(self, self->plan.big && number == 0);
+                                                    : define_next(self, number);
     cadre_tensor_t like = {.dtype = definition->dtype, .rank = definition->rank};
     memcpy(like.shape, definition->shape, sizeof(definition->shape));
     cadre_variable_options_t options = {.size = sizeof(options),
@@ -205,7 +242,7 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
                                         .count = definition->partitions,
                                         .wire = definition->wire};
     char name[16];
-    snprintf(name, sizeof(name), "v%u", number + 1);
+    name_next(self, number, name);
     cadre_variable_t *variable = NULL;
     if (cadre_catalogue_add_variable(&core->catalogue, name, &like, &options, &variable) < 0) {
         sim_check_fail(self->check, "variable: %s", cadre_error_text());
@@ -254,6 +291,32 @@ give_up_creation(sim_script_t *self)
     cadre_core_abandon_variable(core, self->new_variable);
 }
 
+/* Whether a variable made later has the name: a checkpoint that is resumed holds that one. */
+static bool
+is_renamed(const sim_script_t *self, const cadre_variable_t *variable)
+{
+    const sim_variable_t *variables = self->check->variables;
+    return variable->id < self->check->known_count &&
+           strcmp(variables[variable->id].name, variable->name) == 0;
+}
+
+/* It has failed where a part came to the shard that is short of memory. */
+static void
+end_too_large(sim_script_t *self)
+{
+    int status = self->pending.status;
+    bool refused = sim_check_is_refused(self->check, self->new_variable->id - 1);
+    bool other = status == CADRE_ESHAPE || status == CADRE_EDTYPE;
+    bool good = status == (refused ? CADRE_EFULL : 0);
+    if (!good && !(other && is_renamed(self, self->new_variable))) {
+        sim_check_fail(self->check, "create: %s, which is%s too large: %s",
+                       self->new_variable->name, refused ? "" : " not",
+                       status < 0 ? self->pending.text : "it is there");
+    }
+    self->refused += refused;
+    give_up_creation(self);
+}
+
 static void
 end_creation(sim_script_t *self)
 {
@@ -273,7 +336,7 @@ create(sim_script_t *self)
         uint32_t number = core->catalogue.variable_count;
         self->asked = true;
         self->new_variable = add_variable(self, &definition);
-        self->give_up_at = draw_giving_up(self, number);
+        self->give_up_at = definition.too_large ? SIM_NEVER : draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
         core->creating = 1;
         self->pending = (cadre_operation_t){.pending = 0};
@@ -285,7 +348,9 @@ create(sim_script_t *self)
     }
     core->creating = 0;
     self->check->variable_count++;
-    if (gives_up) {
+    if (self->check->variables[self->new_variable->id - 1].definition.too_large) {
+        end_too_large(self);
+    } else if (gives_up) {
         give_up_creation(self);
     } else {
         end_creation(self);
@@ -337,6 +402,21 @@ read_value(sim_script_t *self)
     return true;
 }
 
+/* Puts infinity into one part of what is assigned, sometimes: its shard refuses it. */
+static void
+spoil(sim_script_t *self, void *bytes)
+{
+    char what[32];
+    const sim_variable_t *variable = &self->check->variables[self->variable];
+    cadre_dtype_t dtype = variable->definition.dtype;
+    snprintf(what, sizeof(what), "bad value %u", self->assignment);
+    uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
+    self->is_bad = (dtype == CADRE_F32 || dtype == CADRE_F64) && drawn < self->plan.bad_values;
+    if (self->is_bad) {
+        sim_make_infinite(dtype, bytes, variable->parts[drawn % variable->part_count].first);
+    }
+}
+
 static bool
 assign(sim_script_t *self)
 {
@@ -347,6 +427,7 @@ assign(sim_script_t *self)
         self->assignment = sim_check_add_assignment(self->check, self->variable, mode);
         void *bytes =
             sim_variable_values(&self->check->variables[self->variable], (int64_t)self->assignment);
+        spoil(self, bytes);
         cadre_core_assign_variable(core, core->catalogue.variables[self->variable], mode, bytes,
                                    &self->pending);
         free(bytes);
@@ -354,10 +435,13 @@ assign(sim_script_t *self)
     if (!is_answered(self)) {
         return false;
     }
-    if (self->pending.status == 0) {
+    if (self->is_bad && self->pending.status == CADRE_ENOTFINITE) {
+        self->refused++;
+    } else if (self->pending.status == 0 && !self->is_bad) {
         self->check->assignments[self->assignment].done_event = *self->check->events;
     } else if (self->pending.status != CADRE_ETIMEOUT) {
-        sim_check_fail(self->check, "assign: %s", self->pending.text);
+        sim_check_fail(self->check, "assign: %s",
+                       self->pending.status < 0 ? self->pending.text : "infinity was taken");
     }
     return true;
 }

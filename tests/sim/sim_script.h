@@ -56,6 +56,7 @@ typedef struct {
     bool jumps;                /* ids are skipped, so that windows fill up */
     bool big;                  /* one variable of several chunks */
     uint32_t gives_up;         /* chance that it has little patience with an operation, in 10,000 */
+    uint32_t bad_values;       /* chance that it assigns what a shard must refuse */
 } sim_plan_t;
 
 typedef struct {
@@ -81,6 +82,7 @@ typedef struct {
     uint32_t variable;  /* SIM_READ, SIM_ASSIGN: index; SIM_COUNT: a shard */
     uint32_t variables; /* that it had before the coordinator died: it makes them again */
     uint32_t assignment;
+    bool is_bad; /* SIM_ASSIGN: one part of it is infinite */
     cadre_variable_t *new_variable;
     size_t
         give_up_at; /* SIM_CREATE: parts that are left when it gives up; SIM_NEVER: it does not */
@@ -91,6 +93,7 @@ typedef struct {
     uint64_t done_ms;  /* when the last operation ended */
     uint64_t errors;   /* raised */
     uint64_t given_up; /* operations */
+    uint64_t refused;  /* operations, by a shard */
     uint64_t operations_done;
 } sim_script_t;
 

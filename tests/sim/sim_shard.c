@@ -90,7 +90,7 @@ check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_messa
         sim_check_values_sent(self->check, state, question, answer, from_coordinator);
     } else if (question->type == CADRE_MESSAGE_ASSIGN && answer->type == CADRE_MESSAGE_REPLY) {
         sim_check_assign(self->check, state, question, answer);
-        if (answer->reply.status == 0) {
+        if (answer->reply.status == 0 || answer->reply.status == (uint64_t)-CADRE_ENOTFINITE) {
             check_part(self, question->assign.variable, question->assign.partition);
         }
     } else if (question->type == CADRE_MESSAGE_PUSH && answer->type == CADRE_MESSAGE_APPLIED) {
@@ -122,7 +122,8 @@ on_restored(sim_shard_t *self, const cadre_message_t *question)
     sim_state_t begin = {.shard = self->index,
                          .epoch = question->epoch,
                          .generation = generation,
-                         .cut = restore->cut};
+                         .cut = restore->cut,
+                         .checkpoint = restore->ended};
     self->state = sim_check_restored(self->check, &begin,
                                      checkpoint ? checkpoint->files[self->index].state : NULL);
     for (uint32_t i = 0; i < self->check->known_count; i++) {
@@ -435,6 +436,7 @@ give_event(sim_shard_t *self, const cadre_task_t *coordinator, cadre_ps_event_t 
         self->index = event->index;
         self->state = NULL;
         self->counted_ms = 0;
+        self->shard->options.size_bytes_max = sim_check_memory(self->check, event->index);
         cadre_shard_begin_session(self->shard, event->index, event->epoch,
                                   coordinator->incarnation);
         order_loads(self);

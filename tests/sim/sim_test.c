@@ -131,6 +131,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->committed += summary->committed;
     total->given_up += summary->given_up;
     total->unserved += summary->unserved;
+    total->refused += summary->refused;
 }
 
 /* Every seed of a range; false when one does not repeat itself or had too few faults. */
@@ -155,11 +156,13 @@ run_range(const options_t *options)
     printf("sim: %" PRIu64 " %sseeds, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
            " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
            " updates replayed, %" PRIu64 " results taken (%" PRIu64 " where they were), %" PRIu64
-           " checkpoints and %" PRIu64 " given up, %" PRIu64 " closures that no worker could run, "
-           "%" PRIu64 " deaths of the coordinator: all invariants held\n",
+           " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
+           " closures that no worker could run, %" PRIu64
+           " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
            total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
-           total.taken, total.found, total.committed, total.given_up, total.unserved, total.lives);
+           total.taken, total.found, total.committed, total.given_up, total.refused, total.unserved,
+           total.lives);
     return few == 0;
 }
 

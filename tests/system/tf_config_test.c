@@ -61,7 +61,9 @@ start(const cluster_t *self, const char *type, int index, const char *const *arg
     cadre_auto(cadre_free) char *config =
         cadre_asprintf("TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}",
                        self->cluster, type, index);
-    const char *environment[] = {config, NULL};
+    cadre_auto(cadre_free) char *folder =
+        cadre_asprintf("CADRE_CHECKPOINT_DIR=%s", self->command.checkpoints);
+    const char *environment[] = {config, folder, NULL};
     cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
     return process_start(&(process_t){.arguments = arguments,
                                       .environment = environment,

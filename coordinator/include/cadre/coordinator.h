@@ -208,9 +208,10 @@ typedef enum {
 } cadre_assign_t;
 
 /* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
- * once. Waits where the memory for a replay is full, until a checkpoint has made room. A call that
- * gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the assignment is made
- * as soon as its shards are there, and must not be repeated. */
+ * once. CADRE_ENOTFINITE for a value that holds infinity or NaN: parts that do stay as they were,
+ * the others are assigned. Waits where the memory for a replay is full, until a checkpoint has made
+ * room. A call that gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the
+ * assignment is made as soon as its shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
 

@@ -1,0 +1,34 @@
+/*
+ * folders - where a ps may read checkpoints and write its part of them.
+ *
+ * Owner:   main, for the life of the process.
+ * Thread:  any: it does not change once the ps runs.
+ *
+ * RESTORE and CLOSE_CUT name paths, and whoever has the coordinator's place names them: a ps opens
+ * and creates nothing outside the folders that it was started with. Links are followed on both
+ * sides, so a folder may be named by any of its names; a path whose folders are not there is
+ * compared as it is written, and tells a stranger nothing of what else there is.
+ */
+#ifndef CADRE_PS_FOLDERS_H
+#define CADRE_PS_FOLDERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CADRE_FOLDERS_MAX = 16 };
+
+/* Zeroed: none may be used. */
+typedef struct {
+    bool any;
+    const char *paths[CADRE_FOLDERS_MAX]; /* borrowed */
+    size_t count;
+} cadre_folders_t;
+
+/* CADRE_EINVALID for an empty path, or beyond CADRE_FOLDERS_MAX. `path` is borrowed. */
+int cadre_folders_add(cadre_folders_t *self, const char *path);
+
+/* CADRE_EREFUSED, with words that say how to allow it, unless `path` is one of the folders or below
+ * it. */
+int cadre_folders_check(const cadre_folders_t *self, const char *path);
+
+#endif

@@ -1,0 +1,125 @@
+/* Which paths of checkpoints a ps takes from its coordinator. */
+#include "ps/folders.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+
+TestSuite(folders, .timeout = 60);
+
+/* A directory with allowed/, allowed/ckpt, other/, a link to allowed and one out of it. */
+static char *
+open_tree(void)
+{
+    static const char *const folders[] = {"allowed", "allowed/ckpt", "allowed-too", "other"};
+    char *top = cadre_strdup("/tmp/cadre-folders-XXXXXX");
+    cr_assert_not_null(mkdtemp(top));
+    for (size_t i = 0; i < CADRE_COUNT_OF(folders); i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", top, folders[i]);
+        cr_assert_eq(mkdir(path, 0700), 0);
+    }
+    cadre_auto(cadre_free) char *link = cadre_asprintf("%s/link", top);
+    cadre_auto(cadre_free) char *out = cadre_asprintf("%s/allowed/out", top);
+    cr_assert_eq(symlink("allowed", link), 0);
+    cr_assert_eq(symlink("../other", out), 0);
+    return top;
+}
+
+static void
+remove_tree(char *top)
+{
+    static const char *const names[] = {"allowed/out", "link",        "allowed/ckpt",
+                                        "allowed",     "allowed-too", "other"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", top, names[i]);
+        cr_assert_eq(remove(path), 0, "%s", path);
+    }
+    cr_assert_eq(rmdir(top), 0);
+    free(top);
+}
+
+static int
+check(const char *top, const char *folder, const char *path)
+{
+    cadre_auto(cadre_free) char *allowed = cadre_asprintf("%s/%s", top, folder);
+    cadre_auto(cadre_free) char *asked = cadre_asprintf("%s/%s", top, path);
+    cadre_folders_t folders = {.any = false};
+    cr_assert_eq(cadre_folders_add(&folders, allowed), 0);
+    return cadre_folders_check(&folders, asked);
+}
+
+Test(folders, takes_what_is_in_a_folder_by_any_of_its_names)
+{
+    char *top = open_tree();
+    static const char *const inside[] = {"allowed",
+                                         "allowed/",
+                                         "allowed/ckpt",
+                                         "link/ckpt",
+                                         "other/../allowed",
+                                         "allowed/not-there",
+                                         "allowed/a/b",
+                                         "allowed/ckpt/../.."
+                                         "/allowed"};
+    static const char *const names[] = {"allowed", "allowed/", "link", "other/../allowed"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(inside); i++) {
+        cr_expect_eq(check(top, "allowed", inside[i]), 0, "%s: %s", inside[i], cadre_error_text());
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cr_expect_eq(check(top, names[i], "allowed/ckpt"), 0, "%s", names[i]);
+        cr_expect_eq(check(top, names[i], "link/ckpt"), 0, "%s", names[i]);
+    }
+    remove_tree(top);
+}
+
+Test(folders, refuses_what_is_elsewhere)
+{
+    char *top = open_tree();
+    static const char *const outside[] = {"",
+                                          "other",
+                                          "allowed-too",
+                                          "allowed-too/ckpt",
+                                          "allowed/..",
+                                          "allowed/../other",
+                                          "allowed/out",
+                                          "allowed/not-there/../../other",
+                                          "not-there",
+                                          "allowe"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(outside); i++) {
+        cr_expect_eq(check(top, "allowed", outside[i]), CADRE_EREFUSED, "%s", outside[i]);
+    }
+    cr_expect_not_null(strstr(cadre_error_text(), "--checkpoint-dir"));
+    remove_tree(top);
+}
+
+Test(folders, takes_nothing_or_anything_where_it_was_told_none)
+{
+    cadre_folders_t folders = {.any = false};
+    cr_assert_eq(cadre_folders_check(&folders, "/tmp"), CADRE_EREFUSED);
+    cr_assert_eq(cadre_folders_check(&folders, "relative"), CADRE_EREFUSED);
+    folders.any = true;
+    cr_assert_eq(cadre_folders_check(&folders, "/tmp"), 0);
+}
+
+Test(folders, the_root_is_everything)
+{
+    cadre_folders_t folders = {.any = false};
+    cr_assert_eq(cadre_folders_add(&folders, "/"), 0);
+    cr_assert_eq(cadre_folders_check(&folders, "/tmp"), 0);
+    cr_assert_eq(cadre_folders_check(&folders, "/not/there"), 0);
+}
+
+Test(folders, are_bounded)
+{
+    cadre_folders_t folders = {.any = false};
+    cr_assert_eq(cadre_folders_add(&folders, ""), CADRE_EINVALID);
+    for (int i = 0; i < CADRE_FOLDERS_MAX; i++) {
+        cr_assert_eq(cadre_folders_add(&folders, "/tmp"), 0);
+    }
+    cr_assert_eq(cadre_folders_add(&folders, "/tmp"), CADRE_EINVALID);
+}
