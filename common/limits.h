@@ -40,6 +40,8 @@ enum {
     CADRE_ARGUMENTS_MAX = 64,   /* arguments of one closure */
     CADRE_RESOURCES_MAX = 4096, /* of a job; creating one more is refused */
     CADRE_RESOURCES_PER_CLOSURE_MAX = 16, /* schedule refuses more */
+    CADRE_LACKS_MAX = 1024,  /* native functions that one worker says it lacks; closures of further
+                                ones it hands back */
     CADRE_STEPS_MAX = 65536, /* updates of one closure to one shard; schedule refuses more */
 
     CADRE_IN_FLIGHT_SIZE_MAX =
@@ -67,9 +69,7 @@ enum {
     CADRE_REPLAY_SIZE_MAX = 256 << 20,   /* bytes of them, the same */
     CADRE_REPLAY_PASSED_MAX = 256,       /* of them, that a worker cannot take and that are passed
                                             over for it; then they are waited for */
-    CADRE_QUEUE_PASSED_MAX = 256, /* closures of the queue that are passed over for a worker which
-                                     fails to reach a shard that they need; it gets none then */
-    CADRE_WAITS_MAX = 64,         /* closures of one worker that are told to wait for a shard */
+    CADRE_WAITS_MAX = 64,     /* closures of one worker that are told to wait for a shard */
     CADRE_ASIDE_MAX = 4096,   /* closures that wait for a shard that is away; then nothing new is
                                  begun */
     CADRE_SUSPECT_DEATHS = 3, /* of workers while they had a closure, or a resource to build; then
@@ -77,6 +77,9 @@ enum {
     CADRE_ALONE_MS = 300000,  /* that long; then the worker does other things beside */
     CADRE_POISON_DEATHS = 10, /* then it has failed as poison, where so many were not to be expected
                                  (coordinator/suspicion.h) */
+    CADRE_UNSERVED_MS = 5000, /* that long a closure waits when no worker that is there has its
+                                 function or its data; then it fails. So long, too, a dataset waits
+                                 for more workers to say which rows they have */
     CADRE_OVERRUNS_MAX = 3,   /* attempts that ran past the closure's deadline; then it fails */
     CADRE_DEVICE_TRIES_MAX = 10, /* attempts that devices have ended; then the closure fails */
     CADRE_BUILD_TRIES_MAX = 10,  /* of a resource on one worker, ended by its device; then it has

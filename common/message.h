@@ -105,6 +105,7 @@ typedef enum {
     CADRE_FAILURE_DEVICE = 3, /* run again elsewhere */
     CADRE_FAILURE_RETURNED =
         4, /* handed back unrun: the worker drains, or the closure was cancelled */
+    CADRE_FAILURE_UNABLE = 5, /* this worker lacks what the closure needs: run it elsewhere */
 } cadre_failure_t;
 
 typedef enum {

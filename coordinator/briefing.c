@@ -79,8 +79,8 @@ send_function(cadre_core_t *self, const cadre_member_t *member, cadre_function_t
     send_kept(self, member, &function->told);
 }
 
-static void
-send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_dataset_t *dataset)
+void
+cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_dataset_t *dataset)
 {
     if (!dataset->told.header) {
         cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DATASET);
@@ -138,7 +138,9 @@ cadre_core_brief(cadre_core_t *self, cadre_member_t *member, const cadre_hello_m
         send_function(self, member, self->catalogue.functions[i]);
     }
     for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
-        send_dataset(self, member, self->catalogue.datasets[i]);
+        if (self->catalogue.datasets[i]->status == 0) { /* the others have failed */
+            cadre_core_send_dataset(self, member, self->catalogue.datasets[i]);
+        }
     }
     cadre_resources_brief(self, member);
 }
@@ -203,9 +205,10 @@ void
 cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset)
 {
     const cadre_member_t *member = NULL;
+    self->datasets_ms = self->now_ms;
     FOR_EACH_WORKER(self, member)
     {
-        send_dataset(self, member, dataset);
+        cadre_core_send_dataset(self, member, dataset);
     }
 }
 
@@ -251,7 +254,7 @@ cadre_core_on_want(cadre_core_t *self, cadre_member_t *member, const cadre_want_
         break;
     case CADRE_WANT_DATASET:
         if (id >= 1 && id <= catalogue->dataset_count) {
-            send_dataset(self, member, catalogue->datasets[id - 1]);
+            cadre_core_send_dataset(self, member, catalogue->datasets[id - 1]);
         }
         break;
     }

@@ -46,6 +46,10 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
         free(self->datasets[i]->name);
         free(self->datasets[i]->description);
         cadre_outbox_entry_fini(&self->datasets[i]->told);
+        for (uint32_t k = 0; k < self->datasets[i]->answer_count; k++) {
+            free(self->datasets[i]->answers[k].text);
+        }
+        free(self->datasets[i]->answers);
         free(self->datasets[i]);
     }
     for (uint32_t i = 0; i < self->resource_count; i++) {

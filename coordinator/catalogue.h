@@ -53,16 +53,29 @@ struct cadre_function {
     cadre_shard_set_t needs;   /* shards that closures of it were given back for: reach.c's */
 };
 
+/* What a worker says of a dataset. */
+typedef struct {
+    uint64_t worker; /* incarnation */
+    int status;
+    char *text; /* why it could not be opened */
+    cadre_dataset_info_t info;
+    uint64_t hash; /* of the content of all rows */
+} cadre_data_answer_t;
+
 struct cadre_dataset {
     cadre_coordinator_t *coordinator;
     uint32_t id;
     char *name;
     char *description;
-    cadre_outbox_entry_t told; /* the DATASET, once it was sent: briefing.c's */
-    bool opened;               /* a worker has answered */
+    cadre_outbox_entry_t told;    /* the DATASET, once it was sent: briefing.c's */
+    cadre_data_answer_t *answers; /* of the workers that are there, in the order they came */
+    uint32_t answer_count;
+    uint64_t answered_ms; /* when the first of all came; 0: none has */
+    bool opened;          /* decided: which rows the job has, or that nobody can open it */
     int status;
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cadre_dataset_info_t info;
+    uint64_t hash;
     /* the epoch being handed out */
     uint64_t order;
     int64_t next;

@@ -115,6 +115,16 @@ cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint6
     return handed_to == incarnation;
 }
 
+cadre_needs_t
+cadre_closure_needs(const cadre_closure_t *self)
+{
+    return (cadre_needs_t){.function = self->function,
+                           .resources = self->resources,
+                           .resource_count = self->resource_count,
+                           .batches = self->batches,
+                           .batch_items = self->batch_items};
+}
+
 size_t
 cadre_closure_size_bytes(const cadre_closure_t *self)
 {

@@ -12,6 +12,7 @@
 
 #include "common/message.h"
 #include "common/tensor_list.h"
+#include "coordinator/abilities.h"
 #include "coordinator/results.h"
 #include "coordinator/suspicion.h"
 
@@ -55,7 +56,7 @@ typedef struct cadre_closure {
     cadre_results_t *results; /* what it gives; NULL: nobody asked, or it has ended */
     uint64_t *resources;      /* ids of those that it uses */
     size_t resource_count;
-    void *lane;    /* QUEUED: the queue's, of those that use the same resources */
+    void *lane;    /* QUEUED: the queue's, of those that need the same */
     int64_t order; /* QUEUED: its place among all that are queued as it is */
 
     void *worker;       /* IN_FLIGHT: the member that has it */
@@ -107,6 +108,9 @@ bool cadre_closure_is_apart(const cadre_closure_t *self);
 /* Whether this worker was given that attempt. */
 bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,
                                  uint64_t incarnation);
+
+/* What a worker must have to run it; borrowed. */
+cadre_needs_t cadre_closure_needs(const cadre_closure_t *self);
 
 /* Memory that it takes, roughly, without results of others: what a replay's bound counts. */
 size_t cadre_closure_size_bytes(const cadre_closure_t *self);

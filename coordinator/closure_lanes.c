@@ -6,15 +6,25 @@
 #include "common/assert.h"
 #include "common/memory.h"
 
+static uint64_t *
+copy(const uint64_t *items, size_t count)
+{
+    uint64_t *out = cadre_calloc(count, sizeof(*out));
+    if (count > 0) {
+        memcpy(out, items, count * sizeof(*items));
+    }
+    return out;
+}
+
 static cadre_closure_lane_t *
-add_lane(cadre_closure_lanes_t *self, const uint64_t *resources, size_t count)
+add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs)
 {
     cadre_closure_lane_t *lane = cadre_calloc(1, sizeof(*lane));
-    if (count > 0) {
-        lane->resources = cadre_calloc(count, sizeof(*resources));
-        memcpy(lane->resources, resources, count * sizeof(*resources));
-        lane->resource_count = count;
-    }
+    lane->resources = copy(needs->resources, needs->resource_count);
+    lane->batches = copy(needs->batches, needs->batch_items);
+    lane->needs = *needs;
+    lane->needs.resources = lane->resources;
+    lane->needs.batches = lane->batches;
     if (self->count == self->capacity) {
         self->capacity = self->capacity ? 2 * self->capacity : 4;
         self->lanes = cadre_realloc(self->lanes, self->capacity, sizeof(cadre_closure_lane_t *));
@@ -32,14 +42,11 @@ first_of(const cadre_closure_lane_t *lane)
 }
 
 static cadre_closure_lane_t *
-find_lane(const cadre_closure_lanes_t *self, const cadre_closure_t *closure)
+find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs)
 {
-    size_t size_bytes = closure->resource_count * sizeof(closure->resources[0]);
     for (size_t i = 0; i < self->count; i++) {
-        cadre_closure_lane_t *lane = self->lanes[i];
-        if (lane->resource_count == closure->resource_count &&
-            (size_bytes == 0 || memcmp(lane->resources, closure->resources, size_bytes) == 0)) {
-            return lane;
+        if (cadre_needs_equal(&self->lanes[i]->needs, needs)) {
+            return self->lanes[i];
         }
     }
     return NULL;
@@ -54,6 +61,7 @@ drop_lane(cadre_closure_lanes_t *self, cadre_closure_lane_t *lane)
     }
     self->lanes[at] = self->lanes[--self->count];
     free(lane->resources);
+    free(lane->batches);
     free(lane);
 }
 
@@ -73,17 +81,12 @@ count_of(cadre_closure_lanes_t *self, const cadre_closure_t *closure)
 }
 
 void
-cadre_closure_lanes_init(cadre_closure_lanes_t *self)
-{
-    *self = (cadre_closure_lanes_t){.common = 0};
-    add_lane(self, NULL, 0);
-}
-
-void
 cadre_closure_lanes_fini(cadre_closure_lanes_t *self)
 {
     cadre_assert(self->common + self->tagged == 0);
-    drop_lane(self, self->lanes[0]);
+    while (self->count > 0) {
+        drop_lane(self, self->lanes[0]);
+    }
     free(self->lanes);
     *self = (cadre_closure_lanes_t){.common = 0};
 }
@@ -92,9 +95,13 @@ cadre_closure_lanes_fini(cadre_closure_lanes_t *self)
 static cadre_closure_list_t *
 enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
 {
-    cadre_closure_lane_t *lane = find_lane(self, closure);
+    const cadre_needs_t needs = cadre_closure_needs(closure);
+    cadre_closure_lane_t *lane = find_lane(self, &needs);
+    if (!lane && self->count == 1 && !first_of(self->lanes[0])) {
+        drop_lane(self, self->lanes[0]);
+    }
     if (!lane) {
-        lane = add_lane(self, closure->resources, closure->resource_count);
+        lane = add_lane(self, &needs);
     }
     closure->state = CADRE_CLOSURE_QUEUED;
     closure->lane = lane;
@@ -124,7 +131,7 @@ cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure
     cadre_closure_list_remove(list_of(lane, closure), closure);
     (*count_of(self, closure))--;
     closure->lane = NULL;
-    if (lane != self->lanes[0] && !first_of(lane)) {
+    if (self->count > 1 && !first_of(lane)) {
         drop_lane(self, lane);
     }
 }
@@ -147,14 +154,11 @@ first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below,
     return closure;
 }
 
-/* The first that the filter leaves, from `closure` on; NULL when that is not near. */
+/* It, unless the filter keeps it back, and with it all of its lane: they are of one function. */
 static cadre_closure_t *
-first_left(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
+unless_kept_back(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
 {
-    for (int passed = 0; closure && cadre_closure_is_kept_back(closure, filter); passed++) {
-        closure = passed < CADRE_QUEUE_PASSED_MAX ? closure->next : NULL;
-    }
-    return closure;
+    return closure && cadre_closure_is_kept_back(closure, filter) ? NULL : closure;
 }
 
 /* The first that may go: those that were begun before stand in front, some are handed out apart,
@@ -172,8 +176,8 @@ first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closu
     if (below != CADRE_QUEUE_NEW_TOO) {
         return NULL;
     }
-    cadre_closure_t *ready = first_left(lane->ready.first, filter);
-    return ready ? ready : first_left(closure, filter);
+    cadre_closure_t *ready = unless_kept_back(lane->ready.first, filter);
+    return ready ? ready : unless_kept_back(closure, filter);
 }
 
 static int
@@ -206,12 +210,12 @@ earlier(cadre_closure_t *left, cadre_closure_t *right)
 
 cadre_closure_t *
 cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uint64_t below,
-                         const cadre_resource_set_t *built, const cadre_closure_filter_t *filter)
+                         const cadre_abilities_t *abilities, const cadre_closure_filter_t *filter)
 {
     cadre_closure_t *next = NULL;
     for (size_t i = 0; i < self->count; i++) {
         const cadre_closure_lane_t *lane = self->lanes[i];
-        if (cadre_resource_set_has_all(built, lane->resources, lane->resource_count)) {
+        if (cadre_abilities_meet(abilities, &lane->needs)) {
             cadre_closure_t *closure = first_tagged(lane, worker, below, filter);
             next = earlier(next, closure ? closure : first_common(lane, below, filter));
         }
@@ -222,19 +226,64 @@ cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uin
 cadre_closure_t *
 cadre_closure_lanes_any(const cadre_closure_lanes_t *self)
 {
-    return first_of(self->lanes[self->count - 1]); /* empty only where it is the one lane */
+    /* Empty only where it is the one lane. */
+    return self->count > 0 ? first_of(self->lanes[self->count - 1]) : NULL;
 }
 
 cadre_closure_t *
 cadre_closure_lanes_naming(const cadre_closure_lanes_t *self, uint64_t resource)
 {
     for (size_t i = 0; i < self->count; i++) {
-        const cadre_closure_lane_t *lane = self->lanes[i];
-        for (size_t k = 0; k < lane->resource_count; k++) {
-            if (lane->resources[k] == resource) {
-                return first_of(lane);
+        const cadre_needs_t *needs = &self->lanes[i]->needs;
+        for (size_t k = 0; k < needs->resource_count; k++) {
+            if (needs->resources[k] == resource) {
+                return first_of(self->lanes[i]);
             }
         }
     }
     return NULL;
+}
+
+/* --- what no worker can run --- */
+
+bool
+cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms)
+{
+    if (!self->waits) {
+        *self = (cadre_unserved_t){.waits = true, .since_ms = now_ms};
+    }
+    return now_ms - self->since_ms >= limit_ms;
+}
+
+static const cadre_closure_t *
+first_unserved_tagged(const cadre_closure_lane_t *lane, cadre_is_unserved_t *is_unserved,
+                      const void *context)
+{
+    const cadre_closure_t *closure = lane->tagged.first;
+    while (closure && !is_unserved(context, &lane->needs, closure->tag)) {
+        closure = closure->next;
+    }
+    return closure;
+}
+
+cadre_closure_t *
+cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *is_unserved,
+                             const void *context, uint64_t now_ms, uint64_t limit_ms)
+{
+    const cadre_closure_t *found = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_closure_lane_t *lane = self->lanes[i];
+        const cadre_closure_t *common = lane->ready.first ? lane->ready.first : lane->common.first;
+        const cadre_closure_t *tagged = first_unserved_tagged(lane, is_unserved, context);
+        common = common && is_unserved(context, &lane->needs, CADRE_TAG_NONE) ? common : NULL;
+        lane->common_unserved.waits = lane->common_unserved.waits && common;
+        lane->tagged_unserved.waits = lane->tagged_unserved.waits && tagged;
+        if (common && cadre_unserved_for_long(&lane->common_unserved, now_ms, limit_ms)) {
+            found = common;
+        }
+        if (tagged && cadre_unserved_for_long(&lane->tagged_unserved, now_ms, limit_ms)) {
+            found = tagged;
+        }
+    }
+    return (cadre_closure_t *)(uintptr_t)found; /* it is in a list of ours */
 }

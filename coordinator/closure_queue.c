@@ -15,7 +15,6 @@ cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_clo
                                     .values_size_max = CADRE_VALUES_SIZE_MAX,
                                     .ended = ended,
                                     .context = context};
-    cadre_closure_lanes_init(&self->lanes);
     cadre_barriers_init(&self->barriers);
 }
 
@@ -210,7 +209,7 @@ cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure)
 cadre_closure_t *
 cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
 {
-    const cadre_resource_set_t none = {.words = {0}};
+    const cadre_abilities_t none = {.built = {.words = {0}}};
     cadre_closure_t *closure = cadre_closure_lanes_next(&self->lanes, worker, below, &none, NULL);
     if (closure) {
         cadre_closure_queue_begin(self, closure);

@@ -4,7 +4,7 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * The rules (those of TensorFlow's coordinator, and where ours go further):
- *   - What was put comes out in order; what is put back comes out first. A closure whose resources
+ *   - What was put comes out in order; what is put back comes out first. A closure that needs what
  * a worker has not is passed over for it (coordinator/closure_lanes.h, which tells who is next).
  *   - Work tagged for a worker comes before common work, is given to no other worker, and join does
  * not wait for it.
@@ -77,7 +77,7 @@ int cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closur
 /* Puts a queued closure in flight. */
 void cadre_closure_queue_begin(cadre_closure_queue_t *self, cadre_closure_t *closure);
 
-/* Both, for a worker that has no resources: the next one, in flight; NULL. */
+/* Both, for a worker without resources and data: the next one, in flight; NULL. */
 cadre_closure_t *cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker,
                                           uint64_t below);
 

@@ -155,38 +155,6 @@ cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
 /* --- what members say --- */
 
 static void
-on_dataset_ready(cadre_core_t *self, const cadre_member_t *member,
-                 const cadre_dataset_ready_message_t *ready)
-{
-    if (ready->id < 1 || ready->id > self->catalogue.dataset_count) {
-        return;
-    }
-    if (ready->status == 0 && !cadre_dtype_valid(ready->label_dtype)) {
-        cadre_core_dropped(self, 1, "DATASET_READY: its labels have no data type");
-        return;
-    }
-    cadre_dataset_t *dataset = self->catalogue.datasets[ready->id - 1];
-    int status = -(int)ready->status;
-    if (dataset->opened) {
-        if (status == 0 && dataset->status == 0 && dataset->info.rows != (int64_t)ready->rows) {
-            cadre_core_log(self, 'E', "dataset_differs",
-                           "dataset=%s worker=%u rows=%" PRIu64 " expected=%" PRId64, dataset->name,
-                           member->index, ready->rows, dataset->info.rows);
-        }
-        return;
-    }
-    dataset->opened = true;
-    dataset->status = status;
-    snprintf(dataset->text, sizeof(dataset->text), "%s", ready->text);
-    dataset->info = (cadre_dataset_info_t){.rows = (int64_t)ready->rows,
-                                           .features = (int64_t)ready->features,
-                                           .label = (cadre_dtype_t)ready->label_dtype,
-                                           .classes = (int64_t)ready->classes,
-                                           .skipped = (int64_t)ready->skipped};
-    self->progress = true;
-}
-
-static void
 tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
 {
     if (member->drain_asked) {
@@ -222,6 +190,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         tell_to_drain(self, member);
         member->ack_due = true; /* so that it knows that it is heard */
         member->ack_request = request;
+        cadre_admission_on_heartbeat(self, member, heartbeat);
         cadre_resources_on_heartbeat(self, member, heartbeat);
         cadre_reach_on_heartbeat(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
@@ -244,7 +213,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
         cadre_core_on_goodbye(self, member, message->goodbye.reason);
         break;
     case CADRE_MESSAGE_DATASET_READY:
-        on_dataset_ready(self, member, &message->dataset_ready);
+        cadre_admission_on_dataset(self, member, &message->dataset_ready);
         break;
     case CADRE_MESSAGE_WANT:
         cadre_core_on_want(self, member, &message->want);
@@ -354,26 +323,6 @@ cadre_core_oldest(const cadre_core_t *self)
     return oldest;
 }
 
-/* A dataset that no worker has answered for is announced again. Returns whether there is one. */
-static bool
-chase_datasets(cadre_core_t *self)
-{
-    bool missing = false;
-    bool due = self->now_ms >= self->datasets_ms + self->options.resend_ms;
-    for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
-        if (!self->catalogue.datasets[i]->opened) {
-            missing = true;
-            if (due) {
-                cadre_core_announce_dataset(self, self->catalogue.datasets[i]);
-            }
-        }
-    }
-    if (due) {
-        self->datasets_ms = self->now_ms;
-    }
-    return missing;
-}
-
 static uint64_t
 earlier(uint64_t left_ms, uint64_t right_ms)
 {
@@ -405,6 +354,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
+        cadre_admission_tick(self);
         cadre_resources_tick(self);
         cadre_overruns_tick(self);
         cadre_trials_tick(self);
@@ -418,7 +368,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     if (asked > 0) {
         pump_requests(self);
     }
-    bool chasing = chase_datasets(self) || asked > 0 || self->queue.cancelling;
+    bool chasing = cadre_admission_chase(self) || asked > 0 || self->queue.cancelling;
     self->tick_due_ms = chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
     return self->tick_due_ms;
 }

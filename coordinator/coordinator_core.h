@@ -132,8 +132,12 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint32_t creating;        /* newest variables that are not yet there on all shards */
-    uint64_t datasets_ms;     /* when unopened datasets were last announced */
+    uint32_t creating;    /* newest variables that are not yet there on all shards */
+    uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
+    uint32_t lacks;       /* how often a worker has not what closures may need */
+    bool unserved;        /* closures may wait that no worker can run; */
+    cadre_unserved_t redo_unserved; /* one that is to run again does */
+    uint64_t admission_due_ms;      /* when to look at that again */
     uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t now_ms;          /* of the turn under way */
     uint64_t stalled_ms;      /* how long the shell did not listen, together */
@@ -209,6 +213,8 @@ void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *va
 void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
 void cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function);
 void cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset);
+void cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member,
+                             cadre_dataset_t *dataset);
 
 /* A resource was added to the catalogue. */
 void cadre_core_announce_resource(cadre_core_t *self);
@@ -375,16 +381,51 @@ void cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure);
 /* Closures that are handed out apart: suspect ones to workers of their own. */
 void cadre_trials_tick(cadre_core_t *self);
 
+/* admission.c: what a worker says of its data and native functions; that it cannot run a closure;
+ * that it goes. */
+void cadre_admission_on_dataset(cadre_core_t *self, cadre_member_t *member,
+                                const cadre_dataset_ready_message_t *ready);
+void cadre_admission_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                                  const cadre_heartbeat_message_t *heartbeat);
+void cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member,
+                               const cadre_closure_t *closure);
+void cadre_admission_lost(cadre_core_t *self, const cadre_member_t *member);
+
+/* Asks again who has not answered for a dataset; returns whether there is one. */
+bool cadre_admission_chase(cadre_core_t *self);
+
+/* Decides what a dataset is; ends closures that no worker can run. */
+void cadre_admission_tick(cadre_core_t *self);
+
+/* Whether this worker cannot build the resource, because it lacks its function. */
+bool cadre_admission_cannot_build(const cadre_core_t *self, const cadre_member_t *member,
+                                  uint64_t resource);
+
+enum { CADRE_LACK_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 256 };
+
+/* What the worker lacks, number `at` from 0 on: `what` ("function f", "dataset d"), and why; false:
+ * there are no more. */
+bool cadre_admission_lack(const cadre_core_t *self, const cadre_member_t *member, uint32_t at,
+                          char what[CADRE_LACK_TEXT_SIZE], char why[CADRE_LACK_TEXT_SIZE]);
+
 /* resources.c: tells a worker that says HELLO what it is to build. */
 void cadre_resources_brief(cadre_core_t *self, cadre_member_t *member);
 void cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
                                   const cadre_heartbeat_message_t *heartbeat);
+
+/* A worker turns out to lack a function: what it builds by that is tried on another. */
+void cadre_resources_on_lack(cadre_core_t *self, cadre_member_t *member);
 
 /* A worker goes. `died`: what it had to build may have killed it. */
 void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died);
 
 /* A worker says HELLO that was given up as dead: it was only cut off. */
 void cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation);
+
+/* Whether it was told to build this and has not said yet that it has; one that it cannot build does
+ * not count. */
+bool cadre_resources_builds(const cadre_core_t *self, const cadre_member_t *member,
+                            const cadre_resource_t *resource);
 
 /* Suspect resources to workers that are free for them, and the end of closures whose resources have
  * failed. */

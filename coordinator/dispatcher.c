@@ -119,10 +119,10 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
 {
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
                   (closure->kept && !is_present(&self->membership, closure->tag));
+    const cadre_needs_t needs = cadre_closure_needs(closure);
     return is_for && cadre_overruns_may_try(closure, member) &&
            cadre_reach_may_run(self, member, closure) &&
-           cadre_resource_set_has_all(&member->resources_built, closure->resources,
-                                      closure->resource_count);
+           cadre_abilities_meet(&member->abilities, &needs);
 }
 
 bool
@@ -171,8 +171,8 @@ is_unreached(const void *context, const cadre_closure_t *closure)
     return !cadre_reach_may_run(reach->core, reach->member, closure);
 }
 
-/* The next closure for a worker, taken: first what is to run again. One whose resources the worker
- * has not built yet, or that needs a shard which it does not reach, stays for another, or for
+/* The next closure for a worker, taken: first what is to run again. One that needs what the
+ * worker has not, or a shard which it does not reach, stays for another, or for
  * later. */
 static cadre_closure_t *
 next_closure(cadre_core_t *self, const cadre_member_t *member)
@@ -183,12 +183,12 @@ next_closure(cadre_core_t *self, const cadre_member_t *member)
     const cadre_closure_filter_t *filter =
         cadre_shard_set_is_empty(&member->unreachable) ? NULL : &unreached;
     if (self->replay.active) {
-        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built, filter,
+        closure = cadre_replay_next(&self->replay, member->index, &member->abilities, filter,
                                     is_present, &self->membership);
     }
     if (!closure && !self->queue.cancelling) {
         closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
-                                           &member->resources_built, filter);
+                                           &member->abilities, filter);
     }
     return closure && take(self, closure) ? closure : NULL;
 }
@@ -215,6 +215,7 @@ static cadre_member_t *
 nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closure)
 {
     const cadre_closure_argument_t *argument = largest_value(closure);
+    const cadre_needs_t needs = cadre_closure_needs(closure);
     if (!argument || closure->tag != CADRE_TAG_NONE ||
         cadre_results_are_on(argument->from, argument->position, member->task.incarnation)) {
         return member;
@@ -224,8 +225,7 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
             cadre_dispatch_can_take(self, other) && cadre_reach_may_run(self, other, closure) &&
-            cadre_resource_set_has_all(&other->resources_built, closure->resources,
-                                       closure->resource_count) &&
+            cadre_abilities_meet(&other->abilities, &needs) &&
             (other->in_flight.count < other->slots ||
              other->in_flight.count <= member->in_flight.count)) {
             return other;

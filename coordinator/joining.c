@@ -49,6 +49,7 @@ invite(cadre_core_t *self)
 static void
 remove_member(cadre_core_t *self, cadre_member_t *member)
 {
+    cadre_admission_lost(self, member);
     cadre_membership_remove(&self->membership, member);
     self->progress = true;
     invite(self);

@@ -24,6 +24,7 @@ destroy(cadre_member_t *member)
     free(member->devices);
     free(member->acks);
     free(member->overdue);
+    cadre_abilities_fini(&member->abilities);
     free(member->waits);
     free(member);
 }

@@ -71,10 +71,11 @@ typedef struct cadre_member {
     uint64_t want_ms;      /* when the same will be answered again */
     uint64_t want_rest_ms; /* how long after that */
 
+    cadre_abilities_t abilities; /* workers: kept by admission.c, of resources by resources.c */
+
     /* Workers: kept by resources.c. */
-    cadre_resource_set_t resources_told;  /* it was told to build these */
-    cadre_resource_set_t resources_built; /* and has, or has failed to */
-    uint64_t resources_ms;                /* when it was last told of one */
+    cadre_resource_set_t resources_told; /* it was told to build these */
+    uint64_t resources_ms;               /* when it was last told of one */
     uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
     uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
     uint64_t alone_until_ms; /* it does nothing beside its trial */

@@ -310,7 +310,7 @@ cadre_replay_limit(const cadre_replay_t *self)
 }
 
 cadre_closure_t *
-cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resource_set_t *built,
+cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abilities_t *abilities,
                   const cadre_closure_filter_t *filter,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
@@ -319,9 +319,10 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
     for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
                       !present(context, closure->tag);
+        const cadre_needs_t needs = cadre_closure_needs(closure);
         if (is_for && !cadre_closure_is_apart(closure) &&
             !cadre_closure_is_kept_back(closure, filter) &&
-            cadre_resource_set_has_all(built, closure->resources, closure->resource_count)) {
+            cadre_abilities_meet(abilities, &needs)) {
             return closure;
         }
         closure = cadre_closure_log_next(&self->redo, closure);
@@ -341,7 +342,7 @@ cadre_closure_t *
 cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
-    const cadre_resource_set_t none = {.words = {0}};
+    const cadre_abilities_t none = {.built = {.words = {0}}};
     cadre_closure_t *closure = cadre_replay_next(self, worker, &none, NULL, present, context);
     if (closure) {
         cadre_replay_take_out(self, closure);

@@ -26,7 +26,6 @@
 #include <stdint.h>
 
 #include "common/outbox.h"
-#include "common/resource_set.h"
 #include "common/u64_map.h"
 #include "coordinator/closure_log.h"
 
@@ -112,12 +111,12 @@ void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 /* Only closures with an id below this may be handed out, kept or not. */
 uint64_t cadre_replay_limit(const cadre_replay_t *self);
 
-/* The next kept closure for worker `worker`, which has the resources `built`; NULL when there is
+/* The next kept closure for worker `worker`, which has these abilities; NULL when there is
  * none for now: it looks past CADRE_REPLAY_PASSED_MAX that are not for this worker, or that
  * `filter` (NULL: there is none) keeps from it. `present` tells of a tag whether that worker is
  * there: where it is not, anyone may. */
 cadre_closure_t *cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
-                                   const cadre_resource_set_t *built,
+                                   const cadre_abilities_t *abilities,
                                    const cadre_closure_filter_t *filter,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);
@@ -125,7 +124,7 @@ cadre_closure_t *cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
 /* Puts it in flight. */
 void cadre_replay_take_out(cadre_replay_t *self, cadre_closure_t *closure);
 
-/* Both, for a worker that has no resources: the next one, in flight; NULL. */
+/* Both, for a worker without resources and data: the next one, in flight; NULL. */
 cadre_closure_t *cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);

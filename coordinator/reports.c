@@ -290,6 +290,7 @@ static bool
 returns(const cadre_closure_t *closure, const cadre_closure_failed_message_t *failed)
 {
     return failed->reason == CADRE_FAILURE_RETURNED || failed->reason == CADRE_FAILURE_SHARD ||
+           failed->reason == CADRE_FAILURE_UNABLE ||
            (failed->reason == CADRE_FAILURE_DEVICE &&
             closure->device_failures + 1 < CADRE_DEVICE_TRIES_MAX);
 }
@@ -339,6 +340,9 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
         if (failed->reason == CADRE_FAILURE_DEVICE) {
             closure->device_failures++;
             member->rest_until_ms = self->now_ms + REST_MS;
+        }
+        if (failed->reason == CADRE_FAILURE_UNABLE) {
+            cadre_admission_on_unable(self, member, closure);
         }
         put_back(self, closure);
         return;

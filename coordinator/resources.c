@@ -75,18 +75,20 @@ cadre_core_announce_resource(cadre_core_t *self)
 }
 
 /* Whether it was told to build this and has not said yet that it has. */
-static bool
-builds(const cadre_member_t *member, const cadre_resource_t *resource)
+bool
+cadre_resources_builds(const cadre_core_t *self, const cadre_member_t *member,
+                       const cadre_resource_t *resource)
 {
-    return cadre_resource_set_has(&member->resources_told, resource->id) &&
-           !cadre_resource_set_has(&member->resources_built, resource->id);
+    return !cadre_admission_cannot_build(self, member, resource->id) &&
+           cadre_resource_set_has(&member->resources_told, resource->id) &&
+           !cadre_resource_set_has(&member->abilities.built, resource->id);
 }
 
 void
 cadre_resources_brief(cadre_core_t *self, cadre_member_t *member)
 {
     for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
-        if (builds(member, self->catalogue.resources[i])) {
+        if (cadre_resources_builds(self, member, self->catalogue.resources[i])) {
             tell(self, member, self->catalogue.resources[i]); /* the first may not have arrived */
         }
     }
@@ -103,6 +105,14 @@ end_trial(cadre_core_t *self, cadre_resource_t *resource)
     if (member) {
         member->trial = 0;
         tell_rest(self, member);
+    }
+}
+
+void
+cadre_resources_on_lack(cadre_core_t *self, cadre_member_t *member)
+{
+    if (member->trial && cadre_admission_cannot_build(self, member, member->trial)) {
+        end_trial(self, self->catalogue.resources[member->trial - 1]);
     }
 }
 
@@ -161,7 +171,7 @@ void
 cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died)
 {
     for (uint32_t i = 0; i < self->catalogue.resource_count && died; i++) {
-        if (builds(member, self->catalogue.resources[i])) {
+        if (cadre_resources_builds(self, member, self->catalogue.resources[i])) {
             blame(self, self->catalogue.resources[i], member);
         }
     }
@@ -190,7 +200,7 @@ static void
 on_built(cadre_core_t *self, cadre_member_t *member, cadre_resource_t *resource)
 {
     bool was_suspect = is_suspect(resource);
-    cadre_resource_set_put(&member->resources_built, resource->id);
+    cadre_resource_set_put(&member->abilities.built, resource->id);
     cadre_suspicion_clear(&resource->suspicion);
     if (was_suspect) {
         clear(self, resource);
@@ -213,7 +223,7 @@ cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
             tell(self, member, resource);
         }
         if (cadre_resource_set_has(&built, resource->id) &&
-            !cadre_resource_set_has(&member->resources_built, resource->id)) {
+            !cadre_resource_set_has(&member->abilities.built, resource->id)) {
             on_built(self, member, resource);
         }
     }

@@ -45,6 +45,19 @@ unreachable_json(const cadre_core_t *core, const cadre_member_t *member)
     return shards;
 }
 
+/* What it is not admitted to. */
+static json_t *
+lacks_json(const cadre_core_t *core, const cadre_member_t *member)
+{
+    json_t *lacks = json_array();
+    char what[CADRE_LACK_TEXT_SIZE];
+    char why[CADRE_LACK_TEXT_SIZE];
+    for (uint32_t i = 0; cadre_admission_lack(core, member, i, what, why); i++) {
+        json_array_append_new(lacks, json_pack("{s:s, s:s}", "what", what, "why", why));
+    }
+    return lacks;
+}
+
 static json_t *
 task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_ms)
 {
@@ -70,6 +83,7 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
                       (json_int_t)(core->now_ms - core->stalled_ms - oldest->running_ms)));
     }
     if (!is_ps) {
+        json_object_set_new(object, "lacks", lacks_json(core, member));
         json_object_set_new(object, "waits", waits_json(core, member));
         json_object_set_new(object, "unreachable", unreachable_json(core, member));
     }
@@ -106,7 +120,7 @@ resources_json(const cadre_core_t *core)
         int ready = 0;
         for (uint32_t k = 0; k < core->membership.worker_capacity; k++) {
             const cadre_member_t *member = core->membership.workers[k];
-            ready += member && cadre_resource_set_has(&member->resources_built, resource->id);
+            ready += member && cadre_resource_set_has(&member->abilities.built, resource->id);
         }
         const cadre_function_t *function = core->catalogue.functions[resource->call->function - 1];
         json_t *object =

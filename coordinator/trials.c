@@ -88,10 +88,9 @@ static bool
 may_build(const cadre_core_t *self, const cadre_member_t *member, const void *what)
 {
     const cadre_resource_t *resource = what;
-    (void)self;
-    bool busy = false;
-    for (size_t i = 0; i < CADRE_RESOURCE_WORDS; i++) {
-        busy = busy || (member->resources_told.words[i] & ~member->resources_built.words[i]);
+    bool busy = cadre_admission_cannot_build(self, member, resource->id);
+    for (uint32_t i = 0; i < self->catalogue.resource_count; i++) {
+        busy = busy || cadre_resources_builds(self, member, self->catalogue.resources[i]);
     }
     return !busy && cadre_shard_set_is_empty(&member->unreachable) &&
            !cadre_resource_set_has(&member->resources_told, resource->id);

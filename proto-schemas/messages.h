@@ -143,7 +143,8 @@
  * generation: what a ps serves; progress: grows each time that the shard itself, and not only its
  * process, has answered the ps's own question, asked with each HEARTBEAT. waits: (closure, shard,
  * ms) for what runs on the worker and has waited so long for that shard, the longest first of each
- * shard. */
+ * shard. lacks: native functions that were told and this worker has not, the first CADRE_LACKS_MAX
+ * of them. */
 #define CADRE_HEARTBEAT_FIELDS(F)                                                  \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)                                           \
@@ -154,7 +155,8 @@
     F(U64,  shard,       UINT32_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  progress,    UINT64_MAX)                                               \
-    F(U64S, waits,       3 * CADRE_WAITS_MAX)
+    F(U64S, waits,       3 * CADRE_WAITS_MAX)                                      \
+    F(U64S, lacks,       CADRE_LACKS_MAX)
 
 /* Finish what runs, take nothing new, say GOODBYE. */
 #define CADRE_DRAIN_FIELDS(F)
@@ -209,7 +211,8 @@
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)
 
-/* classes: highest class + 1, 0 where labels are no classes. skipped: bad lines passed over. */
+/* classes: highest class + 1, 0 where labels are no classes. skipped: bad lines passed over. hash:
+ * of the content of all rows, the same on every worker whose data are the same. */
 #define CADRE_DATASET_READY_FIELDS(F)                                              \
     F(U64,  id,          UINT32_MAX)                                               \
     F(U64,  status,      9999)                                                     \
@@ -218,7 +221,8 @@
     F(U64,  features,    CADRE_DATA_FEATURES_MAX)                                  \
     F(U64,  label_dtype, 255)                                                      \
     F(U64,  classes,     CADRE_DATA_CLASSES_MAX)                                   \
-    F(U64,  skipped,     INT64_MAX)
+    F(U64,  skipped,     INT64_MAX)                                                \
+    F(U64,  hash,        UINT64_MAX)
 
 /* Many VARIABLEs in one message: `count` of them, of which the first is number `first` + 1 of all
  * there have been. A worker that lacks some before those asks for them; those it has it passes
@@ -295,11 +299,11 @@
 
 /* Kept and resent until ACK. reason: cadre_failure_t; returned with CADRE_ECLOSED: the worker
  * drains, give it no more; with CADRE_ENOTFOUND: it lacks a value that was not told. shard: the one
- * that is away, for CADRE_FAILURE_SHARD. */
+ * that is away, for CADRE_FAILURE_SHARD. unable: the worker lacks the function, or a dataset. */
 #define CADRE_CLOSURE_FAILED_FIELDS(F)                                             \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
-    F(U64,  reason,      4)                                                        \
+    F(U64,  reason,      5)                                                        \
     F(U64,  status,      9999)                                                     \
     F(U64,  shard,       CADRE_SHARDS_MAX)                                         \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)

@@ -76,6 +76,7 @@ cadre_directory_fini(cadre_directory_t *self)
     cadre_u64_map_fini(&self->variables);
     cadre_name_map_fini(&self->variable_names);
     cadre_u64_map_fini(&self->functions);
+    free(self->lacks);
     cadre_u64_map_fini(&self->datasets);
     *self = (cadre_directory_t){0};
 }
@@ -325,8 +326,17 @@ cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t 
     return status;
 }
 
+static void
+note_lack(cadre_directory_t *self, uint64_t id)
+{
+    if (self->lack_count < CADRE_LACKS_MAX) {
+        self->lacks = cadre_realloc(self->lacks, self->lack_count + 1, sizeof(*self->lacks));
+        self->lacks[self->lack_count++] = id;
+    }
+}
+
 int
-cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message)
+cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message, bool lacking)
 {
     const cadre_function_message_t *function = &message->function;
     if (function->kind != CADRE_FUNCTION_PROGRAM && function->kind != CADRE_FUNCTION_NATIVE) {
@@ -341,6 +351,10 @@ cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *mes
     entry->kind = (cadre_function_kind_t)function->kind;
     entry->name = cadre_strdup(function->name);
     entry->hash = function->hash;
+    entry->lacking = lacking;
+    if (lacking) {
+        note_lack(self, function->id);
+    }
     if (entry->kind == CADRE_FUNCTION_PROGRAM) {
         size_t size_bytes = 0;
         for (size_t i = 0; i < message->chunk_count; i++) {

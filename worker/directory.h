@@ -52,6 +52,7 @@ typedef struct {
     char *name;
     uint64_t hash;
     cadre_chunk_t *program; /* encoded; NULL for a native function */
+    bool lacking;           /* a native function that this worker does not have */
 } cadre_function_entry_t;
 
 typedef struct {
@@ -90,6 +91,8 @@ typedef struct {
     uint64_t definitions;            /* records of variables that were taken: the first so many */
     cadre_u64_map_t functions;
     uint32_t functions_complete; /* every id from 1 to this is there */
+    uint64_t *lacks;             /* ids of those that are lacking, CADRE_LACKS_MAX at most */
+    size_t lack_count;
     cadre_u64_map_t datasets;
     cadre_u64_map_t resources;
     cadre_resource_set_t resources_known; /* those that are there */
@@ -117,7 +120,9 @@ int cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_m
  * each stands for itself. */
 int cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message);
 
-int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message);
+/* `lacking`: it is a native one that this worker does not have. */
+int cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message,
+                                 bool lacking);
 int cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message,
                                 bool *is_new);
 

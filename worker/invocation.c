@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert.h"
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -395,14 +396,8 @@ cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, 
                      cadre_slot_states_t *states)
 {
     cadre_work_t *work = link->work;
-    const char *name = work->run->function->name;
-    const cadre_native_entry_t *entry = cadre_registry_find(registry, name);
-    if (!entry) {
-        char text[CADRE_TEXT_SIZE_MAX];
-        snprintf(text, sizeof(text), "this worker has no native function %s (--native FILE)", name);
-        cadre_work_end(work, CADRE_ENOTFOUND, CADRE_FAILURE_USER, text);
-        return;
-    }
+    const cadre_native_entry_t *entry = cadre_registry_find(registry, work->run->function->name);
+    cadre_assert(entry); /* the core hands back what is not here */
     cadre_invocation_t self;
     memset(&self, 0, offsetof(cadre_invocation_t, result_names));
     memset(self.results, 0, sizeof(self.results));

@@ -85,6 +85,7 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
     request->ready.label_dtype = (uint64_t)info->y_dtype;
     request->ready.classes = (uint64_t)info->classes;
     request->ready.skipped = (uint64_t)info->skipped;
+    request->ready.hash = info->hash;
     log_skipped(source, request->dataset);
     if (*info->doubtful_header) {
         cadre_log(CADRE_LOG_WARN, "header_taken",
@@ -94,8 +95,9 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
                   request->dataset, info->doubtful_header);
     }
     cadre_log(CADRE_LOG_INFO, "dataset_open",
-              "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64, request->dataset,
-              info->rows, info->features, info->skipped);
+              "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64
+              " hash=%016" PRIx64,
+              request->dataset, info->rows, info->features, info->skipped, info->hash);
 }
 
 /* items: dataset, order, first position, count. */

@@ -41,6 +41,15 @@ build_message(const cadre_resource_entry_t *entry)
     return message;
 }
 
+/* It is not built here then, and the coordinator gives closures that name it to others. */
+static bool
+lacks_function(const cadre_worker_core_t *self, const cadre_resource_entry_t *entry)
+{
+    const cadre_function_entry_t *function =
+        cadre_directory_function(&self->directory, (uint32_t)entry->message.resource.function);
+    return function && function->lacking;
+}
+
 uint64_t
 cadre_worker_build(cadre_worker_core_t *self, uint64_t now_ms)
 {
@@ -50,7 +59,7 @@ cadre_worker_build(cadre_worker_core_t *self, uint64_t now_ms)
     }
     cadre_resource_entry_t *entry = NULL;
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->directory.resources, &cursor));) {
-        if (entry->state != CADRE_RESOURCE_UNBUILT) {
+        if (entry->state != CADRE_RESOURCE_UNBUILT || lacks_function(self, entry)) {
             continue;
         }
         if (now_ms < entry->due_ms) {

@@ -83,27 +83,35 @@ static void
 examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
 {
     const cadre_closure_message_t *closure = &run->message.closure;
+    char text[CADRE_TEXT_SIZE_MAX];
+    const char *why = text;
+    run->function = cadre_directory_function(&self->directory, (uint32_t)closure->function);
+    if (run->function && run->function->lacking) {
+        snprintf(text, sizeof(text), "this worker has no native function %s (--native FILE)",
+                 run->function->name);
+        cadre_worker_give_up(self, run, CADRE_FAILURE_UNABLE, CADRE_ENOTFOUND, text, now_ms);
+        return;
+    }
     if (run->loading || cadre_directory_generations(&self->directory) < closure->generations) {
         return;
     }
-    run->function = cadre_directory_function(&self->directory, (uint32_t)closure->function);
     if (!run->function || self->directory.variables_complete < closure->variables ||
         !shards_known(self)) {
         return;
     }
-    char text[CADRE_TEXT_SIZE_MAX];
-    const char *why = text;
     const char *dataset = NULL;
+    cadre_failure_t failure = CADRE_FAILURE_UNABLE;
     int status = datasets_status(self, run, &dataset);
     snprintf(text, sizeof(text), "dataset %s could not be opened here", dataset ? dataset : "");
     if (status == 0) {
+        failure = CADRE_FAILURE_USER;
         status = cadre_worker_take_resources(self, run, &why);
     }
     if (status == CADRE_EAGAIN) {
         return;
     }
     if (status < 0) {
-        cadre_worker_give_up(self, run, CADRE_FAILURE_USER, status, why, now_ms);
+        cadre_worker_give_up(self, run, failure, status, why, now_ms);
     } else if (closure->batches.count > 0) {
         run->loading = true;
         cadre_worker_emit(self, &(cadre_worker_event_t){

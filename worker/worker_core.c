@@ -210,7 +210,8 @@ say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
                                     .known = cadre_resource_set_list(&directory->resources_known),
                                     .built = cadre_resource_set_list(&directory->resources_built),
                                     .unreachable = cadre_shard_set_list(&unheard),
-                                    .waits = list_waits(self, now_ms, waits)};
+                                    .waits = list_waits(self, now_ms, waits),
+                                    .lacks = {directory->lacks, directory->lack_count}};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);

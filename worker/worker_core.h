@@ -23,6 +23,7 @@
 #include "common/tensor_list.h"
 #include "worker/closure_run.h"
 #include "worker/directory.h"
+#include "worker/native.h"
 
 typedef struct cadre_worker_core cadre_worker_core_t;
 
@@ -43,6 +44,8 @@ typedef struct {
                                   CADRE_WINDOW_SIZE_MIN, */
     size_t push_part_size;     /* CADRE_PUSH_PART_SIZE, */
     size_t partitions_max;     /* CADRE_PARTITIONS_PER_UPDATE_MAX */
+    const cadre_registry_t *registry; /* native functions that are here, borrowed; NULL: whichever
+                                         is asked for */
 } cadre_worker_options_t;
 
 typedef enum {
@@ -58,6 +61,7 @@ typedef enum {
     CADRE_WORKER_PUSHED,  /* `run`: the push has ended: `status` */
     CADRE_WORKER_FORGET,  /* `closure`: its batches are no longer needed */
     CADRE_WORKER_RELEASE, /* `holding`: destroy it, on a thread that may take its time */
+    CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
     CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
     CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
                              on another socket (common/socket.h says why) */

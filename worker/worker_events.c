@@ -341,6 +341,12 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     case CADRE_WORKER_FORGET:
         forget_load(self, cadre_u64_map_take(&self->loads, event->closure));
         break;
+    case CADRE_WORKER_LACKS:
+        cadre_log(CADRE_LOG_WARN, "function_lacking",
+                  "function=%s reason=\"no native function of that name is here (--native FILE)\" "
+                  "next=\"closures of it run on other workers\"",
+                  event->text);
+        break;
     case CADRE_WORKER_RELEASE:
         if (cadre_pipe_send(self->options.reader, CADRE_READER_RELEASE, event->holding) < 0) {
             cadre_holding_destroy(&event->holding);

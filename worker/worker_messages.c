@@ -1,14 +1,51 @@
 /*
  * worker_messages - what the core makes of a message, by who sent it and what it is.
  */
+#include <stdio.h>
+
 #include "worker/worker_state.h"
+
+static int
+set_function(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
+{
+    const cadre_function_message_t *function = &message->function;
+    const cadre_registry_t *registry = self->options.registry;
+    bool lacking = function->kind == CADRE_FUNCTION_NATIVE && registry &&
+                   !cadre_registry_find(registry, function->name);
+    bool is_new = !cadre_directory_function(&self->directory, (uint32_t)function->id);
+    int status = cadre_directory_set_function(&self->directory, message, lacking);
+    if (status == 0 && lacking && is_new) {
+        cadre_worker_event_t event = {.kind = CADRE_WORKER_LACKS, .index = (uint32_t)function->id};
+        snprintf(event.text, sizeof(event.text), "%s", function->name);
+        cadre_worker_emit(self, &event);
+        self->heartbeat_due_ms = now_ms; /* so that closures go elsewhere */
+    }
+    return status;
+}
+
+/* One that is there already is told again because the answer was lost, or nobody waits for it any
+ * more: that does no harm. */
+static int
+set_dataset(cadre_worker_core_t *self, const cadre_message_t *message)
+{
+    uint32_t id = (uint32_t)message->dataset.id;
+    bool is_new = false;
+    int status = cadre_directory_set_dataset(&self->directory, message, &is_new);
+    const cadre_dataset_entry_t *entry = cadre_directory_dataset(&self->directory, id);
+    if (status == 0 && is_new) {
+        cadre_worker_emit(self,
+                          &(cadre_worker_event_t){.kind = CADRE_WORKER_OPEN_DATASET, .index = id});
+    } else if (status == 0 && entry->answered) {
+        cadre_worker_say_ready(self, entry);
+    }
+    return status;
+}
 
 static void
 on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
     bool news = false;
     int status = 0;
-    uint32_t index = 0;
     if (message->type == CADRE_MESSAGE_SHARD) {
         status = cadre_directory_set_shard(&self->directory, &message->shard, &news);
         if (news) {
@@ -22,17 +59,12 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
     } else if (message->type == CADRE_MESSAGE_DEFINITIONS) {
         status = cadre_directory_take_definitions(&self->directory, message);
     } else if (message->type == CADRE_MESSAGE_FUNCTION) {
-        status = cadre_directory_set_function(&self->directory, message);
+        status = set_function(self, message, now_ms);
     } else if (message->type == CADRE_MESSAGE_RESOURCE) {
         status = cadre_directory_set_resource(&self->directory, message);
         cadre_worker_build(self, now_ms);
     } else {
-        index = (uint32_t)message->dataset.id;
-        status = cadre_directory_set_dataset(&self->directory, message, &news);
-        if (news) {
-            cadre_worker_emit(
-                self, &(cadre_worker_event_t){.kind = CADRE_WORKER_OPEN_DATASET, .index = index});
-        }
+        status = set_dataset(self, message);
     }
     if (status < 0) {
         cadre_worker_core_malformed(self);

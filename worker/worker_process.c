@@ -64,7 +64,7 @@ start_slots(process_t *self, cadre_device_t *device, const cadre_registry_t *reg
 }
 
 static int
-start_network(process_t *self, cadre_device_t *device)
+start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
 {
     gethostname(self->host, sizeof(self->host) - 1);
     cadre_worker_actor_options_t options = {
@@ -75,7 +75,8 @@ start_network(process_t *self, cadre_device_t *device)
                  .process = (uint32_t)getpid(),
                  .slots = self->flags->slots,
                  .ahead = AHEAD,
-                 .shard_timeout_ms = 1000 * (uint64_t)self->flags->shard_seconds},
+                 .shard_timeout_ms = 1000 * (uint64_t)self->flags->shard_seconds,
+                 .registry = registry},
         .coordinator = self->flags->cluster.coordinator,
         .away_ms = self->flags->wait ? 0 : 1000 * (uint64_t)self->flags->away_seconds,
         .drain_ms = 1000 * (uint64_t)self->flags->drain_seconds,
@@ -102,7 +103,7 @@ start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
     if (status == 0) {
         status = cadre_reader_actor_open(self->context, self->flags->data_dir, &self->reader);
     }
-    return status < 0 ? status : start_network(self, device);
+    return status < 0 ? status : start_network(self, device, registry);
 }
 
 /* --- waiting --- */

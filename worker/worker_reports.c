@@ -41,8 +41,8 @@ cadre_worker_report_failure(cadre_worker_core_t *self, cadre_run_t *run, cadre_f
                                                               .status = (uint64_t)-status,
                                                               .shard = run->failed_shard,
                                                               .text = cut};
-    self->counters[failure == CADRE_FAILURE_RETURNED ? CADRE_WORKER_COUNTER_cancelled
-                                                     : CADRE_WORKER_COUNTER_failed]++;
+    bool is_returned = failure == CADRE_FAILURE_RETURNED || failure == CADRE_FAILURE_UNABLE;
+    self->counters[is_returned ? CADRE_WORKER_COUNTER_cancelled : CADRE_WORKER_COUNTER_failed]++;
     report(self, run, &message);
 }
 

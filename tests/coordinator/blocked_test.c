@@ -82,7 +82,7 @@ take(stage_t *self, uint32_t number)
 static void
 expect_none(stage_t *self)
 {
-    const cadre_resource_set_t none = {.words = {0}};
+    const cadre_abilities_t none = {.built = {.words = {0}}};
     cr_assert_null(
         cadre_closure_lanes_next(&self->queue.lanes, 0, CADRE_QUEUE_NEW_TOO, &none, NULL));
 }

@@ -415,30 +415,6 @@ Test(coordinator_core, a_dataset_is_announced_until_a_worker_has_answered)
     fixture_destroy(&self);
 }
 
-Test(coordinator_core, the_first_answer_about_a_dataset_counts_and_a_differing_one_is_logged)
-{
-    fixture_t *self = fixture_new(1);
-    cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
-    fixture_hello(self, &workers[0]);
-    fixture_hello(self, &workers[1]);
-    cadre_dataset_t *good = add_dataset(self, "good");
-    cadre_dataset_t *bad = add_dataset(self, "bad");
-    say_dataset_ready(self, &workers[0], 1, 0, 150);
-    say_dataset_ready(self, &workers[1], 1, 0, 150);
-    fixture_turn(self);
-    cr_assert_not(fixture_logged(self, "dataset_differs"));
-    say_dataset_ready(self, &workers[1], 1, 0, 149);
-    fixture_turn(self);
-    cr_assert(fixture_logged(self, "dataset_differs"));
-    cr_assert_eq(good->info.rows, 150);
-    say_dataset_ready(self, &workers[0], 2, CADRE_ENOTFOUND, 0);
-    cr_assert_eq(bad->status, CADRE_ENOTFOUND);
-    cr_assert_str_eq(bad->text, "no such file");
-    say_dataset_ready(self, &workers[0], 3, 0, 5);
-    say_dataset_ready(self, &workers[0], 0, 0, 5);
-    fixture_destroy(&self);
-}
-
 /* --- the end --- */
 
 Test(coordinator_core, stopping_tells_everyone_and_waits_for_their_goodbyes)

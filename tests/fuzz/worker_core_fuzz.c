@@ -80,6 +80,7 @@ take(target_t *self)
         case CADRE_WORKER_SHARD_MOVED:
         case CADRE_WORKER_UNREACHABLE:
         case CADRE_WORKER_FORGET:
+        case CADRE_WORKER_LACKS:
         case CADRE_WORKER_RESET:
         case CADRE_WORKER_MUTE:
         case CADRE_WORKER_REFUSED:

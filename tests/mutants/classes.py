@@ -3,6 +3,9 @@ tests of classes catch them. As in mutants.py: (name, what it breaks, file, text
 """
 
 CLASSES = [
+    ("lacking-trial", "a suspect resource stays on trial where it cannot be built",
+     "coordinator/admission.c",
+     "    cadre_resources_on_lack(self, member);\n", ""),
     ("generations-unheeded", "a worker begins a closure before it knows the shards that it names",
      "worker/worker_closures.c",
      "    if (run->loading || cadre_directory_generations(&self->directory) < closure->generations) {\n",

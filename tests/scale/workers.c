@@ -96,6 +96,7 @@ on_event(workers_t *self, worker_t *worker, cadre_worker_event_t *event)
     case CADRE_WORKER_VALUES:
     case CADRE_WORKER_PUSHED:
     case CADRE_WORKER_FORGET:
+    case CADRE_WORKER_LACKS:
     case CADRE_WORKER_RESET:
         break;
     }

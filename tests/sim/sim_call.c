@@ -91,9 +91,11 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     cadre_tensor_t tensor = {.dtype = CADRE_I64, .data = &number};
     int status = cadre_tensor_list_encode(&tensor, 1, CADRE_ARGUMENTS_SIZE_MAX, &closure->tensors);
     cadre_assert(status == 0);
-    if (call->reads_batch) {
+    uint32_t datasets = core->catalogue.dataset_count;
+    const cadre_dataset_t *dataset = datasets > 0 ? core->catalogue.datasets[datasets - 1] : NULL;
+    if (call->reads_batch && dataset && dataset->opened && dataset->status == 0) {
         closure->batches = cadre_calloc(4, sizeof(uint64_t));
-        closure->batches[0] = 1;
+        closure->batches[0] = dataset->id;
         closure->batches[2] = sim_between(random, 0, DATASET_ROWS - 10);
         closure->batches[3] = 10;
         closure->batch_items = 4;

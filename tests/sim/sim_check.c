@@ -500,6 +500,8 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_closure_t *c
         good = closure->suspicion.deaths >= CADRE_POISON_DEATHS || names_failed(call, end->text);
     } else if (end->status == CADRE_ETIMEOUT) {
         good = closure->deadline_ms > 0 && closure->overruns >= CADRE_OVERRUNS_MAX;
+    } else if (end->status == CADRE_ENOTFOUND || end->status == CADRE_EDATA) {
+        good = strstr(end->text, " can run it: ") || strstr(end->text, " cannot run it: ");
     } else if (end->status == CADRE_EFULL) {
         good = self->few_values && call->source_count > 0 && call->attempts == 0;
     }

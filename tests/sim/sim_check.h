@@ -101,6 +101,7 @@ typedef struct {
     uint64_t cut;            /* its first id */
     uint64_t scheduled;      /* what its totals must say at the end */
     uint64_t missing;        /* finished calls that it began without, somewhere */
+    uint64_t data_hash;      /* of the rows that its closures read; 0: none has */
     cadre_u64_map_t updates; /* update id -> call */
 } sim_life_t;
 
@@ -150,6 +151,7 @@ typedef struct {
     uint64_t replayed;    /* updates that were applied again after a restore */
     uint64_t taken;       /* results that were arguments, for every attempt */
     uint64_t found;       /* of them without being told */
+    uint64_t unserved;    /* closures that ended because no worker could run them */
     bool few_values;      /* there is little room for results: closures may fail for it */
     uint32_t short_shard; /* has no memory for a variable that is too large; SIM_NEVER: none */
 

@@ -9,6 +9,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
+#include "tests/sim/sim_lacks.h"
 
 enum { ANSWER_MS_MAX = 20 };
 
@@ -19,6 +20,10 @@ on_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end
     uint32_t index = (uint32_t)strtoul(closure->names[0], NULL, 10);
     if (end->status != CADRE_ECLOSED && !self->deposed) {
         self->check->may_cancel = self->user_cancels || self->core.queue.error < 0;
+        if (end->status < 0 && closure->missing == 0 && strstr(end->text, " run it: worker")) {
+            sim_lacks_check_unserved(self->check, &self->core, closure);
+            self->check->unserved++;
+        }
         sim_check_ended(self->check, index, closure, end);
     }
 }
@@ -307,6 +312,19 @@ on_lost(sim_coordinator_t *self, const char *text)
     }
 }
 
+/* Why a closure is given up that was to run again. */
+static int
+given_up_status(const char *text)
+{
+    if (strstr(text, "its data differ")) {
+        return CADRE_EDATA;
+    }
+    if (strstr(text, " run it: worker")) {
+        return CADRE_ENOTFOUND;
+    }
+    return strstr(text, "deadline") ? CADRE_ETIMEOUT : CADRE_EPOISON;
+}
+
 static void
 on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
 {
@@ -320,7 +338,7 @@ on_log(sim_coordinator_t *self, const cadre_core_event_t *event)
     }
     if (strcmp(event->name, "replay_failed") == 0 && number) {
         sim_check_given_up(self->check, strtoull(number + strlen("closure="), NULL, 10),
-                           strstr(event->text, "deadline") ? CADRE_ETIMEOUT : CADRE_EPOISON);
+                           given_up_status(event->text));
     }
 }
 

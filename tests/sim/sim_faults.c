@@ -303,9 +303,9 @@ draw_weather(sim_cluster_t *self)
 static sim_bandwidth_t
 draw_bandwidth(const sim_cluster_t *self)
 {
-    static const uint64_t rates[] = {200000, 500000, 1000000};
+    static const uint64_t rates[] = {500000, 1000000, 2000000};
     bool has = sim_swarm_has(self->seed, "bandwidth", 3);
-    sim_bandwidth_t bandwidth = {.slow = sim_swarm_has(self->seed, "slow links", 2) ? 2000 : 0};
+    sim_bandwidth_t bandwidth = {.bytes_per_s = {0}};
     if (has) {
         bandwidth.bytes_per_s[CADRE_PLANE_DATA] =
             rates[sim_swarm_draw(self->seed, "data bandwidth", 0, 2)];

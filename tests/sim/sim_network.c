@@ -6,7 +6,7 @@
 #include "common/assert.h"
 #include "common/memory.h"
 
-enum { RANDOM_STREAM = 0x6e6574, LINK_STREAM = 0x6c6e6b, RECONNECT_MS_MAX = 2000, SLOWER = 4 };
+enum { RANDOM_STREAM = 0x6e6574, RECONNECT_MS_MAX = 2000 };
 
 uint64_t
 sim_between(cadre_random_t *random, uint64_t low, uint64_t high)
@@ -25,7 +25,6 @@ sim_network_init(sim_network_t *self, uint64_t seed)
 {
     *self = (sim_network_t){.now_ms = 1000};
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
-    cadre_random_init(&self->link_random, seed, LINK_STREAM);
 }
 
 void
@@ -132,9 +131,8 @@ link_of(sim_network_t *self, uint32_t from, uint32_t to)
     bool made = false;
     sim_link_t *link = sim_links_get(&self->links, from, to, &made);
     if (made) {
-        uint64_t divisor = sim_chance(&self->link_random, self->bandwidth.slow) ? SLOWER : 1;
         for (int i = CADRE_PLANE_CONTROL; i < SIM_PLANES; i++) {
-            link->lanes[i].bytes_per_s = self->bandwidth.bytes_per_s[i] / divisor;
+            link->lanes[i].bytes_per_s = self->bandwidth.bytes_per_s[i];
         }
     }
     return link;

@@ -70,7 +70,6 @@ typedef struct {
 /* How many bytes a second a link can take, by plane; 0: as many as are sent. */
 typedef struct {
     uint64_t bytes_per_s[SIM_PLANES];
-    uint32_t slow; /* chance that a link takes a quarter of it, in 10,000 */
 } sim_bandwidth_t;
 
 typedef struct {
@@ -80,7 +79,6 @@ typedef struct {
     uint64_t trace;  /* hash over all events: two runs of a seed must agree */
     cadre_random_t random;
     sim_weather_t weather;
-    cadre_random_t link_random; /* which links are slow */
     sim_bandwidth_t bandwidth;
     sim_links_t links;
     sim_bytes_t bytes;

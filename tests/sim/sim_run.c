@@ -374,7 +374,8 @@ summarize(const sim_cluster_t *self)
                            .committed = self->coordinator->committed,
                            .given_up = self->coordinator->failed + totals->checkpoints_failed,
                            .refused = self->script.refused,
-                           .errors = self->script.errors};
+                           .errors = self->script.errors,
+                           .unserved = self->check.unserved};
 }
 
 sim_summary_t

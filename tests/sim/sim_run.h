@@ -35,6 +35,7 @@ typedef struct {
     uint64_t given_up; /* checkpoints */
     uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
+    uint64_t unserved; /* closures that failed because no worker could run them */
 } sim_summary_t;
 
 /* Runs the job of a seed to its end; a broken invariant ends the process. */

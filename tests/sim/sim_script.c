@@ -108,10 +108,30 @@ call_of(const sim_script_t *self)
     return self->check->calls[strtoul(self->closure->names[0], NULL, 10)];
 }
 
+/* Opens the data; again, under another name, where no worker could. Closures do not wait for it:
+ * they read as soon as it is open. */
+static void
+open_data(sim_script_t *self)
+{
+    cadre_catalogue_t *catalogue = &core_of(self)->catalogue;
+    uint32_t count = catalogue->dataset_count;
+    cadre_dataset_t *dataset = NULL;
+    char name[32];
+    if (count > 0 && catalogue->datasets[count - 1]->status == 0) {
+        return;
+    }
+    snprintf(name, sizeof(name), "rows%u", count + 1);
+    cadre_catalogue_add_dataset(catalogue, name, "{}", &dataset);
+    cadre_core_announce_dataset(core_of(self), dataset);
+}
+
 static bool
 schedule(sim_script_t *self)
 {
     cadre_core_t *core = core_of(self);
+    if (self->plan.dataset) {
+        open_data(self);
+    }
     while (self->burst > 0 || self->closure) {
         bool raised = false;
         if (!raise_error(self, &raised)) {
@@ -644,9 +664,8 @@ set_up(sim_script_t *self)
         cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = name};
         cadre_catalogue_add_function(&core->catalogue, &like, &function, &is_new);
     }
-    cadre_dataset_t *dataset = NULL;
     if (self->plan.dataset) {
-        cadre_catalogue_add_dataset(&core->catalogue, "rows", "{}", &dataset);
+        open_data(self);
     }
 }
 

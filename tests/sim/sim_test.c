@@ -90,10 +90,10 @@ run(uint64_t seed, const options_t *options)
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
                " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64 " restores, %" PRIu64
                " replayed, %" PRIu64 " lives, %" PRIu64 " + %" PRIu64 " checkpoints, %" PRIu64
-               " errors, %.1f s\n",
+               " errors, %" PRIu64 " that no worker could run, %.1f s\n",
                seed, summary.trace, summary.events, summary.messages, summary.closures,
                summary.faults, summary.restores, summary.replayed, summary.lives, summary.committed,
-               summary.given_up, summary.errors, (double)summary.time_ms / 1000);
+               summary.given_up, summary.errors, summary.unserved, (double)summary.time_ms / 1000);
         fflush(stdout);
     }
     return summary;
@@ -124,6 +124,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->lives += summary->lives - 1;
     total->committed += summary->committed;
     total->given_up += summary->given_up;
+    total->unserved += summary->unserved;
     total->refused += summary->refused;
 }
 
@@ -150,10 +151,12 @@ run_range(const options_t *options)
            " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
            " updates replayed, %" PRIu64 " results taken (%" PRIu64 " where they were), %" PRIu64
            " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
+           " closures that no worker could run, %" PRIu64
            " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
            total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
-           total.taken, total.found, total.committed, total.given_up, total.refused, total.lives);
+           total.taken, total.found, total.committed, total.given_up, total.refused, total.unserved,
+           total.lives);
     return few == 0;
 }
 

@@ -13,7 +13,6 @@
 enum {
     OPEN_MS_MAX = 300,
     LOAD_MS_MAX = 40,
-    DATASET_ROWS = 1000,
     BUILD_MS_MAX = 3000,
     SLOW_BUILD_MS = 10000, /* of SIM_RESOURCE_SLOW */
     BUILD_LOST = 1000, /* chance that a build fails through no fault of its function, in 10,000 */
@@ -22,6 +21,8 @@ enum {
 void
 sim_worker_start(sim_worker_t *self)
 {
+    self->lacks = sim_lacks_of(self->check->seed, self->node);
+    self->registry = sim_lacks_registry(&self->lacks);
     cadre_worker_options_t options = {.task = self->task,
                                       .build = "sim",
                                       .host = "sim",
@@ -33,7 +34,8 @@ sim_worker_start(sim_worker_t *self)
                                       .kept_values_max = self->kept_values_max,
                                       .window = self->window,
                                       .push_part_size = self->push_part_size,
-                                      .partitions_max = self->partitions_max};
+                                      .partitions_max = self->partitions_max,
+                                      .registry = self->registry};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);
     self->tick_due_ms = UINT64_MAX;
 }
@@ -42,6 +44,7 @@ void
 sim_worker_stop(sim_worker_t *self)
 {
     cadre_worker_core_destroy(&self->core);
+    cadre_registry_destroy(&self->registry);
 }
 
 /* --- slots --- */
@@ -197,6 +200,8 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
         return;
     }
     check_holdings(self, event->run);
+    sim_lacks_check_start(&self->lacks, self->node, self->check, event->run->message.epoch,
+                          &event->run->message.closure);
     slot->call =
         sim_check_started(self->check, event->run->message.epoch, &event->run->message.closure);
     if (event->run->message.epoch == sim_check_life(self->check)->epoch &&
@@ -331,6 +336,7 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
         break;
     case CADRE_WORKER_UNREACHABLE:
     case CADRE_WORKER_FORGET:
+    case CADRE_WORKER_LACKS:
     case CADRE_WORKER_RESET:
         break;
     }
@@ -424,7 +430,7 @@ sim_worker_event(sim_worker_t *self, const sim_event_t *event)
     if (event->kind == SIM_COMPUTED) {
         on_computed(self, &self->slots[event->value]);
     } else if (event->kind == SIM_OPENED) {
-        cadre_dataset_ready_message_t ready = {.rows = DATASET_ROWS, .features = 4, .text = ""};
+        cadre_dataset_ready_message_t ready = sim_lacks_ready(&self->lacks);
         cadre_worker_core_dataset_opened(self->core, (uint32_t)event->value, &ready, now_ms);
     } else if (event->kind == SIM_LOADED) {
         cadre_worker_core_loaded(self->core, event->value, 0, "", now_ms);

@@ -13,6 +13,7 @@
 #define CADRE_TESTS_SIM_SIM_WORKER_H
 
 #include "tests/sim/sim_check.h"
+#include "tests/sim/sim_lacks.h"
 #include "tests/sim/sim_network.h"
 #include "worker/worker_core.h"
 
@@ -37,6 +38,8 @@ typedef struct {
     sim_network_t *network;
     sim_check_t *check;
     cadre_random_t *random;
+    sim_lacks_t lacks;
+    cadre_registry_t *registry;
     cadre_worker_core_t *core; /* NULL: dead */
     sim_slot_t slots[SIM_SLOTS_MAX];
     bool left;            /* its session is over */

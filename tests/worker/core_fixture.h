@@ -35,7 +35,7 @@ typedef struct {
 } fixture_t;
 
 static inline void
-fixture_init(fixture_t *self, uint32_t slots, uint32_t ahead)
+fixture_init_with(fixture_t *self, uint32_t slots, uint32_t ahead, const cadre_registry_t *registry)
 {
     *self = (fixture_t){.now_ms = 10000, .session = FIXTURE_SESSION, .shard_count = 2};
     cadre_worker_options_t options = {.task = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 77},
@@ -44,8 +44,16 @@ fixture_init(fixture_t *self, uint32_t slots, uint32_t ahead)
                                       .devices = "cpu",
                                       .slots = slots,
                                       .ahead = ahead,
-                                      .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS};
+                                      .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS,
+                                      .registry = registry};
     self->core = cadre_worker_core_new(&options, self->now_ms);
+}
+
+/* One that has every native function. */
+static inline void
+fixture_init(fixture_t *self, uint32_t slots, uint32_t ahead)
+{
+    fixture_init_with(self, slots, ahead, NULL);
 }
 
 static inline void
@@ -146,17 +154,24 @@ fixture_function(fixture_t *self)
     fixture_tell(self, message);
 }
 
-/* A member that knows both shards, "w" with 4 elements, and the function. */
+/* It becomes a member that knows both shards, "w" with 4 elements, and the function. */
 static inline void
-fixture_join(fixture_t *self, uint32_t slots, uint32_t ahead)
+fixture_brief(fixture_t *self)
 {
-    fixture_init(self, slots, ahead);
     cadre_worker_core_tick(self->core, self->now_ms);
     fixture_welcome(self);
     fixture_shard(self, 0, FIXTURE_PS, 1);
     fixture_shard(self, 1, FIXTURE_PS + 1, 1);
     fixture_variable(self, 4);
     fixture_function(self);
+}
+
+/* Such a member. */
+static inline void
+fixture_join(fixture_t *self, uint32_t slots, uint32_t ahead)
+{
+    fixture_init(self, slots, ahead);
+    fixture_brief(self);
 }
 
 static inline void

@@ -295,7 +295,7 @@ Test(worker_closures, fails_a_closure_whose_batch_cannot_be_read)
     fixture_fini(&self);
 }
 
-Test(worker_closures, fails_a_closure_whose_dataset_could_not_be_opened)
+Test(worker_closures, hands_back_a_closure_whose_dataset_could_not_be_opened)
 {
     fixture_t self;
     fixture_join(&self, 1, 0);
@@ -307,6 +307,7 @@ Test(worker_closures, fails_a_closure_whose_dataset_could_not_be_opened)
     fixture_batch_closure(&self, 1, 9);
     cadre_message_t message;
     cr_assert(take_message(&self, CADRE_MESSAGE_CLOSURE_FAILED, -1, &message));
+    cr_expect_eq(message.closure_failed.reason, CADRE_FAILURE_UNABLE);
     cr_expect_eq(message.closure_failed.status, (uint64_t)-CADRE_ENOTFOUND);
     cr_expect_not_null(strstr(message.closure_failed.text, "data"));
     cadre_message_fini(&message);

@@ -118,7 +118,7 @@ Test(worker_process, names_a_native_function_that_it_does_not_have)
     fake_tell(&self, fake_closure(1, 1));
     FAKE_UNTIL(&self, self.failed == 1);
     cr_expect_eq(self.last_status, (uint64_t)-CADRE_ENOTFOUND);
-    cr_expect_eq(self.last_reason, CADRE_FAILURE_USER);
+    cr_expect_eq(self.last_reason, CADRE_FAILURE_UNABLE);
     cr_expect_not_null(strstr(self.last_text, "missing"));
     cr_expect_eq(fake_stop(&self), 0);
     fake_close(&self);

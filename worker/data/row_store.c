@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/assert.h"
 #include "common/memory.h"
@@ -214,6 +215,21 @@ int64_t
 cadre_row_store_file_rows(const cadre_row_store_t *self)
 {
     return self->seen;
+}
+
+static uint64_t
+add_to_hash(const array_t *array, uint64_t hash)
+{
+    size_t size_bytes = array->count * array->element_size;
+    return size_bytes > 0 ? XXH3_64bits_withSeed(array->bytes, size_bytes, hash) : hash;
+}
+
+uint64_t
+cadre_row_store_hash(const cadre_row_store_t *self)
+{
+    uint64_t hash = add_to_hash(&self->x, (uint64_t)self->features);
+    hash = add_to_hash(&self->starts, hash);
+    return add_to_hash(&self->labels, hash);
 }
 
 static void

@@ -53,6 +53,10 @@ int64_t cadre_row_store_rows(const cadre_row_store_t *self);      /* kept */
 int64_t cadre_row_store_file_rows(const cadre_row_store_t *self); /* seen */
 uint64_t cadre_row_store_size_bytes(const cadre_row_store_t *self);
 
+/* A hash of all kept rows and labels, the same wherever they were parsed to the same numbers. Reads
+ * them once. */
+uint64_t cadre_row_store_hash(const cadre_row_store_t *self);
+
 /* Copies row `row`, which must be there: `x` gets `features` floats. */
 void cadre_row_store_read(const cadre_row_store_t *self, int64_t row, float *x,
                           cadre_label_t *label);

@@ -73,6 +73,7 @@ describe(cadre_source_t *self, const cadre_reader_t *reader)
     info->classes = cadre_label_rule_classes(&reader->label, reader->spec);
     info->skipped = self->bad.count;
     info->size_bytes = cadre_row_store_size_bytes(self->store);
+    info->hash = cadre_row_store_hash(self->store);
     info->y_dtype = reader->spec->label_kind == CADRE_LABEL_CLASS ? CADRE_I32 : CADRE_F32;
     memcpy(info->doubtful_header, reader->doubtful_header, sizeof(info->doubtful_header));
     info->row_rank = 1;

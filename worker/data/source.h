@@ -50,6 +50,7 @@ typedef struct {
                               "value": 0 */
     int64_t skipped;       /* bad lines that were skipped */
     uint64_t size_bytes;   /* memory held by the rows */
+    uint64_t hash;         /* of the content of all rows that the part is taken from */
     cadre_dtype_t y_dtype; /* CADRE_I32 for "class", else CADRE_F32 */
     char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* the beginning of a first row that "auto"
                                                          took for names although it has numbers too;

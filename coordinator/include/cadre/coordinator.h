@@ -242,7 +242,8 @@ CADRE_API int cadre_function_register(cadre_coordinator_t *self, cadre_program_t
                                       cadre_function_t **function);
 
 /* A function that the workers' operator loaded from a shared object under this name
- * (<cadre/worker.h>). Whether the workers have it shows when a closure runs. */
+ * (<cadre/worker.h>). Its closures run on the workers that have it; they fail with CADRE_ENOTFOUND
+ * when for 5 s none that is there has. */
 CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
                                     cadre_function_t **function);
 
@@ -260,8 +261,12 @@ typedef struct {
 } cadre_dataset_info_t;
 
 /* `description` is a JSON object (docs/data.md): format, path and so on. Every worker opens it; the
- * call returns when the first one has, with CADRE_EDATA or CADRE_ENOTFOUND and the file's name and
- * line when it could not. */
+ * rows that most have are the job's, and a worker that has none or others is given no closures that
+ * read it. The call returns when more than half of the workers agree or all have answered, 5 s
+ * after the first answer at the latest. When for 5 s none that is there could open it:
+ * CADRE_EDATA or CADRE_ENOTFOUND, with the file's name and line. Closures that read it fail like
+ * that when no worker that has the rows is left, with CADRE_EDATA where those that are there have
+ * others. */
 CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
                                  const char *description, int64_t timeout_ms,
                                  cadre_dataset_t **dataset);
