@@ -44,7 +44,8 @@ tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable
         resumed ? self->resumed_optimizers[resumed - self->resumed_variables] : NULL;
     const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
     cadre_optimizer_spec_t spec;
-    if (!before || strcmp(before, now) == 0 || cadre_optimizer_spec_parse(&spec, before) < 0) {
+    if (!before || variable->again || strcmp(before, now) == 0 ||
+        cadre_optimizer_spec_parse(&spec, before) < 0) {
         return;
     }
     const char *next = "the values go on; its slots and steps begin anew";
@@ -90,7 +91,8 @@ static bool
 is_resumed(const cadre_coordinator_t *self, const char *name)
 {
     return name && cadre_name_map_get(&self->resumed_names, name) &&
-           !cadre_catalogue_variable(&self->core.catalogue, name);
+           !cadre_catalogue_variable(&self->core.catalogue, name) &&
+           !cadre_catalogue_was_dropped(&self->core.catalogue, name);
 }
 
 /* What the resumed checkpoint holds of a variable is lost to the job with its next checkpoint,
@@ -109,11 +111,14 @@ check_late(const cadre_coordinator_t *self, const char *name)
 }
 
 /* Whether it is to be created later: ids are dense and in order of creation, one variable at a
- * time; and a checkpoint under way will tell whether a resumed one is too late. */
+ * time; another of its name may not be dropped yet; and a checkpoint under way will tell whether a
+ * resumed one is too late. */
 static bool
 must_wait(const cadre_coordinator_t *self, const char *name)
 {
-    return self->core.creating ||
+    const cadre_variable_t *namesake =
+        name ? cadre_catalogue_variable(&self->core.catalogue, name) : NULL;
+    return self->core.creating || (namesake && namesake->dropped > 0) ||
            (self->core.checkpoint.state != CADRE_CHECKPOINT_IDLE && is_resumed(self, name));
 }
 
@@ -158,13 +163,39 @@ cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t
         cadre_gate_broadcast(self->gate);
         if (status < 0) {
             status = cadre_fail_within(status, "variable %s", name);
-            cadre_core_abandon_variable(&self->core, variable);
+            cadre_core_forget_variable(&self->core, variable);
         }
     }
     cadre_gate_unlock_and_wake(self->gate);
     if (status == 0 && out) {
         *out = variable;
     }
+    return status;
+}
+
+int
+cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
+{
+    cadre_variable_t *self = self_p ? *self_p : NULL;
+    if (!self) {
+        return 0;
+    }
+    *self_p = NULL;
+    cadre_coordinator_t *coordinator = self->coordinator;
+    int64_t since_ms = 0;
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_gate_lock(coordinator->gate);
+    uint64_t number = cadre_drops_call(&coordinator->core, self);
+    cadre_drops_tick(&coordinator->core);
+    int status = 0;
+    while (status == 0 && coordinator->core.drops.retired < number) {
+        status = cadre_coordinator_usable(coordinator);
+        if (status == 0) {
+            status = cadre_coordinator_wait(coordinator, deadline_ms,
+                                            "closures that may use a variable to end", &since_ms);
+        }
+    }
+    cadre_gate_unlock_and_wake(coordinator->gate);
     return status;
 }
 
@@ -299,7 +330,7 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
             cadre_catalogue_variable(&self->core.catalogue, needed->name);
         char mine[CADRE_SHAPE_TEXT_SIZE];
         char theirs[CADRE_SHAPE_TEXT_SIZE];
-        if (!variable || !variable->created) {
+        if (!variable || !variable->created || variable->dropped > 0) {
             return cadre_fail(CADRE_ENOTFOUND, "program %s: there is no variable %s",
                               cadre_program_name(program), needed->name);
         }

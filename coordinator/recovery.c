@@ -179,11 +179,45 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
     place->pending--;
 }
 
+/* Whether the point, a checkpoint of this session, holds this very variable. */
+static bool
+holds(const cadre_restore_point_t *point, const cadre_variable_t *variable)
+{
+    return variable->id <= point->variable_count &&
+           (variable->dropped == 0 || variable->dropped > point->drops);
+}
+
+/* Nobody names it who runs again from that point on. */
+static bool
+is_needless(const cadre_restore_point_t *point, const cadre_variable_t *variable)
+{
+    return variable->dropped > 0 && variable->dropped <= point->drops;
+}
+
+/* What is retired must not get into the next checkpoint; asked after all CREATEs. */
+static void
+ask_retires(cadre_core_t *core, uint32_t shard)
+{
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
+    for (uint64_t i = 0; i < core->drops.retired - core->drops.done; i++) {
+        const cadre_variable_t *variable = core->drops.drops[i].variable;
+        if (cadre_variable_is_on(variable, shard) && !is_needless(point, variable)) {
+            cadre_message_t message = cadre_drops_retire_message(core, variable->id, shard, 0);
+            cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
+            core->shards[shard].pending++;
+        }
+    }
+}
+
 static void
 ask_creates(cadre_core_t *core, uint32_t shard)
 {
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
     for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {
         const cadre_variable_t *variable = core->catalogue.variables[i];
+        if (is_needless(point, variable)) {
+            continue;
+        }
         for (uint32_t part = 0; part < variable->partitions; part++) {
             if (variable->shards[part] != shard) {
                 continue;
@@ -193,6 +227,7 @@ ask_creates(cadre_core_t *core, uint32_t shard)
             message.incarnation = core->options.incarnation;
             message.epoch = core->options.epoch;
             message.create.generation = core->shards[shard].generation;
+            message.create.fresh = variable->again && !holds(point, variable);
             uint64_t detail = shard | (variable->created ? 0 : MAY_REFUSE);
             cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, detail);
             core->shards[shard].pending++;
@@ -246,6 +281,7 @@ begin_restore(cadre_core_t *core, uint32_t shard)
                                                 .shard = shard};
     cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
     ask_creates(core, shard);
+    ask_retires(core, shard);
 }
 
 /* Where nothing is kept, a shard that is whole would only lose what the others have. */

@@ -3,8 +3,8 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Every request can be repeated: CREATE, DROP, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT and
- * CHECKPOINT_END by their nature, ASSIGN by its sequence. So it goes out again after resend_ms
+ * Every request can be repeated: CREATE, DROP, RETIRE, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT
+ * and CHECKPOINT_END by their nature, ASSIGN by its sequence. So it goes out again after resend_ms
  * until it is answered, and waits while its ps is away or being repaired. Each shard gets its
  * requests in order, one window of CADRE_SHARD_WINDOW at a time. A request goes out with the
  * generation that its shard has then, not with the one it had when the request was made.

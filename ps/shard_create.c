@@ -217,12 +217,14 @@ load(const cadre_loader_t *loader, cadre_shard_part_t *part, bool with_slots)
 
 /* --- create --- */
 
-/* Opens part->partition, with the values that the checkpoint has of it, if it has. */
+/* Opens part->partition, with the values that the checkpoint has of it, if it has; `fresh`: what it
+ * has under this name was another one. */
 static int
-open_partition(cadre_shard_t *self, cadre_shard_part_t *part, const cadre_partition_spec_t *spec)
+open_partition(cadre_shard_t *self, cadre_shard_part_t *part, const cadre_partition_spec_t *spec,
+               bool fresh)
 {
     const cadre_loader_t *loader = &self->options.loader;
-    int stored = self->loading ? check_stored(loader, part->name, spec) : CADRE_ENOTFOUND;
+    int stored = self->loading && !fresh ? check_stored(loader, part->name, spec) : CADRE_ENOTFOUND;
     if (stored < 0 && stored != CADRE_ENOTFOUND) {
         return stored;
     }
@@ -271,7 +273,7 @@ cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create)
     snprintf(part->name, sizeof(part->name), "%s", create->name);
     status = measure(self, &spec, &part->size_bytes);
     if (status == 0) {
-        status = open_partition(self, part, &spec);
+        status = open_partition(self, part, &spec, create->fresh != 0);
     }
     if (status < 0) {
         free(part);
@@ -299,6 +301,24 @@ find_parts(const cadre_shard_t *self, uint64_t variable, uint64_t *keys)
         count += spec->variable == variable;
     }
     return count;
+}
+
+int
+cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
+{
+    int status = cadre_shard_check_generation(self, retire->generation);
+    if (status < 0) {
+        return status;
+    }
+    size_t count = find_parts(self, retire->variable, NULL);
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    find_parts(self, retire->variable, keys);
+    for (size_t i = 0; i < count; i++) {
+        cadre_shard_part_t *part = cadre_u64_map_get(&self->parts, keys[i]);
+        part->retired = true;
+        part->last_checkpoint = retire->checkpoint;
+    }
+    return 0;
 }
 
 int

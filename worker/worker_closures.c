@@ -88,7 +88,7 @@ examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
     }
     run->function = cadre_directory_function(&self->directory, (uint32_t)closure->function);
     if (!run->function || self->directory.variables_complete < closure->variables ||
-        !shards_known(self)) {
+        self->directory.drops < closure->drops || !shards_known(self)) {
         return;
     }
     char text[CADRE_TEXT_SIZE_MAX];

@@ -231,7 +231,7 @@ give_up_creation(sim_script_t *self)
     cadre_core_t *core = core_of(self);
     self->check->variables[self->new_variable->id - 1].given_up = true;
     cadre_core_forget(core, &self->pending);
-    cadre_core_abandon_variable(core, self->new_variable);
+    cadre_core_forget_variable(core, self->new_variable);
 }
 
 static void

@@ -371,7 +371,8 @@ define_many(fixture_t *self)
                                                   .partitions = MANY,
                                                   .shards = {shards, MANY}};
     fixture_tell(self, message);
-    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "many");
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "many", 0,
+                                            &(bool){false});
 }
 
 Test(worker_values, pulls_more_partitions_than_a_message_holds_in_several)
@@ -441,7 +442,9 @@ Test(worker_values, fails_an_update_of_more_chunks_than_a_message_holds)
     size_t size_bytes = (size_t)shape[0] * CADRE_CHUNK_SIZE_MAX;
     cadre_chunk_t *chunk = cadre_chunk_new_foreign(&self, size_bytes, NULL, NULL); /* never read */
     cadre_gradient_t gradient = {
-        cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big"), chunk};
+        cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big", 0,
+                                         &(bool){false}),
+        chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETOOLARGE);
     cadre_chunk_unref(&chunk);

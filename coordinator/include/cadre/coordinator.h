@@ -35,8 +35,8 @@ extern "C" {
 
 typedef struct cadre_coordinator cadre_coordinator_t;
 typedef struct cadre_variable
-    cadre_variable_t; /* owned by its coordinator, valid until that is closed */
-typedef struct cadre_function cadre_function_t; /* the same */
+    cadre_variable_t; /* owned by its coordinator, valid until it is dropped or that is closed */
+typedef struct cadre_function cadre_function_t; /* owned by it, valid until it is closed */
 typedef struct cadre_dataset cadre_dataset_t;   /* the same */
 typedef struct cadre_resource cadre_resource_t; /* the same */
 typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_drop */
@@ -120,8 +120,9 @@ CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self)
 CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
 
 /* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
- * their counters, checkpoints, resources, how many workers are ready for their closures, and why a
- * resource has failed. The caller frees it. */
+ * their counters, checkpoints, how many variables there are, are being dropped, or were dropped and
+ * are kept for closures that may run again, resources, how many workers are ready for their
+ * closures, and why a resource has failed. The caller frees it. */
 CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* ---- Variables
@@ -195,6 +196,24 @@ typedef enum {
  * as soon as its shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
+
+/* Drops the variable and nulls the pointer: the ps forget it, which frees its memory there.
+ * Closures that were scheduled before this call use it still; one that is scheduled later and names
+ * it fails with CADRE_ENOTFOUND and a text that says that it was dropped. Returns when the earlier
+ * closures have ended, tagged ones too: its name is free then for another variable, which begins
+ * with its own initial values, and checkpoints that are taken from then on leave it out. A job that
+ * is resumed from an older one, which holds it, is as it was then: it creates the variable again.
+ *
+ * Closures that may run again for a lost ps may need its values, which stay until none does: with
+ * recovery `relaxed` until this call returns, else until two more checkpoints are committed, where
+ * closures ran since the ones before; automatic checkpoints are taken for that, too. Without a
+ * checkpoint directory the job keeps its closures, and so the values, until they are more than
+ * there is room for. The function of a resource that is built later, on a worker that comes then,
+ * does not find it.
+ *
+ * CADRE_ETIMEOUT and CADRE_EINTERRUPTED take nothing back: it is dropped as soon as they have
+ * ended. A failure of an earlier closure is not raised here. */
+CADRE_API int cadre_variable_drop(cadre_variable_t **variable_p, int64_t timeout_ms);
 
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
