@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator_core.h"
+#include "coordinator/waiting.h"
 
 void
 cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
@@ -34,8 +35,8 @@ cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable)
 static uint64_t
 done(const cadre_core_t *core)
 {
-    uint64_t count = core->next_id + core->catalogue.variable_count - (core->creating ? 1 : 0) +
-                     core->drops.retired;
+    uint64_t count =
+        core->next_id + core->catalogue.variable_count - core->creating + core->drops.retired;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         count += core->assigned[i];
     }
@@ -85,11 +86,11 @@ set_state(cadre_core_t *core, cadre_checkpoint_state_t state)
 }
 
 static void
-order(cadre_core_t *core, cadre_store_order_kind_t kind, void *manifest)
+order(cadre_core_t *core, cadre_store_order_kind_t kind, uint64_t checkpoint, void *manifest)
 {
     cadre_core_event_t event = {.kind = CADRE_CORE_STORE};
-    event.store = (cadre_store_order_t){
-        .kind = kind, .checkpoint = core->checkpoint.id, .manifest = manifest};
+    event.store =
+        (cadre_store_order_t){.kind = kind, .checkpoint = checkpoint, .manifest = manifest};
     cadre_core_emit(core, &event);
 }
 
@@ -115,7 +116,7 @@ cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
         self->shards[i] = (cadre_written_shard_t){.taken = false};
     }
     self->opens++;
-    order(core, CADRE_STORE_OPEN, NULL);
+    order(core, CADRE_STORE_OPEN, 0, NULL);
     return 0;
 }
 
@@ -211,7 +212,7 @@ give_up(cadre_core_t *core, int status, const char *text)
 {
     cadre_checkpoint_t *self = &core->checkpoint;
     if (self->state != CADRE_CHECKPOINT_COMMITTING) {
-        order(core, CADRE_STORE_ABORT, NULL);
+        order(core, CADRE_STORE_ABORT, self->id, NULL);
     }
     if (self->state != CADRE_CHECKPOINT_OPENING) {
         ask_shards_to_drop(core);
@@ -281,7 +282,7 @@ note_what_is_below(cadre_core_t *core)
     self->assigns = cadre_replay_assigns(&core->replay);
     self->done = done(core);
     self->unsaved = core->unsaved;
-    self->variable_count = core->catalogue.variable_count - (core->creating ? 1 : 0);
+    self->variable_count = core->catalogue.variable_count - core->creating;
     self->drops = core->drops.retired;
 }
 
@@ -411,12 +412,10 @@ static bool
 is_creating_awaited(const cadre_core_t *core)
 {
     const cadre_checkpoint_t *self = &core->checkpoint;
-    if (!core->creating || core->catalogue.variable_count == 0) {
-        return false;
-    }
-    const char *newest = core->catalogue.variables[core->catalogue.variable_count - 1]->name;
-    for (size_t i = 0; i < self->awaited_count; i++) {
-        if (strcmp(self->awaited[i], newest) == 0) {
+    for (size_t i = 0; core->creating > 0 && i < self->awaited_count; i++) {
+        const cadre_variable_t *variable =
+            cadre_catalogue_variable(&core->catalogue, self->awaited[i]);
+        if (variable && !variable->created) {
             return true;
         }
     }
@@ -433,7 +432,7 @@ commit(cadre_core_t *core)
         return;
     }
     set_state(core, CADRE_CHECKPOINT_COMMITTING);
-    order(core, CADRE_STORE_COMMIT, manifest);
+    order(core, CADRE_STORE_COMMIT, core->checkpoint.id, manifest);
 }
 
 static void
@@ -441,6 +440,7 @@ give_restore_point(cadre_core_t *core, const char *path)
 {
     const cadre_checkpoint_t *self = &core->checkpoint;
     cadre_restore_point_t point = {.path = cadre_strdup(path),
+                                   .id = self->id,
                                    .cut = self->cut,
                                    .assigns = self->assigns,
                                    .unsaved = self->unsaved,
@@ -451,6 +451,17 @@ give_restore_point(cadre_core_t *core, const char *path)
         point.assigned[i] = self->shards[i].assigned;
     }
     cadre_recovery_on_commit(core, &point);
+}
+
+/* Lets go what no shard can be told to begin with any more. Not before the commit was taken: one
+ * that came while a shard is restored from the point before keeps both, and one whose last sync
+ * failed is on disk and counts for nothing. */
+static void
+retain(cadre_core_t *core)
+{
+    uint64_t newest = core->points[0].id;
+    uint64_t before = core->points[1].id;
+    order(core, CADRE_STORE_RETAIN, before > 0 && before < newest ? before : newest, NULL);
 }
 
 /* The newest checkpoint is this one, for whoever resumes and for shards that are restored. */
@@ -467,6 +478,7 @@ take_commit(cadre_core_t *core, const char *path)
     self->saved = self->done;
     core->settled = self->cut > core->settled ? self->cut : core->settled;
     give_restore_point(core, path);
+    retain(core);
     core->totals.checkpoints++;
     await_nothing(self);
     cadre_core_log(core, 'I', "checkpoint",
@@ -564,24 +576,12 @@ automatic_due_ms(cadre_core_t *core)
 static void
 describe_oldest(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
-    const cadre_closure_t *oldest = NULL;
-    const cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
-        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
-    }
+    char closure[CADRE_WAITING_TEXT_SIZE];
+    const cadre_closure_t *oldest = cadre_core_oldest(core);
     cadre_assert(oldest);
-    char where[96] = "which waits for a worker";
-    char name[32];
-    if (oldest->state == CADRE_CLOSURE_IN_FLIGHT) {
-        const cadre_member_t *member = oldest->worker;
-        snprintf(where, sizeof(where), "on %s for %" PRIu64 " s", cadre_member_name(member, name),
-                 (core->now_ms - oldest->begun_ms) / 1000);
-    }
     snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE,
-             "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64
-             ", the oldest of %zu that were begun before the cut",
-             oldest->id, core->catalogue.functions[oldest->function - 1]->name, where,
-             oldest->attempt, core->checkpoint.below);
+             "%s, the oldest of %zu that were begun before the cut",
+             cadre_waiting_closure(core, oldest, closure), core->checkpoint.below);
 }
 
 /* The first shard that has not done its part. */

@@ -64,9 +64,10 @@ typedef struct {
 
 typedef enum {
     CADRE_STORE_OPEN,   /* begin a draft; answer with id and path */
-    CADRE_STORE_COMMIT, /* manifest from the core's catalogue, `shards` and `progress`; rename;
-                           retention */
+    CADRE_STORE_COMMIT, /* manifest from the core's catalogue, `shards` and `progress`; rename */
     CADRE_STORE_ABORT,  /* remove the draft */
+    CADRE_STORE_RETAIN, /* a commit was taken: older checkpoints may go, but none from `checkpoint`
+                           on, with which a shard may have to begin; no answer */
 } cadre_store_order_kind_t;
 
 typedef struct {

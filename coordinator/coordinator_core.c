@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/windows.h"
 
 /* Ids of the recovery's requests begin above this: answers do not say whose they are. */
 #define REPAIR_REQUESTS (UINT64_C(1) << 62)
@@ -94,10 +95,11 @@ cadre_core_fini(cadre_core_t *self)
 }
 
 void
-cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut, const cadre_totals_t *totals)
+cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
+                  const cadre_totals_t *totals)
 {
     free(self->points[0].path);
-    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .cut = cut};
+    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .id = id, .cut = cut};
     self->replay.cut = cut;
     self->resumed_cut = cut;
     self->settled = cut;
@@ -340,43 +342,15 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
 
 /* --- time --- */
 
-static void
-on_settled(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+const cadre_closure_t *
+cadre_core_oldest(const cadre_core_t *self)
 {
-    (void)shard;
-    cadre_core_t *self = context;
-    if (status < 0 || !reply || reply->type != CADRE_MESSAGE_REPLY || reply->reply.status != 0) {
-        self->settling = 0; /* asked again, with what is lowest then */
-    }
-    if (--self->settle_pending == 0 && self->settling > self->settled) {
-        self->settled = self->settling;
-    }
-}
-
-/* Without checkpoints nothing else moves the shards' windows forward. Dispatch relies on the new
- * base only when every shard has answered. */
-static void
-settle_windows(cadre_core_t *self)
-{
-    if (self->settle_pending > 0 || self->next_id - self->settled < CADRE_APPLIED_WINDOW_MAX / 2) {
-        return;
-    }
-    uint64_t lowest = self->next_id;
+    const cadre_closure_t *oldest = NULL;
     const cadre_closure_t *closure = NULL;
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
-        lowest = closure->id < lowest ? closure->id : lowest;
+        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
     }
-    if (lowest - self->settled < CADRE_APPLIED_WINDOW_MAX / 4) {
-        return;
-    }
-    self->settling = lowest;
-    self->settle_pending = self->options.ps_count;
-    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
-        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SETTLE);
-        message.settle = (cadre_settle_message_t){
-            .base = lowest, .generation = self->shards[shard].generation, .shard = shard};
-        cadre_shard_requests_ask(&self->requests, shard, &message, on_settled, self, shard);
-    }
+    return oldest;
 }
 
 /* A dataset that no worker has answered for is announced again. Returns whether there is one. */
@@ -425,7 +399,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     self->now_ms = now_ms;
     uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
-        settle_windows(self);
+        due_ms = earlier(due_ms, cadre_windows_tick(self));
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
         cadre_drops_tick(self);

@@ -68,8 +68,9 @@ typedef struct {
     size_t pending;
     int status; /* first failure */
     char text[CADRE_TEXT_SIZE_MAX + 64];
-    void *target; /* read: the value's bytes; count: cadre_shard_totals_t */
-    const cadre_variable_t *variable;
+    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
+    const cadre_variable_t *variable; /* read and assign: which */
+    uint32_t failed;                  /* create: id of the first that could not be; 0: none */
 } cadre_operation_t;
 
 /* The closure that has run for longest. */
@@ -115,6 +116,7 @@ struct cadre_core {
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
     uint32_t settle_pending;
+    uint64_t window_told_ms;    /* when the log may say again that the window is full */
     uint32_t turn;              /* worker index that is served next */
     uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
     uint32_t resources_failed;
@@ -129,7 +131,7 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    bool creating;            /* a variable is being created on the shards */
+    uint32_t creating;        /* newest variables that are not yet there on all shards */
     uint64_t datasets_ms;     /* when unopened datasets were last announced */
     uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t now_ms;          /* of the turn under way */
@@ -147,8 +149,8 @@ void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, ui
 /* Ends whatever is queued or in flight as CADRE_ECLOSED. */
 void cadre_core_fini(cadre_core_t *self);
 
-/* Begins from a checkpoint: before the first task joins. `path` is copied. */
-void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t cut,
+/* Begins from the checkpoint `id` at `path`, which is copied: before the first task joins. */
+void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
                        const cadre_totals_t *totals);
 
 /* --- what the shell calls --- */
@@ -191,8 +193,9 @@ void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
 
 /* --- what the API calls --- */
 
-/* Asks the shards to create every part of `variable`; `operation` ends when all have. */
-void cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
+/* Asks the shards to create every part of `variable`; `operation`, which may be of several
+ * variables and was zeroed before the first, ends when all have. */
+void cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
                                 cadre_operation_t *operation);
 
 /* Ends a variable that nothing can name any more, or whose creation has failed, or was given up,
@@ -231,6 +234,10 @@ void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
 /* An empty message of this type with the sender's fields filled in. */
 cadre_message_t cadre_core_message(const cadre_core_t *self, cadre_message_type_t type);
 void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
+
+/* The closure with the lowest id that was begun and has not ended, NULL when there is none. */
+const cadre_closure_t *cadre_core_oldest(const cadre_core_t *self);
+
 void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

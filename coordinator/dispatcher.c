@@ -7,6 +7,7 @@
  */
 #include "common/limits.h"
 #include "coordinator/coordinator_core.h"
+#include "coordinator/windows.h"
 
 enum {
     CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
@@ -68,13 +69,6 @@ begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure)
     cadre_dispatch_send(self, member, closure);
 }
 
-/* Whether the shards' windows have room for one more closure, of as many steps as there can be. */
-static bool
-window_open(const cadre_core_t *self)
-{
-    return self->next_id - self->settled <= CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX;
-}
-
 /* Which closures of the queue may go: CADRE_QUEUE_NEW_TOO, or those with an id below this. */
 static uint64_t
 queue_limit(const cadre_core_t *self)
@@ -82,8 +76,8 @@ queue_limit(const cadre_core_t *self)
     if (self->replay.active) {
         return cadre_replay_limit(&self->replay);
     }
-    bool holds =
-        self->replay_holds || !window_open(self) || self->queue.aside.count >= CADRE_ASIDE_MAX;
+    bool holds = self->replay_holds || !cadre_windows_have_room(self) ||
+                 self->queue.aside.count >= CADRE_ASIDE_MAX;
     return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
 }
 

@@ -281,6 +281,9 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
         if (member->task.role == CADRE_ROLE_PS) {
             cadre_recovery_on_ps(self, member, hello);
         }
+    } else if (member->task.role == CADRE_ROLE_PS) { /* what came before its WELCOME is dropped */
+        cadre_shard_requests_doubt(&self->requests, member->index);
+        cadre_shard_requests_doubt(&self->repairs, member->index);
     }
     welcome(self, member, message->request);
     if (member->task.role == CADRE_ROLE_WORKER) {

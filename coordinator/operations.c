@@ -36,11 +36,21 @@ on_reply(void *context, uint64_t detail, const cadre_message_t *reply, int statu
     }
 }
 
+static void
+on_created(void *context, uint64_t variable, const cadre_message_t *reply, int status)
+{
+    cadre_operation_t *operation = context;
+    on_reply(context, variable, reply, status);
+    if (operation->status < 0 && operation->failed == 0) {
+        operation->failed = (uint32_t)variable;
+    }
+}
+
 void
-cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
+cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
                            cadre_operation_t *operation)
 {
-    *operation = (cadre_operation_t){.pending = variable->partitions, .variable = variable};
+    operation->pending += variable->partitions;
     for (uint32_t i = 0; i < variable->partitions; i++) {
         uint64_t shape[CADRE_RANK_MAX];
         uint32_t shard = variable->shards[i];
@@ -49,7 +59,8 @@ cadre_core_create_variable(cadre_core_t *self, cadre_variable_t *variable,
         message.epoch = self->options.epoch;
         message.create.generation = self->shards[shard].generation;
         message.create.fresh = variable->again;
-        cadre_shard_requests_ask(&self->requests, shard, &message, on_reply, operation, i);
+        cadre_shard_requests_ask(&self->requests, shard, &message, on_created, operation,
+                                 variable->id);
     }
 }
 

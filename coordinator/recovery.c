@@ -239,11 +239,8 @@ ask_creates(cadre_core_t *core, uint32_t shard)
 static uint64_t
 window_base(const cadre_core_t *core, const cadre_restore_point_t *point)
 {
-    uint64_t base = core->next_id;
-    const cadre_closure_t *closure = NULL;
-    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->closures, &cursor));) {
-        base = closure->id < base ? closure->id : base;
-    }
+    const cadre_closure_t *oldest = cadre_core_oldest(core);
+    uint64_t base = oldest ? oldest->id : core->next_id;
     uint64_t kept = cadre_replay_lowest(&core->replay, point->cut);
     base = kept < base ? kept : base;
     return base > point->cut ? base : point->cut;
@@ -447,7 +444,7 @@ cadre_recovery_on_heartbeat(cadre_core_t *core, cadre_member_t *ps,
                             const cadre_heartbeat_message_t *heartbeat)
 {
     cadre_place_t *place = &core->shards[ps->index];
-    bool is_long = place->state != CADRE_PLACE_READY || core->creating;
+    bool is_long = place->state != CADRE_PLACE_READY || core->creating > 0;
     uint64_t lease_ms = core->options.lease_ms * (is_long ? RESTORE_LEASES : 1);
     if (heartbeat->progress != place->progress || place->was_long != is_long) {
         place->was_long = is_long;

@@ -31,7 +31,8 @@ struct cadre_core;
 /* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it.
  * What came since is kept for a replay, or may be lost: that is counted from here. */
 typedef struct {
-    char *path; /* of the checkpoint; "" for initial values */
+    char *path;  /* of the checkpoint; "" for initial values */
+    uint64_t id; /* of the checkpoint, 0 for initial values */
     uint64_t cut;
     uint64_t assigns;   /* noted for a replay */
     uint64_t *assigned; /* [ps_count]: each shard's last assignment in it; NULL: none is */

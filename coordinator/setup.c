@@ -214,6 +214,7 @@ find_checkpoint(cadre_coordinator_t *self, const char *resume, char **path)
 
 typedef struct {
     bool found;
+    uint64_t id;
     uint64_t seed;
     cadre_totals_t totals;
 } resumed_t;
@@ -265,6 +266,7 @@ read_checkpoint(cadre_coordinator_t *self, const char *path, bool verified, resu
         }
         tell_other_job(self, path, manifest->job);
         keep_names(self, manifest);
+        resumed->id = manifest->id;
         resumed->seed = manifest->seed;
         resumed->found = true;
     }
@@ -407,7 +409,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     self->core.checkpoint.enabled = self->checkpoint_dir != NULL;
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
     if (resumed->found) {
-        cadre_core_resume(&self->core, self->resumed_path, self->resumed_cut, &resumed->totals);
+        cadre_core_resume(&self->core, self->resumed_path, resumed->id, self->resumed_cut,
+                          &resumed->totals);
         for (size_t i = 0; i < self->resumed_sequences.count; i++) {
             const cadre_sequence_range_t *range = &self->resumed_sequences.ranges[i];
             cadre_sequences_add(&self->core.checkpoint.held, range->first, range->last);

@@ -14,9 +14,9 @@ struct cadre_shard_request {
     bool fenced; /* the message says for which generation it is: */
     uint64_t generation;
     bool sent;
-    uint64_t sent_ms;
     uint64_t first_ms; /* sent for the first time to who serves the shard now */
-    bool again;        /* goes out again once it is overdue: always, or because it was lost */
+    bool again;        /* it was lost, or refused: it goes out again */
+    uint64_t sent_ms;  /* a refused one waits from then on, a lost one does not */
     uint64_t after;    /* the last PROBE before it */
     uint64_t sequence; /* of an ASSIGN */
     size_t size_bytes; /* of values in the question, or in the answer */
@@ -156,18 +156,20 @@ cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t
     request->size_bytes = size_bytes;
 }
 
-static bool
-is_of_values(const cadre_shard_request_t *request)
+static cadre_shard_watch_t *
+watch_of(cadre_shard_lane_t *lane, const cadre_shard_request_t *request)
 {
-    return request->entry.plane == CADRE_PLANE_DATA;
+    return &lane->watches[request->entry.plane];
 }
 
 /* Control goes to the name that the ps joined with, in which the index may have been left open;
  * data goes over the connection that was made to the shard. */
-static uint32_t
-destination_index(const cadre_shard_request_t *request, uint32_t shard, const cadre_task_t *task)
+static cadre_task_t
+destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
 {
-    return request->entry.plane == CADRE_PLANE_DATA ? shard : task->index;
+    cadre_task_t destination = *task;
+    destination.index = plane == CADRE_PLANE_DATA ? shard : task->index;
+    return destination;
 }
 
 /* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
@@ -181,18 +183,29 @@ is_ordered(cadre_message_type_t type)
            type == CADRE_MESSAGE_DROP;
 }
 
+/* Puts the next PROBE off: something has just been answered, or said again. */
+static void
+rest(cadre_shard_watch_t *watch, uint64_t now_ms)
+{
+    watch->probe_wait_ms = CADRE_PROBE_MS;
+    watch->probe_due_ms = now_ms + CADRE_PROBE_MS;
+}
+
 static void
 send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
      const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
 {
+    cadre_shard_watch_t *watch = watch_of(lane, request);
     lane->sent += request->sent ? 0 : 1;
+    if (request->again) {
+        rest(watch, now_ms); /* soon asked after, as if it were new */
+    }
     request->first_ms = request->sent ? request->first_ms : now_ms;
     request->sent = true;
     request->sent_ms = now_ms;
-    request->after = lane->probe;
-    request->again = !is_of_values(request);
-    request->entry.destination = *target->task;
-    request->entry.destination.index = destination_index(request, shard, target->task);
+    request->after = watch->probe;
+    request->again = false;
+    request->entry.destination = destination_of(request->entry.plane, shard, target->task);
     bring_up_to_date(request, target->generation);
     cadre_outbox_repeat(outbox, &request->entry);
 }
@@ -224,14 +237,15 @@ send_all(cadre_shard_lane_t *lane, uint32_t shard, const cadre_shard_target_t *t
     }
 }
 
-/* The values that are unanswered, as PROBE names them; their number. */
+/* What is unanswered on a plane, as PROBE names it; its number. */
 static size_t
-outstanding(const cadre_shard_lane_t *lane, uint64_t triples[3 * CADRE_SHARD_WINDOW])
+outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
+            uint64_t triples[3 * CADRE_SHARD_WINDOW])
 {
     size_t count = 0;
     for (const cadre_shard_request_t *request = lane->first; request && count < CADRE_SHARD_WINDOW;
          request = request->next) {
-        if (request->sent && is_of_values(request)) {
+        if (request->sent && request->entry.plane == plane) {
             triples[3 * count] = request->id;
             triples[3 * count + 1] = 0;
             triples[3 * count + 2] = request->sequence;
@@ -242,37 +256,35 @@ outstanding(const cadre_shard_lane_t *lane, uint64_t triples[3 * CADRE_SHARD_WIN
 }
 
 static void
-probe(cadre_shard_requests_t *self, uint32_t shard, const cadre_shard_target_t *target,
-      uint64_t now_ms, cadre_outbox_t *outbox)
+probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
+      const cadre_shard_target_t *target, uint64_t now_ms, cadre_outbox_t *outbox)
 {
-    cadre_shard_lane_t *lane = &self->lanes[shard];
+    cadre_shard_watch_t *watch = &self->lanes[shard].watches[plane];
     uint64_t triples[3 * CADRE_SHARD_WINDOW];
-    size_t count = target->task ? outstanding(lane, triples) : 0;
-    if (lane->heard || lane->probed) {
-        lane->heard_ms = now_ms;
+    size_t count = target->task ? outstanding(&self->lanes[shard], plane, triples) : 0;
+    if (watch->heard || watch->probed) {
+        watch->heard_ms = now_ms;
     }
-    lane->probed = false;
-    if (lane->heard || count == 0) {
-        lane->heard = false;
-        lane->probe_wait_ms = CADRE_PROBE_MS;
-        lane->probe_due_ms = now_ms + CADRE_PROBE_MS;
+    watch->probed = false;
+    if (watch->heard || count == 0) {
+        watch->heard = false;
+        rest(watch, now_ms);
     }
-    if (count == 0 || now_ms < lane->probe_due_ms) {
+    if (count == 0 || now_ms < watch->probe_due_ms) {
         return;
     }
-    lane->probe = ++self->last;
-    lane->probe_wait_ms =
-        2 * lane->probe_wait_ms < CADRE_PROBE_MAX_MS ? 2 * lane->probe_wait_ms : CADRE_PROBE_MAX_MS;
-    lane->probe_due_ms = now_ms + lane->probe_wait_ms;
+    watch->probe = ++self->last;
+    uint64_t wait_ms = 2 * watch->probe_wait_ms;
+    watch->probe_wait_ms = wait_ms < CADRE_PROBE_MAX_MS ? wait_ms : CADRE_PROBE_MAX_MS;
+    watch->probe_due_ms = now_ms + watch->probe_wait_ms;
     cadre_message_t message = {.type = CADRE_MESSAGE_PROBE,
-                               .request = lane->probe,
+                               .request = watch->probe,
                                .incarnation = self->incarnation,
                                .epoch = self->epoch};
     message.probe =
         (cadre_probe_message_t){.generation = target->generation, .requests = {triples, 3 * count}};
-    cadre_task_t destination = *target->task;
-    destination.index = shard;
-    cadre_outbox_send(outbox, &destination, &message);
+    cadre_task_t destination = destination_of(plane, shard, target->task);
+    cadre_outbox_send_on(outbox, plane, &destination, &message);
 }
 
 void
@@ -280,7 +292,8 @@ cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                           const cadre_shard_target_t *target, uint64_t now_ms, uint64_t resend_ms,
                           cadre_outbox_t *outbox)
 {
-    probe(self, shard, target, now_ms, outbox);
+    probe(self, shard, CADRE_PLANE_CONTROL, target, now_ms, outbox);
+    probe(self, shard, CADRE_PLANE_DATA, target, now_ms, outbox);
     send_all(&self->lanes[shard], shard, target, now_ms, resend_ms, outbox);
 }
 
@@ -300,7 +313,7 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
     cadre_shard_lane_t *lane = &self->lanes[shard];
     for (cadre_shard_request_t **at = &lane->first; *at; at = &(*at)->next) {
         if ((*at)->id == reply->request) {
-            lane->heard = lane->heard || is_of_values(*at);
+            watch_of(lane, *at)->heard = true;
             if ((*at)->fenced && was_fenced(reply)) {
                 (*at)->again = true;
                 return true; /* it went out before the shard was restored, and goes out again */
@@ -337,11 +350,12 @@ cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
         if (!request || !request->sent || request->after >= message->request) {
             continue;
         }
-        lane->probed = true;
+        watch_of(lane, request)->probed = true;
         if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
             end_applied(self, shard, request->id);
         } else if (states->items[i + 1] == CADRE_PROBED_UNKNOWN) {
             request->again = true;
+            request->sent_ms = 0;
         }
     }
 }
@@ -351,9 +365,17 @@ cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard)
 {
     for (cadre_shard_request_t *request = self->lanes[shard].first; request;
          request = request->next) {
-        request->again = true;
-        request->sent_ms = is_of_values(request) ? 0 : request->sent_ms;
+        if (request->entry.plane == CADRE_PLANE_DATA) {
+            request->again = true;
+            request->sent_ms = 0;
+        }
     }
+}
+
+void
+cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard)
+{
+    self->lanes[shard].watches[CADRE_PLANE_CONTROL].probe_due_ms = 0;
 }
 
 uint64_t
@@ -364,12 +386,13 @@ cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shar
     uint64_t since_ms = UINT64_MAX;
     *size_bytes = 0;
     for (const cadre_shard_request_t *request = lane->first; request; request = request->next) {
-        if (request->sent && is_of_values(request)) {
+        if (request->sent && request->entry.plane == CADRE_PLANE_DATA) {
             since_ms = request->first_ms < since_ms ? request->first_ms : since_ms;
             *size_bytes += request->size_bytes;
         }
     }
-    return since_ms > lane->heard_ms ? since_ms : lane->heard_ms;
+    uint64_t heard_ms = lane->watches[CADRE_PLANE_DATA].heard_ms;
+    return since_ms > heard_ms ? since_ms : heard_ms;
 }
 
 void

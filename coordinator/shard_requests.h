@@ -4,10 +4,14 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * Every request can be repeated: CREATE, DROP, RETIRE, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT
- * and CHECKPOINT_END by their nature, ASSIGN by its sequence. So it goes out again after resend_ms
- * until it is answered, and waits while its ps is away or being repaired. Each shard gets its
- * requests in order, one window of CADRE_SHARD_WINDOW at a time. A request goes out with the
- * generation that its shard has then, not with the one it had when the request was made.
+ * and CHECKPOINT_END by their nature, ASSIGN by its sequence. None is because time has passed: a
+ * shard that is busy, or reads a checkpoint, would only get a longer queue. While requests of a
+ * plane are unanswered a PROBE goes out on it now and then, ever more seldom, and what its PROBED
+ * does not know goes out again (proto-schemas/README.md, rule 11); so does everything that another
+ * ps is to answer, or that goes over a new connection. A request waits while its ps is away or
+ * being repaired. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at a
+ * time. A request goes out with the generation that its shard has then, not with the one it had
+ * when the request was made; one that was refused for it goes out again after resend_ms.
  */
 #ifndef CADRE_COORDINATOR_SHARD_REQUESTS_H
 #define CADRE_COORDINATOR_SHARD_REQUESTS_H
@@ -32,16 +36,21 @@ typedef struct {
     uint64_t generation;
 } cadre_shard_target_t;
 
+/* What has been asked of a shard over one plane. */
+typedef struct {
+    bool heard;  /* a request was answered, or sent again, since the last pump */
+    bool probed; /* a PROBE was answered, the same */
+    uint64_t heard_ms;
+    uint64_t probe;         /* number of the last PROBE */
+    uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
+    uint64_t probe_wait_ms; /* between that one and the one after it */
+} cadre_shard_watch_t;
+
 typedef struct {
     cadre_shard_request_t *first;
     cadre_shard_request_t **last_p;
     uint32_t sent;
-    bool heard;  /* values were answered since the last pump */
-    bool probed; /* a PROBE was, the same */
-    uint64_t heard_ms;
-    uint64_t probe;         /* number of the last PROBE */
-    uint64_t probe_due_ms;  /* when the next one goes out, while values are unanswered */
-    uint64_t probe_wait_ms; /* between that one and the one after it */
+    cadre_shard_watch_t watches[CADRE_PLANE_DATA + 1]; /* by plane */
 } cadre_shard_lane_t;
 
 typedef struct {
@@ -65,8 +74,8 @@ void cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard,
 /* The values that answer what was asked last have so many bytes. */
 void cadre_shard_requests_expect(cadre_shard_requests_t *self, uint32_t shard, size_t size_bytes);
 
-/* Sends what the window allows, again what is overdue or lost, and a PROBE, to the task that serves
- * `shard` now; where there is none everything counts as unsent. */
+/* Sends what the window allows, again what was lost or refused, and a PROBE on each plane, to the
+ * task that serves `shard` now; where there is none everything counts as unsent. */
 void cadre_shard_requests_pump(cadre_shard_requests_t *self, uint32_t shard,
                                const cadre_shard_target_t *target, uint64_t now_ms,
                                uint64_t resend_ms, cadre_outbox_t *outbox);
@@ -81,6 +90,9 @@ void cadre_shard_requests_probed(cadre_shard_requests_t *self, uint32_t shard,
 
 /* The data connection to this shard is a new one: what is unanswered goes out again over it. */
 void cadre_shard_requests_connected(cadre_shard_requests_t *self, uint32_t shard);
+
+/* The ps may not have taken what was sent to it on the control plane: asks after it at once. */
+void cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard);
 
 /* Since when values are unanswered and nothing has come over the data connection; UINT64_MAX when
  * none are. `size_bytes`: how much is under way. */

@@ -83,8 +83,13 @@ commit(store_t *self, cadre_manifest_t *manifest)
                                 cadre_checkpoint_name(self->id, name));
     answer(self, CADRE_STORE_COMMIT, 0, path);
     free(path);
-    status = cadre_checkpoint_directory_retain(self->directory,
-                                               (size_t)self->coordinator->checkpoint_keep, NULL);
+}
+
+static void
+retain(store_t *self, uint64_t oldest)
+{
+    int status = cadre_checkpoint_directory_retain(
+        self->directory, (size_t)self->coordinator->checkpoint_keep, oldest, NULL);
     if (status < 0) {
         cadre_gate_lock(self->coordinator->gate);
         self->coordinator->core.totals.retentions_failed++;
@@ -107,6 +112,9 @@ carry_out(store_t *self, cadre_store_order_t *order)
         break;
     case CADRE_STORE_ABORT:
         cadre_checkpoint_draft_abort(&self->draft);
+        break;
+    case CADRE_STORE_RETAIN:
+        retain(self, order->checkpoint);
         break;
     }
     if (order->manifest) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "coordinator/coordinator_core.h"
+#include "coordinator/windows.h"
 
 enum { NAMED_MS = 5000 }; /* a closure that has run for so long is named */
 
@@ -17,6 +18,34 @@ room_words(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
     snprintf(text, CADRE_WAITING_TEXT_SIZE,
              "a checkpoint, because the memory for a replay is full%s%s",
              fails ? " and checkpoints fail: " : "", fails ? checkpoint->last_text : "");
+    return text;
+}
+
+const char *
+cadre_waiting_closure(const cadre_core_t *core, const cadre_closure_t *closure,
+                      char text[CADRE_WAITING_TEXT_SIZE])
+{
+    char where[96] = "which waits for a worker";
+    char name[32];
+    if (closure->state == CADRE_CLOSURE_IN_FLIGHT) {
+        snprintf(where, sizeof(where), "on %s for %" PRIu64 " s",
+                 cadre_member_name(closure->worker, name),
+                 (core->now_ms - closure->begun_ms) / 1000);
+    }
+    snprintf(text, CADRE_WAITING_TEXT_SIZE,
+             "closure %" PRIu64 " (function %s) %s, attempt %" PRIu64, closure->id,
+             core->catalogue.functions[closure->function - 1]->name, where, closure->attempt);
+    return text;
+}
+
+const char *
+cadre_waiting_window(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
+{
+    const cadre_closure_t *oldest = core->settle_pending == 0 ? cadre_core_oldest(core) : NULL;
+    if (oldest) {
+        return cadre_waiting_closure(core, oldest, text);
+    }
+    snprintf(text, CADRE_WAITING_TEXT_SIZE, "%u shards to answer SETTLE", core->settle_pending);
     return text;
 }
 
@@ -44,6 +73,9 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
     }
     if (core->replay_holds && core->checkpoint.enabled) {
         return room_words(core, text);
+    }
+    if (!cadre_windows_have_room(core)) {
+        return cadre_waiting_window(core, text);
     }
     const cadre_longest_t *longest = &core->longest;
     if (longest->closure && longest->ran_ms >= NAMED_MS) {

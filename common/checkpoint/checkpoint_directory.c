@@ -418,11 +418,11 @@ retire(cadre_checkpoint_directory_t *self, uint64_t id)
     return cadre_checkpoint_directory_remove(self, temporary);
 }
 
-/* Retires what is older than the newest `keep` valid entries. Goes on after one that cannot be
- * removed and answers the first failure. */
+/* Retires what is older than `oldest` and than the newest `keep` valid entries. Goes on after one
+ * that cannot be removed and answers the first failure. */
 static int
 retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t *entries,
-             size_t count, size_t keep, size_t *removed)
+             size_t count, size_t keep, uint64_t oldest, size_t *removed)
 {
     int first_failure = 0;
     size_t kept = 0;
@@ -430,6 +430,9 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
     for (size_t i = 0; i < count; i++) {
         if (kept < keep) {
             kept += entries[i].valid ? 1 : 0;
+            continue;
+        }
+        if (entries[i].id >= oldest) {
             continue;
         }
         int status = retire(self, entries[i].id);
@@ -448,7 +451,8 @@ retire_older(cadre_checkpoint_directory_t *self, const cadre_checkpoint_entry_t 
 }
 
 int
-cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep, size_t *removed)
+cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep, uint64_t oldest,
+                                  size_t *removed)
 {
     cadre_assert(keep > 0);
     cadre_checkpoint_entry_t *entries = NULL;
@@ -461,7 +465,7 @@ cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t kee
     /* What is kept has names on disk before what they replace goes. */
     status = count > keep ? cadre_disk_sync_directory(self->fd, self->path) : 0;
     if (status == 0) {
-        status = retire_older(self, entries, count, keep, &removed_count);
+        status = retire_older(self, entries, count, keep, oldest, &removed_count);
     }
     cadre_checkpoint_entries_free(&entries, count);
     if (removed) {

@@ -63,12 +63,13 @@ int cadre_checkpoint_directory_newest(cadre_checkpoint_directory_t *self,
                                                       const char *reason),
                                       void *context, uint64_t *id);
 
-/* Keeps the newest `keep` (at least 1) valid checkpoints and removes every older one, damaged or
- * not. Valid is one whose manifest verifies and whose files have their sizes: what is in them was
- * read again and hashed by the ps that wrote them, before the commit. Damaged ones newer than the
- * oldest kept stay for somebody to look at. `removed` may be NULL. CADRE_EIO, CADRE_EREFUSED. */
+/* Keeps the newest `keep` (at least 1) valid checkpoints, and `oldest` with all that are newer
+ * (UINT64_MAX: none for that reason), and removes every other one, damaged or not. Valid is one
+ * whose manifest verifies and whose files have their sizes: what is in them was read again and
+ * hashed by the ps that wrote them, before the commit. Damaged ones newer than the oldest kept stay
+ * for somebody to look at. `removed` may be NULL. CADRE_EIO, CADRE_EREFUSED. */
 int cadre_checkpoint_directory_retain(cadre_checkpoint_directory_t *self, size_t keep,
-                                      size_t *removed);
+                                      uint64_t oldest, size_t *removed);
 
 /* Removes the temporaries of a crashed process. Call it when no draft is open. `removed` may be
  * NULL. */

@@ -192,7 +192,7 @@ Test(checkpoint_directory, leaves_the_coordinators_lock_where_it_is)
     cadre_checkpoint_entries_free(&entries, count);
     ok(cadre_checkpoint_directory_clean(store.directory, &removed));
     cr_assert_eq(removed, 0);
-    ok(cadre_checkpoint_directory_retain(store.directory, 1, &removed));
+    ok(cadre_checkpoint_directory_retain(store.directory, 1, UINT64_MAX, &removed));
     cr_assert_eq(removed, 2);
     cr_assert_eq(access(lock, F_OK), 0);
 }
@@ -284,13 +284,28 @@ Test(checkpoint_directory, keeps_the_newest_valid_ones)
     damage(&store, "ckpt-00000002/manifest.json", 40); /* older than those kept: goes */
     damage(&store, "ckpt-00000005/manifest.json", 40); /* not counted, and stays to be looked at */
     size_t removed = 0;
-    ok(cadre_checkpoint_directory_retain(store.directory, 2, &removed));
+    ok(cadre_checkpoint_directory_retain(store.directory, 2, UINT64_MAX, &removed));
     cr_assert_eq(removed, 3);
     cr_assert_eq(sample_names(store.path), 3);
     cr_assert(exists(&store, "ckpt-00000006") && exists(&store, "ckpt-00000005") &&
               exists(&store, "ckpt-00000004"));
-    ok(cadre_checkpoint_directory_retain(store.directory, 2, &removed));
+    ok(cadre_checkpoint_directory_retain(store.directory, 2, UINT64_MAX, &removed));
     cr_assert_eq(removed, 0);
+}
+
+Test(checkpoint_directory, keeps_what_is_needed_however_few_are_to_be_kept)
+{
+    cadre_auto(store_fini) store_t store = store_open();
+    for (uint64_t id = 1; id <= 5; id++) {
+        sample_commit(store.directory, id, 1, 1);
+    }
+    size_t removed = 0;
+    ok(cadre_checkpoint_directory_retain(store.directory, 2, 3, &removed));
+    cr_assert_eq(removed, 2);
+    cr_assert(exists(&store, "ckpt-00000003") && !exists(&store, "ckpt-00000002"));
+    ok(cadre_checkpoint_directory_retain(store.directory, 2, 5, &removed));
+    cr_assert_eq(removed, 1, "keep is the least");
+    cr_assert(exists(&store, "ckpt-00000004"));
 }
 
 /* Nobody reads all of the files again for it: those that wrote them have. */
@@ -303,11 +318,11 @@ Test(checkpoint_directory, counts_no_file_of_another_size_among_those_it_keeps)
     cadre_auto(cadre_free) char *cut = cadre_asprintf("%s/ckpt-00000003/shard-0.mdb", store.path);
     cr_assert_eq(truncate(cut, 4096), 0);
     size_t removed = 9;
-    ok(cadre_checkpoint_directory_retain(store.directory, 1, &removed));
+    ok(cadre_checkpoint_directory_retain(store.directory, 1, UINT64_MAX, &removed));
     cr_assert_eq(removed, 1);
     cr_assert(exists(&store, "ckpt-00000003") && exists(&store, "ckpt-00000002"));
     damage(&store, "ckpt-00000002/manifest.json", 40); /* now none is valid */
-    ok(cadre_checkpoint_directory_retain(store.directory, 1, &removed));
+    ok(cadre_checkpoint_directory_retain(store.directory, 1, UINT64_MAX, &removed));
     cr_assert_eq(removed, 0);
     cr_assert_eq(sample_names(store.path), 2);
 }
@@ -342,7 +357,7 @@ Test(checkpoint_directory, leaves_alone_whatever_is_not_ours)
     cr_assert(entries[3].id == 0 && !entries[3].valid); /* the link */
     cadre_checkpoint_entries_free(&entries, count);
     size_t removed = 0;
-    cr_assert_neq(cadre_checkpoint_directory_retain(store.directory, 1, &removed), 0);
+    cr_assert_neq(cadre_checkpoint_directory_retain(store.directory, 1, UINT64_MAX, &removed), 0);
     cr_assert_eq(removed, 1); /* checkpoint 2 */
     cr_assert_neq(cadre_checkpoint_directory_clean(store.directory, &removed), 0);
     cr_assert_eq(removed, 0);

@@ -31,7 +31,7 @@ commit(cadre_checkpoint_directory_t *directory, uint64_t id)
     sample_salt = id;
     sample_commit(directory, id, SHARDS, PARTITIONS);
     disk_shim_mark(id);
-    ok(cadre_checkpoint_directory_retain(directory, KEEP, NULL));
+    ok(cadre_checkpoint_directory_retain(directory, KEEP, UINT64_MAX, NULL));
 }
 
 /* What a coordinator does to its directory: three checkpoints, one given up, two more. */

@@ -120,7 +120,7 @@ Test(disk_fault, checkpoints_come_and_go_on_a_plain_file_system)
         size_t removed = 0;
         sample_salt = id;
         ok(sample_try_commit(self.directory, id, SHARDS, PARTITIONS));
-        ok(cadre_checkpoint_directory_retain(self.directory, 1, &removed));
+        ok(cadre_checkpoint_directory_retain(self.directory, 1, UINT64_MAX, &removed));
         cr_assert_eq(removed, 1);
     }
     disk_shim.plain = false;
@@ -139,7 +139,7 @@ Test(disk_fault, a_checkpoint_whose_name_was_not_synced_is_none)
     disk_shim.unsynced = "";
     sample_salt = NEXT;
     cr_expect_eq(sample_try_commit(self.directory, NEXT, SHARDS, PARTITIONS), CADRE_EIO);
-    cr_expect_eq(cadre_checkpoint_directory_retain(self.directory, 1, NULL), 0,
+    cr_expect_eq(cadre_checkpoint_directory_retain(self.directory, 1, UINT64_MAX, NULL), 0,
                  "one is there, and may be");
     uint64_t newest = 0;
     ok(cadre_checkpoint_directory_newest(self.directory, NULL, NULL, &newest));
@@ -148,7 +148,7 @@ Test(disk_fault, a_checkpoint_whose_name_was_not_synced_is_none)
     disk_shim.unsynced = NULL;
     sample_commit(self.directory, NEXT, SHARDS, PARTITIONS);
     disk_shim.unsynced = "";
-    cr_expect_eq(cadre_checkpoint_directory_retain(self.directory, 1, NULL), CADRE_EIO);
+    cr_expect_eq(cadre_checkpoint_directory_retain(self.directory, 1, UINT64_MAX, NULL), CADRE_EIO);
     disk_shim.unsynced = NULL;
     disk_shim_end();
     expect_contents(&self, BEFORE);
@@ -207,14 +207,14 @@ retain_with_fault(int64_t at, bool lasting)
         sample_commit(self.directory, id, SHARDS, PARTITIONS);
     }
     begin_faults(&self, at, EIO, lasting);
-    int status = cadre_checkpoint_directory_retain(self.directory, 2, NULL);
+    int status = cadre_checkpoint_directory_retain(self.directory, 2, UINT64_MAX, NULL);
     bool reached = disk_shim.failed > 0;
     disk_shim_end();
     cr_assert(status == 0 || reached);
     expect_contents(&self, NEXT);
     expect_contents(&self, NEXT + 1);
     ok(cadre_checkpoint_directory_clean(self.directory, NULL));
-    ok(cadre_checkpoint_directory_retain(self.directory, 2, NULL));
+    ok(cadre_checkpoint_directory_retain(self.directory, 2, UINT64_MAX, NULL));
     cr_assert_eq(sample_names(self.path), 2);
     fixture_fini(&self);
     return reached;

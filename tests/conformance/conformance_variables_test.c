@@ -89,6 +89,51 @@ Test(conformance_variables, V1_shape_dtype_name_and_parts)
     stage_close(&stage);
 }
 
+enum { MANY = 3000, MANY_PARTS = 2 }; /* more parts than are asked for at once */
+
+static void
+name_definitions(cadre_variable_definition_t *definitions, const cadre_variable_options_t *options,
+                 char names[MANY][16])
+{
+    static const int64_t shape[] = {MANY_PARTS};
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "many-%d", i);
+        definitions[i] = (cadre_variable_definition_t){names[i], CADRE_F32, shape, 1, options};
+    }
+}
+
+Test(conformance_variables, V1_many_are_created_together_or_none_of_them)
+{
+    static cadre_variable_definition_t definitions[MANY];
+    static cadre_variable_t *variables[MANY];
+    static char names[MANY][16];
+    cadre_variable_options_t options = cadre_variable_options();
+    stage_t stage;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    options.count = MANY_PARTS;
+    options.optimizer = "add";
+    name_definitions(definitions, &options, names);
+    open_plain(&stage, 2, 0);
+    definitions[MANY - 1].name = names[0]; /* after the shards have created most of them */
+    FAILS(cadre_variable_create_many(stage.coordinator, definitions, MANY, variables),
+          CADRE_EEXISTS, "many-0");
+    cr_expect_null(variables[0]);
+    definitions[MANY - 1].name = names[MANY - 1];
+    OK(cadre_variable_create_many(stage.coordinator, definitions, MANY, variables));
+    const float ones[] = {1, 2};
+    for (int i = 0; i < MANY; i += MANY - 1) {
+        cr_assert_str_eq(cadre_variable_name(variables[i]), names[i]);
+        cadre_tensor_t value = {.data = NULL};
+        OK(cadre_tensor_init(&value, CADRE_F32, (const int64_t[]){MANY_PARTS}, 1));
+        memcpy(value.data, ones, sizeof(ones));
+        OK(cadre_variable_assign(variables[i], CADRE_ADD, &value, LOCAL_WAIT_MS));
+        expect_line(variables[i], 1, 1);
+        cadre_tensor_fini(&value);
+    }
+    OK(cadre_variable_create_many(stage.coordinator, NULL, 0, NULL));
+    stage_close(&stage);
+}
+
 Test(conformance_variables, V2_assignments_over_uneven_parts)
 {
     for (int parts = 1; parts <= 4; parts += 3) {

@@ -34,10 +34,10 @@ Test(checkpoint_manifest, its_manifest_is_silent_on_what_was_created_after_the_s
     fixture_t *self = job();
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = true;
+    self->core.creating = 1;
     bring_to(self, CADRE_CHECKPOINT_WRITING);
     later->created = true;
-    self->core.creating = false;
+    self->core.creating = 0;
     fixture_add_variable(self, "last", 3, 1);
     say_written(self, 0, 9, 0);
     say_written(self, 1, 9, 0);
@@ -140,7 +140,7 @@ Test(checkpoint_manifest, its_manifest_survives_the_file_and_resumes_the_totals)
     cadre_task_t ps = fixture_ps(0);
     cadre_task_t worker = fixture_worker(0);
     totals.scheduled = 11;
-    cadre_core_resume(&next->core, "/ckpt/ckpt-9", 12, &totals);
+    cadre_core_resume(&next->core, "/ckpt/ckpt-9", 9, 12, &totals);
     fixture_hello(next, &ps);
     fixture_hello(next, &worker);
     fixture_schedule(next, 1);

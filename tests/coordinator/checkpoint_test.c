@@ -405,6 +405,7 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     stored(self, CADRE_STORE_COMMIT, 9, 0, "/ckpt/ckpt-9");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_COMMITTING);
     cr_assert_str_eq(self->core.points[0].path, "");
+    cr_assert_null(last_order(self), "none goes while it is not taken");
     fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0));
     fixture_turn(self);
     for (size_t i = 0; i < fixture_count(self, &next, CADRE_MESSAGE_CREATE); i++) {
@@ -415,6 +416,48 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
     cr_assert_str_eq(self->core.points[0].path, "/ckpt/ckpt-9");
     cr_assert_str_eq(self->core.points[1].path, "");
+    cr_assert_eq(last_order(self)->kind, CADRE_STORE_RETAIN);
+    cr_assert_eq(last_order(self)->checkpoint, 9);
+    fixture_destroy(&self);
+}
+
+/* Brings the next one to its commit, which ends with `status`. */
+static void
+commit_next(fixture_t *self, uint64_t id, int status)
+{
+    char path[32];
+    fixture_clear(self);
+    snprintf(path, sizeof(path), "/ckpt/ckpt-%u", (unsigned)id);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_OPEN, id, 0, "/ckpt/.tmp");
+    say_taken(self, 0, 0);
+    say_taken(self, 1, 0);
+    fixture_turn(self);
+    say_written(self, 0, id, 0);
+    say_written(self, 1, id, 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_COMMIT, id, status, status < 0 ? "the last sync failed" : path);
+}
+
+/* One whose last sync failed is in the directory and counts for nothing: neither may it push out
+ * one that a shard can be told to begin with. */
+Test(checkpoint, lets_go_of_no_checkpoint_that_a_shard_may_begin_with)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    commit_next(self, 9, 0);
+    cr_assert_eq(last_order(self)->kind, CADRE_STORE_RETAIN);
+    cr_assert_eq(last_order(self)->checkpoint, 9, "before it are initial values");
+    commit_next(self, 10, 0);
+    cr_assert_eq(last_order(self)->kind, CADRE_STORE_RETAIN);
+    cr_assert_eq(last_order(self)->checkpoint, 9);
+    commit_next(self, 11, CADRE_EIO);
+    cr_assert_eq(last_order(self)->kind, CADRE_STORE_COMMIT);
+    commit_next(self, 12, 0);
+    cr_assert_eq(last_order(self)->kind, CADRE_STORE_RETAIN);
+    cr_assert_eq(last_order(self)->checkpoint, 10);
+    cr_assert_str_eq(self->core.points[1].path, "/ckpt/ckpt-10");
     fixture_destroy(&self);
 }
 
@@ -659,7 +702,7 @@ Test(checkpoint, automatic_ones_wait_until_a_resumed_job_runs_something)
 {
     fixture_t *self = job();
     const cadre_totals_t totals = {.scheduled = 6};
-    cadre_core_resume(&self->core, "/ckpt/ckpt-7", 7, &totals);
+    cadre_core_resume(&self->core, "/ckpt/ckpt-7", 7, 7, &totals);
     self->core.checkpoint.every_ms = 10;
     for (int i = 0; i < 3; i++) {
         self->now_ms += 10;
@@ -679,7 +722,7 @@ Test(checkpoint, automatic_ones_wait_for_every_variable_that_was_resumed)
 {
     fixture_t *self = job();
     const cadre_totals_t totals = {.scheduled = 6};
-    cadre_core_resume(&self->core, "/ckpt/ckpt-7", 7, &totals);
+    cadre_core_resume(&self->core, "/ckpt/ckpt-7", 7, 7, &totals);
     cadre_checkpoint_await(&self->core.checkpoint, self->core.catalogue.variables[0]->name);
     cadre_checkpoint_await(&self->core.checkpoint, "later");
     self->core.checkpoint.every_ms = 10;

@@ -44,14 +44,14 @@ Test(checkpoint_when, a_resumed_variable_is_whole_before_the_cut)
     cadre_checkpoint_await(&self->core.checkpoint, "w");
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = true;
+    self->core.creating = 1;
     cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
     fixture_turn(self);
     stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING, "it may be on some shards only");
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SNAPSHOT), 0);
     later->created = true;
-    self->core.creating = false;
+    self->core.creating = 0;
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
@@ -65,12 +65,12 @@ Test(checkpoint_when, a_resumed_variable_that_cannot_be_created_holds_up_no_cut)
     cadre_checkpoint_await(&self->core.checkpoint, "later");
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = true;
+    self->core.creating = 1;
     cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
     fixture_turn(self);
     stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
     cadre_catalogue_drop_variable(&self->core.catalogue, later);
-    self->core.creating = false;
+    self->core.creating = 0;
     fixture_turn(self);
     cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
     cr_assert_eq(self->core.checkpoint.variable_count, 3);
@@ -237,10 +237,10 @@ Test(checkpoint_when, an_assignment_and_a_new_variable_are_something_to_save)
     cr_assert_not(begins(self));
     cadre_variable_t *later = fixture_add_variable(self, "later", 3, 1);
     later->created = false;
-    self->core.creating = true;
+    self->core.creating = 1;
     cr_assert_not(begins(self), "it is not there yet");
     later->created = true;
-    self->core.creating = false;
+    self->core.creating = 0;
     cr_assert(begins(self));
     fixture_destroy(&self);
 }

@@ -511,7 +511,7 @@ reply_with(fixture_t *self, uint32_t shard, const cadre_message_t *question, int
 Test(coordinator_core, a_create_ends_when_every_part_is_answered_with_the_first_failure)
 {
     fixture_t *self = fixture_new(2);
-    cadre_operation_t operation;
+    cadre_operation_t operation = {.pending = 0};
     fixture_join_ps(self);
     cadre_variable_t *variable = fixture_add_variable(self, "w", 7, 3);
     cadre_core_create_variable(&self->core, variable, &operation);
@@ -546,7 +546,7 @@ Test(coordinator_core, a_creation_that_is_given_up_is_taken_back_before_its_name
 {
     fixture_t *self = fixture_new(2);
     cadre_task_t worker = fixture_worker(0);
-    cadre_operation_t operation;
+    cadre_operation_t operation = {.pending = 0};
     fixture_join_ps(self);
     fixture_hello(self, &worker);
     cadre_variable_t *variable = fixture_add_variable(self, "w", 7, 2);

@@ -1,4 +1,5 @@
 /* The dispatcher, through the core: closures to workers, and what becomes of their reports. */
+#include "coordinator/windows.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(dispatcher, .timeout = 240);
@@ -654,6 +655,19 @@ Test(dispatcher, a_tagged_closure_goes_to_its_worker_first)
 
 /* --- the shards' windows --- */
 
+/* Whether the log says that the window is full, for this reason. */
+static bool
+told_full(const fixture_t *self, const char *reason)
+{
+    for (size_t i = 0; i < self->event_count; i++) {
+        const cadre_core_event_t *event = &self->events[i];
+        if (event->kind == CADRE_CORE_LOG && strcmp(event->name, "window_full") == 0) {
+            return strstr(event->text, reason);
+        }
+    }
+    return false;
+}
+
 Test(dispatcher, nothing_new_is_begun_beyond_the_window_of_the_shards)
 {
     enum { ROOM = CADRE_APPLIED_WINDOW_MAX - CADRE_STEPS_MAX };
@@ -702,6 +716,46 @@ Test(dispatcher, shards_are_told_to_settle_below_the_oldest_closure_that_has_not
     fixture_clear(self);
     fixture_turn(self);
     cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_SETTLE), 0);
+    fixture_destroy(&self);
+}
+
+Test(dispatcher, who_keeps_the_window_full_is_named_now_and_then)
+{
+    fixture_t *self = cluster(1);
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    self->core.options.lease_ms = 10000000;
+    self->core.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
+    fixture_clear(self);
+    fixture_turn(self);
+    cr_assert(!fixture_logged(self, "window_full"), "nothing waits for it");
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0);
+    cr_assert(told_full(self, "closure 1 (function work) on worker 0 for 0 s"));
+    cr_assert_leq(self->due_ms, self->now_ms + CADRE_WINDOW_REPORT_MS);
+    fixture_clear(self);
+    self->now_ms += CADRE_WINDOW_REPORT_MS - 1;
+    fixture_turn(self);
+    cr_assert(!fixture_logged(self, "window_full"));
+    self->core.replay_holds = true;
+    self->now_ms++;
+    fixture_turn(self);
+    cr_assert(!fixture_logged(self, "window_full"), "it is not the window alone");
+    self->core.replay_holds = false;
+    fixture_turn(self);
+    cr_assert(fixture_logged(self, "window_full"));
+    fixture_destroy(&self);
+}
+
+Test(dispatcher, shards_that_do_not_settle_are_told_of_when_the_window_is_full)
+{
+    fixture_t *self = cluster(1);
+    self->core.settle_pending = 1;
+    self->core.next_id = self->core.settled + CADRE_APPLIED_WINDOW_MAX;
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    cr_assert(told_full(self, "1 shards to answer SETTLE"));
     fixture_destroy(&self);
 }
 

@@ -430,7 +430,7 @@ Test(recovery, a_shard_that_makes_no_progress_for_a_lease_is_lost_and_its_ps_tol
 Test(recovery, what_is_created_may_take_twenty_leases_in_one_turn_of_the_shard)
 {
     fixture_t *self = cluster(0);
-    self->core.creating = true;
+    self->core.creating = 1;
     beat(self, 190000, 0, self->core.shards[0].generation, false);
     cr_assert_eq(self->core.totals.ps_lost, 0);
     beat(self, 20000, 0, self->core.shards[0].generation, false);

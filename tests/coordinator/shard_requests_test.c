@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "common/codec.h"
+#include "common/memory.h"
 #include "common/status.h"
 
 TestSuite(shard_requests, .timeout = 240);
@@ -164,24 +165,6 @@ Test(shard_requests, are_not_answered_by_a_shard_that_was_restored_meanwhile)
     cadre_shard_requests_fini(&self);
 }
 
-Test(shard_requests, go_out_again_until_they_are_answered)
-{
-    cadre_shard_requests_t self;
-    answers_t answers = {0};
-    uint64_t ids[256];
-    cadre_shard_requests_init(&self, 1, 0);
-    ask(&self, CADRE_MESSAGE_COUNT, 1, &answers);
-    cr_assert_eq(pump(&self, &ps_task, 10, ids), 1);
-    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS - 1, ids), 0);
-    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS, ids), 1);
-    cr_assert_eq(ids[0], 1, "under the same id");
-    cr_assert_eq(pump(&self, &ps_task, 10 + 2 * RESEND_MS - 1, ids), 0);
-    cr_assert(answer(&self, 1));
-    cr_assert_eq(pump(&self, &ps_task, 10 + 9 * RESEND_MS, ids), 0);
-    cr_assert_eq(self.count, 0);
-    cadre_shard_requests_fini(&self);
-}
-
 Test(shard_requests, wait_while_the_ps_is_away_and_go_to_the_one_that_comes)
 {
     cadre_shard_requests_t self;
@@ -284,7 +267,8 @@ Test(shard_requests, asked_after_the_last_was_answered_stand_behind_those_before
     pump(&self, &ps_task, 10, ids);
     cr_assert(answer(&self, 3));
     ask(&self, CADRE_MESSAGE_COUNT, 4, &answers);
-    cr_assert_eq(pump(&self, &ps_task, 10 + RESEND_MS, ids), 3);
+    cr_assert_eq(pump(&self, NULL, 11, ids), 0);
+    cr_assert_eq(pump(&self, &ps_task, 12, ids), 3);
     cr_assert_eq(ids[0], 1);
     cr_assert_eq(ids[1], 2);
     cr_assert_eq(ids[2], 4);
@@ -325,7 +309,20 @@ Test(shard_requests, whoever_is_answered_may_forget_and_ask_again)
     cadre_shard_requests_fini(&self);
 }
 
-/* The types of what goes out now, one letter each: p PULL, a ASSIGN, ? PROBE; its number. */
+static char
+letter_of(const cadre_outbox_entry_t *entry)
+{
+    if (entry->type == CADRE_MESSAGE_PROBE) {
+        return entry->plane == CADRE_PLANE_DATA ? '?' : '!';
+    }
+    if (entry->type == CADRE_MESSAGE_PULL) {
+        return 'p';
+    }
+    return entry->type == CADRE_MESSAGE_ASSIGN ? 'a' : 'x';
+}
+
+/* The types of what goes out now, one letter each: p PULL, a ASSIGN, x others; ? PROBE on the data
+ * plane, ! on that of control. Returns the number of the last PROBE. */
 static uint64_t
 goes_out(cadre_shard_requests_t *self, uint64_t now_ms, const char *types)
 {
@@ -337,11 +334,9 @@ goes_out(cadre_shard_requests_t *self, uint64_t now_ms, const char *types)
     size_t length = 0;
     cadre_shard_requests_pump(self, 0, &target, now_ms, RESEND_MS, &outbox);
     while (cadre_outbox_pop(&outbox, &entry)) {
-        out[length++] = entry.type == CADRE_MESSAGE_PULL     ? 'p'
-                        : entry.type == CADRE_MESSAGE_ASSIGN ? 'a'
-                        : entry.type == CADRE_MESSAGE_PROBE  ? '?'
-                                                             : 'x';
-        number = entry.type == CADRE_MESSAGE_PROBE ? self->lanes[0].probe : number;
+        bool probes = entry.type == CADRE_MESSAGE_PROBE;
+        out[length++] = letter_of(&entry);
+        number = probes ? self->lanes[0].watches[entry.plane].probe : number;
         cadre_outbox_entry_fini(&entry);
     }
     cadre_outbox_fini(&outbox);
@@ -373,7 +368,8 @@ Test(shard_requests, for_values_go_out_again_only_when_a_probe_finds_them_lost)
     tell(&self, number, 1, CADRE_PROBED_UNKNOWN);
     goes_out(&self, 3 * CADRE_PROBE_MS, "p");
     tell(&self, number, 1, CADRE_PROBED_UNKNOWN); /* asked before that */
-    goes_out(&self, 5 * CADRE_PROBE_MS, "");
+    goes_out(&self, 4 * CADRE_PROBE_MS - 1, "");
+    goes_out(&self, 5 * CADRE_PROBE_MS, "?");
     cadre_shard_requests_connected(&self, 0);
     goes_out(&self, 5 * CADRE_PROBE_MS, "p");
     cr_expect_eq(answers.count, 0);
@@ -406,9 +402,74 @@ Test(shard_requests, for_values_are_what_silence_is_counted_from)
     goes_out(&self, 10, "xp");
     cr_expect_eq(cadre_shard_requests_silent_ms(&self, 0, &size_bytes), 10);
     cr_expect_eq(size_bytes, 1234);
-    uint64_t number = goes_out(&self, 10 + CADRE_PROBE_MS, "?x");
+    uint64_t number = goes_out(&self, 10 + CADRE_PROBE_MS, "!?");
     tell(&self, number, 2, CADRE_PROBED_QUEUED);
     goes_out(&self, 1500, "");
     cr_expect_eq(cadre_shard_requests_silent_ms(&self, 0, &size_bytes), 1500, "it was heard");
+    cadre_shard_requests_fini(&self);
+}
+
+/* A shard that reads a checkpoint for a minute has one RESTORE to answer, and a few small probes.
+ */
+Test(shard_requests, of_control_go_out_once_however_long_their_answer_takes)
+{
+    enum { LONG_MS = 60000 };
+    static const cadre_message_type_t types[] = {
+        CADRE_MESSAGE_CREATE,    CADRE_MESSAGE_SETTLE, CADRE_MESSAGE_SNAPSHOT,
+        CADRE_MESSAGE_CLOSE_CUT, CADRE_MESSAGE_COUNT,  CADRE_MESSAGE_CHECKPOINT_END,
+        CADRE_MESSAGE_RESTORE,   CADRE_MESSAGE_DROP};
+    for (size_t i = 0; i < CADRE_COUNT_OF(types); i++) {
+        cadre_shard_requests_t self;
+        answers_t answers = {0};
+        uint64_t ids[256];
+        size_t probes = 0;
+        cadre_shard_requests_init(&self, 1, 0);
+        ask(&self, types[i], 1, &answers);
+        cr_expect_eq(pump(&self, &ps_task, 0, ids), 1);
+        for (uint64_t now_ms = 10; now_ms < LONG_MS; now_ms += 10) {
+            size_t count = pump(&self, &ps_task, now_ms, ids);
+            probes += count;
+            cr_expect(count == 0 || ids[0] > 1, "%s is said again at %d ms",
+                      cadre_message_type_text(types[i]), (int)now_ms);
+        }
+        cr_expect_leq(probes, LONG_MS / CADRE_PROBE_MAX_MS + 3);
+        cr_expect(answer(&self, 1));
+        cr_expect_eq(answers.count, 1);
+        cadre_shard_requests_fini(&self);
+    }
+}
+
+Test(shard_requests, of_control_go_out_again_when_a_probe_finds_them_lost)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_RESTORE, 1, &answers);
+    goes_out(&self, 0, "x");
+    uint64_t number = goes_out(&self, CADRE_PROBE_MS, "!");
+    tell(&self, number, 1, CADRE_PROBED_QUEUED);
+    goes_out(&self, CADRE_PROBE_MS, "");
+    tell(&self, number, 1, CADRE_PROBED_UNKNOWN);
+    goes_out(&self, CADRE_PROBE_MS + 1, "x");
+    tell(&self, number, 1, CADRE_PROBED_UNKNOWN); /* asked before that */
+    goes_out(&self, CADRE_PROBE_MS + 2, "");
+    goes_out(&self, 2 * CADRE_PROBE_MS + 1,
+             "!"); /* it is as new, and so is the time between them */
+    cr_expect_eq(answers.count, 0);
+    cadre_shard_requests_fini(&self);
+}
+
+Test(shard_requests, of_control_are_asked_after_at_once_when_their_ps_says_hello)
+{
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_CREATE, 1, &answers);
+    goes_out(&self, 10000, "x");
+    cadre_shard_requests_doubt(&self, 0);
+    tell(&self, goes_out(&self, 10010, "!"), 1, CADRE_PROBED_UNKNOWN);
+    goes_out(&self, 10011, "x");
+    cadre_shard_requests_connected(&self, 0); /* another data connection is no news of these */
+    goes_out(&self, 10012, "");
     cadre_shard_requests_fini(&self);
 }

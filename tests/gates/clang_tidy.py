@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""clang_tidy.py BUILD_FOLDER [FILE ...] - runs clang-tidy 14 over what the build compiles.
+"""clang_tidy.py [--analyzer] BUILD_FOLDER [FILE ...] - runs clang-tidy 14 over what the build compiles.
+
+The checks are those of .clang-tidy. Its clang-analyzer ones follow every path through every function and
+take thirty times as long as all others: they are left out, or, with --analyzer, the only ones.
 
 Without files it takes every C source of the libraries and programs (tests are compiled with the same
 warnings, but their macros give clang-tidy nothing but noise; CUDA sources with flags that clang does
@@ -21,6 +24,10 @@ import source
 EXTRA = ("-enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang",
          "-Wno-unknown-warning-option")
 
+WITHOUT_ANALYZER = "-clang-analyzer-*"
+# What .clang-tidy leaves out of the analyzer's checks stays out: these follow its own list.
+ANALYZER = "-bugprone-*,-cert-*,-misc-*,-performance-*,-readability-*"
+
 
 def read_commands(build):
     """The compile command of each source of the libraries and programs, by path from the root."""
@@ -30,7 +37,7 @@ def read_commands(build):
             if path.split("/")[0] in source.LIBRARY_FOLDERS and path.endswith(".c")}
 
 
-def fingerprint(entry):
+def fingerprint(entry, checks):
     """A hash of all that decides what clang-tidy says about one source."""
     words = entry["command"].split()
     words = words[:words.index("-o")] + words[words.index("-c") + 1:]
@@ -40,19 +47,20 @@ def fingerprint(entry):
     if run.returncode:
         return None
     digest = hashlib.sha256(run.stdout)
-    digest.update(" ".join(words).encode())
+    digest.update(" ".join(words + [checks]).encode())
     for path in (".clang-tidy", "tests/gates/clang_tidy.py"):
         digest.update(source.read(path).encode())
     return digest.hexdigest()
 
 
-def check(build, path, entry):
+def check(build, path, entry, checks):
     """(whether `path` is clean, what clang-tidy said)."""
-    mark = fingerprint(entry)
+    mark = fingerprint(entry, checks)
     seen = os.path.join(build, "clang-tidy", mark) if mark else None
     if seen and os.path.exists(seen):
         return True, ""
-    command = ["clang-tidy-14", "--quiet", "-p", build, "--warnings-as-errors=*"]
+    command = ["clang-tidy-14", "--quiet", "-p", build, "--warnings-as-errors=*",
+               f"--checks={checks}"]
     command += [f"--extra-arg={flag}" for flag in EXTRA] + [path]
     run = subprocess.run(command, cwd=source.ROOT, capture_output=True, text=True, timeout=300,
                          check=False)
@@ -66,6 +74,8 @@ def check(build, path, entry):
 
 
 def main(arguments):
+    checks = ANALYZER if arguments[:1] == ["--analyzer"] else WITHOUT_ANALYZER
+    arguments = arguments[arguments[:1] == ["--analyzer"]:]
     if not arguments:
         print(__doc__, file=sys.stderr)
         return 2
@@ -80,7 +90,8 @@ def main(arguments):
         return 2
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for clean, text in pool.map(lambda path: check(build, path, commands[path]), paths):
+        for clean, text in pool.map(lambda path: check(build, path, commands[path], checks),
+                                    paths):
             failed += not clean
             print(text, end="", flush=True)
     print(f"clang_tidy: {len(paths)} files, {failed} with findings")

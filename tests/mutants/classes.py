@@ -19,4 +19,22 @@ CLASSES = [
      "coordinator/recovery.c",
      "        if (place->state == CADRE_PLACE_AWAY) {\n            place->holder = 0;\n",
      "        if (place->state == CADRE_PLACE_AWAY) {\n"),
+    ("requests-by-the-clock", "what shards have not answered is said again because time has passed",
+     "coordinator/shard_requests.c",
+     "    request->again = false;\n",
+     "    request->again = true;\n"),
+    ("push-once", "a push or pull whose answer is lost is not said again",
+     "worker/shard_link.c",
+     "        if (request->request == id && request->after < probe) {\n",
+     "        if (request->request == id && request->after + 100000 < probe) {\n"),
+    ("probe-any", "every answer to a PROBE counts, of whenever it is",
+     "worker/shard_link.c",
+     "        if (request->request == id && request->after < probe) {\n",
+     "        if (request->request == id && probe > 0) {\n"),
+    ("push-by-the-clock", "what is unanswered goes out again because time has passed",
+     "worker/worker_values.c",
+     "    pump(self, shard, now_ms);\n    probe(self, shard, now_ms);\n",
+     "    pump(self, shard, now_ms);\n    if (now_ms >= link->probe_due_ms) {\n"
+     "        cadre_shard_link_repeat(link, now_ms, &self->outbox);\n    }\n"
+     "    probe(self, shard, now_ms);\n"),
 ]

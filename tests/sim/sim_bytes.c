@@ -53,10 +53,24 @@ key_of(const sim_link_t *link, const cadre_outbox_entry_t *entry)
     return key;
 }
 
+/* What the coordinator asks of a shard, and waits for the answer. */
+static bool
+is_request(cadre_message_type_t type)
+{
+    return type == CADRE_MESSAGE_CREATE || type == CADRE_MESSAGE_SETTLE ||
+           type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_CLOSE_CUT ||
+           type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_DROP ||
+           type == CADRE_MESSAGE_COUNT;
+}
+
 void
 sim_bytes_count(sim_bytes_t *self, sim_link_t *link, const cadre_outbox_entry_t *entry,
                 uint64_t now_ms, uint64_t disturbed_ms)
 {
+    bool is_data = entry->plane == CADRE_PLANE_DATA;
+    if (!is_data && !is_request(entry->type)) {
+        return;
+    }
     uint64_t key = key_of(link, entry);
     uint64_t first = (uint64_t)(uintptr_t)cadre_u64_map_get(&self->first, key);
     uint64_t size_bytes = cadre_chunk_size_bytes(entry->header);
@@ -65,8 +79,9 @@ sim_bytes_count(sim_bytes_t *self, sim_link_t *link, const cadre_outbox_entry_t 
     }
     if (first == 0) {
         cadre_u64_map_put(&self->first, key, (void *)(uintptr_t)(now_ms + 1));
-        link->needed_bytes += size_bytes;
+        link->needed_bytes += is_data ? size_bytes : 0;
     } else if (disturbed_ms < first - 1) {
-        link->wasted_bytes += size_bytes;
+        link->wasted_bytes += is_data ? size_bytes : 0;
+        link->repeated += is_data ? 0 : 1;
     }
 }

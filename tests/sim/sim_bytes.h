@@ -1,5 +1,6 @@
 /*
- * sim_bytes - which bytes of the data plane had to be sent, and which were sent again for nothing.
+ * sim_bytes - which bytes of the data plane had to be sent, and which were sent again for nothing;
+ * how many requests of the coordinator to shards were.
  *
  * Owner:   the network.
  * Thread:  one.
@@ -32,8 +33,8 @@ typedef struct {
 
 void sim_bytes_fini(sim_bytes_t *self);
 
-/* Counts a message that is sent on `link`; what happened at its ends, and on the way there and
- * back, before `disturbed_ms` excuses those that were sent before. */
+/* Counts a message that is sent on `link`, if it is of those; what happened at its ends, and on the
+ * way there and back, before `disturbed_ms` excuses those that were sent before. */
 void sim_bytes_count(sim_bytes_t *self, sim_link_t *link, const cadre_outbox_entry_t *entry,
                      uint64_t now_ms, uint64_t disturbed_ms);
 

@@ -47,7 +47,7 @@ resume(sim_coordinator_t *self, const sim_checkpoint_t *checkpoint)
         sim_check_fail(self->check, "I5: the progress at cut %" PRIu64 " is %s", cut, progress);
     }
     sim_check_totals(self->check, cut, &totals);
-    cadre_core_resume(&self->core, checkpoint->path, cut, &totals);
+    cadre_core_resume(&self->core, checkpoint->path, checkpoint->id, cut, &totals);
     if (cadre_checkpoint_sequences(checkpoint->manifest, &self->core.checkpoint.held) < 0) {
         sim_check_fail(self->check, "I5: %s", cadre_error_text());
     }
@@ -160,7 +160,9 @@ on_order(sim_coordinator_t *self, const cadre_store_order_t *order)
         drop_manifest(self);
         self->manifest = order->manifest;
     }
-    later(self, SIM_STORED, self->store_ms_max, order->kind);
+    bool is_slow = self->slow_store && sim_chance(self->random, 2500);
+    later(self, SIM_STORED, is_slow ? 2 * (uint64_t)CADRE_CHECKPOINT_COMMIT_MS : self->store_ms_max,
+          order->checkpoint << 3 | order->kind);
 }
 
 /* The id of the next draft, as the real store chooses it. */
@@ -195,14 +197,33 @@ check_sequences(const sim_coordinator_t *self)
     cadre_sequences_fini(&held);
 }
 
+/* What a shard may be told to begin with is there. */
+static void
+check_points(const sim_coordinator_t *self)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->core.points); i++) {
+        const char *path = self->core.points[i].path;
+        const sim_checkpoint_t *checkpoint =
+            path && path[0] ? sim_disk_find(self->disk, path) : NULL;
+        if (checkpoint && checkpoint->removed) {
+            sim_check_fail(self->check, "I5: %s is removed, the coordinator names it still", path);
+        }
+    }
+}
+
 static int
-carry_out(sim_coordinator_t *self, cadre_store_order_kind_t kind)
+carry_out(sim_coordinator_t *self, cadre_store_order_kind_t kind, uint64_t checkpoint)
 {
     const char *path = NULL;
     bool fails = sim_chance(self->random, self->store_fails);
     int status = fails ? cadre_fail(CADRE_EIO, "the disk of the simulation is bad") : 0;
     if (kind == CADRE_STORE_ABORT) {
         sim_disk_clean(self->disk);
+        return 0;
+    }
+    if (kind == CADRE_STORE_RETAIN) {
+        sim_disk_retain(self->disk, checkpoint);
+        check_points(self);
         return 0;
     }
     if (kind == CADRE_STORE_OPEN) {
@@ -236,9 +257,9 @@ sim_coordinator_stored(sim_coordinator_t *self, const sim_event_t *event)
     if (event->life != self->life || !self->alive) {
         return;
     }
-    cadre_store_order_kind_t kind = (cadre_store_order_kind_t)event->value;
-    int status = carry_out(self, kind);
-    if (kind != CADRE_STORE_ABORT) {
+    cadre_store_order_kind_t kind = (cadre_store_order_kind_t)(event->value & 7);
+    int status = carry_out(self, kind, event->value >> 3);
+    if (kind == CADRE_STORE_OPEN || kind == CADRE_STORE_COMMIT) {
         uint64_t failed = status < 0 ? 4 : 0;
         later(self, SIM_ANSWERED, ANSWER_MS_MAX, self->draft << 3 | failed | kind);
     }

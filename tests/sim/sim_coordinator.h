@@ -25,6 +25,7 @@ typedef struct {
     sim_disk_t *disk;
     uint32_t store_fails;  /* chance that an order to the store fails, in 10,000 */
     uint64_t store_ms_max; /* that an order takes */
+    bool slow_store;       /* now and then longer than a lost shard waits for a commit */
     bool verbose;
     cadre_core_options_t options; /* of every life, but for incarnation and epoch */
     cadre_core_t core;

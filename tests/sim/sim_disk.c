@@ -46,13 +46,14 @@ sim_disk_clean(sim_disk_t *self)
     }
 }
 
-/* Retention. */
-static void
-remove_old(sim_disk_t *self)
+void
+sim_disk_retain(sim_disk_t *self, uint64_t oldest)
 {
     for (size_t i = 0; i + self->keep < self->count; i++) {
-        self->checkpoints[i]->removed = true;
-        remove_files(self->checkpoints[i]);
+        if (self->checkpoints[i]->id < oldest) {
+            self->checkpoints[i]->removed = true;
+            remove_files(self->checkpoints[i]);
+        }
     }
 }
 
@@ -200,7 +201,6 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
     *manifest_p = NULL;
     snprintf(draft->path, sizeof(draft->path), "ckpt-%" PRIu64, id);
     *path = draft->path;
-    remove_old(self);
     return 0;
 }
 

@@ -71,7 +71,10 @@ sim_checkpoint_t *sim_disk_find(const sim_disk_t *self, const char *path);
 int sim_disk_write(sim_disk_t *self, cadre_shard_snapshot_t **snapshot_p, sim_state_t **state_p,
                    uint64_t *hash);
 
-/* Makes the draft `id` the newest checkpoint and removes old ones; takes `manifest`, which must say
+/* Removes what is older than `oldest` and than the newest `keep`. */
+void sim_disk_retain(sim_disk_t *self, uint64_t oldest);
+
+/* Makes the draft `id` the newest checkpoint; takes `manifest`, which must say
  * what its files are. CADRE_EIO when there is no such draft any more. */
 int sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p,
                     const char **path);

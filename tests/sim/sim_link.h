@@ -45,6 +45,7 @@ typedef struct {
     uint64_t disturbed_ms; /* when something on it was lost, or came late */
     uint64_t needed_bytes; /* of the data plane: sent, what was sent again not counted */
     uint64_t wasted_bytes; /* sent again for nothing (sim_bytes.h) */
+    uint64_t repeated;     /* requests of the control plane that were */
 } sim_link_t;
 
 /* All links, by their ends; zeroed memory has none. */

@@ -8,6 +8,7 @@
 enum {
     EVERY_MS = 5000,
     WASTE_MIN = 10000,     /* bytes that a link may waste */
+    REPEATED_MAX = 2,      /* requests of the coordinator to a ps, for nothing */
     STAYS_MS_MAX = 100000, /* a closure with one worker, in calm */
     LEASES_MAX = 3,        /* of a disagreement */
     NOTICED_MS = 10000,    /* and on top of them */
@@ -48,6 +49,11 @@ look_at_links(sim_cluster_t *self)
                            "I9: node %u has sent node %u %" PRIu64 " bytes and %" PRIu64
                            " again for nothing",
                            link->from, link->to, link->needed_bytes, link->wasted_bytes);
+        }
+        if (link->repeated > REPEATED_MAX) {
+            sim_check_fail(&self->check,
+                           "I9: node %u has said %" PRIu64 " requests to node %u again for nothing",
+                           link->from, link->repeated, link->to);
         }
     }
 }

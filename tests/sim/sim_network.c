@@ -275,10 +275,12 @@ sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from,
                          .entry = *entry,
                          .payload_hash = payload_hash(entry)};
     *entry = (cadre_outbox_entry_t){0};
-    if (event.entry.plane == CADRE_PLANE_DATA) {
-        sim_bytes_count(&self->bytes, link_of(self, from, to), &event.entry, self->now_ms,
-                        disturbed_ms(self, from, to));
+    if (event.entry.type == CADRE_MESSAGE_WELCOME &&
+        event.entry.destination.role == CADRE_ROLE_PS) {
+        excuse(self, &event, self->now_ms); /* a ps drops what comes before it */
     }
+    sim_bytes_count(&self->bytes, link_of(self, from, to), &event.entry, self->now_ms,
+                    disturbed_ms(self, from, to));
     if (is_broken(self, &event) || is_cut(self, from, to) ||
         sim_chance(&self->random, self->weather.drop)) {
         lose(self, &event);

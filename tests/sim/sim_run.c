@@ -64,12 +64,14 @@ make_coordinator(sim_cluster_t *self)
     self->shard_plan = (sim_shard_plan_t){.write_ms_max = draw(self, 0, 3) ? 400 : 5000,
                                           .count_ms = draw(self, 0, 1) ? 0 : 100};
     self->coordinator = &self->coordinators[0];
-    *self->coordinator = (sim_coordinator_t){.network = &self->network,
-                                             .check = &self->check,
-                                             .random = &self->random,
-                                             .disk = &self->disk,
-                                             .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
-                                             .verbose = self->verbose};
+    *self->coordinator =
+        (sim_coordinator_t){.network = &self->network,
+                            .check = &self->check,
+                            .random = &self->random,
+                            .disk = &self->disk,
+                            .store_ms_max = draw(self, 0, 3) ? 60 : 4000,
+                            .slow_store = sim_swarm_has(self->seed, "slow store", 20),
+                            .verbose = self->verbose};
     self->coordinator->options =
         (cadre_core_options_t){.job = "sim",
                                .ps_count = self->shard_count,

@@ -255,14 +255,15 @@ create(sim_script_t *self)
         self->new_variable = add_variable(self, &definition);
         self->give_up_at = draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
-        core->creating = true;
+        core->creating = 1;
+        self->pending = (cadre_operation_t){.pending = 0};
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
     bool gives_up = self->give_up_at != SIM_NEVER && self->pending.pending <= self->give_up_at;
     if (self->pending.pending > 0 && !gives_up) {
         return false;
     }
-    core->creating = false;
+    core->creating = 0;
     self->check->variable_count++;
     if (gives_up) {
         give_up_creation(self);

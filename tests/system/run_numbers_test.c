@@ -73,9 +73,10 @@ Test(run_numbers, a_failed_run_counts_the_examples_of_closures_that_finished)
 {
     command_t command;
     command_open(&command);
-    cadre_auto(cadre_free) char *job = write_job(
-        &command, "digits",
-        "{\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 1e10}}"); /* not finite at once */
+    cadre_auto(cadre_free) char *job =
+        write_job(/* each step is 1e10 times the one before */
+                  &command, "digits_linear",
+                  "{\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 1e10}}");
     const char *arguments[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
     digits_expect_exit(&command, command_run(&command, arguments), 1);
     json_t *result = command_result(&command);

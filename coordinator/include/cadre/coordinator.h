@@ -178,6 +178,24 @@ CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     const cadre_variable_options_t *options,
                                     cadre_variable_t **variable);
 
+/* What cadre_variable_create takes. */
+typedef struct {
+    const char *name;
+    cadre_dtype_t dtype;
+    const int64_t *shape; /* [rank] */
+    int rank;
+    const cadre_variable_options_t *options; /* or NULL */
+} cadre_variable_definition_t;
+
+/* Creates `count` variables, in their order, as cadre_variable_create does each, and returns when
+ * they exist on all shards: all of them, or none, and then the error names the first that could
+ * not be. The shards are asked for many at a time, so that a thousand take little longer than a few
+ * (docs/scale.md). `variables` has room for `count`, or is NULL. A variable that others are to be
+ * colocated with is created by a call before. */
+CADRE_API int cadre_variable_create_many(cadre_coordinator_t *self,
+                                         const cadre_variable_definition_t *definitions,
+                                         size_t count, cadre_variable_t **variables);
+
 /* The whole value, the parts joined in order, into a tensor that the caller ends with
  * cadre_tensor_fini. Each part is of one version; while closures run, parts may be of different
  * ones. */

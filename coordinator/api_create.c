@@ -1,0 +1,284 @@
+/*
+ * The public calls that create variables. What one call creates is asked of the shards many parts
+ * at a time, because a round trip for each would be most of the time, but not all at once: a
+ * request takes memory until it is answered, and dispatch waits while requests are made.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <cadre/coordinator.h>
+
+#include "common/memory.h"
+#include "common/optimizer_spec.h"
+#include "common/status.h"
+#include "common/tensor.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/options.h"
+
+enum { PARTS_AT_ONCE = 4096 }; /* of variables that are asked for together; one may have more */
+
+/* What a call creates: the newest of the catalogue. */
+typedef struct {
+    const cadre_variable_definition_t *definitions;
+    size_t count;
+    cadre_variable_t **variables; /* [added] */
+    size_t added;
+} batch_t;
+
+/* Whether each slot of `optimizer` is one of `before`: only then a ps takes them from the
+ * checkpoint (slots are known by their names). */
+static bool
+has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *optimizer)
+{
+    size_t found = 0;
+    size_t count = cadre_optimizer_slot_count(optimizer);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < cadre_optimizer_slot_count(before); k++) {
+            found += strcmp(cadre_optimizer_slot_name(before, k),
+                            cadre_optimizer_slot_name(optimizer, i)) == 0;
+        }
+    }
+    return found == count;
+}
+
+/* Says that a variable goes on with another optimizer than the one in the resumed checkpoint. */
+static void
+tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable)
+{
+    char **resumed = cadre_name_map_get(&self->resumed_names, variable->name);
+    const char *before =
+        resumed ? self->resumed_optimizers[resumed - self->resumed_variables] : NULL;
+    const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
+    cadre_optimizer_spec_t spec;
+    if (!before || variable->again || strcmp(before, now) == 0 ||
+        cadre_optimizer_spec_parse(&spec, before) < 0) {
+        return;
+    }
+    const char *next = "the values go on; its slots and steps begin anew";
+    if (cadre_optimizer_slot_count(&variable->optimizer) == 0) {
+        next = "the values go on; it has no slots";
+    } else if (has_slots(&spec, &variable->optimizer)) {
+        next = "the values go on, and the slots, which have the same names";
+    }
+    cadre_core_log(&self->core, 'W', "optimizer_changed", "variable=%s was=%s is=%s next=\"%s\"",
+                   variable->name, before, now, next);
+}
+
+static int
+await_ps(cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    int64_t since_ms = 0;
+    while (self->core.membership.ps_joined < self->core.options.ps_count) {
+        int status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, "every ps to join", &since_ms);
+        }
+        if (status < 0) {
+            return status == CADRE_ETIMEOUT ? cadre_coordinator_fail_absent(self, 0) : status;
+        }
+    }
+    return 0;
+}
+
+/* Whether the resumed checkpoint holds it and it was not created yet. */
+static bool
+is_resumed(const cadre_coordinator_t *self, const char *name)
+{
+    return name && cadre_name_map_get(&self->resumed_names, name) &&
+           !cadre_catalogue_variable(&self->core.catalogue, name) &&
+           !cadre_catalogue_was_dropped(&self->core.catalogue, name);
+}
+
+/* What the resumed checkpoint holds of a variable is lost to the job with its next checkpoint,
+ * which holds only what was created by then: a shard that is restored later would begin with
+ * initial values while the others have the resumed ones. */
+static int
+check_late(const cadre_coordinator_t *self, const char *name)
+{
+    if (!is_resumed(self, name) || strcmp(self->core.points[0].path, self->resumed_path) == 0) {
+        return 0;
+    }
+    return cadre_fail(CADRE_ESTATE,
+                      "variable %s: %s, which was resumed, holds it, and it had to be created "
+                      "before the job's next checkpoint",
+                      name, self->resumed_path);
+}
+
+/* Whether another variable of that name is being dropped. */
+static bool
+is_being_dropped(const cadre_coordinator_t *self, const char *name)
+{
+    const cadre_variable_t *variable =
+        name ? cadre_catalogue_variable(&self->core.catalogue, name) : NULL;
+    return variable && variable->dropped > 0;
+}
+
+/* Whether they are to be created later: ids are dense and in order of creation, the variables of
+ * one call at a time; a name may not be free yet; and a checkpoint under way will tell whether a
+ * resumed one is too late. */
+static bool
+must_wait(const cadre_coordinator_t *self, const batch_t *batch)
+{
+    bool is_idle = self->core.checkpoint.state == CADRE_CHECKPOINT_IDLE;
+    bool is_dropping = self->core.drops.called > self->core.drops.retired;
+    for (size_t i = 0; (!is_idle || is_dropping) && i < batch->count; i++) {
+        const char *name = batch->definitions[i].name;
+        if (is_being_dropped(self, name) || (!is_idle && is_resumed(self, name))) {
+            return true;
+        }
+    }
+    return self->core.creating > 0;
+}
+
+static int
+await_turn(cadre_coordinator_t *self, const batch_t *batch)
+{
+    int64_t since_ms = 0;
+    int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
+    int status = 0;
+    while (status == 0 && must_wait(self, batch)) {
+        status =
+            cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
+    }
+    return status;
+}
+
+/* Puts the next one into the catalogue. */
+static int
+add(cadre_coordinator_t *self, batch_t *batch)
+{
+    const cadre_variable_definition_t *definition = &batch->definitions[batch->added];
+    const char *name = definition->name ? definition->name : "";
+    cadre_variable_options_t options = cadre_variable_options();
+    cadre_tensor_t like = {.dtype = definition->dtype, .rank = definition->rank};
+    int status = cadre_options_take(definition->options ? definition->options : &options, &options,
+                                    sizeof(options), "cadre_variable_options_t");
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_shape_size(definition->dtype, definition->shape, definition->rank, NULL, NULL);
+    if (status < 0) {
+        return cadre_fail_within(status, "variable %s", name);
+    }
+    for (int i = 0; i < definition->rank; i++) {
+        like.shape[i] = definition->shape[i];
+    }
+    status = check_late(self, definition->name);
+    if (status == 0) {
+        status = cadre_catalogue_add_variable(&self->core.catalogue, definition->name, &like,
+                                              &options, &batch->variables[batch->added]);
+    }
+    if (status == 0) {
+        batch->variables[batch->added++]->coordinator = self;
+        self->core.creating++;
+    }
+    return status;
+}
+
+/* Adds as many as are asked for together, and asks. */
+static int
+ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation)
+{
+    size_t first = batch->added;
+    uint64_t parts = 0;
+    while (batch->added < batch->count && parts < PARTS_AT_ONCE) {
+        int status = add(self, batch);
+        if (status < 0) {
+            return status;
+        }
+        parts += batch->variables[batch->added - 1]->partitions;
+    }
+    int status = await_ps(self, cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms));
+    for (size_t i = first; status == 0 && i < batch->added; i++) {
+        cadre_core_create_variable(&self->core, batch->variables[i], operation);
+    }
+    return status;
+}
+
+/* Waits until what was asked for is there; the error names the variable that could not be created,
+ * or the last one. */
+static int
+await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *operation)
+{
+    int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
+    int status = cadre_coordinator_await(self, operation, deadline_ms, "a variable to be created");
+    uint32_t id = operation->failed ? operation->failed : batch->variables[batch->added - 1]->id;
+    return status < 0 ? cadre_fail_within(status, "variable %s",
+                                          self->core.catalogue.variables[id - 1]->name)
+                      : 0;
+}
+
+/* They are there: closures may refer to them. The lock is let go now and then, because workers are
+ * told of each. */
+static void
+publish(cadre_coordinator_t *self, const batch_t *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        cadre_variable_t *variable = batch->variables[i];
+        variable->created = true;
+        self->core.creating--;
+        tell_other_optimizer(self, variable);
+        cadre_core_announce_variable(&self->core, variable);
+        if (i % PARTS_AT_ONCE == PARTS_AT_ONCE - 1) {
+            cadre_gate_unlock_and_wake(self->gate);
+            cadre_gate_lock(self->gate);
+        }
+    }
+}
+
+/* None of them is there. */
+static void
+abandon(cadre_coordinator_t *self, const batch_t *batch)
+{
+    for (size_t i = 0; i < batch->added; i++) {
+        self->core.creating--;
+        cadre_core_forget_variable(&self->core, batch->variables[i]);
+    }
+}
+
+/* Under the lock: all of them, or none. */
+static int
+create(cadre_coordinator_t *self, batch_t *batch)
+{
+    int status = await_turn(self, batch);
+    while (status == 0 && batch->added < batch->count) {
+        cadre_operation_t operation = {.pending = 0};
+        status = ask_some(self, batch, &operation);
+        if (status == 0) {
+            status = await_some(self, batch, &operation);
+        }
+    }
+    if (status == 0) {
+        publish(self, batch);
+    } else {
+        abandon(self, batch);
+    }
+    cadre_gate_broadcast(self->gate);
+    return status;
+}
+
+int
+cadre_variable_create_many(cadre_coordinator_t *self,
+                           const cadre_variable_definition_t *definitions, size_t count,
+                           cadre_variable_t **variables)
+{
+    cadre_auto(cadre_free) cadre_variable_t **created = cadre_calloc(count, sizeof(*created));
+    batch_t batch = {.definitions = definitions, .count = count, .variables = created};
+    cadre_gate_lock(self->gate);
+    int status = create(self, &batch);
+    cadre_gate_unlock_and_wake(self->gate);
+    if (status == 0 && variables && count > 0) {
+        memcpy(variables, created, count * sizeof(*created));
+    }
+    return status;
+}
+
+int
+cadre_variable_create(cadre_coordinator_t *self, const char *name, cadre_dtype_t dtype,
+                      const int64_t *shape, int rank, const cadre_variable_options_t *options,
+                      cadre_variable_t **variable)
+{
+    const cadre_variable_definition_t definition = {
+        .name = name, .dtype = dtype, .shape = shape, .rank = rank, .options = options};
+    return cadre_variable_create_many(self, &definition, 1, variable);
+}
