@@ -108,7 +108,8 @@ typedef struct {
     uint64_t checkpoint;
     uint64_t cut;
     uint32_t assignments; /* asked for before it */
-    uint32_t left_out;    /* variables that it must not hold: bits id - 1 */
+    uint32_t left_out;    /* variables that it must not hold: bits id - 1, */
+    uint32_t usable;      /* and those that it must */
 } sim_cut_of_t;
 
 /* The read under way: every n that a shard has told of each part since it began. */

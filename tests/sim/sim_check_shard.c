@@ -72,7 +72,8 @@ sim_check_cut(sim_check_t *self, uint64_t epoch, uint64_t checkpoint, uint64_t c
                                                    .checkpoint = checkpoint,
                                                    .cut = cut,
                                                    .assignments = self->assignment_count,
-                                                   .left_out = self->left_out};
+                                                   .left_out = self->left_out,
+                                                   .usable = sim_check_usable(self)};
 }
 
 const sim_cut_of_t *

@@ -178,6 +178,10 @@ check_variables(const sim_disk_t *self, const sim_checkpoint_t *draft)
                        "I5: checkpoint %" PRIu64 " holds variables %x, which were dropped before",
                        draft->id, cut->left_out & holds);
     }
+    if (cut && (cut->usable & ~holds)) {
+        sim_check_fail(self->check, "I5: checkpoint %" PRIu64 " lacks variables %x", draft->id,
+                       cut->usable & ~holds);
+    }
 }
 
 static void

@@ -66,7 +66,8 @@ typedef struct {
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
                               CADRE_CLUSTER or TF_CONFIG says, else ipc in a directory that
                               only this user may enter, gone when the coordinator is closed */
-    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
+    int ps_count;          /* shards of the job, at most 1,024 (and 4,096 tasks may join, these
+                              included); 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
                               With address and ps_count neither variable is read. */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
@@ -130,7 +131,8 @@ CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* How a variable is cut along axis 0. `count` parts for FIXED; for MIN_BYTES and MAX_BYTES the size
  * in `bytes` and at most `max_partitions` parts (0: as many as there are ps). FIXED with count 0:
- * one part. */
+ * one part. 65,536 parts are the most (CADRE_EINVALID). A closure pushes to 1,024 parts on one ps
+ * at most in one step. */
 typedef enum {
     CADRE_PARTITION_FIXED = 0,
     CADRE_PARTITION_MIN_BYTES = 1,
@@ -327,7 +329,7 @@ typedef struct {
     size_t batch_count;
     const cadre_argument_t *tensors;
     size_t tensor_count;
-    uint32_t steps; /* updates it pushes to one shard at most; 0 means 1 */
+    uint32_t steps; /* updates it pushes to one shard at most, up to 65,536; 0 means 1 */
     const cadre_resource_t *const *resources; /* that it uses, at most 16 */
     size_t resource_count;
     const cadre_future_argument_t *futures; /* whose results are arguments */
