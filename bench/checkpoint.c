@@ -68,7 +68,7 @@ run_shard_file(void *context, double *value)
         status = put_chunks(self, writer);
     }
     if (status == 0) {
-        status = cadre_shard_writer_close(&writer, &size_bytes, &hash);
+        status = cadre_shard_writer_close(&writer, NULL, &size_bytes, &hash);
     }
     *value = gb_per_second(self, begin);
     cadre_shard_writer_destroy(&writer);

@@ -64,6 +64,9 @@ enum {
     CADRE_REPLAY_SIZE_MAX = 256 << 20,   /* bytes of them, the same */
     CADRE_REPLAY_PASSED_MAX = 256,       /* of them, that a worker cannot take and that are passed
                                             over for it; then they are waited for */
+    CADRE_QUEUE_PASSED_MAX = 256, /* closures of the queue that are passed over for a worker which
+                                     fails to reach a shard that they need; it gets none then */
+    CADRE_WAITS_MAX = 64,         /* closures of one worker that are told to wait for a shard */
     CADRE_ASIDE_MAX = 4096,   /* closures that wait for a shard that is away; then nothing new is
                                  begun */
     CADRE_SUSPECT_DEATHS = 3, /* of workers while they had a closure, or a resource to build; then
@@ -90,10 +93,15 @@ enum {
                                           coordinator has been away that long */
     CADRE_HELLO_ANSWER_MS = 100,       /* a worker that says the same HELLO again that soon is not
                                           answered again */
-    CADRE_MUTE_MS = 5000, /* connected, and HELLO unanswered that long: the connection may be
-                             one that the ROUTER ignores, so the task makes another one. The
-                             same for a data connection with requests unanswered and nothing heard
-                             for that long */
+    CADRE_MUTE_MS = 5000,       /* connected, and HELLO unanswered that long: the connection may be
+                                   one that the ROUTER ignores, so the task makes another one. The
+                                   same for a data connection with requests unanswered and nothing
+                                   heard for that long */
+    CADRE_SHARD_TIMEOUT_S = 30, /* a worker that has heard nothing from a shard for so long, though
+                                   it asks, gives back the closures that need it: --shard-timeout */
+    CADRE_WAIT_NAMED_MS = 1000, /* a closure that waits so long for a shard is told of */
+    CADRE_OWN_STALL_MS = 1000,  /* a worker that comes so late to its own timers stood still itself,
+                                   and counts that against nobody */
     CADRE_LINK_RATE_MIN = 4 << 20, /* bytes per second: a data connection gets that much longer for
                                       what is under way on it, and twice as long for each one that
                                       was given up before it, up to */

@@ -21,6 +21,7 @@
 #include "common/name_map.h"
 #include "common/optimizer_spec.h"
 #include "common/outbox.h"
+#include "common/shard_set.h"
 #include "coordinator/closure.h"
 #include "coordinator/partitioner.h"
 
@@ -51,6 +52,7 @@ struct cadre_function {
     uint64_t hash;
     cadre_chunk_t *program;    /* encoded; NULL for a native function */
     cadre_outbox_entry_t told; /* the FUNCTION, once it was sent: briefing.c's */
+    cadre_shard_set_t needs;   /* shards that closures of it were given back for: reach.c's */
 };
 
 struct cadre_dataset {

@@ -99,6 +99,12 @@ cadre_closure_is_apart(const cadre_closure_t *self)
 }
 
 bool
+cadre_closure_is_kept_back(const cadre_closure_t *self, const cadre_closure_filter_t *filter)
+{
+    return filter && filter->keeps_back(filter->context, self);
+}
+
+bool
 cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt, uint64_t incarnation)
 {
     if (attempt == 0 || attempt > self->attempt || self->attempt - attempt >= CADRE_HANDED_MAX) {

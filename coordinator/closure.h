@@ -113,6 +113,15 @@ bool cadre_closure_was_handed_to(const cadre_closure_t *self, uint64_t attempt,
 /* Memory that it takes, roughly, without results of others: what a replay's bound counts. */
 size_t cadre_closure_size_bytes(const cadre_closure_t *self);
 
+/* What a worker is not to have, for a reason that changes from turn to turn. */
+typedef struct {
+    bool (*keeps_back)(const void *context, const cadre_closure_t *closure);
+    const void *context;
+} cadre_closure_filter_t;
+
+/* Returns whether `filter`, which may be NULL, keeps it back. */
+bool cadre_closure_is_kept_back(const cadre_closure_t *self, const cadre_closure_filter_t *filter);
+
 /* A list of closures; zeroed memory is an empty one. */
 typedef struct {
     cadre_closure_t *first;

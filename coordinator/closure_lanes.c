@@ -130,18 +130,29 @@ cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure
 }
 
 static bool
-may_go(const cadre_closure_t *closure, uint64_t below)
+may_go(const cadre_closure_t *closure, uint64_t below, const cadre_closure_filter_t *filter)
 {
-    return !cadre_closure_is_apart(closure) &&
+    return !cadre_closure_is_apart(closure) && !cadre_closure_is_kept_back(closure, filter) &&
            (below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below));
 }
 
 static cadre_closure_t *
-first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below)
+first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below,
+             const cadre_closure_filter_t *filter)
 {
     cadre_closure_t *closure = lane->tagged.first;
-    while (closure && (closure->tag != worker || !may_go(closure, below))) {
+    while (closure && (closure->tag != worker || !may_go(closure, below, filter))) {
         closure = closure->next;
+    }
+    return closure;
+}
+
+/* The first that the filter leaves, from `closure` on; NULL when that is not near. */
+static cadre_closure_t *
+first_left(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
+{
+    for (int passed = 0; closure && cadre_closure_is_kept_back(closure, filter); passed++) {
+        closure = passed < CADRE_QUEUE_PASSED_MAX ? closure->next : NULL;
     }
     return closure;
 }
@@ -149,10 +160,10 @@ first_tagged(const cadre_closure_lane_t *lane, uint32_t worker, uint64_t below)
 /* The first that may go: those that were begun before stand in front, some are handed out apart,
  * then come those that are ready. */
 static cadre_closure_t *
-first_common(const cadre_closure_lane_t *lane, uint64_t below)
+first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closure_filter_t *filter)
 {
     cadre_closure_t *closure = lane->common.first;
-    while (closure && closure->id != 0 && !may_go(closure, below)) {
+    while (closure && closure->id != 0 && !may_go(closure, below, filter)) {
         closure = closure->next;
     }
     if (closure && closure->id != 0) {
@@ -161,7 +172,8 @@ first_common(const cadre_closure_lane_t *lane, uint64_t below)
     if (below != CADRE_QUEUE_NEW_TOO) {
         return NULL;
     }
-    return lane->ready.first ? lane->ready.first : closure;
+    cadre_closure_t *ready = first_left(lane->ready.first, filter);
+    return ready ? ready : first_left(closure, filter);
 }
 
 static int
@@ -194,14 +206,14 @@ earlier(cadre_closure_t *left, cadre_closure_t *right)
 
 cadre_closure_t *
 cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uint64_t below,
-                         const cadre_resource_set_t *built)
+                         const cadre_resource_set_t *built, const cadre_closure_filter_t *filter)
 {
     cadre_closure_t *next = NULL;
     for (size_t i = 0; i < self->count; i++) {
         const cadre_closure_lane_t *lane = self->lanes[i];
         if (cadre_resource_set_has_all(built, lane->resources, lane->resource_count)) {
-            cadre_closure_t *closure = first_tagged(lane, worker, below);
-            next = earlier(next, closure ? closure : first_common(lane, below));
+            cadre_closure_t *closure = first_tagged(lane, worker, below, filter);
+            next = earlier(next, closure ? closure : first_common(lane, below, filter));
         }
     }
     return next;

@@ -53,9 +53,11 @@ enum { CADRE_QUEUE_NEW_TOO = 0 };
 /* The one that comes first for the worker with index `worker`, which has the resources `built`:
  * tagged for it, begun before, ready, new; NULL when there is none. Only closures that were begun
  * before and have an id below `below`, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are
- * tried apart (trials.c). */
+ * tried apart (trials.c); none that `filter` (NULL: there is none) keeps from it, of which at most
+ * CADRE_QUEUE_PASSED_MAX new ones in a row are passed over. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
-                                          uint64_t below, const cadre_resource_set_t *built);
+                                          uint64_t below, const cadre_resource_set_t *built,
+                                          const cadre_closure_filter_t *filter);
 
 /* Some closure; one that names this resource. NULL: there is none. */
 cadre_closure_t *cadre_closure_lanes_any(const cadre_closure_lanes_t *self);

@@ -216,7 +216,7 @@ cadre_closure_t *
 cadre_closure_queue_take(cadre_closure_queue_t *self, uint32_t worker, uint64_t below)
 {
     const cadre_resource_set_t none = {.words = {0}};
-    cadre_closure_t *closure = cadre_closure_lanes_next(&self->lanes, worker, below, &none);
+    cadre_closure_t *closure = cadre_closure_lanes_next(&self->lanes, worker, below, &none, NULL);
     if (closure) {
         cadre_closure_queue_begin(self, closure);
     }

@@ -224,6 +224,7 @@ on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
         member->ack_due = true; /* so that it knows that it is heard */
         member->ack_request = request;
         cadre_resources_on_heartbeat(self, member, heartbeat);
+        cadre_reach_on_heartbeat(self, member, heartbeat);
         cadre_dispatch_compare(self, member, heartbeat->held, false);
     } else {
         cadre_message_t ack = cadre_core_message(self, CADRE_MESSAGE_ACK);
@@ -408,7 +409,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         cadre_resources_tick(self);
         cadre_overruns_tick(self);
         cadre_trials_tick(self);
-        cadre_dispatch(self);
+        due_ms = cadre_dispatch(self) ? now_ms : due_ms;
         if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
             due_ms = earlier(due_ms, self->watch_due_ms);
         }

@@ -79,6 +79,8 @@ typedef struct {
     const char *function;
     uint32_t worker;
     uint64_t ran_ms;
+    uint32_t shard; /* that it waits for; UINT32_MAX: none is known */
+    uint64_t waits_ms;
 } cadre_longest_t;
 
 typedef struct cadre_core cadre_core_t;
@@ -112,6 +114,7 @@ struct cadre_core {
 
     uint64_t begun;    /* closures that were given an id */
     uint64_t refused;  /* that failed without one, in this session */
+    uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
     uint64_t next_id;  /* of the next closure to be handed out */
     uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
     uint64_t settling; /* the base that they were last asked to take */
@@ -258,8 +261,8 @@ void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const cha
 /* leases.c: takes out whoever was silent for a lease; when to look again. */
 uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 
-/* dispatcher.c */
-void cadre_dispatch(cadre_core_t *self);
+/* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
+bool cadre_dispatch(cadre_core_t *self);
 
 /* Whether this worker could run the closure, as far as that does not change from turn to turn. */
 bool cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
@@ -316,6 +319,7 @@ void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u6
 /* Tells the workers to stop what is in flight, while the queue is cancelling. */
 void cadre_dispatch_cancel(cadre_core_t *self);
 void cadre_dispatch_acknowledge(cadre_core_t *self);
+void cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member);
 
 /* briefing.c: tells a worker what it lacks by its HELLO. */
 void cadre_core_brief(cadre_core_t *self, cadre_member_t *member,
@@ -326,6 +330,23 @@ void cadre_core_tell_definitions(cadre_core_t *self);
 
 void cadre_core_on_want(cadre_core_t *self, cadre_member_t *member,
                         const cadre_want_message_t *want);
+
+/* reach.c: takes what a worker says of shards; notes that a worker gave a closure back because it
+ * hears nothing of a shard; whether the worker reaches what the closure is known to need. */
+void cadre_reach_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                              const cadre_heartbeat_message_t *heartbeat);
+void cadre_reach_on_returned(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure,
+                             uint64_t shard);
+bool cadre_reach_may_run(const cadre_core_t *self, const cadre_member_t *member,
+                         const cadre_closure_t *closure);
+
+/* Returns the first READY shard of which no worker hears anything, though there are workers;
+ * UINT32_MAX when there is none. */
+uint32_t cadre_reach_lost_shard(const cadre_core_t *self);
+
+/* Returns the shard that a closure on this worker waits for, as that has said last, and in `*ms`
+ * for how long; UINT32_MAX when it waits for none. */
+uint32_t cadre_reach_waits_for(const cadre_member_t *member, uint64_t closure, uint64_t *ms);
 
 /* trials.c: whether it is to do nothing but what is on trial there. */
 bool cadre_trials_alone(const cadre_core_t *self, const cadre_member_t *member);

@@ -2,8 +2,15 @@
  * dispatcher - which worker gets which closure.
  *
  * A worker may hold `credit` closures: twice its slots, and for closures that are short as many as
- * it ends in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves it idle. First
- * comes what is to run again for a shard that was restored, then what was put back, then new work.
+ * it ends, or could end, in CREDIT_COVER_MS, so that a round trip to the coordinator never leaves
+ * it idle. First comes what is to run again for a shard that was restored, then what was put back,
+ * then new work.
+ *
+ * How many it is handed at once follows from how many wait (guided self-scheduling,
+ * Polychronopoulos and Kuck, 1987): while the queue is long each gets some and is left alone until
+ * it has ended half of them, and they travel together, its reports as well; towards the end each
+ * gets one at a time, so that all end together. With a thousand workers most of what a closure
+ * costs is the system calls of its messages (docs/scale.md).
  */
 #include "common/limits.h"
 #include "coordinator/coordinator_core.h"
@@ -13,7 +20,24 @@ enum {
     CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
     CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
     CREDIT_MAX = 512,        /* or twice the slots, where that is more */
+    BATCH_MAX = 32,          /* handed to a worker in a row: its connection takes 256 messages */
+    TURN_MAX = 4096,         /* handed out in a turn, which holds the lock */
 };
+
+/* As many as it ended in CREDIT_COVER_MS, or as its slots would by the time that each took from its
+ * arrival: the first says too little of a worker that waits for the coordinator, the second of one
+ * in which closures wait for a slot. Of the second no more than makes batches: what is in flight
+ * takes memory, and of caches too. */
+static uint64_t
+cover_of(const cadre_member_t *member, uint64_t passed_ms)
+{
+    uint64_t ended = member->ended - member->credit_ended;
+    uint64_t rate = ended * CREDIT_COVER_MS / passed_ms;
+    uint64_t took_us = member->credit_us > 0 ? member->credit_us : 1;
+    uint64_t could = ended * member->slots * CREDIT_COVER_MS * 1000 / took_us;
+    could = could < 2 * BATCH_MAX ? could : 2 * BATCH_MAX;
+    return rate > could ? rate : could;
+}
 
 static void
 measure_credit(cadre_core_t *self, cadre_member_t *member)
@@ -23,11 +47,10 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
         member->credit = least;
     }
     uint64_t passed_ms = self->now_ms - member->credit_ms;
-    if (passed_ms < CREDIT_INTERVAL_MS) {
-        return;
+    if (passed_ms < CREDIT_INTERVAL_MS || member->ended == member->credit_ended) {
+        return; /* one that ended nothing may have been given nothing */
     }
-    uint64_t ended = member->ended - member->credit_ended;
-    uint64_t cover = ended * CREDIT_COVER_MS / passed_ms + least;
+    uint64_t cover = cover_of(member, passed_ms) + least;
     /* Growing by doubling lets a rate show that the credit itself was holding down. */
     uint64_t most = 2 * (uint64_t)member->credit;
     uint64_t limit = least < CREDIT_MAX ? CREDIT_MAX : least;
@@ -35,17 +58,19 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
     member->credit = (uint32_t)(cover < limit ? cover : limit);
     member->credit_ms = self->now_ms;
     member->credit_ended = member->ended;
+    member->credit_us = 0;
 }
 
 bool
 cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member)
 {
-    if (!member || member->suspect || member->draining || cadre_trials_alone(self, member) ||
-        self->now_ms < member->rest_until_ms || member->overdue_count >= member->slots) {
+    if (!member || member->suspect || member->draining || self->now_ms < member->rest_until_ms ||
+        member->overdue_count >= member->slots) {
         return false;
     }
     measure_credit(self, member);
-    return member->in_flight.count + 2 * (size_t)member->overdue_count < member->credit;
+    return member->in_flight.count + 2 * (size_t)member->overdue_count < member->credit &&
+           !cadre_trials_alone(self, member);
 }
 
 static void
@@ -95,6 +120,7 @@ cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
     bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == member->index ||
                   (closure->kept && !is_present(&self->membership, closure->tag));
     return is_for && cadre_overruns_may_try(closure, member) &&
+           cadre_reach_may_run(self, member, closure) &&
            cadre_resource_set_has_all(&member->resources_built, closure->resources,
                                       closure->resource_count);
 }
@@ -133,19 +159,36 @@ cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t
     }
 }
 
+typedef struct {
+    const cadre_core_t *core;
+    const cadre_member_t *member;
+} reach_t;
+
+static bool
+is_unreached(const void *context, const cadre_closure_t *closure)
+{
+    const reach_t *reach = context;
+    return !cadre_reach_may_run(reach->core, reach->member, closure);
+}
+
 /* The next closure for a worker, taken: first what is to run again. One whose resources the worker
- * has not built yet stays for another, or for later. */
+ * has not built yet, or that needs a shard which it does not reach, stays for another, or for
+ * later. */
 static cadre_closure_t *
 next_closure(cadre_core_t *self, const cadre_member_t *member)
 {
     cadre_closure_t *closure = NULL;
+    const reach_t reach = {self, member};
+    const cadre_closure_filter_t unreached = {is_unreached, &reach};
+    const cadre_closure_filter_t *filter =
+        cadre_shard_set_is_empty(&member->unreachable) ? NULL : &unreached;
     if (self->replay.active) {
-        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built,
+        closure = cadre_replay_next(&self->replay, member->index, &member->resources_built, filter,
                                     is_present, &self->membership);
     }
     if (!closure && !self->queue.cancelling) {
         closure = cadre_closure_lanes_next(&self->queue.lanes, member->index, queue_limit(self),
-                                           &member->resources_built);
+                                           &member->resources_built, filter);
     }
     return closure && take(self, closure) ? closure : NULL;
 }
@@ -180,7 +223,7 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
         uint64_t worker = argument->from->holders[i].worker;
         cadre_member_t *other = cadre_membership_find(&self->membership, worker);
         if (cadre_results_are_on(argument->from, argument->position, worker) && other &&
-            cadre_dispatch_can_take(self, other) &&
+            cadre_dispatch_can_take(self, other) && cadre_reach_may_run(self, other, closure) &&
             cadre_resource_set_has_all(&other->resources_built, closure->resources,
                                        closure->resource_count) &&
             (other->in_flight.count < other->slots ||
@@ -191,27 +234,69 @@ nearer(cadre_core_t *self, cadre_member_t *member, const cadre_closure_t *closur
     return member;
 }
 
-void
+static size_t
+waiting(const cadre_core_t *self)
+{
+    return self->queue.lanes.common + self->queue.lanes.tagged + self->replay.redo.count;
+}
+
+/* How many closures a worker is to get now, one after the other. What waits is shared out to all in
+ * turn; up to twice its slots it has at any rate, one by one. */
+static size_t
+batch_of(cadre_core_t *self, cadre_member_t *member)
+{
+    if (!cadre_dispatch_can_take(self, member)) {
+        return 0;
+    }
+    size_t least = 2 * (size_t)member->slots;
+    size_t held = member->in_flight.count + 2 * (size_t)member->overdue_count;
+    size_t share = waiting(self) / self->membership.worker_count;
+    size_t limit = share < member->credit ? share : member->credit;
+    if (limit <= least) {
+        return held < least ? 1 : 0;
+    }
+    if (held >= least && held > limit / 2 && held + BATCH_MAX > limit) {
+        return 0;
+    }
+    return limit - held < BATCH_MAX ? limit - held : BATCH_MAX;
+}
+
+/* Hands up to `batch` closures to a worker, or to one that is nearer to them; how many there were.
+ */
+static size_t
+hand_out(cadre_core_t *self, cadre_member_t *member, size_t batch)
+{
+    size_t count = 0;
+    while (count < batch && cadre_dispatch_can_take(self, member)) {
+        cadre_closure_t *closure = next_closure(self, member);
+        if (!closure) {
+            break;
+        }
+        begin(self, nearer(self, member, closure), closure);
+        self->progress = true; /* there is room in the queue */
+        count++;
+    }
+    if (count > 0) {
+        cadre_dispatch_send_acks(self, member); /* in one packet with them */
+    }
+    return count;
+}
+
+bool
 cadre_dispatch(cadre_core_t *self)
 {
-    if (self->fatal) {
-        return;
-    }
     const cadre_membership_t *membership = &self->membership;
-    const cadre_closure_queue_t *queue = &self->queue;
     uint32_t idle = 0; /* workers in a row that took nothing */
-    while (idle < membership->worker_capacity &&
-           (cadre_closure_queue_has_work(queue) || self->replay.redo.count > 0)) {
+    size_t given = 0;
+    while (!self->fatal && idle < membership->worker_capacity && waiting(self) > 0) {
+        if (given >= TURN_MAX) {
+            return true;
+        }
         self->turn = self->turn < membership->worker_capacity ? self->turn : 0;
         cadre_member_t *member = membership->workers[self->turn++];
-        cadre_closure_t *closure = NULL;
-        if (cadre_dispatch_can_take(self, member)) {
-            closure = next_closure(self, member);
-        }
-        if (closure) {
-            begin(self, nearer(self, member, closure), closure);
-            self->progress = true; /* there is room in the queue */
-        }
-        idle = closure ? 0 : idle + 1;
+        size_t count = hand_out(self, member, batch_of(self, member));
+        idle = count > 0 ? 0 : idle + 1;
+        given += count;
     }
+    return false;
 }

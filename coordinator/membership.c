@@ -24,6 +24,7 @@ destroy(cadre_member_t *member)
     free(member->devices);
     free(member->acks);
     free(member->overdue);
+    free(member->waits);
     free(member);
 }
 
@@ -293,15 +294,27 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
 {
     uint64_t suspect_ms = lease_ms < CADRE_SUSPECT_MS ? lease_ms : CADRE_SUSPECT_MS;
     cadre_member_t *member = NULL;
-    *due_ms = UINT64_MAX;
+    if (self->members.count == 0) {
+        self->look_ms = 0;
+        *due_ms = UINT64_MAX;
+        return NULL;
+    }
+    *due_ms = self->look_ms;
+    if (now_ms < self->look_ms) {
+        return NULL; /* whoever was heard since is due later still */
+    }
+    self->look_ms = now_ms;
+    uint64_t look_ms = now_ms + suspect_ms; /* by when one that was suspect may be so again */
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
         if (now_ms >= member->heard_ms + lease_ms) {
             return member;
         }
         member->suspect = now_ms >= member->heard_ms + suspect_ms;
         uint64_t next_ms = member->heard_ms + (member->suspect ? lease_ms : suspect_ms);
-        *due_ms = next_ms < *due_ms ? next_ms : *due_ms;
+        look_ms = next_ms < look_ms ? next_ms : look_ms;
     }
+    self->look_ms = look_ms;
+    *due_ms = look_ms;
     return NULL;
 }
 

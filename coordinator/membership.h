@@ -17,6 +17,7 @@
 
 #include "common/message.h"
 #include "common/resource_set.h"
+#include "common/shard_set.h"
 #include "common/task.h"
 #include "common/u64_map.h"
 #include "coordinator/closure.h"
@@ -49,11 +50,17 @@ typedef struct cadre_member {
     uint32_t credit;       /* closures it may hold */
     uint64_t credit_ms;    /* when it was computed */
     uint64_t credit_ended; /* `ended` then */
+    uint64_t credit_us;    /* what the closures since then took, from their arrival to their end */
     uint64_t *acks;        /* (closure, attempt): reports to acknowledge */
     size_t ack_items;
     bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
     uint64_t ack_request; /* the number of that */
     size_t ack_capacity;
+
+    /* Workers: what they say of shards, kept by reach.c. */
+    cadre_shard_set_t unreachable; /* of which they hear nothing */
+    uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
+    size_t wait_items;
 
     /* Workers: what they were told, kept by briefing.c. */
     bool briefed;
@@ -90,6 +97,7 @@ typedef struct {
     uint64_t *died;          /* [worker_capacity]: the last one that died there; 0 for none */
     uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
     size_t replaced_at;
+    uint64_t look_ms; /* before that nobody's lease runs out */
 } cadre_membership_t;
 
 void cadre_membership_init(cadre_membership_t *self, uint32_t ps_count);

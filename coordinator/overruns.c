@@ -7,7 +7,8 @@
  * that has not been too slow for it yet: exactly-once makes that safe, the first attempt is told to
  * stop, and whichever reports first ends it. Without another worker it goes on where it is, and the
  * log says so. CADRE_OVERRUNS_MAX attempts that took too long end it with CADRE_ETIMEOUT. A slot
- * that does not stop counts as taken until a heartbeat does not name the closure any more.
+ * that does not stop counts as taken until a heartbeat does not name the closure any more; a worker
+ * whose slots are all taken so is left nothing else.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -141,11 +142,17 @@ name_long(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *clo
         return;
     }
     closure->named_ms = ran_ms;
+    char next[64] = "it is waited for";
+    uint64_t waits_ms = 0;
+    uint32_t shard = cadre_reach_waits_for(member, closure->id, &waits_ms);
+    if (shard != UINT32_MAX) {
+        snprintf(next, sizeof(next), "it waits for ps %u for %" PRIu64 " ms", shard, waits_ms);
+    }
     cadre_core_log(self, 'W', "closure_long",
                    "closure=%" PRIu64 " function=%s worker=%u process=%u host=\"%s\" "
-                   "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"it is waited for%s\"",
+                   "attempt=%" PRIu64 " ran_ms=%" PRIu64 " next=\"%s%s\"",
                    closure->id, function_name(self, closure), member->index, member->process,
-                   member->host, closure->attempt, ran_ms,
+                   member->host, closure->attempt, ran_ms, next,
                    closure->deadline_ms ? "" : ": it has no deadline");
 }
 
@@ -154,6 +161,18 @@ static uint64_t
 ran(const cadre_core_t *self, const cadre_closure_t *closure)
 {
     return self->now_ms - self->stalled_ms - closure->running_ms;
+}
+
+/* Every slot has something that does not stop: what waits behind it goes elsewhere, the newest
+ * first, so that at the front of the queue they come to stand in their old order. */
+static void
+free_what_waits(cadre_core_t *self, cadre_member_t *member)
+{
+    while (member->overdue_count >= member->slots && member->in_flight.last) {
+        cadre_closure_t *closure = member->in_flight.last;
+        cadre_dispatch_tell_cancel(self, member, closure->id);
+        cadre_dispatch_put_back(self, closure);
+    }
 }
 
 static void
@@ -174,12 +193,15 @@ watch_member(cadre_core_t *self, cadre_member_t *member)
                                               .function = function_name(self, closure),
                                               .worker = member->index,
                                               .ran_ms = ran_ms};
+            self->longest.shard =
+                cadre_reach_waits_for(member, closure->id, &self->longest.waits_ms);
         }
         name_long(self, member, closure, ran_ms);
         if (closure->deadline_ms && ran_ms >= closure->deadline_ms && !self->queue.cancelling) {
             overrun(self, member, closure, ran_ms);
         }
     }
+    free_what_waits(self, member);
 }
 
 void

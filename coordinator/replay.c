@@ -324,6 +324,7 @@ cadre_replay_limit(const cadre_replay_t *self)
 
 cadre_closure_t *
 cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resource_set_t *built,
+                  const cadre_closure_filter_t *filter,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
     uint64_t limit = cadre_replay_limit(self);
@@ -332,6 +333,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_resou
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
                       !present(context, closure->tag);
         if (is_for && !cadre_closure_is_apart(closure) &&
+            !cadre_closure_is_kept_back(closure, filter) &&
             cadre_resource_set_has_all(built, closure->resources, closure->resource_count)) {
             return closure;
         }
@@ -353,7 +355,7 @@ cadre_replay_take(cadre_replay_t *self, uint32_t worker,
                   bool (*present)(const void *context, uint32_t tag), const void *context)
 {
     const cadre_resource_set_t none = {.words = {0}};
-    cadre_closure_t *closure = cadre_replay_next(self, worker, &none, present, context);
+    cadre_closure_t *closure = cadre_replay_next(self, worker, &none, NULL, present, context);
     if (closure) {
         cadre_replay_take_out(self, closure);
     }

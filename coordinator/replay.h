@@ -118,10 +118,12 @@ void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 uint64_t cadre_replay_limit(const cadre_replay_t *self);
 
 /* The next kept closure for worker `worker`, which has the resources `built`; NULL when there is
- * none for now: it looks past CADRE_REPLAY_PASSED_MAX that are not for this worker. `present` tells
- * of a tag whether that worker is there: where it is not, anyone may. */
+ * none for now: it looks past CADRE_REPLAY_PASSED_MAX that are not for this worker, or that
+ * `filter` (NULL: there is none) keeps from it. `present` tells of a tag whether that worker is
+ * there: where it is not, anyone may. */
 cadre_closure_t *cadre_replay_next(const cadre_replay_t *self, uint32_t worker,
                                    const cadre_resource_set_t *built,
+                                   const cadre_closure_filter_t *filter,
                                    bool (*present)(const void *context, uint32_t tag),
                                    const void *context);
 

@@ -16,8 +16,10 @@
 #include "coordinator/coordinator_core.h"
 
 enum {
-    RESEND_CLOSURE_MS = 3000, /* not heard of by then: it is sent again */
-    REST_MS = 1000,           /* no new work for a worker that could not do what it had */
+    RESEND_CLOSURE_MS = 3000,  /* not heard of by then: it is sent again */
+    REST_MS = 1000,            /* no new work for a worker that could not do what it had */
+    ACKS_WAIT_MAX = 256,       /* reports that are acknowledged later, together */
+    TOTAL_US_MAX = 1000000000, /* a closure that takes longer says no more of a worker's rate */
 };
 
 static cadre_member_t *
@@ -39,8 +41,8 @@ acknowledge(cadre_member_t *member, uint64_t id, uint64_t attempt)
 
 /* The last ACK answers a HEARTBEAT, if one has come: what the worker reported before it, and is not
  * acknowledged by then, never came. */
-static void
-send_acks(cadre_core_t *self, cadre_member_t *member)
+void
+cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member)
 {
     size_t at = 0;
     while (at < member->ack_items || member->ack_due) {
@@ -58,12 +60,23 @@ send_acks(cadre_core_t *self, cadre_member_t *member)
     member->ack_request = 0;
 }
 
+/* Whether its reports are to be acknowledged now. While a worker runs more of its closures that can
+ * wait: the ACK travels with the next ones, or answers the next HEARTBEAT, before which the worker
+ * repeats nothing. */
+static bool
+is_ack_due(const cadre_core_t *self, const cadre_member_t *member)
+{
+    return member->ack_due || self->stopping || member->draining || member->in_flight.count == 0 ||
+           member->ack_items >= 2 * ACKS_WAIT_MAX;
+}
+
 void
 cadre_dispatch_acknowledge(cadre_core_t *self)
 {
     for (uint32_t i = 0; i < self->membership.worker_capacity; i++) {
-        if (self->membership.workers[i]) {
-            send_acks(self, self->membership.workers[i]);
+        cadre_member_t *member = self->membership.workers[i];
+        if (member && is_ack_due(self, member)) {
+            cadre_dispatch_send_acks(self, member);
         }
     }
 }
@@ -201,6 +214,7 @@ cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member, const cadre_mess
 {
     const cadre_closure_done_message_t *done = &message->closure_done;
     acknowledge(member, done->id, done->attempt);
+    member->ack_due = member->ack_due || message->chunk_count > 0; /* it keeps the results */
     cadre_closure_t *closure = find(self, done->id);
     if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
         !may_report(self, member, closure, done->attempt)) {
@@ -215,6 +229,7 @@ cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member, const cadre_mess
         return;
     }
     member->ended++;
+    member->credit_us += done->total_us < TOTAL_US_MAX ? done->total_us : TOTAL_US_MAX;
     if (closure->kept) {
         finish_again(self, closure);
     } else {
@@ -279,16 +294,19 @@ returns(const cadre_closure_t *closure, const cadre_closure_failed_message_t *fa
             closure->device_failures + 1 < CADRE_DEVICE_TRIES_MAX);
 }
 
-/* It needed a shard that is not there, or was restored under it. */
+/* It needed a shard that is not there, was restored under it, or cannot be reached from there. */
 static void
 return_for_shard(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure,
-                 uint64_t shard)
+                 const cadre_closure_failed_message_t *failed)
 {
-    if (shard < self->options.ps_count && self->shards[shard].state != CADRE_PLACE_READY) {
+    bool is_shard = failed->shard < self->options.ps_count;
+    if (is_shard && self->shards[failed->shard].state != CADRE_PLACE_READY) {
         put_aside(self, closure);
         return;
     }
-    if (closure->attempt > closure->stale) {
+    if (is_shard && failed->status == (uint64_t)-CADRE_ETIMEOUT) {
+        cadre_reach_on_returned(self, member, closure, failed->shard);
+    } else if (closure->attempt > closure->stale) {
         member->rest_until_ms = self->now_ms + REST_MS; /* there is no reason that we know */
     }
     put_back(self, closure);
@@ -299,6 +317,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
                       const cadre_closure_failed_message_t *failed)
 {
     acknowledge(member, failed->id, failed->attempt);
+    member->ack_due = true;
     cadre_closure_t *closure = find(self, failed->id);
     if (!closure || closure->state == CADRE_CLOSURE_ENDED ||
         !may_report(self, member, closure, failed->attempt) ||
@@ -313,7 +332,7 @@ cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
         member->draining = true; /* it would hand back whatever it is given */
     }
     if (failed->reason == CADRE_FAILURE_SHARD) {
-        return_for_shard(self, member, closure, failed->shard);
+        return_for_shard(self, member, closure, failed);
         return;
     }
     if (returns(closure, failed)) {

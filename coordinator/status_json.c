@@ -13,6 +13,38 @@ static const char *const worker_counters[] = {
 #undef C
 };
 
+/* What runs on a worker and waits for a shard. */
+static json_t *
+waits_json(const cadre_core_t *core, const cadre_member_t *member)
+{
+    json_t *waits = json_array();
+    for (size_t i = 0; i < member->wait_items; i += 3) {
+        const uint64_t *wait = &member->waits[i];
+        const cadre_closure_t *closure = cadre_u64_map_get(&core->closures, wait[0]);
+        closure = closure ? closure : cadre_replay_find(&core->replay, wait[0]);
+        if (closure) {
+            const char *function = core->catalogue.functions[closure->function - 1]->name;
+            json_array_append_new(waits,
+                                  json_pack("{s:I, s:s, s:I, s:I}", "closure", (json_int_t)wait[0],
+                                            "function", function, "shard", (json_int_t)wait[1],
+                                            "ms", (json_int_t)wait[2]));
+        }
+    }
+    return waits;
+}
+
+static json_t *
+unreachable_json(const cadre_core_t *core, const cadre_member_t *member)
+{
+    json_t *shards = json_array();
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        if (cadre_shard_set_has(&member->unreachable, i)) {
+            json_array_append_new(shards, json_integer((json_int_t)i));
+        }
+    }
+    return shards;
+}
+
 static json_t *
 task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_ms)
 {
@@ -36,6 +68,10 @@ task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_m
             json_pack("{s:I, s:s, s:I}", "closure", (json_int_t)oldest->id, "function",
                       core->catalogue.functions[oldest->function - 1]->name, "ms",
                       (json_int_t)(core->now_ms - core->stalled_ms - oldest->running_ms)));
+    }
+    if (!is_ps) {
+        json_object_set_new(object, "waits", waits_json(core, member));
+        json_object_set_new(object, "unreachable", unreachable_json(core, member));
     }
     if (member->overdue_count > 0) {
         json_object_set_new(object, "overdue", json_integer((json_int_t)member->overdue_count));
@@ -135,6 +171,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         core->checkpoint.last_path);
     json_object_set_new(json_object_get(status, "closures"), "deadlines_missed",
                         json_integer((json_int_t)totals->deadlines_missed));
+    json_object_set_new(json_object_get(status, "closures"), "returned",
+                        json_integer((json_int_t)core->returned));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "resources", resources_json(core));

@@ -74,14 +74,26 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
     if (core->replay_holds && core->checkpoint.enabled) {
         return room_words(core, text);
     }
+    uint32_t lost = cadre_reach_lost_shard(core);
+    if (lost != UINT32_MAX) {
+        snprintf(text, CADRE_WAITING_TEXT_SIZE,
+                 "%s; no worker reaches ps %u: see to the network between them", otherwise, lost);
+        return text;
+    }
     if (!cadre_windows_have_room(core)) {
         return cadre_waiting_window(core, text);
     }
     const cadre_longest_t *longest = &core->longest;
     if (longest->closure && longest->ran_ms >= NAMED_MS) {
+        char waits[64] = "";
+        if (longest->shard != UINT32_MAX) {
+            snprintf(waits, sizeof(waits), ", and waits for ps %u for %" PRIu64 " s",
+                     longest->shard, longest->waits_ms / 1000);
+        }
         snprintf(text, CADRE_WAITING_TEXT_SIZE,
-                 "%s; closure %" PRIu64 " (%s) has run on worker %u for %" PRIu64 " s", otherwise,
-                 longest->closure, longest->function, longest->worker, longest->ran_ms / 1000);
+                 "%s; closure %" PRIu64 " (%s) has run on worker %u for %" PRIu64 " s%s", otherwise,
+                 longest->closure, longest->function, longest->worker, longest->ran_ms / 1000,
+                 waits);
         return text;
     }
     return otherwise;

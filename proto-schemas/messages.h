@@ -140,7 +140,9 @@
  * (n - 1) % 64 of item (n - 1) / 64, and what lies beyond the list is 0. unreachable: shards from
  * which the worker, though it asks, hears nothing; shard n is bit n % 64 of item n / 64. shard,
  * generation: what a ps serves; progress: grows each time that the shard itself, and not only its
- * process, has answered the ps's own question, asked with each HEARTBEAT. */
+ * process, has answered the ps's own question, asked with each HEARTBEAT. waits: (closure, shard,
+ * ms) for what runs on the worker and has waited so long for that shard, the longest first of each
+ * shard. */
 #define CADRE_HEARTBEAT_FIELDS(F)                                                  \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)                                           \
@@ -150,7 +152,8 @@
     F(U64S, unreachable, CADRE_SHARDS_MAX / 64)                                    \
     F(U64,  shard,       UINT32_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64,  progress,    UINT64_MAX)
+    F(U64,  progress,    UINT64_MAX)                                               \
+    F(U64S, waits,       3 * CADRE_WAITS_MAX)
 
 /* Finish what runs, take nothing new, say GOODBYE. */
 #define CADRE_DRAIN_FIELDS(F)

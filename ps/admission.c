@@ -8,6 +8,9 @@ typedef struct {
     cadre_sending_t *sending;
     size_t held_bytes;  /* as it was looked at last */
     uint64_t moving_ms; /* when it was seen to become less, or began */
+    bool was_given;     /* an answer since it was looked at last */
+    bool has_read;
+    uint64_t asked_ms;
 } peer_t;
 
 typedef struct {
@@ -21,6 +24,11 @@ struct cadre_admission {
     waiting_t *waiting;    /* in order of arrival */
     size_t count;
     size_t capacity;
+    bool has_looked; /* at all peers, at this time: */
+    uint64_t looked_ms;
+    size_t total_bytes;   /* that peers hold, */
+    size_t sending_bytes; /* those that read, */
+    size_t unread_bytes;  /* those that never did, or do not any more */
 };
 
 cadre_admission_t *
@@ -65,6 +73,7 @@ peer_of(cadre_admission_t *self, const cadre_task_t *task)
     if (!peer) {
         peer = cadre_calloc(1, sizeof(*peer));
         peer->sending = cadre_sending_new();
+        peer->has_read = task->role == CADRE_ROLE_COORDINATOR;
         cadre_u64_map_put(&self->peers, key_of(task), peer);
     }
     return peer;
@@ -73,6 +82,8 @@ peer_of(cadre_admission_t *self, const cadre_task_t *task)
 cadre_sending_t *
 cadre_admission_sending(cadre_admission_t *self, const cadre_task_t *peer)
 {
+    self->has_looked = false; /* it will hold more */
+    peer_of(self, peer)->was_given = true;
     return peer_of(self, peer)->sending;
 }
 
@@ -84,8 +95,32 @@ reads(peer_t *peer, uint64_t now_ms)
     if (held_bytes < peer->held_bytes || held_bytes == 0 || peer->held_bytes == 0) {
         peer->moving_ms = now_ms;
     }
+    bool took_it = held_bytes < peer->held_bytes || (peer->was_given && held_bytes == 0);
+    peer->has_read = peer->has_read || took_it;
+    peer->was_given = false;
     peer->held_bytes = held_bytes;
     return now_ms < peer->moving_ms + CADRE_STALL_MS;
+}
+
+/* Looks at what all peers hold, once at a time unless one of them is given more. */
+static void
+look(cadre_admission_t *self, uint64_t now_ms)
+{
+    if (self->has_looked && self->looked_ms == now_ms) {
+        return;
+    }
+    self->has_looked = true;
+    self->looked_ms = now_ms;
+    self->total_bytes = 0;
+    self->sending_bytes = 0;
+    self->unread_bytes = 0;
+    peer_t *peer = NULL;
+    for (size_t cursor = 0; (peer = cadre_u64_map_next(&self->peers, &cursor));) {
+        bool is_reading = reads(peer, now_ms);
+        self->total_bytes += peer->held_bytes;
+        self->sending_bytes += is_reading ? peer->held_bytes : 0;
+        self->unread_bytes += is_reading && peer->has_read ? 0 : peer->held_bytes;
+    }
 }
 
 cadre_admission_answer_t
@@ -95,19 +130,17 @@ cadre_admission_ask(cadre_admission_t *self, const cadre_task_t *task, size_t si
     if (size_bytes == 0) {
         return CADRE_ADMISSION_NOW;
     }
-    size_t total_bytes = 0;
-    size_t sending_bytes = 0;
     peer_t *peer = peer_of(self, task);
-    const peer_t *asking = peer;
-    for (size_t cursor = 0; (peer = cadre_u64_map_next(&self->peers, &cursor));) {
-        sending_bytes += reads(peer, now_ms) ? peer->held_bytes : 0;
-        total_bytes += peer->held_bytes;
-    }
+    peer->asked_ms = now_ms;
+    look(self, now_ms);
     bool peer_may =
-        asking->held_bytes == 0 || asking->held_bytes + size_bytes <= CADRE_PEER_HELD_SIZE_MAX;
-    bool all_may = total_bytes == 0 || total_bytes + size_bytes <= self->budget_bytes;
-    bool link_may = sending_bytes == 0 || sending_bytes + size_bytes <= CADRE_SENDING_SIZE_MAX;
-    if (!peer_may) {
+        peer->held_bytes == 0 || peer->held_bytes + size_bytes <= CADRE_PEER_HELD_SIZE_MAX;
+    bool unread_may = peer->has_read || self->unread_bytes == 0 ||
+                      self->unread_bytes + size_bytes <= self->budget_bytes / 2;
+    bool all_may = self->total_bytes == 0 || self->total_bytes + size_bytes <= self->budget_bytes;
+    bool link_may =
+        self->sending_bytes == 0 || self->sending_bytes + size_bytes <= CADRE_SENDING_SIZE_MAX;
+    if (!peer_may || !unread_may) {
         return CADRE_ADMISSION_PEER;
     }
     return all_may && link_may ? CADRE_ADMISSION_NOW : CADRE_ADMISSION_SHARED;
@@ -173,13 +206,14 @@ cadre_admission_take(cadre_admission_t *self, size_t position, cadre_message_t *
 }
 
 void
-cadre_admission_tidy(cadre_admission_t *self)
+cadre_admission_tidy(cadre_admission_t *self, uint64_t now_ms)
 {
     cadre_u64_map_t kept = {0};
     peer_t *peer = NULL;
     for (size_t i = 0; i < self->peers.capacity; i++) {
         peer = self->peers.entries[i].value;
-        if (peer && cadre_sending_bytes(peer->sending) > 0) {
+        bool holds = peer && cadre_sending_bytes(peer->sending) > 0;
+        if (holds || (peer && now_ms < peer->asked_ms + CADRE_PEER_KEPT_MS)) {
             cadre_u64_map_put(&kept, self->peers.entries[i].key, peer);
         } else if (peer) {
             cadre_sending_unref(&peer->sending);

@@ -8,7 +8,9 @@
  * have left, and so keeps old versions in memory; what leaves is counted by cadre_sending_t, which
  * ZeroMQ's threads write (common/socket.h). A PULL is answered at once when
  *   - its peer holds nothing, or with this answer at most CADRE_PEER_HELD_SIZE_MAX;
- *   - all peers together, with it, hold at most the budget;
+ *   - all peers together, with it, hold at most the budget, and at most half of it where the peer
+ *     has not been seen to read: whoever is connected may pull and read nothing, and would starve
+ *     the others. The coordinator counts as one that reads;
  *   - what is on its way, with it, is at most CADRE_SENDING_SIZE_MAX, peers that do not read left
  * out. Else it waits, first come, first served: no values are taken for it, so it costs its header.
  * The third rule lets a slow link give one worker its values after the other, instead of all at the
@@ -26,10 +28,11 @@
 enum {
     CADRE_PEER_HELD_SIZE_MAX = 64 << 20, /* bytes of answers that one peer has not taken */
     CADRE_SENDING_SIZE_MAX = 48 << 20,   /* bytes of answers under way to peers that read */
-    CADRE_STALL_MS = 200,      /* nothing taken for that long: a peer that does not read */
-    CADRE_ADMISSION_MS = 1,    /* while pulls wait, what has left is looked at that often */
-    CADRE_WAITING_MAX = 65536, /* pulls that wait; a further one is dropped and asked for again */
-    CADRE_HELD_PERCENT = 25,   /* of the memory a shard may take: the budget of all answers */
+    CADRE_STALL_MS = 200,        /* nothing taken for that long: a peer that does not read */
+    CADRE_ADMISSION_MS = 1,      /* while pulls wait, what has left is looked at that often */
+    CADRE_PEER_KEPT_MS = 600000, /* that long it is remembered that a peer reads */
+    CADRE_WAITING_MAX = 65536,   /* pulls that wait; a further one is dropped and asked for again */
+    CADRE_HELD_PERCENT = 25,     /* of the memory a shard may take: the budget of all answers */
 };
 
 typedef struct cadre_admission cadre_admission_t;
@@ -39,7 +42,8 @@ void cadre_admission_destroy(cadre_admission_t **self_p);
 
 typedef enum {
     CADRE_ADMISSION_NOW,
-    CADRE_ADMISSION_PEER,   /* its peer is to take what it has first; others may go before it */
+    CADRE_ADMISSION_PEER,   /* it waits for its peer, or for such as read nothing; others may go
+                               before it */
     CADRE_ADMISSION_SHARED, /* there is no room for it, nor for what came after it */
 } cadre_admission_answer_t;
 
@@ -66,7 +70,7 @@ void cadre_admission_take(cadre_admission_t *self, size_t position, cadre_messag
 bool cadre_admission_is_waiting(const cadre_admission_t *self, uint64_t incarnation,
                                 uint64_t request);
 
-/* Forgets peers that hold nothing; to be called now and then. */
-void cadre_admission_tidy(cadre_admission_t *self);
+/* Forgets peers that hold nothing and have not asked for long; to be called now and then. */
+void cadre_admission_tidy(cadre_admission_t *self, uint64_t now_ms);
 
 #endif

@@ -41,6 +41,13 @@ find(void *context, const char *variable, cadre_stored_variable_t *out)
 }
 
 static int
+prepare(void *context, const cadre_checkpoint_range_t *range, const cadre_give_up_t *give_up)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    return cadre_checkpoint_reader_prepare(self->reader, range, give_up);
+}
+
+static int
 read_elements(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
 {
     const cadre_checkpoint_loader_t *self = context;
@@ -53,6 +60,7 @@ cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
     return (cadre_loader_t){.context = self,
                             .open = open_reader,
                             .find = find,
+                            .prepare = prepare,
                             .read = read_elements,
                             .close = close_reader};
 }

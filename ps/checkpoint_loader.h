@@ -1,8 +1,8 @@
 /*
  * checkpoint_loader - the loader (ps/loader.h) that reads checkpoint files.
  *
- * Owner:   the shard actor.
- * Thread:  its owner's: a shard waits for its own values anyway.
+ * Owner:   the load actor.
+ * Thread:  its owner's, and `read` on its helpers'.
  */
 #ifndef CADRE_PS_CHECKPOINT_LOADER_H
 #define CADRE_PS_CHECKPOINT_LOADER_H

@@ -1,14 +1,15 @@
 /*
- * loader - how a shard gets at a checkpoint without touching files itself.
+ * loader - how a load (checkpoint_load.h) gets at a checkpoint: an interface.
  *
- * Owner:   who made the shard; `context` outlives it.
- * Thread:  the shard's.
+ * Owner:   who carries loads out; `context` outlives them.
+ * Thread:  the owner's, but for `read`.
  *
- * The shell's one reads files (checkpoint_loader.h); the simulation and tests have their own.
+ * The load actor's one reads files (checkpoint_loader.h); the simulation and tests have their own.
  */
 #ifndef CADRE_PS_LOADER_H
 #define CADRE_PS_LOADER_H
 
+#include "common/checkpoint/disk.h"
 #include "common/checkpoint/shard_file.h"
 #include "common/checkpoint/shard_reader.h"
 
@@ -29,7 +30,12 @@ typedef struct {
     /* CADRE_ENOTFOUND when the checkpoint does not hold the variable. */
     int (*find)(void *context, const char *variable, cadre_stored_variable_t *out);
 
-    /* As cadre_checkpoint_reader_read. */
+    /* Does whatever takes long before a range, of any kind, can be read: verifies files. As
+     * cadre_checkpoint_reader_prepare. */
+    int (*prepare)(void *context, const cadre_checkpoint_range_t *range,
+                   const cadre_give_up_t *give_up);
+
+    /* As cadre_checkpoint_reader_read: on several threads at once. */
     int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version);
 
     /* Closes the checkpoint, if one is open. */

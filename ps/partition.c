@@ -18,6 +18,8 @@ enum { WIDEN_COUNT = 4096 };
 
 struct cadre_partition {
     cadre_partition_spec_t spec;
+    cadre_initializer_t initializer;
+    uint64_t first_element; /* of the variable */
     cadre_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
     cadre_chunk_layout_t wire_layout;
@@ -72,34 +74,9 @@ drop_chunks(cadre_chunk_t ***chunks_p, size_t count)
     *chunks_p = NULL;
 }
 
-/* Makes the chunks of values and slots and writes what they begin with. */
-static void
-fill(cadre_partition_t *self, const cadre_initializer_t *initializer, uint64_t first_element)
-{
-    const size_t element_size = cadre_dtype_size(self->spec.dtype);
-    self->values = new_chunks(&self->layout);
-    for (size_t k = 0; k < self->layout.count; k++) {
-        size_t offset = cadre_chunk_layout_offset(&self->layout, k);
-        cadre_initializer_fill(initializer, first_element + offset / element_size,
-                               cadre_chunk_size_bytes(self->values[k]) / element_size,
-                               cadre_chunk_data(self->values[k]));
-    }
-    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
-        float initial = cadre_optimizer_slot_initial(&self->optimizer.spec, slot);
-        self->slots[slot] = new_chunks(&self->layout);
-        for (size_t k = 0; k < self->layout.count; k++) {
-            float *numbers = cadre_chunk_data(self->slots[slot][k]);
-            size_t count = cadre_chunk_size_bytes(self->slots[slot][k]) / sizeof(float);
-            for (size_t i = 0; i < count; i++) {
-                numbers[i] = initial;
-            }
-        }
-    }
-}
-
 int
-cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
-                     cadre_chunk_pool_t *pool)
+cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                           cadre_chunk_pool_t *pool)
 {
     cadre_initializer_t initializer;
     cadre_optimizer_t optimizer;
@@ -137,7 +114,55 @@ cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *s
     self->optimizer = optimizer;
     self->layout = layout;
     self->pool = pool;
-    fill(self, &initializer, (uint64_t)spec->first_row * (uint64_t)row_count);
+    self->initializer = initializer;
+    self->first_element = (uint64_t)spec->first_row * (uint64_t)row_count;
+    self->values = new_chunks(&self->layout);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        self->slots[slot] = new_chunks(&self->layout);
+    }
+    *self_p = self;
+    return 0;
+}
+
+void
+cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k)
+{
+    const size_t size_bytes = cadre_chunk_layout_size(&self->layout, k);
+    if (slot < 0) {
+        const size_t element_size = cadre_dtype_size(self->spec.dtype);
+        size_t offset = cadre_chunk_layout_offset(&self->layout, k);
+        cadre_initializer_fill(&self->initializer, self->first_element + offset / element_size,
+                               size_bytes / element_size, cadre_chunk_data(self->values[k]));
+        return;
+    }
+    float initial = cadre_optimizer_slot_initial(&self->optimizer.spec, (size_t)slot);
+    float *numbers = cadre_chunk_data(self->slots[slot][k]);
+    for (size_t i = 0; i < size_bytes / sizeof(float); i++) {
+        numbers[i] = initial;
+    }
+}
+
+void *
+cadre_partition_blank(cadre_partition_t *self, int slot, size_t k)
+{
+    return cadre_chunk_data(slot < 0 ? self->values[k] : self->slots[slot][k]);
+}
+
+int
+cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                     cadre_chunk_pool_t *pool)
+{
+    cadre_partition_t *self = NULL;
+    int status = cadre_partition_open_blank(&self, spec, pool);
+    if (status < 0) {
+        return status;
+    }
+    const int slots = (int)self->optimizer.slot_count;
+    for (int slot = -1; slot < slots; slot++) {
+        for (size_t k = 0; k < self->layout.count; k++) {
+            cadre_partition_initialise(self, slot, k);
+        }
+    }
     *self_p = self;
     return 0;
 }
@@ -543,39 +568,6 @@ cadre_partition_snapshot_fini(cadre_partition_snapshot_t *snapshot)
         drop_chunks(&snapshot->slots[slot], snapshot->chunk_count);
     }
     *snapshot = (cadre_partition_snapshot_t){0};
-}
-
-int
-cadre_partition_restore(cadre_partition_t *self, int slot, size_t offset, const void *bytes,
-                        size_t size_bytes)
-{
-    if (slot >= 0 && (size_t)slot >= self->optimizer.slot_count) {
-        return cadre_fail(CADRE_EINVALID, "there is no slot %d", slot);
-    }
-    if (offset > self->layout.size_bytes || size_bytes > self->layout.size_bytes - offset) {
-        return cadre_fail(CADRE_EINVALID,
-                          "%zu bytes from byte %zu on are not in a partition of %zu", size_bytes,
-                          offset, self->layout.size_bytes);
-    }
-    cadre_chunk_t **chunks = slot < 0 ? self->values : self->slots[slot];
-    const char *from = bytes;
-    self->narrow_current = false;
-    while (size_bytes > 0) {
-        size_t k = offset / self->layout.stride_bytes;
-        size_t within = offset % self->layout.stride_bytes;
-        size_t chunk_bytes = cadre_chunk_layout_size(&self->layout, k);
-        size_t length = chunk_bytes - within < size_bytes ? chunk_bytes - within : size_bytes;
-        cadre_chunk_t *target = target_for(self, chunks[k]);
-        if (target != chunks[k] && length < chunk_bytes) {
-            memcpy(cadre_chunk_data(target), cadre_chunk_data(chunks[k]), chunk_bytes);
-        }
-        memcpy((char *)cadre_chunk_data(target) + within, from, length);
-        publish(self, &chunks[k], target);
-        from += length;
-        offset += length;
-        size_bytes -= length;
-    }
-    return 0;
 }
 
 void

@@ -75,6 +75,18 @@ typedef struct {
 int cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
                          cadre_chunk_pool_t *pool);
 
+/* The same without its initial values: every chunk is written once, by cadre_partition_initialise
+ * or to cadre_partition_blank, before anything else is done to the partition. Different chunks may
+ * be written on different threads. */
+int cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                               cadre_chunk_pool_t *pool);
+
+/* Writes what chunk `k` of the values (slot < 0) or of slot number `slot` begins with. */
+void cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k);
+
+/* The bytes of chunk `k` of values or slot, to be written. */
+void *cadre_partition_blank(cadre_partition_t *self, int slot, size_t k);
+
 /* Drops the partition's references; NULL inside is fine. */
 void cadre_partition_close(cadre_partition_t **self_p);
 
@@ -145,13 +157,7 @@ void cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_sna
 
 void cadre_partition_snapshot_fini(cadre_partition_snapshot_t *snapshot);
 
-/* Overwrites `size_bytes` from byte `offset` of the values (slot < 0) or of slot number `slot`,
- * while a checkpoint is being loaded: its records were perhaps cut otherwise. CADRE_EINVALID when
- * there is no such slot or range. */
-int cadre_partition_restore(cadre_partition_t *self, int slot, size_t offset, const void *bytes,
-                            size_t size_bytes);
-
-/* What version and steps were at the checkpoint: the end of a restore. */
+/* What version and steps were at the checkpoint: the end of a load. */
 void cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64_t steps);
 
 #endif

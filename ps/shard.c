@@ -31,10 +31,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
         free(part);
     }
     cadre_u64_map_fini(&self->parts);
-    if (self->loading) {
-        self->options.loader.close(self->options.loader.context);
-        self->loading = false;
-    }
+    cadre_shard_forget_loads(self);
     cadre_shard_snapshot_destroy(&self->snapshot);
     cadre_applied_window_reset(self->window, base);
     uint64_t malformed = self->counters[CADRE_PS_COUNTER_malformed];
@@ -59,6 +56,7 @@ cadre_shard_destroy(cadre_shard_t **self_p)
     }
     *self_p = NULL;
     begin_anew(self, 0);
+    cadre_shard_forget_loads(self); /* the load that it left */
     cadre_applied_window_destroy(&self->window);
     cadre_chunk_pool_destroy(&self->pool);
     cadre_update_fini(&self->update);
@@ -181,36 +179,40 @@ settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
 
 /* A generation that could not be loaded leaves the shard without one: it serves nobody until the
  * same RESTORE, said again, or one of a higher generation succeeds. */
-static int
-restore(cadre_shard_t *self, const cadre_restore_message_t *restore)
+static void
+restore(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
+    const cadre_restore_message_t *restore = &question->message->restore;
+    int status = 0;
     if (restore->generation == 0) {
-        return cadre_fail(CADRE_EINVALID, "generations begin at 1");
-    }
-    if (restore->generation < self->restored) {
-        return cadre_fail(CADRE_EFENCED,
-                          "a restore to generation %" PRIu64 " came after one to %" PRIu64,
-                          restore->generation, self->restored);
-    }
-    if (restore->generation == self->generation) {
-        return 0; /* said again */
-    }
-    begin_anew(self, restore->cut);
-    self->restored = restore->generation;
-    if (restore->path[0]) {
-        cadre_shard_state_t state = {0};
-        const cadre_loader_t *loader = &self->options.loader;
-        int status = loader->open(loader->context, restore->path, self->index, &state);
-        if (status < 0) {
-            return cadre_fail_within(status, "%s", restore->path);
+        status = cadre_fail(CADRE_EINVALID, "generations begin at 1");
+    } else if (restore->generation < self->restored) {
+        status = cadre_fail(CADRE_EFENCED,
+                            "a restore to generation %" PRIu64 " came after one to %" PRIu64,
+                            restore->generation, self->restored);
+    } else if (restore->generation != self->generation) { /* else it was said again */
+        begin_anew(self, restore->cut);
+        self->restored = restore->generation;
+        if (restore->path[0]) {
+            cadre_shard_open_checkpoint(self, question);
+            return;
         }
-        self->loading = true;
-#define TAKE_OVER(name) self->counters[CADRE_PS_COUNTER_##name] = state.name;
-        CADRE_SHARD_COUNTER_LIST(TAKE_OVER)
-#undef TAKE_OVER
+        self->generation = restore->generation;
     }
-    self->generation = restore->generation;
-    return 0;
+    cadre_shard_reply(self, question, status);
+}
+
+/* Whether a message has to wait until the checkpoint is open: it came behind the RESTORE, or is the
+ * same one again. */
+static bool
+waits(const cadre_shard_t *self, const cadre_message_t *message)
+{
+    if (!cadre_shard_is_opening(self)) {
+        return false;
+    }
+    return message->type == CADRE_MESSAGE_RESTORE
+               ? message->restore.generation == self->restored
+               : cadre_message_shard(message) || message->type == CADRE_MESSAGE_DROP;
 }
 
 static void
@@ -220,14 +222,16 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
     const uint64_t *named = cadre_message_shard(message);
     if (named && *named != self->index) {
         cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
+    } else if (waits(self, message)) {
+        cadre_shard_hold(self, question);
     } else if (message->type == CADRE_MESSAGE_CREATE) {
-        cadre_shard_reply(self, question, cadre_shard_create(self, &message->create));
+        cadre_shard_create(self, question);
     } else if (message->type == CADRE_MESSAGE_DROP) {
-        cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop));
+        cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop, question->outbox));
     } else if (message->type == CADRE_MESSAGE_RETIRE) {
         cadre_shard_reply(self, question, cadre_shard_retire(self, &message->retire));
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
-        cadre_shard_reply(self, question, restore(self, &message->restore));
+        restore(self, question);
     } else if (message->type == CADRE_MESSAGE_SETTLE) {
         cadre_shard_reply(self, question, settle(self, &message->settle));
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {

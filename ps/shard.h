@@ -9,10 +9,12 @@
  * status and a text, unless request is 0; a message that is refused changes nothing.
  *
  * A shard serves nobody before its session (cadre_shard_begin_session) and the session's first
- * RESTORE, which sets its generation and where it begins: at a checkpoint, or anew. Updates and
- * assignments of another epoch or generation are CADRE_EFENCED. An update is checked whole - known,
- * not seen before, every partition there, every chunk of its size, every number finite - before
- * anything is written; then it is applied to all its partitions in one turn and marked.
+ * RESTORE, which sets its generation and where it begins: at a checkpoint, or anew. It reads no
+ * checkpoint itself: RESTORE and CREATE leave loads for the shell, and everything that is asked
+ * meanwhile is answered, but that what the coordinator asks behind a RESTORE waits for it. Updates
+ * and assignments of another epoch or generation are CADRE_EFENCED. An update is checked whole -
+ * known, not seen before, every partition there, every chunk of its size, every number finite -
+ * before anything is written; then it is applied to all its partitions in one turn and marked.
  *
  * A checkpoint holds a partition's version with its values and its optimizer steps with its slots
  * (shard_file.h, `version`): an optimizer without slots does not look at the steps.
@@ -25,8 +27,8 @@
 
 #include "common/outbox.h"
 #include "ps/admission.h"
+#include "ps/checkpoint_load.h"
 #include "ps/lanes.h"
-#include "ps/loader.h"
 #include "ps/partition.h"
 
 typedef struct cadre_shard cadre_shard_t;
@@ -34,7 +36,6 @@ typedef struct cadre_shard cadre_shard_t;
 typedef struct {
     uint64_t incarnation;    /* of the ps; stands in every answer */
     uint64_t size_bytes_max; /* values and slots together; a CREATE beyond it is CADRE_EFULL */
-    cadre_loader_t loader;
     const cadre_admission_t *admission; /* whose waiting requests PROBED calls queued; or NULL */
     cadre_lanes_t lanes; /* that updates are checked and applied on; zeroed: the shard's thread */
 } cadre_shard_options_t;
@@ -86,6 +87,18 @@ void cadre_shard_malformed(cadre_shard_t *self);
 /* The snapshot that the last CLOSE_CUT made, once, for whoever writes it; NULL when there is none.
  * Ask after every cadre_shard_receive: the next one that makes a snapshot drops an old one. */
 cadre_shard_snapshot_t *cadre_shard_take_snapshot(cadre_shard_t *self);
+
+/* What is to be carried out next (ps/checkpoint_load.h), NULL when there is nothing. Ask after
+ * every cadre_shard_receive, cadre_shard_loaded and cadre_shard_begin_session, and carry them out
+ * in this order. */
+cadre_checkpoint_load_t *cadre_shard_take_load(cadre_shard_t *self);
+
+/* Loads with a lower number need not be carried out any more. */
+uint64_t cadre_shard_loads_from(const cadre_shard_t *self);
+
+/* A load was carried out, or given up; takes it. What was asked for it is answered. */
+void cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p,
+                        cadre_outbox_t *outbox);
 
 /* [CADRE_PS_COUNTER_COUNT] */
 const uint64_t *cadre_shard_counters(const cadre_shard_t *self);

@@ -10,13 +10,14 @@
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/status.h"
-#include "ps/checkpoint_loader.h"
 #include "ps/lane_pool.h"
+#include "ps/load_actor.h"
 
 typedef struct {
     void *pipe;
     cadre_socket_t *data;
-    cadre_checkpoint_loader_t loader;
+    cadre_actor_t *load;
+    uint64_t loads_from; /* as the load actor knows it */
     cadre_shard_t *shard;
     cadre_admission_t *admission;
     cadre_lane_pool_t *lanes;
@@ -71,7 +72,7 @@ post_counts(shard_actor_t *self)
     counts->generation = generation;
     counts->epoch = self->epoch;
     self->told = generation;
-    cadre_admission_tidy(self->admission);
+    cadre_admission_tidy(self->admission, (uint64_t)now_ms);
     post(self, CADRE_SHARD_COUNTED, counts);
     self->changed = false;
     self->count_due_ms = now_ms + CADRE_SHARD_COUNT_MS;
@@ -115,22 +116,69 @@ send_all(shard_actor_t *self)
     }
 }
 
+/* --- loads --- */
+
+static void
+post_load(shard_actor_t *self, uint32_t kind, void *pointer)
+{
+    if (cadre_pipe_send(cadre_actor_socket(self->load), kind, pointer) < 0) {
+        cadre_pipe_message_t lost = {kind, pointer};
+        cadre_load_actor_drop(&lost);
+    }
+}
+
+/* What the shard wants of a checkpoint now, and what it does not want any more. */
+static void
+order_loads(shard_actor_t *self)
+{
+    uint64_t from = cadre_shard_loads_from(self->shard);
+    cadre_checkpoint_load_t *load = NULL;
+    if (from != self->loads_from) {
+        uint64_t *copy = cadre_calloc(1, sizeof(*copy));
+        *copy = from;
+        post_load(self, CADRE_LOAD_FROM, copy);
+        self->loads_from = from;
+    }
+    while ((load = cadre_shard_take_load(self->shard))) {
+        post_load(self, CADRE_LOAD_LOAD, load);
+    }
+}
+
 /* --- what comes in --- */
+
+/* After every turn of the shard. */
+static void
+pass_on(shard_actor_t *self)
+{
+    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
+    if (snapshot) {
+        post(self, CADRE_SHARD_SNAPSHOT, snapshot);
+    }
+    order_loads(self);
+    self->changed = true;
+    if (cadre_shard_generation(self->shard) != self->told) {
+        post_counts(self); /* before the answer: whoever has that may ask for a HELLO */
+    }
+    send_all(self);
+}
 
 static void
 receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         cadre_message_t *message)
 {
     cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
-    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
-    if (snapshot) {
-        post(self, CADRE_SHARD_SNAPSHOT, snapshot);
+    pass_on(self);
+}
+
+static void
+take_loads(shard_actor_t *self)
+{
+    cadre_pipe_message_t message;
+    while (cadre_pipe_receive(cadre_actor_socket(self->load), &message) == 0) {
+        cadre_checkpoint_load_t *load = message.pointer;
+        cadre_shard_loaded(self->shard, &load, &self->outbox);
+        pass_on(self);
     }
-    self->changed = true;
-    if (cadre_shard_generation(self->shard) != self->told) {
-        post_counts(self); /* before the answer: whoever has that may ask for a HELLO */
-    }
-    send_all(self);
 }
 
 /* Answers the pulls that wait for which there is room now. */
@@ -185,6 +233,7 @@ take_orders(shard_actor_t *self)
                                       session->coordinator);
             self->epoch = session->epoch;
             self->changed = true;
+            order_loads(self);
         } else if (message.kind == CADRE_SHARD_QUESTION) {
             cadre_shard_question_note_t *note = message.pointer;
             receive(self, CADRE_PLANE_CONTROL, &note->from, &note->message);
@@ -220,6 +269,7 @@ serve(shard_actor_t *self)
 {
     for (int i = 0; i < CADRE_SHARD_TURN_MESSAGES; i++) {
         take_orders(self);
+        take_loads(self);
         if (self->stopped) {
             return;
         }
@@ -244,6 +294,21 @@ serve(shard_actor_t *self)
     }
 }
 
+/* Waits for longer than this actor's owner does, who ends the process then. */
+static int
+stop_loads(shard_actor_t *self)
+{
+    cadre_pipe_message_t message;
+    int status = cadre_actor_end(self->load, 2 * CADRE_ACTOR_STOP_MS);
+    if (status < 0) {
+        return status;
+    }
+    while (cadre_pipe_receive(cadre_actor_socket(self->load), &message) == 0) {
+        cadre_load_actor_drop(&message);
+    }
+    return cadre_actor_stop(&self->load, CADRE_ACTOR_STOP_MS);
+}
+
 static void
 run(void *pipe, void *argument)
 {
@@ -253,16 +318,20 @@ run(void *pipe, void *argument)
         zmq_pollitem_t items[] = {
             {.socket = pipe, .events = ZMQ_POLLIN},
             {.socket = cadre_socket_handle(self->data), .events = ZMQ_POLLIN},
+            {.socket = cadre_actor_socket(self->load), .events = ZMQ_POLLIN},
         };
         int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
         long timeout_ms = !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0;
         cadre_task_t from;
         const cadre_message_t *waiting = NULL;
         bool waits = cadre_admission_at(self->admission, 0, &from, &waiting);
-        cadre_poll(items, 2, waits && timeout_ms != 0 ? CADRE_ADMISSION_MS : timeout_ms);
+        cadre_poll(items, 3, waits && timeout_ms != 0 ? CADRE_ADMISSION_MS : timeout_ms);
         serve(self);
         admit(self);
         post_counts(self);
+    }
+    if (stop_loads(self) < 0) {
+        return; /* a thread hangs, in a disk perhaps: what it uses is left to it */
     }
     cadre_shard_destroy(&self->shard);
     cadre_admission_destroy(&self->admission);
@@ -279,22 +348,21 @@ cadre_shard_actor_open(cadre_context_t *context, uint64_t incarnation, uint64_t 
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
     self->admission = cadre_admission_new(size_bytes_max / 100 * CADRE_HELD_PERCENT);
-    cadre_shard_options_t options = {.incarnation = incarnation,
-                                     .size_bytes_max = size_bytes_max,
-                                     .loader = cadre_checkpoint_loader(&self->loader),
-                                     .admission = self->admission};
+    cadre_shard_options_t options = {
+        .incarnation = incarnation, .size_bytes_max = size_bytes_max, .admission = self->admission};
     int status = cadre_lane_pool_open(lanes, &self->lanes);
-    if (status < 0) {
-        cadre_admission_destroy(&self->admission);
-        free(self);
-        return status;
+    if (status == 0) {
+        status = cadre_load_actor_open(context, &self->load);
     }
-    options.lanes = cadre_lane_pool_lanes(self->lanes);
-    self->data = data;
-    self->shard = cadre_shard_new(&options);
-    status = cadre_actor_open(context, "cadre-shard", run, self, out);
+    if (status == 0) {
+        options.lanes = cadre_lane_pool_lanes(self->lanes);
+        self->data = data;
+        self->shard = cadre_shard_new(&options);
+        status = cadre_actor_open(context, "cadre-shard", run, self, out);
+    }
     if (status < 0) {
         cadre_shard_destroy(&self->shard);
+        cadre_actor_stop(&self->load, CADRE_ACTOR_STOP_MS);
         cadre_admission_destroy(&self->admission);
         cadre_lane_pool_destroy(&self->lanes);
         free(self);

@@ -127,126 +127,83 @@ measure(const cadre_shard_t *self, const cadre_partition_spec_t *spec, uint64_t 
     return 0;
 }
 
-/* --- from a checkpoint --- */
+/* --- create --- */
 
-/* CADRE_ENOTFOUND when the checkpoint does not hold the variable, CADRE_EDTYPE or CADRE_ESHAPE when
- * it holds another one of the same name. */
-static int
-check_stored(const cadre_loader_t *loader, const char *name, const cadre_partition_spec_t *spec)
+static uint64_t
+key_of(const cadre_partition_spec_t *spec)
 {
-    cadre_stored_variable_t stored = {.rank = 0};
-    int status = loader->find(loader->context, name, &stored);
+    return spec->variable << 16 | spec->partition;
+}
+
+/* Whether the checkpoint that is open may hold it: what is fresh it does not, whatever it has under
+ * that name. */
+static bool
+is_loaded(const cadre_shard_t *self, const cadre_create_message_t *create)
+{
+    return self->loading && create->fresh == 0;
+}
+
+/* A part of the new spec, blank where it is to be loaded. */
+static int
+open_part(cadre_shard_t *self, const cadre_create_message_t *create,
+          const cadre_partition_spec_t *spec, cadre_shard_part_t **out)
+{
+    cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
+    snprintf(part->name, sizeof(part->name), "%s", create->name);
+    int status = measure(self, spec, &part->size_bytes);
+    if (status == 0 && is_loaded(self, create)) {
+        status = cadre_partition_open_blank(&part->partition, spec, self->pool);
+    } else if (status == 0) {
+        status = cadre_partition_open(&part->partition, spec, self->pool);
+    }
+    if (status < 0) {
+        free(part);
+        return cadre_fail_within(status, "%s, partition %" PRIu64, create->name, create->partition);
+    }
+    self->size_bytes += part->size_bytes;
+    *out = part;
+    return 0;
+}
+
+static int
+check_same(const cadre_shard_part_t *known, const cadre_partition_spec_t *its,
+           const cadre_create_message_t *create, const cadre_partition_spec_t *spec)
+{
+    if (strcmp(known->name, create->name) == 0 && spec_equal(its, spec)) {
+        return 0; /* said again */
+    }
+    return cadre_fail(CADRE_EEXISTS, "%s, partition %" PRIu64 ": exists and is another one",
+                      known->name, create->partition);
+}
+
+/* Makes the part, which is not there; `pending`: it is answered when its load is back. */
+static int
+make_part(cadre_shard_t *self, const cadre_shard_question_t *question,
+          const cadre_partition_spec_t *spec, bool *pending)
+{
+    const cadre_create_message_t *create = &question->message->create;
+    if (create->variable <= self->dropped) {
+        return cadre_fail(CADRE_EFENCED, "%s, partition %" PRIu64 ": was dropped", create->name,
+                          create->partition);
+    }
+    cadre_shard_part_t *part = NULL;
+    int status = open_part(self, create, spec, &part);
     if (status < 0) {
         return status;
     }
-    if (stored.dtype != spec->dtype) {
-        return cadre_fail(CADRE_EDTYPE, "the checkpoint holds it with another dtype");
-    }
-    if (stored.rank != spec->rank ||
-        memcmp(stored.shape, spec->shape, sizeof(spec->shape[0]) * (size_t)spec->rank) != 0) {
-        return cadre_fail(CADRE_ESHAPE, "the checkpoint holds it with another shape");
+    *pending = is_loaded(self, create);
+    if (*pending) {
+        cadre_shard_load_part(self, question, &part);
+    } else {
+        cadre_u64_map_put(&self->parts, key_of(spec), part);
     }
     return 0;
 }
 
 static int
-read_range(const cadre_loader_t *loader, const cadre_checkpoint_range_t *range, void *out,
-           uint64_t *version)
+create_part(cadre_shard_t *self, const cadre_shard_question_t *question, bool *pending)
 {
-    uint64_t here = 0;
-    int status = loader->read(loader->context, range, out, &here);
-    if (status == 0 && here > *version) {
-        *version = here;
-    }
-    return status < 0 ? cadre_fail_within(status, "%s", range->kind) : 0;
-}
-
-/* Reads the values (slot < 0) or one slot, a chunk at a time; `version` becomes the largest. */
-static int
-load_kind(const cadre_loader_t *loader, const cadre_shard_part_t *part, int slot, uint64_t *version)
-{
-    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
-    const cadre_chunk_layout_t *layout = cadre_partition_layout(part->partition);
-    size_t element_size = cadre_dtype_size(spec->dtype);
-    size_t row_size_bytes = spec->rows > 0 ? layout->size_bytes / (size_t)spec->rows : 0;
-    int64_t first = (int64_t)(row_size_bytes / element_size) * spec->first_row;
-    cadre_checkpoint_range_t range = {
-        .variable = part->name,
-        .kind = slot < 0 ? CADRE_CHECKPOINT_KIND_VALUE
-                         : cadre_optimizer_slot_name(&spec->optimizer, (size_t)slot),
-        .dtype = slot < 0 ? spec->dtype : CADRE_F32,
-    };
-    cadre_auto(cadre_free) void *bytes = cadre_aligned_alloc(CADRE_CHUNK_SIZE_MAX);
-    int status = 0;
-    for (size_t k = 0; status == 0 && k < layout->count; k++) {
-        size_t offset = cadre_chunk_layout_offset(layout, k);
-        size_t size_bytes = cadre_chunk_layout_size(layout, k);
-        range.first_element = first + (int64_t)(offset / element_size);
-        range.count = (int64_t)(size_bytes / element_size);
-        status = read_range(loader, &range, bytes, version);
-        if (status == 0) {
-            status = cadre_partition_restore(part->partition, slot, offset, bytes, size_bytes);
-        }
-    }
-    return status;
-}
-
-/* Loads values, slots and counts. Slots are taken all or none: where the checkpoint lacks one, it
- * was written under another optimizer, and CADRE_ENOTFOUND tells the caller to begin again without
- * them (`with_slots` false). */
-static int
-load(const cadre_loader_t *loader, cadre_shard_part_t *part, bool with_slots)
-{
-    const cadre_optimizer_spec_t *optimizer = &cadre_partition_spec(part->partition)->optimizer;
-    size_t slots = with_slots ? cadre_optimizer_slot_count(optimizer) : 0;
-    uint64_t version = 0;
-    uint64_t steps = 0;
-    for (size_t slot = 0; slot < slots; slot++) {
-        int status = load_kind(loader, part, (int)slot, &steps);
-        if (status < 0) {
-            return status;
-        }
-    }
-    int status = load_kind(loader, part, -1, &version);
-    if (status == CADRE_ENOTFOUND) {
-        return cadre_fail(CADRE_ECORRUPT, "the checkpoint names it and has no values of it");
-    }
-    cadre_partition_restore_counts(part->partition, version, steps);
-    return status;
-}
-
-/* --- create --- */
-
-/* Opens part->partition, with the values that the checkpoint has of it, if it has; `fresh`: what it
- * has under this name was another one. */
-static int
-open_partition(cadre_shard_t *self, cadre_shard_part_t *part, const cadre_partition_spec_t *spec,
-               bool fresh)
-{
-    const cadre_loader_t *loader = &self->options.loader;
-    int stored = self->loading && !fresh ? check_stored(loader, part->name, spec) : CADRE_ENOTFOUND;
-    if (stored < 0 && stored != CADRE_ENOTFOUND) {
-        return stored;
-    }
-    int status = cadre_partition_open(&part->partition, spec, self->pool);
-    if (status < 0 || stored == CADRE_ENOTFOUND) {
-        return status;
-    }
-    status = load(loader, part, true);
-    if (status == CADRE_ENOTFOUND) {
-        cadre_partition_close(&part->partition);
-        status = cadre_partition_open(&part->partition, spec, self->pool);
-        status = status == 0 ? load(loader, part, false) : status;
-    }
-    if (status < 0) {
-        cadre_partition_close(&part->partition);
-    }
-    return status;
-}
-
-int
-cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create)
-{
+    const cadre_create_message_t *create = &question->message->create;
     cadre_partition_spec_t spec = {.rank = 0};
     int status = cadre_shard_check_generation(self, create->generation);
     if (status == 0) {
@@ -255,33 +212,30 @@ cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create)
     if (status < 0) {
         return status;
     }
-    uint64_t key = create->variable << 16 | create->partition;
-    const cadre_shard_part_t *known = cadre_u64_map_get(&self->parts, key);
+    const cadre_shard_part_t *known = cadre_u64_map_get(&self->parts, key_of(&spec));
     if (known) {
-        if (strcmp(known->name, create->name) == 0 &&
-            spec_equal(cadre_partition_spec(known->partition), &spec)) {
-            return 0; /* said again */
-        }
-        return cadre_fail(CADRE_EEXISTS, "%s, partition %" PRIu64 ": exists and is another one",
-                          known->name, create->partition);
+        return check_same(known, cadre_partition_spec(known->partition), create, &spec);
     }
-    if (create->variable <= self->dropped) {
-        return cadre_fail(CADRE_EFENCED, "%s, partition %" PRIu64 ": was dropped", create->name,
-                          create->partition);
+    cadre_shard_loading_t *loading = cadre_u64_map_get(&self->loading_parts, key_of(&spec));
+    if (!loading) {
+        return make_part(self, question, &spec, pending);
     }
-    cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
-    snprintf(part->name, sizeof(part->name), "%s", create->name);
-    status = measure(self, &spec, &part->size_bytes);
+    status = check_same(loading->part, &loading->spec, create, &spec);
     if (status == 0) {
-        status = open_partition(self, part, &spec, create->fresh != 0);
+        *pending = true;
+        cadre_shard_ask_again(loading, question);
     }
-    if (status < 0) {
-        free(part);
-        return cadre_fail_within(status, "%s, partition %" PRIu64, create->name, create->partition);
+    return status;
+}
+
+void
+cadre_shard_create(cadre_shard_t *self, const cadre_shard_question_t *question)
+{
+    bool pending = false;
+    int status = create_part(self, question, &pending);
+    if (!pending) {
+        cadre_shard_reply(self, question, status);
     }
-    self->size_bytes += part->size_bytes;
-    cadre_u64_map_put(&self->parts, key, part);
-    return 0;
 }
 
 /* --- drop --- */
@@ -296,7 +250,7 @@ find_parts(const cadre_shard_t *self, uint64_t variable, uint64_t *keys)
     for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
         const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
         if (spec->variable == variable && keys) {
-            keys[count] = spec->variable << 16 | spec->partition;
+            keys[count] = key_of(spec);
         }
         count += spec->variable == variable;
     }
@@ -322,12 +276,13 @@ cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
 }
 
 int
-cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop)
+cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outbox)
 {
     int status = cadre_shard_check_generation(self, drop->generation);
     if (status < 0) {
         return status;
     }
+    cadre_shard_drop_loads(self, drop->variable, outbox);
     size_t count = find_parts(self, drop->variable, NULL);
     cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
     find_parts(self, drop->variable, keys);

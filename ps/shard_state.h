@@ -1,7 +1,7 @@
 /*
  * shard_state - the inside of shard, shared by its files: shard.c (session, control),
- * shard_create.c (partitions, from initial values or a checkpoint), shard_values.c (pull, push,
- * assign, probe) and shard_cut.c.
+ * shard_create.c (partitions), shard_load.c (what comes from a checkpoint), shard_values.c (pull,
+ * push, assign, probe) and shard_cut.c.
  */
 #ifndef CADRE_PS_SHARD_STATE_H
 #define CADRE_PS_SHARD_STATE_H
@@ -21,14 +21,48 @@ typedef struct {
     uint64_t last_checkpoint; /* the last one that holds it */
 } cadre_shard_part_t;
 
+/* Who is answered when a load comes back. */
+typedef struct {
+    cadre_task_t from;
+    uint64_t request;
+} cadre_shard_asker_t;
+
+typedef struct {
+    cadre_task_t from;
+    cadre_message_t message;
+} cadre_shard_held_t;
+
+/* A checkpoint that is being opened, and what came behind the RESTORE. */
+typedef struct {
+    uint64_t load; /* number; 0: none is */
+    cadre_shard_asker_t asker;
+    cadre_shard_held_t *held;
+    size_t held_count;
+} cadre_shard_opening_t;
+
+/* A partition that is being loaded. */
+typedef struct {
+    uint64_t load; /* number */
+    cadre_shard_asker_t asker;
+    cadre_partition_spec_t spec;
+    cadre_shard_part_t *part; /* its partition is the load's */
+} cadre_shard_loading_t;
+
 struct cadre_shard {
     cadre_shard_options_t options;
     uint32_t index;
-    uint64_t epoch;        /* 0: no session */
-    uint64_t coordinator;  /* incarnation, the only one that is obeyed */
-    uint64_t generation;   /* 0: no RESTORE yet, or the last one failed */
-    uint64_t restored;     /* generation of the last RESTORE, failed or not: earlier ones are old */
-    bool loading;          /* CREATE looks into the loader's checkpoint first */
+    uint64_t epoch;       /* 0: no session */
+    uint64_t coordinator; /* incarnation, the only one that is obeyed */
+    uint64_t generation;  /* 0: no RESTORE yet, or the last one failed */
+    uint64_t restored;    /* generation of the last RESTORE, failed or not: earlier ones are old */
+    bool loading;         /* CREATE looks into the checkpoint of the last RESTORE first */
+    cadre_shard_opening_t opening;
+    cadre_u64_map_t loading_parts;   /* as `parts` */
+    cadre_checkpoint_load_t **loads; /* [load_count], of which the first load_taken were taken */
+    size_t load_count;
+    size_t load_taken;
+    uint64_t load_last;    /* number of the last one that was made */
+    uint64_t loads_from;   /* those with a lower number are not wanted any more */
     cadre_u64_map_t parts; /* by variable << 16 | partition */
     uint64_t dropped;      /* the highest id that a DROP named: none up to it is created any more */
     uint64_t size_bytes;   /* values and slots of all parts */
@@ -78,9 +112,35 @@ int cadre_shard_find(const cadre_shard_t *self, uint64_t variable, uint64_t part
 
 /* --- shard_create.c --- */
 
-int cadre_shard_create(cadre_shard_t *self, const cadre_create_message_t *create);
+void cadre_shard_create(cadre_shard_t *self, const cadre_shard_question_t *question);
 int cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire);
-int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop);
+int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outbox);
+
+/* --- shard_load.c --- */
+
+enum { CADRE_SHARD_HELD_MAX = 256 }; /* twice what a coordinator has unanswered; more is dropped */
+
+/* Has the checkpoint of a RESTORE opened, which is answered then; until that is_opening. */
+void cadre_shard_open_checkpoint(cadre_shard_t *self, const cadre_shard_question_t *question);
+bool cadre_shard_is_opening(const cadre_shard_t *self);
+
+/* Keeps a question of the coordinator until the checkpoint is open; takes its message. */
+void cadre_shard_hold(cadre_shard_t *self, const cadre_shard_question_t *question);
+
+/* Has the part's partition, which is blank, filled from the checkpoint; takes the part. The CREATE
+ * is answered then. */
+void cadre_shard_load_part(cadre_shard_t *self, const cadre_shard_question_t *question,
+                           cadre_shard_part_t **part_p);
+
+/* The CREATE was said again. */
+void cadre_shard_ask_again(cadre_shard_loading_t *loading, const cadre_shard_question_t *question);
+
+/* Whether a request of the coordinator is answered when a load comes back. */
+bool cadre_shard_awaits_load(const cadre_shard_t *self, uint64_t request);
+
+/* Gives up what is being loaded of one variable, whose CREATEs are refused, or everything. */
+void cadre_shard_drop_loads(cadre_shard_t *self, uint64_t variable, cadre_outbox_t *outbox);
+void cadre_shard_forget_loads(cadre_shard_t *self);
 
 /* --- shard_values.c --- */
 

@@ -352,9 +352,9 @@ cadre_shard_assign(cadre_shard_t *self, const cadre_shard_question_t *question)
 
 /* --- probe --- */
 
-/* Requests are answered in the turn in which they are received, so one that is asked after behind
- * it has been answered, or never came: both is unknown, but for what can be told from its number.
- */
+/* Requests are answered in the turn in which they are received, but for those that wait for room or
+ * for a checkpoint: those are queued. Any other that is asked after behind it has been answered, or
+ * never came: both is unknown, but for what can be told from its number. */
 static cadre_probed_t
 state_of(const cadre_shard_t *self, uint64_t update, uint64_t sequence)
 {
@@ -376,9 +376,10 @@ cadre_shard_probe(cadre_shard_t *self, const cadre_shard_question_t *question)
         states[2 * i] = request[0];
         states[2 * i + 1] =
             is_current ? state_of(self, request[1], request[2]) : CADRE_PROBED_UNKNOWN;
-        if (self->options.admission &&
-            cadre_admission_is_waiting(self->options.admission, question->from->incarnation,
-                                       request[0])) {
+        const uint64_t peer = question->from->incarnation;
+        if ((self->options.admission &&
+             cadre_admission_is_waiting(self->options.admission, peer, request[0])) ||
+            (peer == self->coordinator && cadre_shard_awaits_load(self, request[0]))) {
             states[2 * i + 1] = CADRE_PROBED_QUEUED;
         }
     }

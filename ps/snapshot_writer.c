@@ -10,8 +10,7 @@
 
 typedef struct {
     cadre_shard_writer_t *writer;
-    bool (*give_up)(void *context);
-    void *context;
+    cadre_give_up_t give_up;
 } job_t;
 
 /* Puts the chunks of the values (slot < 0) or of one slot. */
@@ -34,7 +33,7 @@ put_kind(const job_t *job, cadre_shard_snapshot_part_t *part, int slot)
     memcpy(chunk.shape, spec->shape, sizeof(chunk.shape));
     cadre_chunk_t **chunks = slot < 0 ? references->values : references->slots[slot];
     for (size_t k = 0; k < references->chunk_count; k++) {
-        if (job->give_up(job->context)) {
+        if (cadre_give_up(&job->give_up)) {
             return cadre_fail(CADRE_ECANCELLED, "the checkpoint was given up");
         }
         size_t offset = cadre_chunk_layout_offset(&part->layout, k);
@@ -79,7 +78,7 @@ void
 cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *context),
                      void *context, cadre_ps_written_t *written)
 {
-    job_t job = {.give_up = give_up, .context = context};
+    job_t job = {.give_up = {give_up, context}};
     *written = (cadre_ps_written_t){.epoch = snapshot->epoch, .checkpoint = snapshot->checkpoint};
     memcpy(written->counters, snapshot->counters, sizeof(written->counters));
     cadre_checkpoint_shard_name(snapshot->index, written->file);
@@ -89,7 +88,8 @@ cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, bool (*give_up)(void *con
         status = put_all(&job, snapshot);
     }
     if (status == 0) {
-        status = cadre_shard_writer_close(&job.writer, &written->size_bytes, &written->hash);
+        status = cadre_shard_writer_close(&job.writer, &job.give_up, &written->size_bytes,
+                                          &written->hash);
     }
     cadre_shard_writer_destroy(&job.writer);
     written->status = status;

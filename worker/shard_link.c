@@ -70,9 +70,9 @@ cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t 
         }
         if (self->in_flight == 0) {
             rest(self, now_ms);
+            self->owed_ms = now_ms;
         }
         request->sent = true;
-        request->first_ms = now_ms;
         self->in_flight++;
         self->in_flight_bytes += request->size_bytes;
         self->unsent = request->next;
@@ -80,26 +80,33 @@ cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t 
     }
 }
 
-size_t
-cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
-                       uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX])
+/* Whether the shard is to say something. */
+static bool
+is_asked(const cadre_shard_link_t *self)
 {
-    if (!self->open || self->in_flight == 0 || now_ms < self->probe_due_ms) {
-        return 0;
+    return self->open && (self->in_flight > 0 || self->unreachable);
+}
+
+bool
+cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
+                       uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX], size_t *count)
+{
+    *count = 0;
+    if (!is_asked(self) || now_ms < self->probe_due_ms) {
+        return false;
     }
+    uint64_t most_ms = self->unreachable ? CADRE_PROBE_MS : CADRE_PROBE_MAX_MS;
     self->probe = number;
-    self->probe_wait_ms =
-        2 * self->probe_wait_ms < CADRE_PROBE_MAX_MS ? 2 * self->probe_wait_ms : CADRE_PROBE_MAX_MS;
+    self->probe_wait_ms = 2 * self->probe_wait_ms < most_ms ? 2 * self->probe_wait_ms : most_ms;
     self->probe_due_ms = now_ms + self->probe_wait_ms;
-    size_t count = 0;
     for (const cadre_link_request_t *request = self->first;
-         request && request->sent && count < CADRE_PROBE_REQUESTS_MAX; request = request->next) {
-        triples[3 * count] = request->request;
-        triples[3 * count + 1] = request->update;
-        triples[3 * count + 2] = 0;
-        count++;
+         request && request->sent && *count < CADRE_PROBE_REQUESTS_MAX; request = request->next) {
+        triples[3 * *count] = request->request;
+        triples[3 * *count + 1] = request->update;
+        triples[3 * *count + 2] = 0;
+        ++*count;
     }
-    return count;
+    return true;
 }
 
 bool
@@ -118,7 +125,7 @@ cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, cad
 void
 cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
 {
-    self->heard_ms = now_ms;
+    self->connected_ms = now_ms;
     rest(self, now_ms);
     for (cadre_link_request_t *request = self->first; self->open && request && request->sent;
          request = request->next) {
@@ -129,8 +136,9 @@ cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_
 void
 cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms, bool answered)
 {
-    self->heard_ms = now_ms;
+    self->owed_ms = now_ms;
     self->mutes = 0;
+    self->unreachable = false;
     if (answered) {
         rest(self, now_ms);
     }
@@ -183,23 +191,31 @@ cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure)
 }
 
 uint64_t
-cadre_shard_link_asked_ms(const cadre_shard_link_t *self)
+cadre_shard_link_owed_ms(const cadre_shard_link_t *self)
 {
-    return self->first && self->first->sent ? self->first->first_ms : UINT64_MAX;
+    return is_asked(self) ? self->owed_ms : UINT64_MAX;
+}
+
+/* How long one connection gets. */
+static uint64_t
+patience_ms(const cadre_shard_link_t *self)
+{
+    return CADRE_MUTE_MS + 1000 * self->in_flight_bytes / CADRE_LINK_RATE_MIN;
 }
 
 static uint64_t
 mute_due_ms(const cadre_shard_link_t *self)
 {
-    uint64_t since_ms = cadre_shard_link_asked_ms(self);
-    if (!self->open || since_ms == UINT64_MAX) {
+    uint64_t since_ms = cadre_shard_link_owed_ms(self);
+    if (since_ms == UINT64_MAX) {
         return UINT64_MAX;
     }
-    uint64_t limit_ms = CADRE_MUTE_MS + 1000 * self->in_flight_bytes / CADRE_LINK_RATE_MIN;
-    for (uint32_t i = 0; i < self->mutes && limit_ms < CADRE_MUTE_MAX_MS; i++) {
+    uint64_t limit_ms = patience_ms(self);
+    for (uint32_t i = 0; !self->unreachable && i < self->mutes && limit_ms < CADRE_MUTE_MAX_MS;
+         i++) {
         limit_ms *= 2;
     }
-    since_ms = since_ms > self->heard_ms ? since_ms : self->heard_ms;
+    since_ms = since_ms > self->connected_ms ? since_ms : self->connected_ms;
     return since_ms + limit_ms;
 }
 
@@ -209,12 +225,57 @@ cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms)
     return now_ms >= mute_due_ms(self);
 }
 
-uint64_t
-cadre_shard_link_due_ms(const cadre_shard_link_t *self)
+/* Two connections have had their time, the second twice that of the first, and a third one some. */
+static uint64_t
+over_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms)
 {
-    if (!self->open || self->in_flight == 0) {
+    uint64_t since_ms = cadre_shard_link_owed_ms(self);
+    if (since_ms == UINT64_MAX || self->unreachable || timeout_ms == 0) {
         return UINT64_MAX;
     }
-    uint64_t due_ms = mute_due_ms(self);
-    return self->probe_due_ms < due_ms ? self->probe_due_ms : due_ms;
+    bool is_large = self->in_flight_bytes > CADRE_LINK_RATE_MIN;
+    uint64_t least_ms = is_large ? 3 * patience_ms(self) : 0;
+    return since_ms + (timeout_ms > least_ms ? timeout_ms : least_ms);
+}
+
+bool
+cadre_shard_link_is_over(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t timeout_ms)
+{
+    return now_ms >= over_due_ms(self, timeout_ms);
+}
+
+void
+cadre_shard_link_give_up(cadre_shard_link_t *self, uint64_t now_ms)
+{
+    self->unreachable = true;
+    rest(self, now_ms);
+}
+
+static uint64_t
+later(uint64_t since_ms, uint64_t late_ms, uint64_t now_ms)
+{
+    return since_ms + late_ms < now_ms ? since_ms + late_ms : now_ms;
+}
+
+void
+cadre_shard_link_excuse(cadre_shard_link_t *self, uint64_t late_ms, uint64_t now_ms)
+{
+    self->owed_ms = later(self->owed_ms, late_ms, now_ms);
+    self->connected_ms = later(self->connected_ms, late_ms, now_ms);
+}
+
+static uint64_t
+earlier(uint64_t left_ms, uint64_t right_ms)
+{
+    return left_ms < right_ms ? left_ms : right_ms;
+}
+
+uint64_t
+cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms)
+{
+    if (!is_asked(self)) {
+        return UINT64_MAX;
+    }
+    uint64_t due_ms = earlier(mute_due_ms(self), over_due_ms(self, timeout_ms));
+    return earlier(self->probe_due_ms, due_ms);
 }

@@ -12,6 +12,10 @@
  * that was sent before a PROBE, and is still unanswered when its PROBED comes, was lost, or its
  * answer was, unless PROBED says that the shard has it queued. Then, and on a new connection, it
  * goes out again with the same id: PULL changes nothing and PUSH is told apart by its update id.
+ *
+ * A shard that says nothing at all, not even PROBED, is first mute (another connection is tried)
+ * and then unreachable: what waits for it is given up, and only PROBEs that ask after nothing go
+ * out until it is heard again.
  */
 #ifndef CADRE_WORKER_SHARD_LINK_H
 #define CADRE_WORKER_SHARD_LINK_H
@@ -33,7 +37,7 @@ typedef struct cadre_link_request {
     cadre_outbox_entry_t entry;
     bool sent;
     uint64_t after;    /* the last PROBE before it: an answer to a later one tells of it */
-    uint64_t first_ms; /* sent for the first time */
+    uint64_t asked_ms; /* came into the list */
 } cadre_link_request_t;
 
 typedef struct {
@@ -44,9 +48,11 @@ typedef struct {
     cadre_link_request_t *unsent; /* first that is not sent */
     size_t in_flight_bytes;
     size_t in_flight;
-    uint64_t heard_ms; /* last message, or new connection */
-    uint32_t mutes;    /* connections given up one after the other, with nothing heard on them */
-    uint64_t probe;    /* number of the last PROBE */
+    bool unreachable;      /* until it is heard again, or is served elsewhere */
+    uint64_t owed_ms;      /* since when an answer is owed and nothing has come */
+    uint64_t connected_ms; /* when the connection was made anew */
+    uint32_t mutes; /* connections given up one after the other, with nothing heard on them */
+    uint64_t probe; /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
     uint64_t probe_wait_ms; /* between that one and the one after it */
 } cadre_shard_link_t;
@@ -60,11 +66,11 @@ void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *
 /* Sends what credit allows. */
 void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
-/* What a PROBE is to ask when one is due: triples as in its schema, oldest first, at most
- * CADRE_PROBE_REQUESTS_MAX of them. Returns how many; 0 when none is due. `number`, its request id,
- * is larger than that of every PROBE before. */
-size_t cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
-                              uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX]);
+/* Returns whether a PROBE is due, and what it is to ask: `count` triples as in its schema, oldest
+ * first, at most CADRE_PROBE_REQUESTS_MAX of them. `number`, its request id, is larger than that of
+ * every PROBE before. */
+bool cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
+                            uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX], size_t *count);
 
 /* Sends the request with this id again, which PROBED number `probe` does not know; false when that
  * says nothing: it was sent after the PROBE, or is answered. */
@@ -86,15 +92,28 @@ bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id,
 /* Forgets every request of a closure. */
 void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
 
-/* Since when the oldest request is unanswered; UINT64_MAX when there is none. */
-uint64_t cadre_shard_link_asked_ms(const cadre_shard_link_t *self);
+/* Returns since when an answer is owed and nothing has come; UINT64_MAX when none is owed. */
+uint64_t cadre_shard_link_owed_ms(const cadre_shard_link_t *self);
 
-/* Whether requests are unanswered and nothing at all has come for so long that the connection may
+/* Returns whether an answer is owed and nothing at all has come for so long that the connection may
  * be one that nobody serves: CADRE_MUTE_MS and what the bytes under way take at
- * CADRE_LINK_RATE_MIN, doubled for each connection that was given up before without a word. */
+ * CADRE_LINK_RATE_MIN, doubled for each connection that was given up before without a word. From an
+ * unreachable shard that is CADRE_MUTE_MS. */
 bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms);
 
-/* When the next PROBE is due, or the link counts as mute; UINT64_MAX for never. */
-uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self);
+/* Returns whether nothing has come for `timeout_ms`, so that the shard is to count as unreachable
+ * from now on; where much is under way that takes two connections which were given up as mute, and
+ * some of a third. */
+bool cadre_shard_link_is_over(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t timeout_ms);
+
+/* Takes the shard for unreachable until it is heard again. */
+void cadre_shard_link_give_up(cadre_shard_link_t *self, uint64_t now_ms);
+
+/* Moves on all that counts silence: `late_ms` of it were this process's own stall. */
+void cadre_shard_link_excuse(cadre_shard_link_t *self, uint64_t late_ms, uint64_t now_ms);
+
+/* Returns when the next PROBE is due, or the link counts as mute or the shard as unreachable;
+ * UINT64_MAX for never. */
+uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms);
 
 #endif

@@ -109,7 +109,7 @@ cadre_worker_built(cadre_worker_core_t *self, const cadre_run_t *run, cadre_run_
     } else {
         cadre_worker_unbuild(self, run, now_ms);
     }
-    self->heartbeat_due_ms = now_ms; /* the coordinator waits for it with its closures */
+    cadre_worker_hurry_heartbeat(self, now_ms); /* the coordinator waits for it with closures */
 }
 
 int

@@ -7,6 +7,7 @@
 #include "common/assert.h"
 #include "common/codec.h"
 #include "common/memory.h"
+#include "common/shard_set.h"
 #include "common/status.h"
 #include "worker/worker_state.h"
 
@@ -22,6 +23,7 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
         options->kept_values_max ? options->kept_values_max : CADRE_KEPT_VALUES_SIZE_MAX;
     self->hello_due_ms = now_ms;
     self->mute_due_ms = UINT64_MAX;
+    self->tick_due_ms = UINT64_MAX;
     self->queue_last_p = &self->queue_first;
     /* Above all that a core before this one can have given in this process. */
     self->cache.content_last = (now_ms + 1) << 20;
@@ -147,22 +149,67 @@ say_hello(cadre_worker_core_t *self, uint64_t now_ms)
     self->hello_due_ms = now_ms + CADRE_HELLO_RETRY_MS;
 }
 
+/* The shards that cannot be reached. */
+static cadre_shard_set_t
+unreachable(const cadre_worker_core_t *self)
+{
+    cadre_shard_set_t set = {.words = {0}};
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        if (self->links[i].unreachable) {
+            cadre_shard_set_put(&set, i);
+        }
+    }
+    return set;
+}
+
+/* What waits for which shard, as HEARTBEAT says it. */
+static cadre_u64s_t
+list_waits(const cadre_worker_core_t *self, uint64_t now_ms, uint64_t items[3 * CADRE_WAITS_MAX])
+{
+    size_t count = 0;
+    for (uint32_t shard = 0; shard < self->directory.shard_count; shard++) {
+        uint64_t last = 0; /* a closure's requests follow each other */
+        const cadre_link_request_t *request = self->links[shard].first;
+        for (; request && request->asked_ms + CADRE_WAIT_NAMED_MS <= now_ms &&
+               count < 3 * CADRE_WAITS_MAX;
+             request = request->next) {
+            if (request->closure != last && request->closure < CADRE_BUILD_IDS) {
+                items[count++] = request->closure;
+                items[count++] = shard;
+                items[count++] = now_ms - request->asked_ms;
+            }
+            last = request->closure;
+        }
+    }
+    return (cadre_u64s_t){items, count};
+}
+
 static void
 say_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
 {
     const cadre_directory_t *directory = &self->directory;
     cadre_u64s_t held = cadre_worker_held(self);
+    cadre_shard_set_t unheard = unreachable(self);
+    uint64_t waits[3 * CADRE_WAITS_MAX];
     cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_HEARTBEAT);
     message.heartbeat =
         (cadre_heartbeat_message_t){.sequence = ++self->heartbeat_sequence,
                                     .held = held,
                                     .counters = {self->counters, CADRE_WORKER_COUNTER_COUNT},
                                     .known = cadre_resource_set_list(&directory->resources_known),
-                                    .built = cadre_resource_set_list(&directory->resources_built)};
+                                    .built = cadre_resource_set_list(&directory->resources_built),
+                                    .unreachable = cadre_shard_set_list(&unheard),
+                                    .waits = list_waits(self, now_ms, waits)};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
     free((void *)held.items);
     self->heartbeat_due_ms = now_ms + self->heartbeat_ms;
+}
+
+void
+cadre_worker_hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    self->heartbeat_due_ms = now_ms;
 }
 
 static void
@@ -336,8 +383,24 @@ tick_hello(cadre_worker_core_t *self, uint64_t now_ms)
     return earlier(self->hello_due_ms, self->mute_due_ms);
 }
 
-uint64_t
-cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
+/* The shell comes when it has promised to, so what it is late by was this process's own stall: it
+ * was stopped, or the machine swapped. Nobody could be heard meanwhile, so nobody was mute. Contact
+ * with the coordinator is not excused: that one may have counted the silence. */
+static void
+excuse_stall(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    uint64_t late_ms = now_ms > self->tick_due_ms ? now_ms - self->tick_due_ms : 0;
+    if (late_ms < CADRE_OWN_STALL_MS) {
+        return;
+    }
+    self->mute_due_ms += self->mute_due_ms != UINT64_MAX ? late_ms : 0;
+    for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        cadre_shard_link_excuse(&self->links[i], late_ms, now_ms);
+    }
+}
+
+static uint64_t
+tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
     if (self->session_state == CADRE_SESSION_LEFT) {
         return UINT64_MAX;
@@ -363,4 +426,12 @@ cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
         due_ms = earlier(due_ms, cadre_contact_lost_ms(&self->contact, self->lease_ms));
     }
     return earlier(earlier(due_ms, self->heartbeat_due_ms), now_ms + CADRE_WANT_RETRY_MS);
+}
+
+uint64_t
+cadre_worker_core_tick(cadre_worker_core_t *self, uint64_t now_ms)
+{
+    excuse_stall(self, now_ms);
+    self->tick_due_ms = tick(self, now_ms);
+    return self->tick_due_ms;
 }

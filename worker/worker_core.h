@@ -35,14 +35,18 @@ typedef struct {
     uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
     uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
                        that a slot that ends a short run needs no answer to begin the next */
-    size_t kept_values_max; /* bytes of results kept for other closures; 0:
-                               CADRE_KEPT_VALUES_SIZE_MAX */
+    uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
+                                  as unreachable; 0: none does */
+    size_t kept_values_max;    /* bytes of results kept for other closures; 0:
+                                  CADRE_KEPT_VALUES_SIZE_MAX */
 } cadre_worker_options_t;
 
 typedef enum {
     CADRE_WORKER_SHARD_MOVED,  /* `index`: connect to its address in the directory; when it is away,
                                   give the connection up; `status` CADRE_ETIMEOUT: nothing has come
                                   on it for CADRE_MUTE_MS, make another one */
+    CADRE_WORKER_UNREACHABLE,  /* `index`: the shard has said nothing for too long, what waited for
+                                  it was given up; `status` 0: it is heard again */
     CADRE_WORKER_OPEN_DATASET, /* `index`: the dataset id; answer with _dataset_opened */
     CADRE_WORKER_LOAD,         /* `run`: read its batches; answer with _loaded */
     CADRE_WORKER_START,        /* `run` in place `index` of slots + ahead; ends with _finish */

@@ -275,7 +275,7 @@ connect_shard(cadre_worker_actor_t *self, uint32_t index, bool mute)
     cadre_socket_t *socket = NULL;
     if (open_shard(self, entry, &socket) < 0) {
         cadre_socket_close(&socket, 0);
-        cadre_log(CADRE_LOG_ERROR, "shard_unreachable", "shard=%u address=%s reason=\"%s\"", index,
+        cadre_log(CADRE_LOG_ERROR, "shard_not_dialled", "shard=%u address=%s reason=\"%s\"", index,
                   entry->address, cadre_error_text());
         return;
     }
@@ -321,6 +321,12 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
     switch (event->kind) {
     case CADRE_WORKER_SHARD_MOVED:
         connect_shard(self, event->index, event->status == CADRE_ETIMEOUT);
+        break;
+    case CADRE_WORKER_UNREACHABLE:
+        cadre_log(event->status < 0 ? CADRE_LOG_WARN : CADRE_LOG_INFO,
+                  event->status < 0 ? "shard_unreachable" : "shard_reachable",
+                  "shard=%u why=\"%s\" next=\"%s\"", event->index, event->text,
+                  event->status < 0 ? "closures that need it go to other workers" : "goes on");
         break;
     case CADRE_WORKER_OPEN_DATASET:
         open_dataset(self, event->index);

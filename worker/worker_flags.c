@@ -23,6 +23,7 @@ enum {
     KEY_ON_SESSION_END,
     KEY_COORDINATOR_TIMEOUT,
     KEY_DRAIN_SECONDS,
+    KEY_SHARD_TIMEOUT,
     KEY_CHECK,
     KEY_TRACE,
     KEY_DIE_WITH_PARENT,
@@ -125,6 +126,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_DRAIN_SECONDS:
         flags->drain_seconds = (int)number(state, "--drain-seconds", text, 1, DRAIN_SECONDS_MAX);
         return 0;
+    case KEY_SHARD_TIMEOUT:
+        flags->shard_seconds = (int)number(state, "--shard-timeout", text, 0, AWAY_SECONDS_MAX);
+        return 0;
     case KEY_CHECK:
         flags->check = true;
         return 0;
@@ -175,6 +179,10 @@ static const struct argp_option options[] = {
      0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
      "after SIGTERM, for closures that run; then other workers run them (20)", 0},
+    {"shard-timeout", KEY_SHARD_TIMEOUT, "S", 0,
+     "when a ps has said nothing to this worker for so many seconds, though it is asked, give back "
+     "the closures that need it, for other workers to run (30; 0: wait as long as it takes)",
+     0},
     {"trace", KEY_TRACE, "FILE", 0,
      "write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file", 0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
@@ -230,7 +238,8 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
                                     .math = environment("CADRE_MATH", "f32"),
                                     .level = CADRE_LOG_INFO,
                                     .away_seconds = CADRE_COORDINATOR_TIMEOUT_S,
-                                    .drain_seconds = DRAIN_SECONDS_DEFAULT};
+                                    .drain_seconds = DRAIN_SECONDS_DEFAULT,
+                                    .shard_seconds = CADRE_SHARD_TIMEOUT_S};
     parse_t parse = {.flags = flags};
     cadre_cluster_sources_from_environment(&parse.sources);
     parse.sources.role = "worker";

@@ -41,6 +41,7 @@ typedef struct {
     cadre_log_level_t level;
     int away_seconds;  /* for a coordinator to come back, unless `wait`; 0: as long as it takes */
     int drain_seconds; /* after SIGTERM, for what runs */
+    int shard_seconds; /* until a silent ps counts as one that cannot be reached; 0: never */
     bool wait;         /* after a session for the next one */
     bool check;
     bool die_with_parent;

@@ -54,6 +54,7 @@ struct cadre_worker_core {
     uint64_t mute_due_ms; /* while in CADRE_SESSION_HELLO and the coordinator says nothing */
     uint64_t heartbeat_due_ms;
     uint64_t want_due_ms;
+    uint64_t tick_due_ms; /* when the shell promised to tick again, at the latest */
     uint64_t heartbeat_sequence;
     uint64_t request_last; /* request ids only go up */
     char leave_reason[CADRE_TEXT_SIZE_MAX + 1];
@@ -89,6 +90,9 @@ void cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *m
 
 /* Says HELLO: to a coordinator that may not know this worker, or not any more. */
 void cadre_worker_rejoin(cadre_worker_core_t *self, uint64_t now_ms);
+
+/* Has the next turn send a HEARTBEAT: the coordinator waits for what it tells. */
+void cadre_worker_hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms);
 
 /* --- worker_closures.c --- */
 

@@ -101,8 +101,10 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
         message.pull = (cadre_pull_message_t){.generation = entry->generation,
                                               .partitions = {items, 3 * note->count}};
     }
-    cadre_link_request_t request = {
-        .request = message.request, .closure = cadre_run_id(run), .context = note};
+    cadre_link_request_t request = {.request = message.request,
+                                    .closure = cadre_run_id(run),
+                                    .context = note,
+                                    .asked_ms = now_ms};
     for (size_t i = 0; i < note->count; i++) {
         cadre_run_part_t *part = &run->parts[note->parts[i]];
         request.size_bytes += part_size_bytes(part);
@@ -128,13 +130,19 @@ can_ask(const cadre_worker_core_t *self, cadre_run_t *run)
     for (size_t i = 0; i < run->part_count; i++) {
         uint32_t shard = run->parts[i].shard;
         const cadre_shard_entry_t *entry = &self->directory.shards[shard];
+        char text[CADRE_TEXT_SIZE_MAX];
         if (entry->away || entry->restored > run->restores) {
-            char text[CADRE_TEXT_SIZE_MAX];
             snprintf(text, sizeof(text),
                      entry->away ? "ps %u is away" : "ps %u began anew while the closure ran",
                      shard);
             run->failed_shard = shard;
             cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
+            return false;
+        }
+        if (self->links[shard].unreachable) {
+            snprintf(text, sizeof(text), "ps %u cannot be reached from here", shard);
+            run->failed_shard = shard;
+            cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_ETIMEOUT, text);
             return false;
         }
     }
@@ -351,12 +359,26 @@ take_request(cadre_worker_core_t *self, uint32_t shard, uint64_t id, cadre_link_
     return run;
 }
 
+/* The shard has said something: it can be reached, if it could not. */
+static void
+hear(cadre_worker_core_t *self, uint32_t shard, bool answered, uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    if (link->unreachable) {
+        cadre_worker_event_t event = {.kind = CADRE_WORKER_UNREACHABLE, .index = shard};
+        snprintf(event.text, sizeof(event.text), "ps %u is heard again", shard);
+        cadre_worker_emit(self, &event);
+        cadre_worker_hurry_heartbeat(self, now_ms);
+    }
+    cadre_shard_link_heard(link, now_ms, answered);
+}
+
 /* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
 static cadre_run_t *
 answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
          cadre_link_request_t *request, uint64_t now_ms)
 {
-    cadre_shard_link_heard(&self->links[shard], now_ms, true);
+    hear(self, shard, true, now_ms);
     return take_request(self, shard, message->request, request, now_ms);
 }
 
@@ -465,8 +487,8 @@ probe(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
     uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
     const cadre_shard_entry_t *entry = &self->directory.shards[shard];
     uint64_t number = self->request_last + 1;
-    size_t count = cadre_shard_link_probe(&self->links[shard], now_ms, number, triples);
-    if (count == 0) {
+    size_t count = 0;
+    if (!cadre_shard_link_probe(&self->links[shard], now_ms, number, triples, &count)) {
         return;
     }
     self->request_last = number;
@@ -496,7 +518,7 @@ cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_me
 {
     cadre_shard_link_t *link = &self->links[shard];
     const cadre_u64s_t *states = &message->probed.states;
-    cadre_shard_link_heard(link, now_ms, false);
+    hear(self, shard, false, now_ms);
     for (size_t i = 0; i + 1 < states->count; i += 2) {
         uint64_t id = states->items[i];
         if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
@@ -508,10 +530,50 @@ cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_me
     }
 }
 
+/* Ends every request to a shard with this failure. */
+static void
+fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char *text)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    while (link->first) {
+        cadre_link_request_t request;
+        cadre_shard_link_answered(link, link->first->request, &request);
+        cadre_outbox_entry_fini(&request.entry);
+        free(request.context);
+        cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
+        cadre_assert(run);
+        run->failed_shard = shard;
+        cadre_run_fail(run, CADRE_FAILURE_SHARD, status, text);
+        part_answered(self, run);
+    }
+}
+
+/* What waits for the shard is given up: others may reach it. A PUSH that has come nevertheless is
+ * told from that of the next attempt by its update id. */
+static void
+give_up_shard(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
+{
+    cadre_shard_link_t *link = &self->links[shard];
+    char text[CADRE_TEXT_SIZE_MAX];
+    snprintf(text, sizeof(text), "ps %u has said nothing to worker %u for %" PRIu64 " ms", shard,
+             self->options.task.index, now_ms - cadre_shard_link_owed_ms(link));
+    cadre_shard_link_give_up(link, now_ms);
+    cadre_worker_event_t event = {
+        .kind = CADRE_WORKER_UNREACHABLE, .index = shard, .status = CADRE_ETIMEOUT};
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    cadre_worker_emit(self, &event);
+    cadre_worker_hurry_heartbeat(self, now_ms);
+    fail_requests(self, shard, CADRE_ETIMEOUT, text);
+}
+
 static uint64_t
 tick_link(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
+    uint64_t timeout_ms = self->options.shard_timeout_ms;
+    if (cadre_shard_link_is_over(link, now_ms, timeout_ms)) {
+        give_up_shard(self, shard, now_ms);
+    }
     if (cadre_shard_link_is_mute(link, now_ms)) {
         link->mutes++;
         cadre_worker_emit(self, &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED,
@@ -521,7 +583,7 @@ tick_link(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
     }
     pump(self, shard, now_ms);
     probe(self, shard, now_ms);
-    return cadre_shard_link_due_ms(link);
+    return cadre_shard_link_due_ms(link, timeout_ms);
 }
 
 uint64_t
@@ -544,19 +606,13 @@ cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now
     bool away = self->directory.shards[shard].away;
     char text[CADRE_TEXT_SIZE_MAX];
     snprintf(text, sizeof(text), away ? "ps %u is away" : "ps %u was replaced", shard);
-    while (link->first) {
-        cadre_link_request_t request;
-        cadre_shard_link_answered(link, link->first->request, &request);
-        cadre_outbox_entry_fini(&request.entry);
-        free(request.context);
-        cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
-        cadre_assert(run);
-        run->failed_shard = shard;
-        cadre_run_fail(run, CADRE_FAILURE_SHARD, CADRE_EUNAVAILABLE, text);
-        part_answered(self, run);
+    fail_requests(self, shard, CADRE_EUNAVAILABLE, text);
+    if (link->unreachable) {
+        link->unreachable = false; /* of who serves it now nothing is known */
+        cadre_worker_hurry_heartbeat(self, now_ms);
     }
     link->open = !away;
-    link->heard_ms = now_ms;
+    link->connected_ms = now_ms;
     link->mutes = 0;
     cadre_worker_emit(self,
                       &(cadre_worker_event_t){.kind = CADRE_WORKER_SHARD_MOVED, .index = shard});

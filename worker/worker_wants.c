@@ -36,10 +36,9 @@ in_doubt(const cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
 {
     const cadre_shard_link_t *link = &self->links[shard];
     const cadre_shard_entry_t *entry = &self->directory.shards[shard];
-    uint64_t asked_ms = cadre_shard_link_asked_ms(link);
-    asked_ms = asked_ms > link->heard_ms ? asked_ms : link->heard_ms;
+    uint64_t owed_ms = cadre_shard_link_owed_ms(link);
     return entry->known ? entry->away || link->doubted ||
-                              (now_ms > asked_ms && now_ms - asked_ms >= CADRE_WANT_RETRY_MS)
+                              (now_ms > owed_ms && now_ms - owed_ms >= CADRE_WANT_RETRY_MS)
                         : self->waiting > 0;
 }
 

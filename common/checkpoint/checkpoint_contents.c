@@ -167,7 +167,7 @@ read_shards(walk_t *self, cadre_checkpoint_reader_t *reader)
         cadre_shard_reader_t *shard = NULL;
         self->shard = (uint32_t)k;
         self->last = NONE;
-        int status = cadre_checkpoint_reader_shard(reader, k, &shard);
+        int status = cadre_checkpoint_reader_shard(reader, k, NULL, &shard);
         if (status == 0) {
             status = check_state(self, shard);
         }

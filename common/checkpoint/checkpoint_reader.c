@@ -9,7 +9,6 @@
 #include "common/checkpoint/checkpoint_reader_internal.h"
 #include "common/checkpoint/disk.h"
 #include "common/memory.h"
-#include "common/parallel.h"
 #include "common/status.h"
 #include "common/tensor.h"
 
@@ -72,14 +71,15 @@ cadre_checkpoint_reader_manifest(const cadre_checkpoint_reader_t *self)
 }
 
 int
-cadre_checkpoint_reader_shard(cadre_checkpoint_reader_t *self, size_t k, cadre_shard_reader_t **out)
+cadre_checkpoint_reader_shard(cadre_checkpoint_reader_t *self, size_t k,
+                              const cadre_give_up_t *give_up, cadre_shard_reader_t **out)
 {
     cadre_assert(k < self->manifest.shard_count);
     if (!self->shards[k]) {
         const cadre_manifest_shard_t *shard = &self->manifest.shards[k];
         cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, shard->file);
-        int status =
-            cadre_shard_reader_open(path, shard->size_bytes, shard->hash, &self->shards[k]);
+        int status = cadre_shard_reader_open(path, shard->size_bytes, shard->hash, give_up,
+                                             &self->shards[k]);
         if (status != 0) {
             return status;
         }
@@ -161,7 +161,7 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
           uint32_t shard_index, void *out, uint64_t *version)
 {
     cadre_shard_reader_t *shard = NULL;
-    int status = cadre_checkpoint_reader_shard(self, shard_index, &shard);
+    int status = cadre_checkpoint_reader_shard(self, shard_index, NULL, &shard);
     uint64_t part_version = 0;
     if (status == CADRE_ENOTFOUND) { /* the file; below, the same status speaks of the kind */
         return CADRE_ECORRUPT;
@@ -215,40 +215,35 @@ cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self, const cadre_checkp
     return 0;
 }
 
-/* The files that are opened at once, and what became of each. */
-typedef struct {
-    cadre_checkpoint_reader_t *reader;
-    struct {
-        int status;
-        char *text;
-    } * ends; /* [shard_count] */
-} verification_t;
-
-static void
-verify_file(void *context, size_t k)
+int
+cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
+                                const cadre_checkpoint_range_t *range,
+                                const cadre_give_up_t *give_up)
 {
-    verification_t *self = context;
-    cadre_shard_reader_t *shard = NULL;
-    self->ends[k].status = cadre_checkpoint_reader_shard(self->reader, k, &shard);
-    if (self->ends[k].status != 0) {
-        self->ends[k].text = cadre_strdup(cadre_error_text()); /* of that thread */
+    const cadre_manifest_variable_t *variable;
+    int status = check_range(self, range, &variable);
+    int64_t end = range->first_element + range->count;
+    size_t i = status == 0 ? cadre_checkpoint_partition_at(variable, range->first_element) : 0;
+    for (; status == 0 && i < variable->partition_count; i++) {
+        const cadre_manifest_partition_t *partition = &variable->partitions[i];
+        cadre_shard_reader_t *shard = NULL;
+        if (partition->first_element >= end) {
+            break;
+        }
+        status = cadre_checkpoint_reader_shard(self, partition->shard, give_up, &shard);
     }
+    return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status; /* a file is missing */
 }
 
 int
 cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self)
 {
-    size_t count = self->manifest.shard_count;
-    verification_t verification = {.reader = self};
-    verification.ends = cadre_calloc(count, sizeof(*verification.ends));
-    cadre_parallel_for(count, verify_file, &verification);
-    int status = 0;
-    for (size_t k = 0; k < count; k++) {
-        if (verification.ends[k].status != 0 && status == 0) {
-            status = cadre_fail(verification.ends[k].status, "%s", verification.ends[k].text);
+    for (size_t k = 0; k < self->manifest.shard_count; k++) {
+        cadre_shard_reader_t *shard = NULL;
+        int status = cadre_checkpoint_reader_shard(self, k, NULL, &shard);
+        if (status != 0) {
+            return status;
         }
-        free(verification.ends[k].text);
     }
-    free(verification.ends);
-    return status;
+    return 0;
 }

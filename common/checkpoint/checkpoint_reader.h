@@ -2,7 +2,8 @@
  * checkpoint_reader - reads variables and slots from all shard files of one checkpoint.
  *
  * Owner:   whoever restores (a ps: its own elements; the coordinator or a tool: anything).
- * Thread:  one thread at a time.
+ * Thread:  one thread at a time; but cadre_checkpoint_reader_read, and nothing else meanwhile, may
+ *          be called on several for ranges that were prepared.
  *
  * Values are found by variable, kind and element range, so the reader's shards and partitions need
  * not be those of the writer. A shard file is verified and opened when a range first needs it: a ps
@@ -35,6 +36,12 @@ void cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p);
 /* The manifest, owned by the reader. */
 const cadre_manifest_t *cadre_checkpoint_reader_manifest(const cadre_checkpoint_reader_t *self);
 
+/* Opens, and so verifies, the shard files that hold values of the range, which may take long.
+ * Errors as cadre_checkpoint_reader_read, and CADRE_ECANCELLED. */
+int cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
+                                    const cadre_checkpoint_range_t *range,
+                                    const cadre_give_up_t *give_up);
+
 /* Copies a range to `out` and the largest version among the chunks it came from to `version` (may
  * be NULL). CADRE_EINVALID for a range outside the variable; CADRE_ENOTFOUND when the variable is
  * not in the checkpoint or has no slot of that kind at all; CADRE_EDTYPE when it was written with
@@ -44,8 +51,8 @@ int cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self,
                                  const cadre_checkpoint_range_t *range, void *out,
                                  uint64_t *version);
 
-/* Opens, and so verifies size and hash of, every shard file, several at once where there are CPUs
- * for it. The first failure in the order of the files. */
+/* Opens, and so verifies size and hash of, every shard file. The first failure in the order of the
+ * files. */
 int cadre_checkpoint_reader_verify_files(cadre_checkpoint_reader_t *self);
 
 /* Reads and verifies every record of every file, checks that each kind covers each element exactly

@@ -18,7 +18,7 @@ struct cadre_checkpoint_reader {
 
 /* The reader of shard k, verified and opened now if it was not before. */
 int cadre_checkpoint_reader_shard(cadre_checkpoint_reader_t *self, size_t k,
-                                  cadre_shard_reader_t **out);
+                                  const cadre_give_up_t *give_up, cadre_shard_reader_t **out);
 
 /* The variable called `name`, or NULL. */
 const cadre_manifest_variable_t *

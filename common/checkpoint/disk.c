@@ -1,5 +1,6 @@
 #include "common/checkpoint/disk.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -12,10 +13,14 @@
 
 #include "common/assert.h"
 #include "common/memory.h"
+#include "common/parallel.h"
 
 #undef cadre_disk_fail
 
-enum { BLOCK_SIZE = 1 << 20 };
+enum {
+    BLOCK_SIZE = 1 << 20,
+    STRETCHES_AT_ONCE = 64,
+};
 
 static int
 status_of(int error)
@@ -87,34 +92,106 @@ read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
     return count;
 }
 
+bool
+cadre_give_up(const cadre_give_up_t *self)
+{
+    return self && self->ask(self->context);
+}
+
 static void
 free_state(XXH3_state_t **state_p)
 {
     XXH3_freeState(*state_p);
 }
 
-int
-cadre_disk_hash(int fd, const char *path, uint64_t *size_bytes, uint64_t *hash)
+/* The stretches of one file that are hashed at once. */
+typedef struct {
+    int fd;
+    uint64_t size_bytes; /* of the file */
+    size_t first;        /* of them */
+    uint64_t *hashes;    /* [stretches of the file] */
+    int *errors;         /* [stretches at once]: errno, or 0 */
+} hashing_t;
+
+/* A file that has become shorter is read as far as it goes: its hash is another one then. */
+static void
+hash_stretch(void *context, size_t index)
 {
+    const hashing_t *self = context;
     cadre_auto(cadre_free) uint8_t *block = cadre_aligned_alloc(BLOCK_SIZE);
     cadre_auto(free_state) XXH3_state_t *state = XXH3_createState();
     cadre_assert(state);
     XXH3_64bits_reset(state);
-    uint64_t size = 0;
-    for (;;) {
-        ssize_t count = read_at(fd, block, BLOCK_SIZE, size);
+    uint64_t at = (self->first + index) * CADRE_DISK_STRETCH_SIZE;
+    uint64_t end = at + CADRE_DISK_STRETCH_SIZE;
+    end = end < self->size_bytes ? end : self->size_bytes;
+    while (at < end) {
+        size_t length = end - at < BLOCK_SIZE ? (size_t)(end - at) : BLOCK_SIZE;
+        ssize_t count = read_at(self->fd, block, length, at);
         if (count < 0) {
-            return cadre_disk_fail(errno, "cannot read %s", path);
+            self->errors[index] = errno;
+            return;
         }
         if (count == 0) {
             break;
         }
         XXH3_64bits_update(state, block, (size_t)count);
-        size += (uint64_t)count;
+        at += (uint64_t)count;
     }
-    *size_bytes = size;
-    *hash = XXH3_64bits_digest(state);
+    self->hashes[self->first + index] = htole64(XXH3_64bits_digest(state));
+}
+
+int
+cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,
+                uint64_t *size_bytes, uint64_t *hash)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0) {
+        return cadre_disk_fail(errno, "cannot look at %s", path);
+    }
+    hashing_t hashing = {.fd = fd, .size_bytes = (uint64_t)about.st_size};
+    size_t count = (size_t)(hashing.size_bytes / CADRE_DISK_STRETCH_SIZE +
+                            (hashing.size_bytes % CADRE_DISK_STRETCH_SIZE > 0));
+    cadre_auto(cadre_free) uint64_t *hashes = cadre_calloc(count, sizeof(*hashes));
+    int errors[STRETCHES_AT_ONCE] = {0};
+    hashing.hashes = hashes;
+    hashing.errors = errors;
+    const size_t at_once = parallel ? STRETCHES_AT_ONCE : 1;
+    for (; hashing.first < count; hashing.first += at_once) {
+        size_t left = count - hashing.first;
+        left = left < at_once ? left : at_once;
+        if (cadre_give_up(give_up)) {
+            return cadre_fail(CADRE_ECANCELLED, "%s: reading it was given up", path);
+        }
+        if (left > 1) {
+            cadre_parallel_for(left, hash_stretch, &hashing);
+        } else {
+            hash_stretch(&hashing, 0);
+        }
+        for (size_t i = 0; i < left; i++) {
+            if (errors[i]) {
+                return cadre_disk_fail(errors[i], "cannot read %s", path);
+            }
+        }
+    }
+    *size_bytes = hashing.size_bytes;
+    *hash = XXH3_64bits(hashes, count * sizeof(*hashes));
     return 0;
+}
+
+uint64_t
+cadre_disk_hash_bytes(const void *bytes, size_t size_bytes)
+{
+    size_t count =
+        size_bytes / CADRE_DISK_STRETCH_SIZE + (size_bytes % CADRE_DISK_STRETCH_SIZE > 0);
+    cadre_auto(cadre_free) uint64_t *hashes = cadre_calloc(count, sizeof(*hashes));
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i * CADRE_DISK_STRETCH_SIZE;
+        size_t left = size_bytes - at;
+        size_t length = left < CADRE_DISK_STRETCH_SIZE ? left : CADRE_DISK_STRETCH_SIZE;
+        hashes[i] = htole64(XXH3_64bits((const uint8_t *)bytes + at, length));
+    }
+    return XXH3_64bits(hashes, count * sizeof(*hashes));
 }
 
 int

@@ -10,6 +10,7 @@
 #ifndef CADRE_COMMON_CHECKPOINT_DISK_H
 #define CADRE_COMMON_CHECKPOINT_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,8 +31,26 @@ int cadre_disk_open(int directory_fd, const char *name, const char *path, int *o
 /* close(2) in the shape of a destructor; -1 is fine. */
 void cadre_disk_close(int *fd_p);
 
-/* Reads the file from its start for its size and XXH3-64 hash. CADRE_EIO. */
-int cadre_disk_hash(int fd, const char *path, uint64_t *size_bytes, uint64_t *hash);
+/* Asked now and then by what may take long: true gives it up, as CADRE_ECANCELLED.
+ * NULL in its place: never. */
+typedef struct {
+    bool (*ask)(void *context);
+    void *context;
+} cadre_give_up_t;
+
+bool cadre_give_up(const cadre_give_up_t *self);
+
+enum { CADRE_DISK_STRETCH_SIZE = 16 << 20 };
+
+/* Reads the file from its start for its size and its hash: the XXH3-64 of the XXH3-64s
+ * (little-endian) of its stretches of CADRE_DISK_STRETCH_SIZE bytes. With `parallel` several at
+ * once where there are CPUs for it, else on the caller's thread alone, which leaves the CPUs to
+ * whatever else runs. CADRE_EIO. */
+int cadre_disk_hash(int fd, const char *path, bool parallel, const cadre_give_up_t *give_up,
+                    uint64_t *size_bytes, uint64_t *hash);
+
+/* The same hash of bytes in memory. */
+uint64_t cadre_disk_hash_bytes(const void *bytes, size_t size_bytes);
 
 /* Reads a whole file of at most `size_max` bytes, which free() frees; a zero byte follows.
  * CADRE_ETOOLARGE beyond it. */

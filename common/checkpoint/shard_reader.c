@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,10 +22,12 @@ struct cadre_shard_reader {
     MDB_txn *transaction; /* read-only, for the reader's whole life */
     MDB_dbi dbi;
     MDB_cursor *cursor;
+    pthread_mutex_t lock; /* of transaction and cursor, while several threads read */
 };
 
 static int
-verify_file(int fd, const char *path, uint64_t size_bytes, uint64_t hash)
+verify_file(int fd, const char *path, uint64_t size_bytes, uint64_t hash,
+            const cadre_give_up_t *give_up)
 {
     struct stat about;
     if (fstat(fd, &about) != 0) {
@@ -33,7 +36,7 @@ verify_file(int fd, const char *path, uint64_t size_bytes, uint64_t hash)
     uint64_t found_size = (uint64_t)about.st_size; /* before a read of what may be far larger */
     uint64_t found_hash = 0;
     if (found_size == size_bytes) {
-        int status = cadre_disk_hash(fd, path, &found_size, &found_hash);
+        int status = cadre_disk_hash(fd, path, true, give_up, &found_size, &found_hash);
         if (status != 0) {
             return status;
         }
@@ -100,12 +103,12 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
 
 int
 cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
-                        cadre_shard_reader_t **out)
+                        const cadre_give_up_t *give_up, cadre_shard_reader_t **out)
 {
     cadre_auto(cadre_disk_close) int fd = -1;
     int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
     if (status == 0) {
-        status = verify_file(fd, path, size_bytes, hash);
+        status = verify_file(fd, path, size_bytes, hash, give_up);
     }
     if (status == 0) {
         status = cadre_btree_check(fd, path, size_bytes);
@@ -116,6 +119,7 @@ cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *self =
         cadre_calloc(1, sizeof(*self));
     self->path = cadre_strdup(path);
+    pthread_mutex_init(&self->lock, NULL);
     status = open_env(self, fd, size_bytes);
     if (status != 0) {
         return status;
@@ -142,6 +146,7 @@ cadre_shard_reader_destroy(cadre_shard_reader_t **self_p)
     if (self->env) {
         mdb_env_close(self->env);
     }
+    pthread_mutex_destroy(&self->lock);
     free(self->path);
     free(self);
 }
@@ -291,6 +296,28 @@ fail_missing(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, 
                       range->variable, range->kind, (long long)next);
 }
 
+/* Finds the record that holds the range's element `next`. What is found stays where it is: the file
+ * is mapped for reading, and the transaction lasts as long as the reader. */
+static int
+locate(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range, int64_t next,
+       place_t *place)
+{
+    cadre_checkpoint_range_t rest = *range;
+    rest.first_element = next;
+    cadre_shard_chunk_t chunk;
+    bool mine = false;
+    int status = seek(self, &rest, place);
+    if (status == 0) {
+        status = peek(self, place, range, &chunk, &mine);
+    }
+    if (status != 0) {
+        return status;
+    }
+    bool holds = mine && chunk.first_element <= next &&
+                 chunk.first_element + cadre_shard_chunk_count(&chunk) > next;
+    return holds ? 0 : fail_missing(self, range, next);
+}
+
 int
 cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
                         void *out, uint64_t *version)
@@ -300,29 +327,23 @@ cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range
     int64_t next = range->first_element;
     int64_t end = range->first_element + range->count;
     uint64_t newest = 0;
-    place_t place;
-    int status = range->count > 0 ? seek(self, range, &place) : 0;
-    while (status == 0 && next < end) {
-        cadre_shard_chunk_t chunk;
-        bool mine = false;
-        status = peek(self, &place, range, &chunk, &mine);
+    while (next < end) {
+        place_t place;
+        pthread_mutex_lock(&self->lock);
+        int status = locate(self, range, next, &place);
+        pthread_mutex_unlock(&self->lock);
         if (status != 0) {
             return status;
-        }
-        if (!mine || chunk.first_element > next ||
-            chunk.first_element + cadre_shard_chunk_count(&chunk) <= next) {
-            return fail_missing(self, range, next);
         }
         status = copy(&place, range, &next, out, &newest);
         if (status != 0) {
             return cadre_fail_within(status, "%s", self->path);
         }
-        status = next < end ? move(self, MDB_NEXT, &place) : 0;
     }
-    if (status == 0 && version) {
+    if (version) {
         *version = newest;
     }
-    return status;
+    return 0;
 }
 
 int

@@ -2,7 +2,10 @@
  * shard_reader - reads one finished shard file.
  *
  * Owner:   a checkpoint reader, or whoever opened it.
- * Thread:  one thread at a time.
+ * Thread:  one thread at a time; but cadre_shard_reader_read, and nothing else meanwhile, may be
+ *          called on several. Only finding a record is done by one of them at a time, under a lock:
+ *          LMDB has one place in the file per transaction. Hashing and copying what was found is
+ *          not: the map does not change.
  *
  * The whole file is read and hashed before LMDB maps it, and its tree is checked (btree_check.h): a
  * truncated file would be SIGBUS, a damaged tree an out-of-bounds read. The hash guards against
@@ -13,6 +16,7 @@
 #ifndef CADRE_COMMON_CHECKPOINT_SHARD_READER_H
 #define CADRE_COMMON_CHECKPOINT_SHARD_READER_H
 
+#include "common/checkpoint/disk.h"
 #include "common/checkpoint/shard_file.h"
 
 typedef struct cadre_shard_reader cadre_shard_reader_t;
@@ -26,10 +30,11 @@ typedef struct {
     int64_t count;
 } cadre_checkpoint_range_t;
 
-/* Opens the file at `path` (not through a symbolic link) when its size and XXH3-64 hash are as
- * given. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT. */
+/* Opens the file at `path` (not through a symbolic link) when its size and hash (disk.h) are as
+ * given, which is read on as many threads as there are CPUs. CADRE_ENOTFOUND, CADRE_EIO,
+ * CADRE_ECORRUPT, CADRE_ECANCELLED. */
 int cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
-                            cadre_shard_reader_t **out);
+                            const cadre_give_up_t *give_up, cadre_shard_reader_t **out);
 
 /* NULL inside is fine. */
 void cadre_shard_reader_destroy(cadre_shard_reader_t **self_p);

@@ -235,18 +235,20 @@ cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state
 
 /* LMDB has closed the file; what counts from here on is what read(2) finds in it. */
 static int
-sync_and_hash(const char *path, uint64_t *size_bytes, uint64_t *hash)
+sync_and_hash(const char *path, const cadre_give_up_t *give_up, uint64_t *size_bytes,
+              uint64_t *hash)
 {
     cadre_auto(cadre_disk_close) int fd = -1;
     int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
     if (status == 0) {
         status = cadre_disk_sync(fd, path);
     }
-    return status == 0 ? cadre_disk_hash(fd, path, size_bytes, hash) : status;
+    return status == 0 ? cadre_disk_hash(fd, path, false, give_up, size_bytes, hash) : status;
 }
 
 int
-cadre_shard_writer_close(cadre_shard_writer_t **self_p, uint64_t *size_bytes, uint64_t *hash)
+cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *give_up,
+                         uint64_t *size_bytes, uint64_t *hash)
 {
     cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *self = *self_p;
     *self_p = NULL;
@@ -262,7 +264,7 @@ cadre_shard_writer_close(cadre_shard_writer_t **self_p, uint64_t *size_bytes, ui
     }
     mdb_env_close(self->env);
     self->env = NULL;
-    status = sync_and_hash(self->path, size_bytes, hash);
+    status = sync_and_hash(self->path, give_up, size_bytes, hash);
     if (status != 0) {
         return drop(self, status);
     }

@@ -18,6 +18,7 @@
 #ifndef CADRE_COMMON_CHECKPOINT_SHARD_WRITER_H
 #define CADRE_COMMON_CHECKPOINT_SHARD_WRITER_H
 
+#include "common/checkpoint/disk.h"
 #include "common/checkpoint/shard_file.h"
 
 enum { CADRE_SHARD_TRANSACTION_SIZE_MAX = 64 << 20 };
@@ -38,10 +39,11 @@ int cadre_shard_writer_put_chunk(cadre_shard_writer_t *self, const cadre_shard_c
 /* Adds the shard's state; once per file. Errors as above. */
 int cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state_t *state);
 
-/* Commits, closes, fsyncs, then reads the finished file again with read(2) for its size and XXH3-64
- * hash, and nulls the caller's pointer. CADRE_ESTATE when no state was put; on any failure the file
- * is removed. The caller (or cadre_checkpoint_draft_commit) fsyncs the directory. */
-int cadre_shard_writer_close(cadre_shard_writer_t **self_p, uint64_t *size_bytes, uint64_t *hash);
+/* Commits, closes, fsyncs, then reads the finished file again with read(2) for its size and hash
+ * (disk.h), and nulls the caller's pointer. CADRE_ESTATE when no state was put; on any failure the
+ * file is removed. The caller (or cadre_checkpoint_draft_commit) fsyncs the directory. */
+int cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *give_up,
+                             uint64_t *size_bytes, uint64_t *hash);
 
 /* Gives up: removes the file. NULL inside is fine, as after a close. */
 void cadre_shard_writer_destroy(cadre_shard_writer_t **self_p);

@@ -43,6 +43,7 @@ typedef struct {
     int64_t lease_ms;
     int64_t ps_timeout_ms;
     int64_t checkpoint_every_ms;
+    int64_t deadline_ms; /* of a closure; 0: none */
     uint64_t seed;
     bool assign;  /* mix assignments in */
     bool resume;  /* from the newest checkpoint, if there is one */
@@ -71,6 +72,7 @@ typedef struct {
     _Atomic uint64_t checkpoints_done;
     _Atomic uint64_t checkpoints_failed;
     _Atomic uint64_t retentions_failed;
+    _Atomic uint64_t deadlines_missed;
 
     /* At the end. */
     _Atomic uint64_t updates;   /* that every element must have */

@@ -60,5 +60,9 @@ void chaos_disk(chaos_run_t *run);
 void chaos_recovery_time(chaos_run_t *run);
 void chaos_accuracy(chaos_run_t *run);
 void chaos_namespaces(chaos_run_t *run);
+void chaos_unreachable(chaos_run_t *run);
+void chaos_stuck_ps(chaos_run_t *run);
+void chaos_captive(chaos_run_t *run);
+void chaos_deadline(chaos_run_t *run);
 
 #endif

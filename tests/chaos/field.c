@@ -221,7 +221,10 @@ field_start(field_t *self, field_role_t role, int index)
     } else {
         count = append_task(words, count, &start, number);
         count = append(words, count, role == FIELD_PS ? "--address" : "--native");
-        append(words, count, role == FIELD_PS ? start.address : native);
+        count = append(words, count, role == FIELD_PS ? start.address : native);
+    }
+    for (int i = 0; start.after[i]; i++) {
+        count = append(words, count, start.after[i]);
     }
     self->pids[role][index] = process_start(
         &(process_t){.arguments = words, .environment = start.environment, .output = log});

@@ -31,6 +31,7 @@ typedef struct {
     const char *environment[FIELD_WORDS_MAX]; /* "NAME=value", NULL-ended */
     const char *coordinator;                  /* what a task dials */
     const char *address;                      /* what a ps binds */
+    const char *after[FIELD_WORDS_MAX];       /* words behind a task's own, NULL-ended */
 } field_start_t;
 
 typedef void (*field_prepare_t)(void *context, field_role_t role, int index, field_start_t *start);

@@ -117,6 +117,7 @@ show(const job_t *self)
     atomic_store(&board->checkpoints_done, totals.checkpoints);
     atomic_store(&board->checkpoints_failed, totals.checkpoints_failed);
     atomic_store(&board->retentions_failed, totals.retentions_failed);
+    atomic_store(&board->deadlines_missed, totals.deadlines_missed);
     if (atomic_fetch_add(&board->beats, 1) % STATUS_ROUNDS == 0) {
         write_status(self);
     }
@@ -138,6 +139,7 @@ open_coordinator(job_t *self)
     options.recovery = (cadre_recovery_t)board->recovery;
     options.checkpoint_dir = board->checkpoints[0] ? board->checkpoints : NULL;
     options.checkpoint_every_ms = board->checkpoint_every_ms;
+    options.closure_deadline_ms = board->deadline_ms;
     options.resume = board->resume ? "auto" : NULL;
     options.log = write_log;
     must(self, cadre_coordinator_open(&options, &self->coordinator), "open");

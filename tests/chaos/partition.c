@@ -2,22 +2,15 @@
  * Partitions between real processes: the proxy stands between workers, ps and coordinator, and
  * stalls one way or both ways of a link for up to one and a half leases. What matters: totals are
  * exact, and everybody is back, with all work done, within three leases of the heal.
- *
- * Tasks dial the coordinator through a TCP link of their own. A ps binds a Unix socket, which is
- * moved aside once it is there; the proxy listens in its place, and tells by their process who
- * comes.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/memory.h"
 #include "tests/chaos/chaos.h"
-#include "tests/chaos/field.h"
-#include "tests/chaos/proxy.h"
+#include "tests/chaos/net.h"
 
 enum {
     PS = 2,
@@ -26,76 +19,6 @@ enum {
     HEAL_LEASES = 3,
     QUIET_MS = 100, /* between a heal and the next partition, at most */
 };
-
-typedef struct {
-    field_t field;
-    proxy_t *proxy;
-    int to_coordinator[FIELD_ROLE_COUNT][FIELD_TASKS_MAX]; /* links */
-    char dialled[FIELD_ROLE_COUNT][FIELD_TASKS_MAX][CADRE_ENDPOINT_TEXT_SIZE];
-    int to_ps[PS];
-} net_t;
-
-/* --- the net --- */
-
-static void
-prepare(void *context, field_role_t role, int index, field_start_t *start)
-{
-    net_t *net = context;
-    if (role != FIELD_JOB) {
-        start->coordinator = net->dialled[role][index];
-    }
-}
-
-static bool
-is_there(field_t *field, void *context)
-{
-    (void)field;
-    return access(context, F_OK) == 0;
-}
-
-/* Starts a ps and puts the proxy in front of it. */
-static void
-start_ps(net_t *net, int index)
-{
-    char bound[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_auto(cadre_free) char *place = cadre_asprintf("%s/ps-%d", net->field.scratch.path, index);
-    cadre_auto(cadre_free) char *aside = cadre_asprintf("%s.aside", place);
-    cadre_auto(cadre_free) char *from = cadre_asprintf("ipc://%s", place);
-    cadre_auto(cadre_free) char *to = cadre_asprintf("ipc://%s", aside);
-    field_start(&net->field, FIELD_PS, index);
-    field_await(&net->field, "the socket of a ps", is_there, place);
-    require(rename(place, aside) == 0, place);
-    net->to_ps[index] = proxy_link(net->proxy, from, to, bound);
-}
-
-static void
-net_open(net_t *net, chaos_run_t *run)
-{
-    *net = (net_t){.proxy = proxy_open()};
-    field_options_t options = {
-        .ps = PS,
-        .workers = WORKERS,
-        .checkpoints = true,
-        .settings = {.seed = run->seed, .lease_ms = LEASE_MS, .checkpoint_every_ms = 500},
-        .prepare = prepare,
-        .context = net};
-    field_prepare(&net->field, &options);
-    for (int role = FIELD_PS; role < FIELD_ROLE_COUNT; role++) {
-        for (int i = 0; i < field_count(&net->field, (field_role_t)role); i++) {
-            net->to_coordinator[role][i] = proxy_link(
-                net->proxy, "tcp://127.0.0.1:*", net->field.board->address, net->dialled[role][i]);
-        }
-    }
-    for (int i = 0; i < PS; i++) {
-        start_ps(net, i);
-    }
-    field_start(&net->field, FIELD_JOB, 0);
-    for (int i = 0; i < WORKERS; i++) {
-        field_start(&net->field, FIELD_WORKER, i);
-    }
-    field_await_whole(&net->field);
-    field_await_progress(&net->field, 1);
-}
 
 /* --- partitions --- */
 
@@ -174,15 +97,19 @@ chaos_partition(chaos_run_t *run)
     board_t last;
     int counts[CUT_COUNT] = {0};
     double *heals = cadre_calloc((size_t)run->count, sizeof(*heals));
-    net_open(&net, run);
+    const field_options_t options = {
+        .ps = PS,
+        .workers = WORKERS,
+        .checkpoints = true,
+        .settings = {.seed = run->seed, .lease_ms = LEASE_MS, .checkpoint_every_ms = 500}};
+    net_open(&net, &options);
     for (int i = 0; i < run->count; i++) {
         cut_t cut = (cut_t)(i < CUT_COUNT ? i : chaos_draw(run, CUT_COUNT));
         counts[cut]++;
         heals[i] = (double)cut_and_heal(run, &net, cut);
         field_spend(&net.field, chaos_draw(run, QUIET_MS));
     }
-    field_close(&net.field, &last);
-    proxy_close(&net.proxy);
+    net_close(&net, &last);
     double p50 = chaos_percentile(heals, run->count, 50);
     double most = chaos_percentile(heals, run->count, 100);
     chaos_say(run,

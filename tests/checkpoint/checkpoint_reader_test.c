@@ -149,7 +149,8 @@ commit_partly(cadre_checkpoint_directory_t *directory, const char *kind)
     bias.kinds[1] = NULL;
     sample_put(writer, &bias, 6, 5, 5);
     ok(cadre_shard_writer_put_state(writer, &manifest.shards[0].state));
-    ok(cadre_shard_writer_close(&writer, &manifest.shards[0].size_bytes, &manifest.shards[0].hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &manifest.shards[0].size_bytes,
+                                &manifest.shards[0].hash));
     ok(cadre_checkpoint_draft_commit(&draft, &manifest));
     cadre_manifest_fini(&manifest);
 }
@@ -305,7 +306,8 @@ expect_fault(const fault_t *fault)
     ok(cadre_shard_writer_open(file, 0, &writer));
     put_faulty(writer, fault);
     ok(cadre_shard_writer_put_state(writer, &manifest.shards[0].state));
-    ok(cadre_shard_writer_close(&writer, &manifest.shards[0].size_bytes, &manifest.shards[0].hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &manifest.shards[0].size_bytes,
+                                &manifest.shards[0].hash));
     manifest.shards[0].state.applied += fault->wrong_state;
     ok(cadre_checkpoint_draft_commit(&draft, &manifest));
     manifest.variable_count = all;

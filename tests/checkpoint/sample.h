@@ -285,7 +285,7 @@ sample_try_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
         status = sample_put_shard(writer, manifest, k);
     }
     if (status == 0) {
-        status = cadre_shard_writer_close(&writer, &manifest->shards[k].size_bytes,
+        status = cadre_shard_writer_close(&writer, NULL, &manifest->shards[k].size_bytes,
                                           &manifest->shards[k].hash);
         cr_assert_null(writer);
     }

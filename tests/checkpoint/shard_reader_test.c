@@ -36,7 +36,7 @@ file_fini(file_t *file)
 static int
 open_file(const file_t *file, cadre_shard_reader_t **reader)
 {
-    return cadre_shard_reader_open(file->path, file->size_bytes, file->hash, reader);
+    return cadre_shard_reader_open(file->path, file->size_bytes, file->hash, NULL, reader);
 }
 
 Test(shard_reader, reads_every_range_of_every_kind)
@@ -97,9 +97,9 @@ Test(shard_reader, says_which_element_a_gap_begins_with)
     cadre_shard_state_t state = {.generation = 1};
     ok(cadre_shard_writer_put_state(writer, &state));
     uint64_t size, hash;
-    ok(cadre_shard_writer_close(&writer, &size, &hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, &reader));
+    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
     float out[64];
     const struct {
         int64_t first, count;

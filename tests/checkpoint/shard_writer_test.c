@@ -35,11 +35,11 @@ Test(shard_writer, writes_what_the_reader_finds_in_one_file_without_a_lock)
     ok(cadre_shard_writer_put_state(writer, &STATE));
     ok(cadre_shard_writer_put_chunk(writer, &early));
     uint64_t size = 0, hash = 0;
-    ok(cadre_shard_writer_close(&writer, &size, &hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
     cr_assert_eq(sample_names(directory), 1);
 
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, &reader));
+    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
     char bytes[6] = "";
     cadre_checkpoint_range_t range = {"b", "value", CADRE_U8, 1, 5};
     ok(cadre_shard_reader_read(reader, &range, bytes, NULL));
@@ -61,9 +61,9 @@ Test(shard_writer, keeps_a_variable_without_elements)
     ok(cadre_shard_writer_put_chunk(writer, &chunk));
     ok(cadre_shard_writer_put_state(writer, &STATE));
     uint64_t size, hash;
-    ok(cadre_shard_writer_close(&writer, &size, &hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, &reader));
+    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
     cadre_checkpoint_range_t range = {"none", "value", CADRE_U8, 0, 0};
     ok(cadre_shard_reader_read(reader, &range, NULL, NULL));
 }
@@ -85,7 +85,7 @@ Test(shard_writer, refuses_bad_chunks_and_repeated_ones_and_goes_on)
     ok(cadre_shard_writer_put_state(writer, &STATE));
     cr_assert_eq(cadre_shard_writer_put_state(writer, &STATE), CADRE_EEXISTS);
     uint64_t size, hash;
-    ok(cadre_shard_writer_close(&writer, &size, &hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
 }
 
 Test(shard_writer, never_touches_a_file_that_exists_nor_follows_a_link)
@@ -115,7 +115,7 @@ Test(shard_writer, removes_the_file_when_it_is_given_up_or_has_no_state)
 
     ok(cadre_shard_writer_open(path, 0, &writer));
     uint64_t size, hash;
-    cr_assert_eq(cadre_shard_writer_close(&writer, &size, &hash), CADRE_ESTATE);
+    cr_assert_eq(cadre_shard_writer_close(&writer, NULL, &size, &hash), CADRE_ESTATE);
     cr_assert_null(writer);
     cr_assert_eq(sample_names(directory), 0);
 }
@@ -139,12 +139,12 @@ Test(shard_writer, grows_past_a_wrong_expected_size_over_several_transactions)
     }
     ok(cadre_shard_writer_put_state(writer, &STATE));
     uint64_t size = 0, hash = 0;
-    ok(cadre_shard_writer_close(&writer, &size, &hash));
+    ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
     cr_assert_gt(size, (uint64_t)SIZE * CHUNKS);
     cr_assert_lt(size, (uint64_t)SIZE * CHUNKS * 110 / 100);
 
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, &reader));
+    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
     cadre_checkpoint_range_t range = {"big", "value", CADRE_U8, 39 * (int64_t)SIZE - 1, 2};
     ok(cadre_shard_reader_read(reader, &range, bytes, NULL));
     cr_assert(bytes[0] == 39 && bytes[1] == 40);
@@ -186,7 +186,7 @@ Test(shard_writer, drops_the_file_when_the_disk_is_full_and_says_so_from_then_on
     cr_assert_eq(sample_names(directory), 0);
     cr_assert_eq(cadre_shard_writer_put_state(writer, &STATE), CADRE_EIO);
     uint64_t size, hash;
-    cr_assert_eq(cadre_shard_writer_close(&writer, &size, &hash), CADRE_EIO);
+    cr_assert_eq(cadre_shard_writer_close(&writer, NULL, &size, &hash), CADRE_EIO);
     cr_assert(strstr(cadre_error_text(), path));
     cr_assert_null(writer);
 }
@@ -203,6 +203,6 @@ Test(shard_writer, drops_the_file_when_the_last_commit_fails)
     ok(cadre_shard_writer_put_state(writer, &STATE));
     limit_file_size(100000);
     uint64_t size, hash;
-    cr_assert_eq(cadre_shard_writer_close(&writer, &size, &hash), CADRE_EIO);
+    cr_assert_eq(cadre_shard_writer_close(&writer, NULL, &size, &hash), CADRE_EIO);
     cr_assert_eq(sample_names(directory), 0);
 }

@@ -83,7 +83,8 @@ static void
 expect_none(stage_t *self)
 {
     const cadre_resource_set_t none = {.words = {0}};
-    cr_assert_null(cadre_closure_lanes_next(&self->queue.lanes, 0, CADRE_QUEUE_NEW_TOO, &none));
+    cr_assert_null(
+        cadre_closure_lanes_next(&self->queue.lanes, 0, CADRE_QUEUE_NEW_TOO, &none, NULL));
 }
 
 /* The results "sum", `count` times `value`, and "name". */

@@ -246,12 +246,21 @@ fixture_heartbeat(fixture_t *self, const cadre_task_t *from, uint64_t sequence, 
     fixture_say(self, from, &message);
 }
 
+/* A closure that took so long has ended. */
+static inline void
+fixture_done_in(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt,
+                uint64_t total_us)
+{
+    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_CLOSURE_DONE);
+    message.closure_done =
+        (cadre_closure_done_message_t){.id = id, .attempt = attempt, .total_us = total_us};
+    fixture_say(self, from, &message);
+}
+
 static inline void
 fixture_done(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt)
 {
-    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_CLOSURE_DONE);
-    message.closure_done = (cadre_closure_done_message_t){.id = id, .attempt = attempt};
-    fixture_say(self, from, &message);
+    fixture_done_in(self, from, id, attempt, 1000000);
 }
 
 static inline void

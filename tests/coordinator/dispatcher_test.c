@@ -84,68 +84,6 @@ Test(dispatcher, work_is_spread_over_workers_in_turn)
     fixture_destroy(&self);
 }
 
-/* A worker that ends `per_ms` closures each ms for 50 ms; its credit then. */
-static uint32_t
-credit_after(fixture_t *self, const cadre_task_t *worker, uint32_t rounds, uint32_t slots)
-{
-    cadre_member_t *member = cadre_membership_find(&self->core.membership, worker->incarnation);
-    member->slots = slots;
-    uint64_t id = self->core.next_id;
-    for (uint32_t round = 0; round < rounds; round++) {
-        self->now_ms += 51;
-        while (self->core.queue.lanes.common < 990) {
-            fixture_schedule(self, 1);
-        }
-        fixture_turn(self);
-        for (; id < self->core.next_id; id++) {
-            fixture_done(self, worker, id, 1);
-        }
-        fixture_clear(self);
-        self->ended_count = 0;
-    }
-    return member->credit;
-}
-
-Test(dispatcher, the_credit_of_a_fast_worker_grows_to_its_limit_and_shrinks_again)
-{
-    fixture_t *self = cluster(1);
-    cadre_task_t worker = fixture_worker(0);
-    /* One report per closure and 50 ms: the credit is what it ended in 10 ms, and twice its slots.
-     */
-    cr_assert_leq(credit_after(self, &worker, 20, 1), 4);
-    cadre_member_t *member = self->core.membership.workers[0];
-    for (int i = 0; i < 20; i++) {
-        member->ended += 100000;
-        self->now_ms += 51;
-        fixture_schedule(self, 1);
-        fixture_turn(self);
-    }
-    cr_assert_eq(member->credit, 512);
-    for (int i = 0; i < 20; i++) {
-        fixture_done(self, &worker, self->core.next_id - 1, 1);
-        fixture_schedule(self, 1);
-        self->now_ms += 2000;
-        fixture_heartbeat(self, &worker, 100 + (uint64_t)i, nothing);
-        fixture_turn(self);
-    }
-    cr_assert_eq(member->credit, 2);
-    fixture_destroy(&self);
-}
-
-Test(dispatcher, a_worker_of_many_slots_has_credit_for_all_of_them)
-{
-    fixture_t *self = cluster(1);
-    cadre_member_t *member = self->core.membership.workers[0];
-    member->slots = CADRE_SLOTS_MAX;
-    for (int i = 0; i < 5; i++) {
-        self->now_ms += 51;
-        fixture_schedule(self, 1);
-        fixture_turn(self);
-        cr_assert_geq(member->credit, 2 * CADRE_SLOTS_MAX);
-    }
-    fixture_destroy(&self);
-}
-
 Test(dispatcher, closures_of_a_lost_worker_run_again_first_in_old_order_with_their_ids)
 {
     fixture_t *self = cluster(2);

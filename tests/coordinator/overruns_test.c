@@ -86,6 +86,25 @@ Test(overruns, what_only_waits_behind_others_on_its_worker_does_not_run)
     fixture_destroy(&self);
 }
 
+Test(overruns, what_waits_behind_slots_that_do_not_stop_goes_elsewhere_at_once)
+{
+    fixture_t *self = cluster(1);
+    cadre_closure_t *closures[2] = {schedule(self, DEADLINE_MS), fixture_schedule(self, 2)};
+    fixture_turn(self);
+    cr_assert_eq(holder(closures[1]), 0);
+    cadre_task_t other = fixture_worker(1);
+    fixture_hello(self, &other);
+    fixture_turn(self);
+    fixture_clear(self);
+    attend(self, DEADLINE_MS + 500);
+    cr_assert_eq(holder(closures[0]), 1);
+    cr_assert_eq(holder(closures[1]), 1);
+    cr_assert_eq(self->core.totals.deadlines_missed, 1);
+    cadre_task_t slow = fixture_worker(0);
+    cr_assert_eq(fixture_count(self, &slow, CADRE_MESSAGE_CANCEL), 2);
+    fixture_destroy(&self);
+}
+
 Test(overruns, without_another_worker_it_goes_on_and_the_log_says_so_once)
 {
     fixture_t *self = cluster(1);

@@ -21,8 +21,8 @@ static inline void
 done(fixture_t *self, const cadre_task_t *from, uint64_t id, uint64_t attempt, uint64_t updates)
 {
     cadre_message_t message = fixture_message(from, CADRE_MESSAGE_CLOSURE_DONE);
-    message.closure_done =
-        (cadre_closure_done_message_t){.id = id, .attempt = attempt, .updates = updates};
+    message.closure_done = (cadre_closure_done_message_t){
+        .id = id, .attempt = attempt, .updates = updates, .total_us = 1000000};
     fixture_say(self, from, &message);
     fixture_turn(self);
 }

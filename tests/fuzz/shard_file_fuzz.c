@@ -41,7 +41,8 @@ read_file(const uint8_t *bytes, size_t size_bytes)
     cadre_assert(fd >= 0 && write(fd, bytes, size_bytes) == (ssize_t)size_bytes);
     close(fd);
     cadre_shard_reader_t *reader = NULL;
-    if (cadre_shard_reader_open(path, size_bytes, XXH3_64bits(bytes, size_bytes), &reader) == 0) {
+    if (cadre_shard_reader_open(path, size_bytes, cadre_disk_hash_bytes(bytes, size_bytes), NULL,
+                                &reader) == 0) {
         cadre_shard_state_t state;
         uint64_t sum = 0;
         cadre_shard_reader_state(reader, &state);

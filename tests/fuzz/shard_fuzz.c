@@ -12,13 +12,23 @@
 #include "ps/shard.h"
 #include "tests/fuzz/fuzz_message.h"
 
-enum { PS = 7, COORDINATOR = 8, WORKER = 9, EPOCH = 3, VARIABLES = 4, SIZE_MAX_BYTES = 4 << 20 };
+enum {
+    PS = 7,
+    COORDINATOR = 8,
+    WORKER = 9,
+    EPOCH = 3,
+    VARIABLES = 4,
+    SIZE_MAX_BYTES = 4 << 20,
+    LOADS_MAX = 8
+};
 
 typedef struct {
     fuzz_t fuzz;
     cadre_ps_core_t *core;
     cadre_shard_t *shard;
     cadre_outbox_t answers;
+    cadre_checkpoint_load_t *loads[LOADS_MAX]; /* not carried out yet */
+    size_t load_count;
     uint64_t now_ms;
 } target_t;
 
@@ -54,13 +64,56 @@ read_range(void *context, const cadre_checkpoint_range_t *range, void *out, uint
     return range->count % 3 == 2 ? cadre_fail(CADRE_ENOTFOUND, "no values") : 0;
 }
 
+static int
+prepare_range(void *context, const cadre_checkpoint_range_t *range, const cadre_give_up_t *give_up)
+{
+    (void)context, (void)give_up;
+    return range->count % 5 == 4 ? cadre_fail(CADRE_ECORRUPT, "a damaged file") : 0;
+}
+
 static void
 close_checkpoint(void *context)
 {
     (void)context;
 }
 
+static const cadre_loader_t LOADER = {.open = open_checkpoint,
+                                      .find = find_variable,
+                                      .prepare = prepare_range,
+                                      .read = read_range,
+                                      .close = close_checkpoint};
+
 /* --- the shell --- */
+
+/* Carries out the oldest load, or lets it fail. */
+static void
+carry_out(target_t *self)
+{
+    static const cadre_lanes_t none = {NULL, NULL};
+    if (self->load_count == 0) {
+        return;
+    }
+    cadre_checkpoint_load_t *load = self->loads[0];
+    self->load_count--;
+    memmove(self->loads, self->loads + 1, self->load_count * sizeof(cadre_checkpoint_load_t *));
+    if (load->number >= cadre_shard_loads_from(self->shard)) {
+        cadre_checkpoint_load_run(load, &LOADER, &none, NULL);
+    }
+    cadre_shard_loaded(self->shard, &load, &self->answers);
+    fuzz_drain(&self->answers);
+}
+
+static void
+take_loads(target_t *self)
+{
+    cadre_checkpoint_load_t *load = NULL;
+    while ((load = cadre_shard_take_load(self->shard))) {
+        if (self->load_count == LOADS_MAX) {
+            carry_out(self);
+        }
+        self->loads[self->load_count++] = load;
+    }
+}
 
 static void
 give(target_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_message_t *message)
@@ -74,6 +127,7 @@ give(target_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_messag
         cadre_ps_core_written(self->core, &written, self->now_ms);
         cadre_shard_snapshot_destroy(&snapshot);
     }
+    take_loads(self);
     cadre_ps_core_counted(self->core, cadre_shard_counters(self->shard),
                           cadre_shard_generation(self->shard));
     fuzz_drain(&self->answers);
@@ -89,6 +143,7 @@ take_events(target_t *self)
         case CADRE_PS_SESSION:
             cadre_shard_begin_session(self->shard, event.index, event.epoch,
                                       coordinator.incarnation);
+            take_loads(self);
             break;
         case CADRE_PS_MESSAGE:
             give(self, CADRE_PLANE_CONTROL, &coordinator, &event.message);
@@ -237,12 +292,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              .build = "1",
                              .host = "h",
                              .address = "tcp://127.0.0.1:1"};
-    cadre_shard_options_t options = {.incarnation = PS,
-                                     .size_bytes_max = SIZE_MAX_BYTES,
-                                     .loader = {.open = open_checkpoint,
-                                                .find = find_variable,
-                                                .read = read_range,
-                                                .close = close_checkpoint}};
+    cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = SIZE_MAX_BYTES};
     target_t *self = cadre_calloc(1, sizeof(*self));
     self->fuzz.at = data;
     self->fuzz.end = data + size;
@@ -254,7 +304,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         unsigned step = fuzz_byte(&self->fuzz) % 16;
         if (step < 13) {
             say(self);
-        } else if (step < 15) {
+        } else if (step == 13) {
+            carry_out(self);
+        } else if (step == 14) {
             self->now_ms += pauses_ms[fuzz_byte(&self->fuzz) % CADRE_COUNT_OF(pauses_ms)];
             cadre_ps_core_tick(self->core, self->now_ms);
             take_events(self);
@@ -262,6 +314,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             cadre_ps_core_connected(self->core, self->now_ms);
             take_events(self);
         }
+    }
+    for (size_t i = 0; i < self->load_count; i++) {
+        cadre_checkpoint_load_destroy(&self->loads[i]);
     }
     cadre_outbox_fini(&self->answers);
     cadre_shard_destroy(&self->shard);

@@ -78,6 +78,7 @@ take(target_t *self)
             cadre_holding_destroy(&event.holding);
             break;
         case CADRE_WORKER_SHARD_MOVED:
+        case CADRE_WORKER_UNREACHABLE:
         case CADRE_WORKER_FORGET:
         case CADRE_WORKER_RESET:
         case CADRE_WORKER_MUTE:
@@ -257,6 +258,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       .devices = "cpu",
                                       .slots = 1,
                                       .ahead = 1,
+                                      .shard_timeout_ms = 3000,
                                       .kept_values_max = 20000};
     target_t *self = cadre_calloc(1, sizeof(*self));
     self->fuzz.at = data;

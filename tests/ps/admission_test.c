@@ -33,6 +33,16 @@ let_go(cadre_admission_t *self, uint64_t number, size_t mib)
     cadre_sending_end(cadre_admission_sending(self, &task), mib * MIB);
 }
 
+/* The peer has an answer and takes it. */
+static void
+let_read(cadre_admission_t *self, uint64_t number)
+{
+    hold(self, number, 1);
+    ask(self, number, 1, 0);
+    let_go(self, number, 1);
+    ask(self, number, 1, 1);
+}
+
 static void
 wait_for(cadre_admission_t *self, uint64_t number, uint64_t request)
 {
@@ -56,32 +66,58 @@ Test(admission, lets_a_link_have_so_much_at_a_time)
     cr_expect_eq(ask(self, 2, 17, 0), CADRE_ADMISSION_SHARED);
     cr_expect_eq(ask(self, 2, 0, 0), CADRE_ADMISSION_NOW, "it has them already");
     let_go(self, 1, 1);
-    cr_expect_eq(ask(self, 2, 17, 0), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 17, 1), CADRE_ADMISSION_NOW);
     cadre_admission_destroy(&self);
 }
 
 Test(admission, does_not_wait_for_a_peer_that_does_not_read)
 {
     cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    let_read(self, 2);
     hold(self, 1, 40);
-    cr_expect_eq(ask(self, 2, 40, 0), CADRE_ADMISSION_SHARED);
-    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS - 1), CADRE_ADMISSION_SHARED);
-    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 40, 2), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS + 2), CADRE_ADMISSION_NOW);
     let_go(self, 1, 1);
-    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_SHARED, "it reads again");
+    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS + 3), CADRE_ADMISSION_SHARED, "it reads again");
+    let_go(self, 1, 39);
     cadre_admission_destroy(&self);
 }
 
 Test(admission, bounds_what_one_peer_and_all_of_them_hold)
 {
+    enum { LATER_MS = CADRE_STALL_MS + 2 };
     cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    let_read(self, 1);
+    let_read(self, 2);
     hold(self, 1, 60);
-    ask(self, 1, 1, 0);
-    cr_expect_eq(ask(self, 1, 5, CADRE_STALL_MS), CADRE_ADMISSION_PEER);
-    cr_expect_eq(ask(self, 1, 4, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
-    cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_NOW);
-    cr_expect_eq(ask(self, 2, 41, CADRE_STALL_MS), CADRE_ADMISSION_SHARED, "the budget");
+    ask(self, 1, 1, 2);
+    cr_expect_eq(ask(self, 1, 5, LATER_MS), CADRE_ADMISSION_PEER);
+    cr_expect_eq(ask(self, 1, 4, LATER_MS), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 40, LATER_MS), CADRE_ADMISSION_NOW);
+    cr_expect_eq(ask(self, 2, 41, LATER_MS), CADRE_ADMISSION_SHARED, "the budget");
     let_go(self, 1, 60);
+    cadre_admission_destroy(&self);
+}
+
+Test(admission, keeps_half_of_the_budget_for_those_that_read)
+{
+    cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
+    const cadre_task_t coordinator = {CADRE_ROLE_COORDINATOR, 0, 77};
+    let_read(self, 1);
+    hold(self, 2, 18);
+    hold(self, 3, 18);
+    cr_expect_eq(ask(self, 4, 12, 2), CADRE_ADMISSION_NOW);
+    hold(self, 4, 12);
+    ask(self, 4, 1, 3);
+    cr_expect_eq(ask(self, 5, 3, 1000), CADRE_ADMISSION_PEER, "who knows whether it will");
+    cr_expect_eq(ask(self, 1, 50, 1000), CADRE_ADMISSION_NOW);
+    cr_expect_eq(cadre_admission_ask(self, &coordinator, 50 * (size_t)MIB, 1000),
+                 CADRE_ADMISSION_NOW);
+    cadre_admission_tidy(self, 1000);
+    cr_expect_eq(ask(self, 1, 50, 1001), CADRE_ADMISSION_NOW, "it is remembered");
+    cadre_admission_tidy(self, 1001 + CADRE_PEER_KEPT_MS);
+    cr_expect_eq(ask(self, 1, 50, 1001 + CADRE_PEER_KEPT_MS), CADRE_ADMISSION_PEER, "not for ever");
     cadre_admission_destroy(&self);
 }
 
@@ -104,6 +140,6 @@ Test(admission, keeps_what_waits_in_order_once_and_for_the_newest_connection)
     cr_assert(cadre_admission_at(self, 0, &from, &waiting));
     cr_expect_eq(waiting->request, 8);
     cr_expect_not(cadre_admission_at(self, 1, &from, &waiting));
-    cadre_admission_tidy(self);
+    cadre_admission_tidy(self, 0);
     cadre_admission_destroy(&self);
 }

@@ -169,7 +169,6 @@ Test(partition, never_changes_what_was_pulled)
             cadre_partition_assign(fixture.partition, CADRE_ASSIGN_ADD, fixture.gradient);
             if (pull % 2) {
                 cadre_partition_assign(fixture.partition, CADRE_ASSIGN_SET, fixture.gradient);
-                cr_assert_eq(cadre_partition_restore(fixture.partition, -1, 8, "12345678", 8), 0);
             }
         }
         for (int pull = 0; pull < PULLS; pull++) {
@@ -395,80 +394,61 @@ Test(partition, assigns_values_and_leaves_slots_and_steps)
     fixture_fini(&fixture);
 }
 
-/* Writes a snapshot back in pieces that are no chunks. */
+/* A blank partition that is given the contents of a snapshot. */
 static void
-restore_all(cadre_partition_t *partition, int slot, cadre_chunk_t *const *chunks, size_t piece)
+copy_snapshot(fixture_t *fixture, const cadre_partition_snapshot_t *snapshot)
 {
-    cadre_auto(cadre_free) char *bytes = copy_of(chunks);
-    size_t total = (size_t)ROWS * ROW * sizeof(float);
-    for (size_t at = 0; at < total; at += piece) {
-        size_t length = total - at < piece ? total - at : piece;
-        cr_assert_eq(cadre_partition_restore(partition, slot, at, bytes + at, length), 0);
-    }
-}
-
-Test(partition, restores_a_snapshot_with_its_slots_and_counts)
-{
-    const size_t pieces[] = {CADRE_CHUNK_SIZE_MAX, 300004, 3 << 20};
-    for (size_t i = 0; i < CADRE_COUNT_OF(pieces); i++) {
-        fixture_t first;
-        fixture_t second;
-        fixture_init(&first, "adam");
-        fixture_init(&second, "adam");
-        for (int step = 0; step < 3; step++) {
-            cadre_partition_apply(first.partition, first.gradient);
+    cadre_partition_spec_t spec = *cadre_partition_spec(fixture->partition);
+    cadre_partition_close(&fixture->partition);
+    cr_assert_eq(cadre_partition_open_blank(&fixture->partition, &spec, fixture->pool), 0);
+    for (int slot = -1; slot < (int)snapshot->slot_count; slot++) {
+        cadre_chunk_t **chunks = slot < 0 ? snapshot->values : snapshot->slots[slot];
+        for (size_t k = 0; k < snapshot->chunk_count; k++) {
+            memcpy(cadre_partition_blank(fixture->partition, slot, k), cadre_chunk_data(chunks[k]),
+                   cadre_chunk_size_bytes(chunks[k]));
         }
-        cadre_partition_assign(first.partition, CADRE_ASSIGN_ADD, first.gradient);
-        cadre_partition_snapshot_t snapshot;
-        cadre_partition_snapshot(first.partition, &snapshot);
-        cr_assert_eq(snapshot.version, 4);
-        cr_assert_eq(snapshot.steps, 3);
-        cr_assert_eq(snapshot.slot_count, 2);
-        cr_assert_eq(snapshot.chunk_count, CHUNKS);
-
-        /* What happens after the snapshot is not in it. */
-        cadre_auto(cadre_free) char *velocity = copy_of(snapshot.slots[1]);
-        cadre_partition_apply(first.partition, first.gradient);
-        expect_bytes(snapshot.slots[1], velocity, "slots of a snapshot");
-
-        restore_all(second.partition, -1, snapshot.values, pieces[i]);
-        restore_all(second.partition, 0, snapshot.slots[0], pieces[i]);
-        restore_all(second.partition, 1, snapshot.slots[1], pieces[i]);
-        cadre_partition_restore_counts(second.partition, snapshot.version, snapshot.steps);
-        cadre_partition_snapshot_fini(&snapshot);
-
-        /* The same next step leads to the same bits: values, slots and counts are all there. */
-        cadre_partition_apply(second.partition, second.gradient);
-        cr_assert_eq(cadre_partition_version(second.partition), 5);
-        cr_assert_eq(cadre_partition_steps(second.partition), 4);
-        cadre_chunk_t *chunks[CHUNKS];
-        cadre_partition_pull(first.partition, chunks);
-        cadre_auto(cadre_free) char *expected = copy_of(chunks);
-        drop(chunks);
-        cadre_partition_pull(second.partition, chunks);
-        expect_bytes(chunks, expected, "after the restore");
-        drop(chunks);
-        fixture_fini(&first);
-        fixture_fini(&second);
     }
+    cadre_partition_restore_counts(fixture->partition, snapshot->version, snapshot->steps);
 }
 
-Test(partition, keeps_the_rest_of_a_shared_chunk_when_a_part_is_restored)
+Test(partition, goes_on_from_a_snapshot_with_its_slots_and_counts)
 {
-    fixture_t fixture;
-    fixture_init(&fixture, "momentum");
-    cadre_chunk_t *before[CHUNKS];
-    cadre_chunk_t *after[CHUNKS];
-    cadre_partition_pull(fixture.partition, before);
-    cadre_auto(cadre_free) char *expected = copy_of(before);
-    const size_t offset = CADRE_CHUNK_SIZE_MAX - 4; /* the end of one chunk, the start of another */
-    memcpy(expected + offset, "12345678", 8);
-    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, offset, "12345678", 8), 0);
-    cadre_partition_pull(fixture.partition, after);
-    expect_bytes(after, expected, "restored");
-    drop(before);
-    drop(after);
-    fixture_fini(&fixture);
+    fixture_t first;
+    fixture_t second;
+    fixture_init(&first, "adam");
+    fixture_init(&second, "adam");
+    for (int step = 0; step < 3; step++) {
+        cadre_partition_apply(first.partition, first.gradient);
+    }
+    cadre_partition_assign(first.partition, CADRE_ASSIGN_ADD, first.gradient);
+    cadre_partition_snapshot_t snapshot;
+    cadre_partition_snapshot(first.partition, &snapshot);
+    cr_assert_eq(snapshot.version, 4);
+    cr_assert_eq(snapshot.steps, 3);
+    cr_assert_eq(snapshot.slot_count, 2);
+    cr_assert_eq(snapshot.chunk_count, CHUNKS);
+
+    /* What happens after the snapshot is not in it. */
+    cadre_auto(cadre_free) char *velocity = copy_of(snapshot.slots[1]);
+    cadre_partition_apply(first.partition, first.gradient);
+    expect_bytes(snapshot.slots[1], velocity, "slots of a snapshot");
+
+    copy_snapshot(&second, &snapshot);
+    cadre_partition_snapshot_fini(&snapshot);
+
+    /* The same next step leads to the same bits: values, slots and counts are all there. */
+    cadre_partition_apply(second.partition, second.gradient);
+    cr_assert_eq(cadre_partition_version(second.partition), 5);
+    cr_assert_eq(cadre_partition_steps(second.partition), 4);
+    cadre_chunk_t *chunks[CHUNKS];
+    cadre_partition_pull(first.partition, chunks);
+    cadre_auto(cadre_free) char *expected = copy_of(chunks);
+    drop(chunks);
+    cadre_partition_pull(second.partition, chunks);
+    expect_bytes(chunks, expected, "after the load");
+    drop(chunks);
+    fixture_fini(&first);
+    fixture_fini(&second);
 }
 
 /* Adam's first step moves every element by the learning rate, however often values were assigned
@@ -485,22 +465,6 @@ Test(partition, does_not_count_an_assignment_as_an_optimizer_step)
     cadre_partition_pull(fixture.partition, chunks);
     cr_assert_float_eq(*(float *)cadre_chunk_data(chunks[0]), 1 - 0.001, 1e-6);
     drop(chunks);
-    fixture_fini(&fixture);
-}
-
-Test(partition, refuses_to_restore_what_it_does_not_have)
-{
-    fixture_t fixture;
-    fixture_init(&fixture, "momentum");
-    size_t total = cadre_partition_layout(fixture.partition)->size_bytes;
-    cr_assert_eq(cadre_partition_restore(fixture.partition, 1, 0, "1234", 4), CADRE_EINVALID);
-    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, total, "1234", 4), CADRE_EINVALID);
-    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, total - 3, "1234", 4),
-                 CADRE_EINVALID);
-    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, SIZE_MAX, "1234", 4),
-                 CADRE_EINVALID);
-    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, total - 4, "1234", 4), 0);
-    cr_assert_eq(cadre_partition_restore(fixture.partition, -1, total, "", 0), 0);
     fixture_fini(&fixture);
 }
 

@@ -217,7 +217,7 @@ Test(process_session, another_coordinators_checkpoint_of_the_same_number_is_anot
     char *path = cadre_asprintf("%s/%s", directory, message.snapshot_written.file);
     cadre_shard_reader_t *reader = NULL;
     cr_assert_eq(cadre_shard_reader_open(path, message.snapshot_written.size_bytes,
-                                         message.snapshot_written.hash, &reader),
+                                         message.snapshot_written.hash, NULL, &reader),
                  0, "%s", cadre_error_text());
     float values[ROWS];
     cadre_checkpoint_range_t range = {

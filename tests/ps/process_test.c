@@ -21,9 +21,9 @@ restore(peers_t *self, const char *path, uint64_t cut, uint64_t generation)
     return ask_control(self, &message);
 }
 
-/* A vector of ELEMENTS under momentum, beginning at 0. */
-static int
-create(peers_t *self, uint64_t generation)
+/* CREATE of a vector of ELEMENTS under momentum, beginning at 0. */
+static cadre_message_t
+create_message(uint64_t generation)
 {
     static const uint64_t shape[] = {ELEMENTS};
     static const double parameters[] = {1, 0.5};
@@ -38,7 +38,23 @@ create(peers_t *self, uint64_t generation)
                                               .optimizer = 2,   /* momentum */
                                               .optimizer_parameters = {parameters, 2},
                                               .generation = generation};
+    return message;
+}
+
+static int
+create(peers_t *self, uint64_t generation)
+{
+    cadre_message_t message = create_message(generation);
     return ask_control(self, &message);
+}
+
+/* Without waiting for the answer. */
+static void
+send_create(peers_t *self, uint64_t generation)
+{
+    cadre_message_t message = create_message(generation);
+    message.request = ++self->request;
+    send_message(self, self->control, &self->ps, &message);
 }
 
 static cadre_chunk_t *
@@ -116,9 +132,11 @@ end_checkpoint(peers_t *self, uint64_t checkpoint)
     cr_assert_eq(ask_control(self, &message), 0);
 }
 
-/* Takes checkpoint 1 at cut 3 and commits it; its path, freed by the caller. */
+/* Takes checkpoint 1 at cut 3 and commits it; its path, freed by the caller. A `length` that is not
+ * 0 is what the shard's file is made to have, and said to have, with holes behind what was written.
+ */
 static char *
-take_checkpoint(peers_t *self, const char *directory)
+take_checkpoint(peers_t *self, const char *directory, off_t length)
 {
     cadre_checkpoint_directory_t *checkpoints = NULL;
     cadre_checkpoint_draft_t *draft = NULL;
@@ -162,8 +180,17 @@ take_checkpoint(peers_t *self, const char *directory)
                                  .shard_count = 1,
                                  .shards = &shard,
                                  .progress = json_object()};
+    if (length > 0) {
+        cadre_auto(cadre_free) char *path =
+            cadre_asprintf("%s/%s", cadre_checkpoint_draft_path(draft), file->file);
+        cr_assert_eq(truncate(path, length), 0);
+        shard.size_bytes = (uint64_t)length;
+    }
     cr_assert_eq(cadre_checkpoint_draft_commit(&draft, &manifest), 0, "%s", cadre_error_text());
-    cr_assert_eq(cadre_checkpoint_directory_verify(checkpoints, 1), 0, "%s", cadre_error_text());
+    if (length == 0) {
+        cr_assert_eq(cadre_checkpoint_directory_verify(checkpoints, 1), 0, "%s",
+                     cadre_error_text());
+    }
     json_decref(variable.initializer);
     json_decref(variable.optimizer);
     json_decref(manifest.progress);
@@ -214,7 +241,7 @@ Test(process, serves_checkpoints_and_restores_a_shard)
     cr_assert_float_eq(pull(&self, 1, &version), 1, 0);
     cr_assert_eq(push(&self, 2, 1, 1), 0); /* momentum: 0.5 + 1 */
     cr_assert_float_eq(pull(&self, 1, &version), 2.5f, 0);
-    cadre_auto(cadre_free) char *path = take_checkpoint(&self, directory);
+    cadre_auto(cadre_free) char *path = take_checkpoint(&self, directory, 0);
     cr_assert_float_eq(pull(&self, 1, &version), 4.25f, 0);
     cr_assert_eq(version, 3);
 
@@ -229,6 +256,44 @@ Test(process, serves_checkpoints_and_restores_a_shard)
     cr_assert_eq(restore(&self, "/nowhere", 3, 3), CADRE_ENOTFOUND);
     stop(&self);
     cr_assert_eq(await_exit(&self), 0);
+    close_peers(&self);
+    remove_directory(directory);
+}
+
+/* A file of 256 GiB, nearly all of it a hole, takes minutes to be read, whatever the machine. */
+Test(process, answers_and_goes_on_while_a_checkpoint_is_read)
+{
+    char directory[] = "/tmp/cadre-ps-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(directory));
+    uint64_t version = 0;
+    peers_t self = open_peers("--index", "0");
+    join(&self);
+    cr_assert_eq(restore(&self, "", 1, 1), 0);
+    cr_assert_eq(create(&self, 1), 0);
+    cr_assert_eq(push(&self, 1, 0, 1), 0);
+    cr_assert_eq(push(&self, 1, 0, 1), CADRE_EDUPLICATE);
+    cr_assert_eq(push(&self, 2, 1, 1), 0);
+    cadre_auto(cadre_free) char *path = take_checkpoint(&self, directory, (off_t)256 << 30);
+    cr_assert_eq(restore(&self, path, 3, 2), 0);
+    send_create(&self, 2);
+
+    cadre_message_t message = {.type = CADRE_MESSAGE_COUNT};
+    cr_assert_eq(ask_control(&self, &message), 0);
+    cr_assert_eq(push(&self, 3, 2, 2), CADRE_ENOTFOUND, "what is not there yet");
+    uint64_t progress = 0;
+    for (int beats = 0; beats < 4;) {
+        await_control(&self, CADRE_MESSAGE_HEARTBEAT, &message);
+        beats += message.heartbeat.progress > progress && message.heartbeat.generation == 2;
+        progress = message.heartbeat.progress;
+        cadre_message_fini(&message);
+    }
+    cr_assert_eq(restore(&self, "", 1, 3), 0, "another RESTORE gives it up");
+    cr_assert_eq(create(&self, 3), 0);
+    cr_assert_float_eq(pull(&self, 3, &version), 0, 0);
+    cr_assert_eq(restore(&self, path, 3, 4), 0);
+    send_create(&self, 4);
+    stop(&self);
+    cr_assert_eq(await_exit(&self), 0, "and so does the end");
     close_peers(&self);
     remove_directory(directory);
 }

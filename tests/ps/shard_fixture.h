@@ -26,9 +26,25 @@ static const cadre_task_t THE_WORKER = {CADRE_ROLE_WORKER, 2, WORKER};
 
 typedef struct {
     cadre_shard_t *shard;
+    cadre_loader_t loader; /* what loads are carried out with, at once */
+    bool late;             /* they are not: carry_out_loads does it */
     cadre_outbox_t outbox;
     uint64_t request;
 } fixture_t;
+
+/* Carries out what the shard wants of checkpoints. */
+static inline void
+carry_out_loads(fixture_t *self)
+{
+    static const cadre_lanes_t none = {NULL, NULL};
+    cadre_checkpoint_load_t *load = NULL;
+    while ((load = cadre_shard_take_load(self->shard))) {
+        if (load->number >= cadre_shard_loads_from(self->shard)) {
+            cadre_checkpoint_load_run(load, &self->loader, &none, NULL);
+        }
+        cadre_shard_loaded(self->shard, &load, &self->outbox);
+    }
+}
 
 static inline cadre_message_t
 question(cadre_message_type_t type, const cadre_task_t *from)
@@ -43,6 +59,9 @@ ask(fixture_t *self, const cadre_task_t *from, cadre_message_t *message, cadre_m
     cadre_plane_t plane = cadre_message_plane(message->type);
     message->request = ++self->request;
     cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
+    if (!self->late) {
+        carry_out_loads(self);
+    }
     cadre_outbox_entry_t entry;
     cr_assert(cadre_outbox_pop(&self->outbox, &entry), "a question is answered");
     cr_assert_eq(cadre_outbox_count(&self->outbox), 0, "once");
@@ -146,7 +165,7 @@ open_shard(const cadre_loader_t *loader)
     fixture_t self = {.request = 100};
     cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = 64 << 20};
     if (loader) {
-        options.loader = *loader;
+        self.loader = *loader;
     }
     self.shard = cadre_shard_new(&options);
     cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
@@ -172,6 +191,9 @@ close_shard(fixture_t *self)
     cr_assert_eq(cadre_outbox_count(&self->outbox), 0);
     cadre_outbox_fini(&self->outbox);
     cadre_shard_destroy(&self->shard);
+    if (self->loader.close) {
+        self->loader.close(self->loader.context);
+    }
 }
 
 static inline cadre_chunk_t *

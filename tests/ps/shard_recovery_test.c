@@ -2,6 +2,7 @@
  * What a shard makes of messages around a RESTORE: those of before it that arrive after it, the
  * RESTORE itself said again, and one that failed.
  */
+#include "ps/shard_state.h"
 #include "tests/ps/shard_fixture.h"
 
 TestSuite(shard_recovery, .timeout = 240);
@@ -183,5 +184,339 @@ Test(shard_recovery, another_session_counts_generations_anew)
     cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create_of(&self, 1, 1), 0);
+    close_shard(&self);
+}
+
+/* --- while a checkpoint is read --- */
+
+/* A checkpoint that holds variables 1 and 2, all elements 3. */
+static int
+open_sound(void *context, const char *path, uint32_t index, cadre_shard_state_t *state)
+{
+    (void)context, (void)path, (void)index;
+    *state = (cadre_shard_state_t){.applied = 11};
+    return 0;
+}
+
+static int
+find_both(void *context, const char *variable, cadre_stored_variable_t *out)
+{
+    (void)context;
+    bool is_big = strcmp(variable, "weights") == 0;
+    *out = (cadre_stored_variable_t){
+        .dtype = CADRE_F32, .rank = 2, .shape = {is_big ? ROWS : 2, is_big ? COLUMNS : 2}};
+    return 0;
+}
+
+static int
+prepare_nothing(void *context, const cadre_checkpoint_range_t *range,
+                const cadre_give_up_t *give_up)
+{
+    (void)context, (void)range, (void)give_up;
+    return 0;
+}
+
+static int
+read_threes(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version)
+{
+    const bool *is_damaged = context;
+    for (int64_t i = 0; i < range->count; i++) {
+        ((float *)out)[i] = 3;
+    }
+    *version = 4;
+    return *is_damaged ? cadre_fail(CADRE_ECORRUPT, "damaged") : 0;
+}
+
+/* A shard whose loads are carried out when the test says so; `damaged`: none succeeds. */
+static fixture_t
+late_shard(bool *damaged)
+{
+    cadre_loader_t loader = {.context = damaged,
+                             .open = open_sound,
+                             .find = find_both,
+                             .prepare = prepare_nothing,
+                             .read = read_threes,
+                             .close = close_nothing};
+    fixture_t self = open_shard(&loader);
+    self.late = true;
+    return self;
+}
+
+/* Asks, as from the wire, without awaiting an answer; the request's number. */
+static uint64_t
+say(fixture_t *self, cadre_message_t *message)
+{
+    cadre_message_t received;
+    message->request = ++self->request;
+    cadre_chunk_t *header = cadre_message_encode(message);
+    cr_assert_eq(cadre_message_decode(cadre_chunk_data(header), cadre_chunk_size_bytes(header),
+                                      NULL, 0, &received),
+                 0, "%s", cadre_error_text());
+    cadre_chunk_unref(&header);
+    cadre_shard_receive(self->shard, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &received,
+                        &self->outbox);
+    return self->request;
+}
+
+static uint64_t
+say_restore(fixture_t *self, const char *path, uint64_t generation)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_RESTORE, &THE_COORDINATOR);
+    message.restore = (cadre_restore_message_t){.path = path, .cut = CUT, .generation = generation};
+    return say(self, &message);
+}
+
+static uint64_t
+say_create(fixture_t *self, uint64_t variable, uint64_t generation)
+{
+    uint64_t shape[2];
+    cadre_message_t message = question(CADRE_MESSAGE_CREATE, &THE_COORDINATOR);
+    message.create = variable == 1 ? create_message(1, ROWS, COLUMNS, shape)
+                                   : create_message(variable, 2, 2, shape);
+    message.create.generation = generation;
+    return say(self, &message);
+}
+
+/* Takes the next answer, a REPLY to this request; its status. */
+static int
+answered(fixture_t *self, uint64_t request)
+{
+    cadre_outbox_entry_t entry;
+    cadre_message_t answer;
+    cr_assert(cadre_outbox_pop(&self->outbox, &entry), "it is answered");
+    cr_assert_eq(entry.plane, CADRE_PLANE_CONTROL);
+    cr_assert(cadre_task_equal(&entry.destination, &THE_COORDINATOR));
+    cr_assert_eq(cadre_message_decode(cadre_chunk_data(entry.header),
+                                      cadre_chunk_size_bytes(entry.header), NULL, 0, &answer),
+                 0);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_REPLY);
+    cr_assert_eq(answer.request, request);
+    cadre_outbox_entry_fini(&entry);
+    int status = -(int)answer.reply.status;
+    cadre_message_fini(&answer);
+    return status;
+}
+
+static bool
+is_silent(const fixture_t *self)
+{
+    return cadre_outbox_count(&self->outbox) == 0;
+}
+
+/* Carries the next load out; how many answers that makes. */
+static size_t
+carry_out_one(fixture_t *self)
+{
+    static const cadre_lanes_t none = {NULL, NULL};
+    cadre_checkpoint_load_t *load = cadre_shard_take_load(self->shard);
+    cr_assert_not_null(load);
+    cadre_checkpoint_load_run(load, &self->loader, &none, NULL);
+    cadre_shard_loaded(self->shard, &load, &self->outbox);
+    cr_assert_null(load);
+    return cadre_outbox_count(&self->outbox);
+}
+
+static int
+count(fixture_t *self)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_COUNT, &THE_COORDINATOR);
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+/* What the shard says of one of the coordinator's requests. */
+static cadre_probed_t
+state_of(fixture_t *self, uint64_t request, uint64_t generation)
+{
+    uint64_t triple[] = {request, 0, 0};
+    cadre_message_t message = question(CADRE_MESSAGE_PROBE, &THE_COORDINATOR);
+    cadre_message_t answer;
+    message.probe = (cadre_probe_message_t){.generation = generation, .requests = {triple, 3}};
+    ask(self, &THE_COORDINATOR, &message, &answer);
+    cr_assert_eq(answer.type, CADRE_MESSAGE_PROBED);
+    cadre_probed_t state = (cadre_probed_t)answer.probed.states.items[1];
+    cadre_message_fini(&answer);
+    return state;
+}
+
+Test(shard_recovery, what_waits_for_a_checkpoint_is_queued_until_it_was_loaded)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    uint64_t restored = say_restore(&self, "/ckpt", NEXT);
+    uint64_t created = say_create(&self, 1, NEXT);
+    cr_expect_eq(state_of(&self, restored, NEXT), CADRE_PROBED_QUEUED);
+    cr_expect_eq(state_of(&self, created, NEXT), CADRE_PROBED_QUEUED, "behind it");
+    cr_expect_eq(state_of(&self, created + 1, NEXT), CADRE_PROBED_UNKNOWN);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, restored), 0);
+    cr_expect_eq(state_of(&self, restored, NEXT), CADRE_PROBED_UNKNOWN, "it was answered");
+    cr_expect_eq(state_of(&self, created, NEXT), CADRE_PROBED_QUEUED, "its part is loaded");
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, created), 0);
+    cr_expect_eq(state_of(&self, created, NEXT), CADRE_PROBED_UNKNOWN);
+    close_shard(&self);
+}
+
+Test(shard_recovery, what_comes_behind_a_restore_waits_for_it_and_nothing_else_does)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    uint64_t restored = say_restore(&self, "/ckpt", NEXT);
+    uint64_t created = say_create(&self, 1, NEXT);
+    cr_assert(is_silent(&self));
+    cr_assert_eq(cadre_shard_generation(self.shard), 0);
+    cr_assert_eq(count(&self), 0);
+    cr_assert_eq(push_at(&self, UPDATE, NEXT), CADRE_EFENCED);
+    restored = say_restore(&self, "/ckpt", NEXT);
+    cr_assert(is_silent(&self), "said again");
+    cr_assert_eq(carry_out_one(&self), 1);
+    cr_assert_eq(answered(&self, restored), 0);
+    cr_assert_eq(COUNTER(&self, applied), 11);
+    cr_assert_eq(cadre_shard_generation(self.shard), NEXT);
+    created = say_create(&self, 1, NEXT);
+    cr_assert(is_silent(&self), "it is being loaded");
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+    cr_assert_eq(count(&self), 0);
+    cr_assert_eq(carry_out_one(&self), 1);
+    cr_assert_eq(answered(&self, created), 0);
+    cr_assert_eq(first_of(&self, 1), 3);
+    cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 1, 0)), 4);
+    cr_assert_null(cadre_shard_take_load(self.shard), "once");
+    close_shard(&self);
+}
+
+Test(shard_recovery, what_is_there_is_served_while_the_rest_is_loaded)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    say_restore(&self, "/ckpt", NEXT);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, self.request), 0);
+    say_create(&self, 2, NEXT);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, self.request), 0);
+    uint64_t created = say_create(&self, 1, NEXT);
+    cr_assert_eq(assign(&self, 1, NEXT), 0);
+    cr_assert_eq(first_of(&self, 2), 9);
+    cr_assert_eq(push_at(&self, UPDATE, NEXT), CADRE_ENOTFOUND, "variable 1 is not there yet");
+    cr_assert_eq(carry_out_one(&self), 1);
+    cr_assert_eq(answered(&self, created), 0);
+    cr_assert_eq(push_at(&self, UPDATE, NEXT), 0);
+    close_shard(&self);
+}
+
+Test(shard_recovery, a_later_restore_gives_up_what_is_being_loaded)
+{
+    bool damaged = false;
+    for (int opened = 0; opened < 2; opened++) {
+        fixture_t self = late_shard(&damaged);
+        say_restore(&self, "/ckpt", NEXT);
+        if (opened) {
+            carry_out_one(&self);
+            cr_assert_eq(answered(&self, self.request), 0);
+        }
+        say_create(&self, 1, NEXT);
+        cadre_checkpoint_load_t *load = cadre_shard_take_load(self.shard);
+        cr_assert_not_null(load);
+        cr_assert_eq(cadre_shard_loads_from(self.shard) <= load->number, true);
+        cr_assert_eq(restore(&self, "", CUT, NEXT + 1), 0);
+        cr_assert_gt(cadre_shard_loads_from(self.shard), load->number);
+        load->status = 0;
+        cadre_shard_loaded(self.shard, &load, &self.outbox);
+        cr_assert(is_silent(&self), "whoever asked for it does not any more");
+        cr_assert_eq(cadre_shard_generation(self.shard), NEXT + 1);
+        cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+        cr_assert_eq(create_of(&self, 1, NEXT + 1), 0);
+        cr_assert_eq(first_of(&self, 1), 1, "its initial value");
+        close_shard(&self);
+    }
+}
+
+Test(shard_recovery, a_session_that_ends_gives_up_what_is_being_loaded)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    say_restore(&self, "/ckpt", NEXT);
+    say_create(&self, 1, NEXT);
+    cadre_checkpoint_load_t *load = cadre_shard_take_load(self.shard);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cr_assert_gt(cadre_shard_loads_from(self.shard), load->number);
+    cadre_shard_loaded(self.shard, &load, &self.outbox);
+    cr_assert(is_silent(&self));
+    cr_assert_eq(cadre_shard_generation(self.shard), 0);
+    close_shard(&self);
+}
+
+Test(shard_recovery, a_drop_gives_up_what_is_being_loaded)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    say_restore(&self, "/ckpt", NEXT);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, self.request), 0);
+    uint64_t created = say_create(&self, 1, NEXT);
+    cadre_message_t message = question(CADRE_MESSAGE_DROP, &THE_COORDINATOR);
+    message.drop = (cadre_drop_message_t){.variable = 1, .generation = NEXT};
+    uint64_t dropped = say(&self, &message);
+    cr_assert_eq(answered(&self, created), CADRE_EFENCED);
+    cr_assert_eq(answered(&self, dropped), 0);
+    cr_assert_eq(carry_out_one(&self), 0, "nobody asks for it");
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
+    close_shard(&self);
+}
+
+Test(shard_recovery, a_load_that_fails_gives_its_memory_back)
+{
+    bool damaged = true;
+    fixture_t self = late_shard(&damaged);
+    say_restore(&self, "/ckpt", NEXT);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, self.request), 0);
+    for (int i = 0; i < 100; i++) { /* of 1.2 MB each, in a shard of 64 MB */
+        damaged = i < 99;
+        say_create(&self, 1, NEXT);
+        cr_assert_eq(carry_out_one(&self), 1);
+        cr_assert_eq(answered(&self, self.request), damaged ? CADRE_ECORRUPT : 0);
+    }
+    close_shard(&self);
+}
+
+Test(shard_recovery, a_create_of_another_one_is_refused_while_the_first_is_loaded)
+{
+    bool damaged = false;
+    uint64_t shape[2];
+    fixture_t self = late_shard(&damaged);
+    say_restore(&self, "/ckpt", NEXT);
+    carry_out_one(&self);
+    cr_assert_eq(answered(&self, self.request), 0);
+    uint64_t created = say_create(&self, 2, NEXT);
+    cadre_message_t message = question(CADRE_MESSAGE_CREATE, &THE_COORDINATOR);
+    message.create = create_message(2, 3, 3, shape);
+    message.create.generation = NEXT;
+    uint64_t other = say(&self, &message);
+    cr_assert_eq(answered(&self, other), CADRE_EEXISTS);
+    cr_assert_eq(carry_out_one(&self), 1);
+    cr_assert_eq(answered(&self, created), 0);
+    close_shard(&self);
+}
+
+Test(shard_recovery, what_waits_for_a_checkpoint_is_bounded)
+{
+    bool damaged = false;
+    fixture_t self = late_shard(&damaged);
+    say_restore(&self, "/ckpt", NEXT);
+    for (int i = 0; i <= CADRE_SHARD_HELD_MAX; i++) {
+        say_create(&self, 2, NEXT);
+    }
+    cr_assert_eq(self.shard->opening.held_count, CADRE_SHARD_HELD_MAX);
+    self.request -= CADRE_SHARD_HELD_MAX / 2;
+    say_create(&self, 2, NEXT); /* under a number that is held */
+    carry_out_one(&self);
+    cr_assert_eq(cadre_outbox_count(&self.outbox), 1, "they are one question, said again");
+    cadre_outbox_fini(&self.outbox);
+    self.outbox = (cadre_outbox_t){.entries = NULL};
+    cr_assert_eq(carry_out_one(&self), 1);
+    cadre_outbox_fini(&self.outbox);
+    self.outbox = (cadre_outbox_t){.entries = NULL};
     close_shard(&self);
 }

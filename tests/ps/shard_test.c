@@ -269,6 +269,13 @@ fake_read(void *context, const cadre_checkpoint_range_t *range, void *out, uint6
     return 0;
 }
 
+static int
+fake_prepare(void *context, const cadre_checkpoint_range_t *range, const cadre_give_up_t *give_up)
+{
+    (void)context, (void)range, (void)give_up;
+    return 0;
+}
+
 static void
 fake_close(void *context)
 {
@@ -278,7 +285,7 @@ fake_close(void *context)
 static cadre_loader_t
 as_loader(fake_t *self)
 {
-    return (cadre_loader_t){self, fake_open, fake_find, fake_read, fake_close};
+    return (cadre_loader_t){self, fake_open, fake_find, fake_prepare, fake_read, fake_close};
 }
 
 static const char PATH[] = "/checkpoints/ckpt-00000001";

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/limits.h"
 #include "common/memory.h"
 
 enum { LEAVE_MS = 5000 };
@@ -200,6 +201,30 @@ scale_cluster_close(scale_cluster_t *self)
     fclose(self->log);
     free(self->address);
     scratch_close(&self->scratch);
+}
+
+static uint64_t
+count_of(scale_cluster_t *self, const char *name)
+{
+    char *json = NULL;
+    scale_check(cadre_status_json(self->coordinator, &json), "a status");
+    cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", name);
+    const char *ps = strstr(json, "\"role\":\"ps\"");
+    const char *found = ps ? strstr(ps, key) : NULL;
+    uint64_t count = found ? strtoull(found + strlen(key), NULL, 10) : 0;
+    free(json);
+    return count;
+}
+
+uint64_t
+scale_await_count(scale_cluster_t *self, const char *name, uint64_t least)
+{
+    for (deadline_t deadline = deadline_in(SCALE_WAIT_MS); count_of(self, name) < least;) {
+        require(again(deadline), name);
+    }
+    for (deadline_t later = deadline_in(2 * CADRE_HEARTBEAT_MS); again(later);) {
+    }
+    return count_of(self, name);
 }
 
 void

@@ -70,6 +70,10 @@ void scale_cluster_close(scale_cluster_t *self);
 /* Schedules `count` closures of a function that does nothing, and waits until all have ended. */
 void scale_cluster_run(scale_cluster_t *self, int count);
 
+/* The counter `name` of ps 0 (CADRE_PS_COUNTERS) as its heartbeats tell it, once it is `least` or
+ * more, and a heartbeat later. */
+uint64_t scale_await_count(scale_cluster_t *self, const char *name, uint64_t least);
+
 /* Ends the experiment with `what` and the error's text unless the status is a success. */
 void scale_check(int status, const char *what);
 

@@ -313,7 +313,9 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
     sim_check_open_cut(self, state, assign->checkpoint, assign->cut);
     const sim_cut_of_t *made =
         state->image ? sim_check_find_cut(self, state->epoch, state->image->checkpoint) : NULL;
-    if (made && k < made->assignments) {
+    /* One that was asked for since the checkpoint was given up comes as a straggler to a shard that
+     * does not know: then this image may not be committed. */
+    if (made && (k < made->assignments || assign->checkpoint < state->image->checkpoint)) {
         take(self, state->image, assign, &taken);
     }
     state->sequence = assign->sequence;

@@ -85,6 +85,7 @@ start_worker(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
                              .task = *task,
                              .slot_count = place->slots + place->ahead,
                              .ahead = place->ahead,
+                             .shard_timeout_ms = self->script.plan.shard_timeout_ms,
                              .kept_values_max = self->script.plan.kept_values_max,
                              .network = &self->network,
                              .check = &self->check,

@@ -294,6 +294,15 @@ loader_find(void *context, const char *variable, cadre_stored_variable_t *out)
     return 0;
 }
 
+static int
+loader_prepare(void *context, const cadre_checkpoint_range_t *range, const cadre_give_up_t *give_up)
+{
+    const sim_checkpoint_t *checkpoint = NULL;
+    (void)range, (void)give_up;
+    int status = find_open(context, false, &checkpoint);
+    return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
+}
+
 /* Copies what a part of a file has of a range; the number of elements. */
 static int64_t
 copy_part(const cadre_shard_snapshot_part_t *part, int slot, const cadre_checkpoint_range_t *range,
@@ -383,6 +392,7 @@ sim_disk_loader(sim_loader_t *context)
     return (cadre_loader_t){.context = context,
                             .open = loader_open,
                             .find = loader_find,
+                            .prepare = loader_prepare,
                             .read = loader_read,
                             .close = loader_close};
 }

@@ -49,9 +49,9 @@ static const struct {
     {ON_PS, "lay_trap", 10, sim_fault_lay_trap, 0},
     {ON_COORDINATOR, "kill_coordinator", 4, sim_fault_kill_coordinator, 0},
     {ON_PS, "pause_coordinator", 2, sim_fault_pause_coordinator, 0},
-    {ON_ANYTHING, "part_for_good", 6, sim_fault_part_for_good, SIM_WITH_PERMANENT_CUTS},
-    {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, SIM_WITH_PERMANENT_CUTS},
-    {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, SIM_WITH_PERMANENT_CUTS},
+    {ON_ANYTHING, "part_for_good", 6, sim_fault_part_for_good, 0},
+    {ON_ANYTHING, "isolate_worker", 3, sim_fault_isolate_worker, 0},
+    {ON_PS, "isolate_ps", 3, sim_fault_isolate_ps, 0},
     {ON_PS, "stick_ps", 8, sim_fault_stick_ps, SIM_WITH_STUCK_SHARDS},
     {ON_COORDINATOR, "second_coordinator", 2, sim_fault_second_coordinator, 0},
     {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator, 0},
@@ -186,10 +186,37 @@ sim_faults_watch(sim_cluster_t *self, const sim_place_t *place)
                    WATCHES + (uint64_t)(place - self->places));
 }
 
+bool
+sim_faults_in_the_way(const sim_cluster_t *self, const sim_worker_t *worker)
+{
+    return cadre_worker_core_task(worker->core)->index < self->script.plan.tagged_workers;
+}
+
+/* It may come to be there after it was cut off: each session chooses anew. */
+static void
+watch_worker(sim_cluster_t *self, sim_place_t *place)
+{
+    const sim_worker_t *worker = sim_cluster_worker_at(self, place);
+    if (!worker || !worker->impaired || self->stopping) {
+        return;
+    }
+    if (!sim_faults_in_the_way(self, worker)) {
+        sim_faults_watch(self, place);
+        return;
+    }
+    sim_faults_say(self, "is killed for being in the way:", worker->node, 0);
+    sim_cluster_kill(self, place);
+    sim_faults_restart_later(self, place, 0);
+}
+
 /* Kills the stuck ps at a place when the coordinator has given it up. */
 static void
 watch(sim_cluster_t *self, sim_place_t *place)
 {
+    if (place->role == CADRE_ROLE_WORKER) {
+        watch_worker(self, place);
+        return;
+    }
     const sim_shard_t *shard = sim_cluster_shard_at(self, place);
     if (!shard || shard->stuck_ms != SIM_FOR_EVER) {
         return;

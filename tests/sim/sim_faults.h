@@ -20,8 +20,12 @@ void sim_faults_event(sim_cluster_t *self, const sim_event_t *event);
 void sim_faults_restart_later(sim_cluster_t *self, const sim_place_t *place, uint64_t least_ms);
 void sim_faults_restart_coordinator_later(sim_cluster_t *self);
 
-/* A supervisor kills the task at a place, and starts another, once the coordinator has given it up.
- */
+/* Returns whether a worker has the place of one that is bound to its index: closures may be for
+ * that one alone, and it is refused as long as the other one is heard. */
+bool sim_faults_in_the_way(const sim_cluster_t *self, const sim_worker_t *worker);
+
+/* A supervisor kills the task at a place, and starts another, once the coordinator has given it up;
+ * a worker that is cut off for good, once it is in the way of another one. */
 void sim_faults_watch(sim_cluster_t *self, const sim_place_t *place);
 
 /* After every turn of the coordinator: whether the trap that was laid snaps. */

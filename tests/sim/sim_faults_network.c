@@ -181,7 +181,9 @@ pick_dispensable(sim_cluster_t *self)
         const sim_worker_t *worker = sim_cluster_worker_at(self, place);
         bool is_whole = worker && !worker->impaired;
         others += is_whole;
-        if (is_whole && place->index == CADRE_INDEX_ANY && sim_faults_draw(self, 0, count++) == 0) {
+        bool may =
+            is_whole && place->index == CADRE_INDEX_ANY && !sim_faults_in_the_way(self, worker);
+        if (may && sim_faults_draw(self, 0, count++) == 0) {
             found = place;
         }
     }
@@ -200,6 +202,7 @@ sim_fault_part_for_good(sim_cluster_t *self)
     sim_worker_t *worker = sim_cluster_worker_at(self, place);
     sim_faults_say(self, "cut for good from a ps", worker->node, 0);
     worker->impaired = true;
+    sim_faults_watch(self, place);
     cut_for_good(self, worker->node, sim_cluster_node_at(self, ps));
     return true;
 }

@@ -73,8 +73,11 @@ make_coordinator(sim_cluster_t *self)
     self->lease_ms = draw(self, 0, 1) ? 10000 : 3000;
     self->disk = (sim_disk_t){
         .check = &self->check, .random = &self->random, .keep = (uint32_t)draw(self, 1, 3)};
-    self->shard_plan = (sim_shard_plan_t){.write_ms_max = draw(self, 0, 3) ? 400 : 5000,
-                                          .count_ms = draw(self, 0, 1) ? 0 : 100};
+    static const uint32_t load_ms[] = {1, 50, 1000, 15000};
+    self->shard_plan =
+        (sim_shard_plan_t){.load_ms_max = load_ms[sim_swarm_draw(self->seed, "load", 0, 3)],
+                           .write_ms_max = draw(self, 0, 3) ? 400 : 5000,
+                           .count_ms = draw(self, 0, 1) ? 0 : 100};
     self->coordinator = &self->coordinators[0];
     *self->coordinator =
         (sim_coordinator_t){.network = &self->network,
@@ -149,6 +152,7 @@ make_script(sim_cluster_t *self)
     plan->futures = draw(self, 0, 2) > 0;
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
+    plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
     self->check.few_values = plan->values_max > 0;
     self->script.cluster = self;
     self->script.coordinator = self->coordinator;

@@ -17,7 +17,6 @@ enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
  * goes. */
 #define SIM_SWITCHES(X)                                                                            \
     X(BANDWIDTH, "bandwidth")                                                                      \
-    X(PERMANENT_CUTS, "permanent-cuts")                                                            \
     X(STUCK_SHARDS, "stuck-shards")
 
 typedef enum {

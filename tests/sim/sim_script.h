@@ -50,13 +50,14 @@ typedef struct {
     uint64_t every_ms; /* between automatic ones; 0: none */
     bool dataset;
     bool resources;
-    bool futures;             /* closures take results of others */
-    uint64_t values_max;      /* bytes of these: the queue's limit; 0: the default */
-    uint64_t kept_values_max; /* and a worker\'s */
-    bool jumps;               /* ids are skipped, so that windows fill up */
-    bool big;                 /* one variable of several chunks */
-    uint32_t gives_up;        /* chance that it has little patience with an operation, in 10,000 */
-    uint32_t drops;           /* chance of dropping a variable before an operation, in 10,000 */
+    bool futures;              /* closures take results of others */
+    uint64_t values_max;       /* bytes of these: the queue's limit; 0: the default */
+    uint64_t shard_timeout_ms; /* after which workers give closures back; 0: never */
+    uint64_t kept_values_max;  /* and a worker\'s */
+    bool jumps;                /* ids are skipped, so that windows fill up */
+    bool big;                  /* one variable of several chunks */
+    uint32_t gives_up;         /* chance that it has little patience with an operation, in 10,000 */
+    uint32_t drops;            /* chance of dropping a variable before an operation, in 10,000 */
 } sim_plan_t;
 
 typedef struct {

@@ -21,8 +21,7 @@ sim_shard_start(sim_shard_t *self)
     self->loader = (sim_loader_t){
         .disk = self->disk, .random = self->random, .fails = &self->plan->read_fails};
     cadre_shard_options_t shard_options = {.incarnation = self->task.incarnation,
-                                           .size_bytes_max = SIZE_MAX,
-                                           .loader = sim_disk_loader(&self->loader)};
+                                           .size_bytes_max = SIZE_MAX};
     self->core = cadre_ps_core_new(&options);
     self->shard = cadre_shard_new(&shard_options);
     self->tick_due_ms = UINT64_MAX;
@@ -36,10 +35,27 @@ drop_snapshot(sim_shard_t *self)
     sim_state_destroy(&self->snapshot_state);
 }
 
+/* Nobody will answer these any more. */
+static void
+forget_asked(sim_shard_t *self)
+{
+    for (size_t i = 0; i < self->asked_count; i++) {
+        cadre_message_fini(&self->asked[i]);
+    }
+    cadre_free(&self->asked);
+    self->asked_count = 0;
+}
+
 void
 sim_shard_stop(sim_shard_t *self)
 {
     drop_snapshot(self);
+    forget_asked(self);
+    for (size_t i = 0; i < self->load_count; i++) {
+        cadre_checkpoint_load_destroy(&self->loads[i].load);
+    }
+    cadre_free(&self->loads);
+    self->load_count = 0;
     for (size_t i = 0; i < self->held_count; i++) {
         cadre_message_fini(&self->held[i].message);
         cadre_message_fini(&self->held[i].event.message);
@@ -169,6 +185,95 @@ copy_message(const sim_shard_t *self, const cadre_message_t *message, cadre_mess
     cadre_outbox_entry_fini(&entry);
 }
 
+/* --- loads --- */
+
+/* Keeps a question that will be answered later; takes it. */
+static void
+note_asked(sim_shard_t *self, cadre_message_t *question)
+{
+    for (size_t i = 0; i < self->asked_count; i++) {
+        if (self->asked[i].request == question->request) {
+            cadre_message_fini(question); /* said again */
+            return;
+        }
+    }
+    self->asked = cadre_realloc(self->asked, self->asked_count + 1, sizeof(*self->asked));
+    self->asked[self->asked_count++] = *question;
+    *question = (cadre_message_t){0};
+}
+
+/* Takes the question that `request` was, if it was kept. */
+static bool
+take_asked(sim_shard_t *self, uint64_t request, cadre_message_t *out)
+{
+    for (size_t i = 0; i < self->asked_count; i++) {
+        if (self->asked[i].request == request) {
+            *out = self->asked[i];
+            self->asked[i] = self->asked[--self->asked_count];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the shard wants of checkpoints now. One thread reads them, one after the other. */
+static void
+order_loads(sim_shard_t *self)
+{
+    cadre_checkpoint_load_t *load = NULL;
+    if (self->loads_from != cadre_shard_loads_from(self->shard)) {
+        self->loads_from = cadre_shard_loads_from(self->shard);
+        forget_asked(self);
+    }
+    if (cadre_shard_generation(self->shard) == 0) {
+        self->state = NULL;
+    }
+    while ((load = cadre_shard_take_load(self->shard))) {
+        uint64_t from_ms = self->network->now_ms;
+        if (self->load_count > 0 && self->loads[self->load_count - 1].due_ms > from_ms) {
+            from_ms = self->loads[self->load_count - 1].due_ms;
+        }
+        uint32_t most_ms = load->path ? self->plan->load_ms_max : self->plan->load_ms_max / 20;
+        uint64_t due_ms = from_ms + sim_between(self->random, 0, most_ms);
+        self->loads = cadre_realloc(self->loads, self->load_count + 1, sizeof(*self->loads));
+        self->loads[self->load_count++] = (sim_load_t){.due_ms = due_ms, .load = load};
+        sim_network_at(self->network, due_ms - self->network->now_ms, SIM_TICK, self->node, 0);
+    }
+}
+
+/* --- questions and answers --- */
+
+/* Checks what the shard answers, to `question` (NULL for none) or to one of before; true when
+ * `question` is answered. */
+static bool
+take_answers(sim_shard_t *self, cadre_plane_t plane, const cadre_message_t *question,
+             bool from_coordinator, cadre_outbox_t *answers)
+{
+    cadre_outbox_entry_t entry;
+    bool is_answered = false;
+    while (cadre_outbox_pop(answers, &entry)) {
+        cadre_message_t answer = {0};
+        cadre_message_t before = {0};
+        decode_entry(self, &entry, &answer);
+        bool is_now = question && answer.request == question->request;
+        if (plane == CADRE_PLANE_DATA) {
+            check_data(self, question, &answer, from_coordinator);
+        } else if (is_now) {
+            check_control(self, question, &answer);
+        } else if (take_asked(self, answer.request, &before)) {
+            check_control(self, &before, &answer);
+        } else {
+            sim_check_fail(self->check, "shard %u answers what nobody asked", self->index);
+        }
+        is_answered = is_answered || is_now;
+        cadre_message_fini(&before);
+        cadre_message_fini(&answer);
+        cadre_outbox_repeat(&self->answers, &entry);
+        cadre_outbox_entry_fini(&entry);
+    }
+    return is_answered;
+}
+
 /* Gives `message` to the shard and checks what it answers. */
 static void
 give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_message_t *message)
@@ -178,21 +283,50 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
     copy_message(self, message, &again);
     cadre_outbox_t answers = {0};
     cadre_shard_receive(self->shard, plane, from, message, &answers);
-    cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(&answers, &entry)) {
-        cadre_message_t answer = {0};
-        decode_entry(self, &entry, &answer);
-        if (plane == CADRE_PLANE_DATA) {
-            check_data(self, &again, &answer, from_coordinator);
-        } else {
-            check_control(self, &again, &answer);
-        }
-        cadre_message_fini(&answer);
-        cadre_outbox_repeat(&self->answers, &entry);
-        cadre_outbox_entry_fini(&entry);
+    order_loads(self);
+    bool is_answered = take_answers(self, plane, &again, from_coordinator, &answers);
+    cadre_message_t ended = {0};
+    if (is_answered && plane == CADRE_PLANE_CONTROL) {
+        take_asked(self, again.request, &ended);
+    } else if (plane == CADRE_PLANE_CONTROL && again.request > 0) {
+        note_asked(self, &again);
     }
+    cadre_message_fini(&ended);
     cadre_outbox_fini(&answers);
     cadre_message_fini(&again);
+}
+
+static void
+check_window(const sim_shard_t *self)
+{
+    uint64_t base = cadre_applied_window_base(self->shard->window);
+    if (self->state && base != self->state->cut) {
+        sim_check_fail(self->check,
+                       "I1: the window of shard %u begins at %" PRIu64 ", not at %" PRIu64,
+                       self->index, base, self->state->cut);
+    }
+}
+
+/* Carries out what is due. */
+static void
+run_loads(sim_shard_t *self)
+{
+    static const cadre_lanes_t none = {NULL, NULL};
+    cadre_loader_t loader = sim_disk_loader(&self->loader);
+    while (self->load_count > 0 && self->loads[0].due_ms <= self->network->now_ms) {
+        cadre_checkpoint_load_t *load = self->loads[0].load;
+        self->load_count--;
+        memmove(self->loads, self->loads + 1, self->load_count * sizeof(*self->loads));
+        if (load->number >= cadre_shard_loads_from(self->shard)) {
+            cadre_checkpoint_load_run(load, &loader, &none, NULL);
+        }
+        cadre_outbox_t answers = {0};
+        cadre_shard_loaded(self->shard, &load, &answers);
+        order_loads(self);
+        take_answers(self, CADRE_PLANE_CONTROL, NULL, true, &answers);
+        cadre_outbox_fini(&answers);
+        check_window(self);
+    }
 }
 
 /* --- snapshots --- */
@@ -265,12 +399,7 @@ on_message(sim_shard_t *self, const cadre_task_t *coordinator, cadre_message_t *
     if (ended > 0 && self->state) {
         sim_check_end_cut(self->state, ended);
     }
-    uint64_t base = cadre_applied_window_base(self->shard->window);
-    if (self->state && base != self->state->cut) {
-        sim_check_fail(self->check,
-                       "I1: the window of shard %u begins at %" PRIu64 ", not at %" PRIu64,
-                       self->index, base, self->state->cut);
-    }
+    check_window(self);
 }
 
 /* Its session is over: was there a reason? */
@@ -308,6 +437,7 @@ give_event(sim_shard_t *self, const cadre_task_t *coordinator, cadre_ps_event_t 
         self->counted_ms = 0;
         cadre_shard_begin_session(self->shard, event->index, event->epoch,
                                   coordinator->incarnation);
+        order_loads(self);
     } else if (event->kind == CADRE_PS_MESSAGE) {
         on_message(self, coordinator, &event->message);
     } else {
@@ -400,6 +530,7 @@ sim_shard_turn(sim_shard_t *self)
     cadre_ps_event_t event;
     if (!is_stuck(self)) {
         catch_up(self);
+        run_loads(self);
     }
     count(self);
     uint64_t due_ms = cadre_ps_core_tick(self->core, self->network->now_ms);

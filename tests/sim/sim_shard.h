@@ -20,7 +20,8 @@ typedef struct {
     uint32_t write_fails; /* chance that a snapshot cannot be written, in 10,000 */
     uint32_t read_fails;  /* chance of each look into a checkpoint */
     uint32_t write_ms_max;
-    uint32_t count_ms; /* until the core learns what the shard counts */
+    uint32_t load_ms_max; /* that a checkpoint takes to be opened; a part of it a twentieth */
+    uint32_t count_ms;    /* until the core learns what the shard counts */
 } sim_shard_plan_t;
 
 /* What a shard that is stuck has not been given yet. */
@@ -30,6 +31,12 @@ typedef struct {
     cadre_message_t message;
     cadre_ps_event_t event;
 } sim_held_t;
+
+/* What the shard wants of a checkpoint. */
+typedef struct {
+    uint64_t due_ms;
+    cadre_checkpoint_load_t *load;
+} sim_load_t;
 
 typedef struct {
     uint32_t node;
@@ -44,6 +51,11 @@ typedef struct {
     cadre_ps_core_t *core; /* NULL: dead */
     cadre_shard_t *shard;
     sim_loader_t loader;
+    sim_load_t *loads; /* oldest first */
+    size_t load_count;
+    uint64_t loads_from;    /* of the shard, when it was last asked */
+    cadre_message_t *asked; /* RESTORE and CREATEs that are answered when their loads are back */
+    size_t asked_count;
     sim_state_t *state;                        /* what it holds; NULL: it has not begun */
     cadre_outbox_t answers;                    /* of the shard */
     cadre_shard_snapshot_t *snapshot;          /* being written */

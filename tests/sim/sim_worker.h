@@ -29,6 +29,7 @@ typedef struct {
     cadre_task_t task;
     uint32_t slot_count; /* those `ahead` included: it has no queue, all of them compute */
     uint32_t ahead;
+    uint64_t shard_timeout_ms;
     uint64_t kept_values_max; /* bytes of results that it keeps for others; 0: the default */
     sim_network_t *network;
     sim_check_t *check;

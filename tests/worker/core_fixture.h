@@ -16,13 +16,14 @@
 #include "common/codec.h"
 #include "common/memory.h"
 #include "common/status.h"
-#include "worker/worker_core.h"
+#include "worker/worker_state.h"
 
 enum {
     FIXTURE_SESSION = 4711,
     FIXTURE_PS = 100, /* incarnation of shard 0's process */
     FIXTURE_HEARTBEAT_MS = 1000,
     FIXTURE_LEASE_MS = 10000,
+    FIXTURE_SHARD_TIMEOUT_MS = 60000,
 };
 
 typedef struct {
@@ -42,7 +43,8 @@ fixture_init(fixture_t *self, uint32_t slots, uint32_t ahead)
                                       .host = "here",
                                       .devices = "cpu",
                                       .slots = slots,
-                                      .ahead = ahead};
+                                      .ahead = ahead,
+                                      .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS};
     self->core = cadre_worker_core_new(&options, self->now_ms);
 }
 
@@ -198,10 +200,20 @@ fixture_cancel(fixture_t *self, uint64_t id)
     fixture_tell(self, message);
 }
 
+/* A turn of a shell that has not stalled, however much time the test has let pass. */
 static inline void
 fixture_pass(fixture_t *self, uint64_t ms)
 {
     self->now_ms += ms;
+    self->core->tick_due_ms = self->now_ms;
+    cadre_worker_core_tick(self->core, self->now_ms);
+}
+
+/* The process stands still for so long, then gets a turn. */
+static inline void
+fixture_stall(fixture_t *self, uint64_t ms)
+{
+    self->now_ms = self->core->tick_due_ms + ms;
     cadre_worker_core_tick(self->core, self->now_ms);
 }
 

@@ -92,7 +92,8 @@ static size_t
 probed(cadre_shard_link_t *link, uint64_t now_ms, uint64_t number, uint64_t ids[8])
 {
     static uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
-    size_t count = cadre_shard_link_probe(link, now_ms, number, triples);
+    size_t count = 0;
+    cadre_shard_link_probe(link, now_ms, number, triples, &count);
     for (size_t i = 0; i < count && i < 8; i++) {
         ids[i] = triples[3 * i];
     }
@@ -106,12 +107,12 @@ Test(shard_link, sends_nothing_again_and_asks_ever_more_seldom)
     uint64_t ids[8];
     cadre_shard_link_init(&link);
     link.open = true;
-    cr_expect_eq(cadre_shard_link_due_ms(&link), UINT64_MAX);
+    cr_expect_eq(cadre_shard_link_due_ms(&link, 0), UINT64_MAX);
     ask(&link, 1, 1, 8);
     ask(&link, 2, 1, 8);
     cadre_shard_link_pump(&link, 0, &outbox);
     sent(&outbox);
-    cr_expect_eq(cadre_shard_link_due_ms(&link), CADRE_PROBE_MS);
+    cr_expect_eq(cadre_shard_link_due_ms(&link, 0), CADRE_PROBE_MS);
     cr_expect_eq(probed(&link, CADRE_PROBE_MS - 1, 10, ids), 0);
     cr_expect_eq(probed(&link, CADRE_PROBE_MS, 10, ids), 2);
     cr_expect_eq(ids[0], 1);
@@ -124,7 +125,7 @@ Test(shard_link, sends_nothing_again_and_asks_ever_more_seldom)
         cr_expect_eq(probed(&link, now_ms, 11 + i, ids), 2, "wait %zu", i);
     }
     cadre_shard_link_heard(&link, now_ms, true); /* an answer: it moves */
-    cr_expect_eq(cadre_shard_link_due_ms(&link), now_ms + CADRE_PROBE_MS);
+    cr_expect_eq(cadre_shard_link_due_ms(&link, 0), now_ms + CADRE_PROBE_MS);
     cr_expect_eq(sent(&outbox), 0);
     cadre_shard_link_fini(&link);
 }
@@ -196,13 +197,13 @@ Test(shard_link, tells_since_when_nothing_is_answered_and_nothing_comes)
     cadre_outbox_t outbox = {0};
     cadre_shard_link_init(&link);
     link.open = true;
-    cr_expect_eq(cadre_shard_link_asked_ms(&link), UINT64_MAX);
+    cr_expect_eq(cadre_shard_link_owed_ms(&link), UINT64_MAX);
     cr_expect_not(cadre_shard_link_is_mute(&link, 100000));
     ask(&link, 1, 1, 8);
     cadre_shard_link_pump(&link, 1000, &outbox);
     ask(&link, 2, 1, 8);
     cadre_shard_link_pump(&link, 1010, &outbox);
-    cr_expect_eq(cadre_shard_link_asked_ms(&link), 1000);
+    cr_expect_eq(cadre_shard_link_owed_ms(&link), 1000);
     cr_expect_not(cadre_shard_link_is_mute(&link, 1000 + CADRE_MUTE_MS - 1));
     cr_expect(cadre_shard_link_is_mute(&link, 1000 + CADRE_MUTE_MS));
     cadre_shard_link_heard(&link, 1050, false);
@@ -212,7 +213,12 @@ Test(shard_link, tells_since_when_nothing_is_answered_and_nothing_comes)
     cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + CADRE_MUTE_MS), "nobody is asked");
     link.open = true;
     cr_expect(answered(&link, 1));
-    cr_expect_eq(cadre_shard_link_asked_ms(&link), 1010);
+    cr_expect_eq(cadre_shard_link_owed_ms(&link), 1050, "it owes another answer");
+    cr_expect(answered(&link, 2));
+    cr_expect_eq(cadre_shard_link_owed_ms(&link), UINT64_MAX);
+    ask(&link, 3, 1, 8);
+    cadre_shard_link_pump(&link, 9000, &outbox);
+    cr_expect_eq(cadre_shard_link_owed_ms(&link), 9000);
     sent(&outbox);
     cadre_shard_link_fini(&link);
 }
@@ -236,6 +242,73 @@ Test(shard_link, gives_many_bytes_their_time_and_each_connection_more_than_the_o
     cadre_shard_link_heard(&link, 0, false);
     cr_expect(cadre_shard_link_is_mute(&link, limit_ms), "it was heard");
     sent(&outbox);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, is_over_when_nothing_has_come_for_the_timeout_whatever_connections_there_were)
+{
+    enum { TIMEOUT_MS = 12000 };
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    cadre_shard_link_init(&link);
+    link.open = true;
+    cr_expect_not(cadre_shard_link_is_over(&link, 1000000, TIMEOUT_MS), "nothing is owed");
+    ask(&link, 1, 1, 8);
+    cadre_shard_link_pump(&link, 1000, &outbox);
+    cadre_shard_link_repeat(&link, 6000, &outbox);
+    cr_expect_not(cadre_shard_link_is_over(&link, 1000 + TIMEOUT_MS - 1, TIMEOUT_MS));
+    cr_expect(cadre_shard_link_is_over(&link, 1000 + TIMEOUT_MS, TIMEOUT_MS));
+    cr_expect_not(cadre_shard_link_is_over(&link, 1000 + TIMEOUT_MS, 0), "0 is never");
+    cadre_shard_link_excuse(&link, 3000, 20000);
+    cr_expect_not(cadre_shard_link_is_over(&link, 4000 + TIMEOUT_MS - 1, TIMEOUT_MS));
+    cr_expect(cadre_shard_link_is_over(&link, 4000 + TIMEOUT_MS, TIMEOUT_MS));
+    cadre_shard_link_heard(&link, 5000, false);
+    cr_expect_not(cadre_shard_link_is_over(&link, 5000 + TIMEOUT_MS - 1, TIMEOUT_MS));
+    cadre_shard_link_excuse(&link, 9000, 6000);
+    cr_expect(cadre_shard_link_is_over(&link, 6000 + TIMEOUT_MS, TIMEOUT_MS), "now at the most");
+    sent(&outbox);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, is_over_later_where_much_is_under_way)
+{
+    enum { TIMEOUT_MS = 12000 };
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    cadre_shard_link_init(&link);
+    link.open = true;
+    ask(&link, 1, 1, 4 * (size_t)CADRE_LINK_RATE_MIN);
+    cadre_shard_link_pump(&link, 0, &outbox);
+    uint64_t connections_ms = 3 * (CADRE_MUTE_MS + 4000);
+    cr_expect_not(cadre_shard_link_is_over(&link, connections_ms - 1, TIMEOUT_MS));
+    cr_expect(cadre_shard_link_is_over(&link, connections_ms, TIMEOUT_MS));
+    cr_expect_not(cadre_shard_link_is_over(&link, connections_ms, 2 * connections_ms));
+    sent(&outbox);
+    cadre_shard_link_fini(&link);
+}
+
+Test(shard_link, asks_an_unreachable_shard_again_and_again_without_any_request)
+{
+    cadre_shard_link_t link;
+    uint64_t ids[8];
+    cadre_shard_link_init(&link);
+    link.open = true;
+    cadre_shard_link_give_up(&link, 0);
+    link.mutes = 9;
+    for (uint64_t now_ms = 1000; now_ms < 6000; now_ms += CADRE_PROBE_MS) {
+        size_t count = 1;
+        static uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX];
+        cr_expect(cadre_shard_link_probe(&link, now_ms, now_ms, triples, &count));
+        cr_expect_eq(count, 0);
+        cr_expect_not(
+            cadre_shard_link_probe(&link, now_ms + CADRE_PROBE_MS - 1, now_ms, triples, &count));
+    }
+    cr_expect(cadre_shard_link_is_mute(&link, CADRE_MUTE_MS), "and over another connection");
+    cr_expect_not(cadre_shard_link_is_over(&link, 1000000, 1000), "that is known");
+    cadre_shard_link_heard(&link, 6000, false);
+    cr_expect_not(link.unreachable);
+    cr_expect_eq(probed(&link, 60000, 100000, ids), 0);
+    cr_expect_eq(cadre_shard_link_due_ms(&link, 1000), UINT64_MAX);
     cadre_shard_link_fini(&link);
 }
 

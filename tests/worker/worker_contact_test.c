@@ -286,3 +286,16 @@ Test(worker_contact, gives_a_connection_time_to_answer_when_touch_is_lost)
     cr_expect(happened(&self, CADRE_WORKER_MUTE));
     fixture_fini(&self);
 }
+
+Test(worker_contact, counts_its_own_stall_against_no_connection)
+{
+    fixture_t self;
+    fixture_init(&self, 1, 0);
+    cadre_worker_core_connected(self.core, self.now_ms);
+    fixture_pass(&self, CADRE_MUTE_MS / 2);
+    fixture_stall(&self, 10 * CADRE_MUTE_MS);
+    cr_expect_not(happened(&self, CADRE_WORKER_MUTE), "it could hear nobody");
+    fixture_pass(&self, CADRE_MUTE_MS / 2);
+    cr_expect(happened(&self, CADRE_WORKER_MUTE));
+    fixture_fini(&self);
+}

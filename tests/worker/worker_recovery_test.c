@@ -191,6 +191,131 @@ Test(worker_recovery, a_busy_shard_is_not_mute)
     fixture_fini(&self);
 }
 
+/* --- a shard that cannot be reached --- */
+
+/* What the next HEARTBEAT says; the caller ends it. */
+static cadre_message_t
+heartbeat(fixture_t *self)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
+    return message;
+}
+
+static void
+expect_unreachable(fixture_t *self, uint64_t word)
+{
+    cadre_message_t message = heartbeat(self);
+    const cadre_u64s_t *list = &message.heartbeat.unreachable;
+    cr_expect_eq(list->count, word ? 1 : 0);
+    cr_expect(!word || list->items[0] == word);
+    cadre_message_fini(&message);
+}
+
+/* Shard 0 has answered, shard 1 says nothing for the timeout. */
+static cadre_run_t *
+lose_shard(fixture_t *self)
+{
+    uint64_t ids[2];
+    cadre_run_t *run = begin_push(self, ids);
+    answer_push(self, 0, ids[0], 0);
+    fixture_pass(self, FIXTURE_SHARD_TIMEOUT_MS - 1);
+    drop_everything(self);
+    fixture_pass(self, 1);
+    fixture_pass(self, 1); /* the HEARTBEAT */
+    return run;
+}
+
+Test(worker_recovery, gives_a_closure_back_whose_shard_says_nothing_for_the_timeout)
+{
+    fixture_t self;
+    cadre_run_t *run = lose_shard(&self);
+    expect_unreachable(&self, 1 << 1);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_UNREACHABLE, &event));
+    cr_expect_eq(event.index, 1);
+    cr_expect_eq(event.status, CADRE_ETIMEOUT);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETIMEOUT);
+    finish_failed(&self, run);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_CLOSURE_FAILED, -1, &message));
+    cr_expect_eq(message.closure_failed.reason, CADRE_FAILURE_SHARD);
+    cr_expect_eq(message.closure_failed.status, (uint64_t)-CADRE_ETIMEOUT);
+    cr_expect_eq(message.closure_failed.shard, 1);
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, gives_back_at_once_what_needs_an_unreachable_shard_until_that_is_heard)
+{
+    fixture_t self;
+    cadre_run_t *run = lose_shard(&self);
+    expect_ended(&self, CADRE_WORKER_PUSHED, CADRE_ETIMEOUT);
+    finish_failed(&self, run);
+    fixture_closure(&self, 2, 1);
+    run = started(&self);
+    pull(&self, run);
+    expect_ended(&self, CADRE_WORKER_VALUES, CADRE_ETIMEOUT);
+    finish_failed(&self, run);
+    drop_everything(&self);
+    fixture_pass(&self, CADRE_PROBE_MS);
+    cadre_message_t message;
+    cr_assert(take_message(&self, CADRE_MESSAGE_PROBE, 1, &message));
+    cr_expect_eq(message.probe.requests.count, 0, "nothing is asked for");
+    cadre_message_t probed = {.type = CADRE_MESSAGE_PROBED, .request = message.request};
+    cadre_message_fini(&message);
+    fixture_deliver(&self, CADRE_ROLE_PS, 1, &probed);
+    drop_everything(&self);
+    fixture_pass(&self, 1);
+    expect_unreachable(&self, 0);
+    fixture_closure(&self, 3, 1);
+    pull_well(&self, started(&self));
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, knows_nothing_of_a_shard_that_another_process_serves)
+{
+    fixture_t self;
+    lose_shard(&self);
+    drop_everything(&self);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    fixture_pass(&self, 1);
+    expect_unreachable(&self, 0);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, tells_what_waits_for_which_shard_and_for_how_long)
+{
+    fixture_t self;
+    uint64_t ids[2];
+    begin_push(&self, ids);
+    answer_push(&self, 0, ids[0], 0);
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    drop_everything(&self);
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    cadre_message_t message = heartbeat(&self);
+    const cadre_u64s_t *waits = &message.heartbeat.waits;
+    cr_assert_eq(waits->count, 3);
+    cr_expect_eq(waits->items[0], 1);
+    cr_expect_eq(waits->items[1], 1);
+    cr_expect_eq(waits->items[2], 2 * FIXTURE_HEARTBEAT_MS);
+    cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+Test(worker_recovery, counts_its_own_stall_against_no_shard)
+{
+    fixture_t self;
+    uint64_t ids[2];
+    begin_push(&self, ids);
+    fixture_pass(&self, 1);
+    for (int i = 0; i < 3; i++) {
+        fixture_stall(&self, FIXTURE_SHARD_TIMEOUT_MS);
+    }
+    cr_expect_not(happened(&self, CADRE_WORKER_UNREACHABLE));
+    fixture_fini(&self);
+}
+
 /* --- begun anew --- */
 
 Test(worker_recovery, never_touches_a_shard_that_was_restored_after_the_closure_came)

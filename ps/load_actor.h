@@ -1,0 +1,29 @@
+/*
+ * load_actor - the thread that reads checkpoints for the shard, so that the shard answers whatever
+ * else it is asked meanwhile.
+ *
+ * Owner:   the shard actor.
+ * Thread:  its own; it has the chunks of one load read by as many threads as there are CPUs
+ *          (common/parallel.h).
+ *
+ * Pipe, to it: LOAD with a cadre_checkpoint_load_t, FROM with a uint64_t: loads with a lower number
+ * are given up. From it: LOADED with each cadre_checkpoint_load_t, in their order. Each object is
+ * the receiver's. There are at most as many loads as the coordinator has questions unanswered.
+ */
+#ifndef CADRE_PS_LOAD_ACTOR_H
+#define CADRE_PS_LOAD_ACTOR_H
+
+#include "common/actor.h"
+
+enum {
+    CADRE_LOAD_LOAD = 1,
+    CADRE_LOAD_FROM = 2,
+    CADRE_LOAD_LOADED = 3,
+};
+
+int cadre_load_actor_open(cadre_context_t *context, cadre_actor_t **out);
+
+/* Frees an object that came from, or was for, this actor, by its kind. */
+void cadre_load_actor_drop(cadre_pipe_message_t *message);
+
+#endif
