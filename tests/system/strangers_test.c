@@ -220,3 +220,35 @@ Test(strangers, of_other_ZeroMQ_programs_cost_nobody_anything)
     close_stage(&stage);
     zmq_ctx_term(context);
 }
+
+/* One that knows how tasks are called, and says nothing that could be read, as fast as it can: the
+ * job goes on meanwhile, and the log says what is dropped. */
+Test(strangers, that_flood_the_coordinator_are_counted_and_do_not_stop_the_job)
+{
+    enum { FLOOD = 20000 };
+    stage_t stage;
+    int linger_ms = 0;
+    int limit = 0;
+    void *context = zmq_ctx_new();
+    open_stage(&stage);
+    cadre_auto(cadre_free) char *address =
+        cadre_asprintf("ipc://%s/coordinator", stage.cluster.scratch.path);
+    void *socket = zmq_socket(context, ZMQ_DEALER);
+    zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
+    zmq_setsockopt(socket, ZMQ_SNDHWM, &limit, sizeof(limit));
+    zmq_setsockopt(socket, ZMQ_ROUTING_ID, "worker/7/00000000000000aa", 25);
+    cr_assert_eq(zmq_connect(socket, address), 0);
+    for (int i = 0; i < FLOOD; i++) {
+        zmq_send(socket, "\x92\1\2", 3, ZMQ_DONTWAIT | ZMQ_SNDMORE);
+        zmq_send(socket, "no chunk of anything", 20, ZMQ_DONTWAIT);
+    }
+    train(&stage, 0);
+    bool is_told = false;
+    for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); !is_told;) {
+        is_told = local_cluster_logged(&stage.cluster, "messages_dropped");
+        cr_assert(is_told || again(deadline), "the log says nothing of what was dropped");
+    }
+    zmq_close(socket);
+    zmq_ctx_term(context);
+    close_stage(&stage);
+}
