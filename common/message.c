@@ -63,6 +63,12 @@ cadre_message_shard(const cadre_message_t *self)
     if (self->type == CADRE_MESSAGE_CLOSE_CUT) {
         return &self->close_cut.shard;
     }
+    if (self->type == CADRE_MESSAGE_DROP) {
+        return &self->drop.shard;
+    }
+    if (self->type == CADRE_MESSAGE_RETIRE) {
+        return &self->retire.shard;
+    }
     return self->type == CADRE_MESSAGE_RESTORE ? &self->restore.shard : NULL;
 }
 

@@ -50,7 +50,8 @@ tell_other_optimizer(cadre_coordinator_t *self, const cadre_variable_t *variable
         resumed ? self->resumed_optimizers[resumed - self->resumed_variables] : NULL;
     const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
     cadre_optimizer_spec_t spec;
-    if (!before || strcmp(before, now) == 0 || cadre_optimizer_spec_parse(&spec, before) < 0) {
+    if (!before || variable->again || strcmp(before, now) == 0 ||
+        cadre_optimizer_spec_parse(&spec, before) < 0) {
         return;
     }
     const char *next = "the values go on; its slots and steps begin anew";
@@ -84,7 +85,8 @@ static bool
 is_resumed(const cadre_coordinator_t *self, const char *name)
 {
     return name && cadre_name_map_get(&self->resumed_names, name) &&
-           !cadre_catalogue_variable(&self->core.catalogue, name);
+           !cadre_catalogue_variable(&self->core.catalogue, name) &&
+           !cadre_catalogue_was_dropped(&self->core.catalogue, name);
 }
 
 /* What the resumed checkpoint holds of a variable is lost to the job with its next checkpoint,
@@ -102,20 +104,30 @@ check_late(const cadre_coordinator_t *self, const char *name)
                       name, self->resumed_path);
 }
 
+/* Whether another variable of that name is being dropped. */
+static bool
+is_being_dropped(const cadre_coordinator_t *self, const char *name)
+{
+    const cadre_variable_t *variable =
+        name ? cadre_catalogue_variable(&self->core.catalogue, name) : NULL;
+    return variable && variable->dropped > 0;
+}
+
 /* Whether they are to be created later: ids are dense and in order of creation, the variables of
- * one call at a time; and a checkpoint under way will tell whether a resumed one is too late. */
+ * one call at a time; a name may not be free yet; and a checkpoint under way will tell whether a
+ * resumed one is too late. */
 static bool
 must_wait(const cadre_coordinator_t *self, const batch_t *batch)
 {
-    if (self->core.creating > 0 || self->core.checkpoint.state == CADRE_CHECKPOINT_IDLE) {
-        return self->core.creating > 0;
-    }
-    for (size_t i = 0; i < batch->count; i++) {
-        if (is_resumed(self, batch->definitions[i].name)) {
+    bool is_idle = self->core.checkpoint.state == CADRE_CHECKPOINT_IDLE;
+    bool is_dropping = self->core.drops.called > self->core.drops.retired;
+    for (size_t i = 0; (!is_idle || is_dropping) && i < batch->count; i++) {
+        const char *name = batch->definitions[i].name;
+        if (is_being_dropped(self, name) || (!is_idle && is_resumed(self, name))) {
             return true;
         }
     }
-    return false;
+    return self->core.creating > 0;
 }
 
 static int
@@ -220,7 +232,7 @@ abandon(cadre_coordinator_t *self, const batch_t *batch)
 {
     for (size_t i = 0; i < batch->added; i++) {
         self->core.creating--;
-        cadre_core_abandon_variable(&self->core, batch->variables[i]);
+        cadre_core_forget_variable(&self->core, batch->variables[i]);
     }
 }
 
@@ -229,12 +241,16 @@ static int
 create(cadre_coordinator_t *self, batch_t *batch)
 {
     int status = await_turn(self, batch);
+    self->core.creation_status = 0;
     while (status == 0 && batch->added < batch->count) {
         cadre_operation_t operation = {.pending = 0};
         status = ask_some(self, batch, &operation);
         if (status == 0) {
             status = await_some(self, batch, &operation);
         }
+    }
+    if (status == 0 && self->core.creation_status < 0) {
+        status = cadre_fail(self->core.creation_status, "%s", self->core.creation_text);
     }
     if (status == 0) {
         publish(self, batch);

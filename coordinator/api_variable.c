@@ -20,6 +20,32 @@ cadre_variable_options(void)
 }
 
 int
+cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
+{
+    cadre_variable_t *self = self_p ? *self_p : NULL;
+    if (!self) {
+        return 0;
+    }
+    *self_p = NULL;
+    cadre_coordinator_t *coordinator = self->coordinator;
+    int64_t since_ms = 0;
+    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_gate_lock(coordinator->gate);
+    uint64_t number = cadre_drops_call(&coordinator->core, self);
+    cadre_drops_tick(&coordinator->core);
+    int status = 0;
+    while (status == 0 && coordinator->core.drops.retired < number) {
+        status = cadre_coordinator_usable(coordinator);
+        if (status == 0) {
+            status = cadre_coordinator_wait(coordinator, deadline_ms,
+                                            "closures that may use a variable to end", &since_ms);
+        }
+    }
+    cadre_gate_unlock_and_wake(coordinator->gate);
+    return status;
+}
+
+int
 cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeout_ms)
 {
     if (!self) {
@@ -150,7 +176,7 @@ check_variables(const cadre_coordinator_t *self, const cadre_program_t *program)
             cadre_catalogue_variable(&self->core.catalogue, needed->name);
         char mine[CADRE_SHAPE_TEXT_SIZE];
         char theirs[CADRE_SHAPE_TEXT_SIZE];
-        if (!variable || !variable->created) {
+        if (!variable || !variable->created || variable->dropped > 0) {
             return cadre_fail(CADRE_ENOTFOUND, "program %s: there is no variable %s",
                               cadre_program_name(program), needed->name);
         }

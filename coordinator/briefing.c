@@ -176,6 +176,16 @@ cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
 }
 
 void
+cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){
+        .id = variable->id, .name = "", .last = variable->id, .drop = variable->dropped};
+    cadre_definitions_add(&self->definitions, &message);
+    self->untold = true;
+}
+
+void
 cadre_core_tell_definitions(cadre_core_t *self)
 {
     cadre_member_t *member = NULL;

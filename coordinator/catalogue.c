@@ -27,6 +27,15 @@ destroy_variable(cadre_variable_t *variable)
     free(variable);
 }
 
+static void
+fini_dropped_names(cadre_catalogue_t *self)
+{
+    for (size_t i = 0; i < self->dropped_names.capacity; i++) {
+        free(self->dropped_names.entries[i].value);
+    }
+    cadre_name_map_fini(&self->dropped_names);
+}
+
 void
 cadre_catalogue_fini(cadre_catalogue_t *self)
 {
@@ -36,6 +45,7 @@ cadre_catalogue_fini(cadre_catalogue_t *self)
         }
     }
     free(self->vacant.name);
+    fini_dropped_names(self);
     for (uint32_t i = 0; i < self->function_count; i++) {
         free(self->functions[i]->name);
         cadre_chunk_unref(&self->functions[i]->program);
@@ -228,6 +238,7 @@ cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const ca
         destroy_variable(variable);
         return cadre_fail_within(status, "variable %s", name);
     }
+    variable->again = cadre_catalogue_was_dropped(self, name);
     variable->id = ++self->variable_count;
     self->variables =
         cadre_realloc(self->variables, self->variable_count, sizeof(*self->variables));
@@ -245,8 +256,26 @@ cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variabl
         cadre_placement_take(&self->placement, variable->shards[i], part_size_bytes(variable, i));
     }
     self->variables[variable->id - 1] = &self->vacant;
-    cadre_name_map_take(&self->variable_names, variable->name);
+    if (cadre_catalogue_variable(self, variable->name) == variable) {
+        cadre_name_map_take(&self->variable_names, variable->name);
+    }
     destroy_variable(variable);
+}
+
+void
+cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *variable)
+{
+    cadre_name_map_take(&self->variable_names, variable->name);
+    if (!cadre_catalogue_was_dropped(self, variable->name)) {
+        char *name = cadre_strdup(variable->name);
+        cadre_name_map_put(&self->dropped_names, name, name);
+    }
+}
+
+bool
+cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name)
+{
+    return cadre_name_map_get(&self->dropped_names, name) != NULL;
 }
 
 bool

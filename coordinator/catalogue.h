@@ -40,6 +40,8 @@ struct cadre_variable {
     uint32_t partitions;
     uint16_t *shards; /* [partitions] */
     bool created;     /* exists on its shards */
+    bool again;       /* its name was another's before, which was dropped */
+    uint64_t dropped; /* number of its drop (coordinator/drops.h); 0: it was not dropped */
 };
 
 struct cadre_function {
@@ -100,6 +102,7 @@ typedef struct {
     cadre_variable_t **variables; /* by id - 1; `vacant` where there is none any more */
     uint32_t variable_count;
     cadre_name_map_t variable_names; /* of those that are there */
+    cadre_name_map_t dropped_names;  /* that variables had which were dropped; to the name */
     cadre_variable_t vacant;         /* without a name, parts or an id, and not created */
     cadre_function_t **functions;
     uint32_t function_count;
@@ -127,6 +130,12 @@ int cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name,
 /* Takes a variable out and ends it: its name and its share of the shards are free, its place is
  * vacant. */
 void cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable);
+
+/* Frees the name of a variable that is being dropped, for another one. */
+void cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *variable);
+
+/* Returns whether a variable of this name was dropped, and the name was free since. */
+bool cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name);
 
 /* Returns whether one of its parts lives on `shard`. */
 bool cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard);

@@ -19,11 +19,24 @@ cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
     self->awaited[self->awaited_count++] = cadre_strdup(variable);
 }
 
+void
+cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable)
+{
+    for (size_t i = 0; i < self->awaited_count; i++) {
+        if (strcmp(self->awaited[i], variable) == 0) {
+            free(self->awaited[i]);
+            self->awaited[i] = self->awaited[--self->awaited_count];
+            return;
+        }
+    }
+}
+
 /* How much has been done that a checkpoint would hold: a number that only goes up. */
 static uint64_t
 done(const cadre_core_t *core)
 {
-    uint64_t count = core->next_id + core->catalogue.variable_count - core->creating;
+    uint64_t count =
+        core->next_id + core->catalogue.variable_count - core->creating + core->drops.retired;
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         count += core->assigned[i];
     }
@@ -271,6 +284,7 @@ note_what_is_below(cadre_core_t *core)
     self->done = done(core);
     self->unsaved = core->unsaved;
     self->variable_count = core->catalogue.variable_count - core->creating;
+    self->drops = core->drops.retired;
 }
 
 /* Opens the cut: every id below it is begun, and what is begun from now on says that it comes after
@@ -430,7 +444,9 @@ give_restore_point(cadre_core_t *core, const char *path)
                                    .id = self->id,
                                    .cut = self->cut,
                                    .assigns = self->assigns,
-                                   .unsaved = self->unsaved};
+                                   .unsaved = self->unsaved,
+                                   .variable_count = self->variable_count,
+                                   .drops = self->drops};
     point.assigned = cadre_calloc(core->options.ps_count, sizeof(*point.assigned));
     for (uint32_t i = 0; i < core->options.ps_count; i++) {
         point.assigned[i] = self->shards[i].assigned;
@@ -546,8 +562,10 @@ automatic_due_ms(cadre_core_t *core)
     if (!automatic || core->fatal || core->catalogue.variable_count == 0 || is_resuming(core)) {
         return UINT64_MAX;
     }
-    /* Where nothing was done it would only push out an older one that differs. */
-    if (self->due_ms == 0 || (core->now_ms >= self->due_ms && done(core) == self->saved)) {
+    /* Where nothing was done it would only push out an older one that differs; but what is dropped
+     * may stay in memory for closures that run again from that one. */
+    bool is_same = done(core) == self->saved && core->drops.done == core->drops.retired;
+    if (self->due_ms == 0 || (core->now_ms >= self->due_ms && is_same)) {
         self->due_ms = core->now_ms + self->every_ms;
     }
     return self->due_ms;

@@ -111,7 +111,8 @@ typedef struct {
     uint64_t assigns;  /* noted for a replay and below the cut */
     uint64_t done;     /* how much the cut holds, see checkpoint.c */
     uint64_t unsaved;  /* what the core's would be without closures above the cut */
-    uint32_t variable_count; /* of the catalogue's, that it holds whole */
+    uint32_t variable_count; /* of the catalogue's, that it holds whole, */
+    uint64_t drops;          /* but for those that so many drops had taken */
     cadre_totals_t totals; /* at the cut, of closures only those below it, which end after it too */
     cadre_written_shard_t *shards; /* [ps_count] */
     cadre_sequences_t held;        /* numbers of closures that ended well, below the cut of one
@@ -135,6 +136,9 @@ typedef struct {
  * checkpoint would be one without it, and a ps that is lost would begin it anew: automatic ones
  * wait. */
 void cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable);
+
+/* It was created again, and is dropped now. */
+void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable);
 
 /* Begins one now. `progress` (may be NULL) is copied. CADRE_ESTATE when checkpoints are off,
  * CADRE_EBUSY never: the caller looks at `state` first. */

@@ -127,9 +127,10 @@ cadre_checkpoint_manifest(const cadre_core_t *core, cadre_manifest_t **out)
     manifest->variables =
         cadre_calloc(core->checkpoint.variable_count, sizeof(*manifest->variables));
     for (uint32_t i = 0; i < core->checkpoint.variable_count; i++) {
-        if (core->catalogue.variables[i]->created) {
-            fill_variable(&manifest->variables[manifest->variable_count++],
-                          core->catalogue.variables[i]);
+        const cadre_variable_t *variable = core->catalogue.variables[i];
+        bool is_dropped = variable->dropped > 0 && variable->dropped <= core->checkpoint.drops;
+        if (variable->created && !is_dropped) {
+            fill_variable(&manifest->variables[manifest->variable_count++], variable);
         }
     }
     manifest->shard_count = core->options.ps_count;

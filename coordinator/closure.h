@@ -43,6 +43,7 @@ typedef struct cadre_closure {
     uint32_t function;
     uint32_t steps;
     uint32_t variables; /* that existed when it was scheduled */
+    uint64_t drops;     /* of variables, before it was put into the queue */
     uint32_t tag;       /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool wants_results;
     uint64_t *batches; /* as in the CLOSURE message */
@@ -77,10 +78,11 @@ typedef struct cadre_closure {
     cadre_suspicion_t suspicion;        /* whether it kills workers, */
     uint64_t trial;                     /* and incarnation of the one that is to try; 0: none */
     uint64_t sequence;                  /* the caller's number; 0: none */
-    uint64_t interval; /* the queue's, between two barriers (coordinator/barriers.h) */
-    uint64_t stale;    /* attempts up to this one began before a shard was restored */
-    bool kept;         /* it has ended well and is kept for a replay */
-    void *future;      /* the API's, NULL when nobody waits */
+    uint64_t interval;      /* the queue's, between two barriers (coordinator/barriers.h) */
+    uint64_t drop_interval; /* the same, of those that drops set */
+    uint64_t stale;         /* attempts up to this one began before a shard was restored */
+    bool kept;              /* it has ended well and is kept for a replay */
+    void *future;           /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */

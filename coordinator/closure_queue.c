@@ -16,6 +16,7 @@ cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_clo
                                     .ended = ended,
                                     .context = context};
     cadre_barriers_init(&self->barriers);
+    cadre_barriers_init(&self->drop_barriers);
 }
 
 static size_t *
@@ -65,6 +66,7 @@ end(cadre_closure_queue_t *self, cadre_closure_t *closure, const cadre_closure_e
     if (closure->tag == CADRE_TAG_NONE) {
         cadre_barriers_leave(&self->barriers, closure->interval);
     }
+    cadre_barriers_leave(&self->drop_barriers, closure->drop_interval);
     if (results) {
         cadre_results_end(results, closure->id, how->status, how->text, how->message);
         self->values_size_bytes += results->takers > 0 ? results->tensors.size_bytes : 0;
@@ -156,6 +158,7 @@ cadre_closure_queue_fini(cadre_closure_queue_t *self)
     end_all_queued(self, CADRE_ECLOSED, "the coordinator was closed");
     cadre_closure_lanes_fini(&self->lanes);
     cadre_barriers_fini(&self->barriers);
+    cadre_barriers_fini(&self->drop_barriers);
 }
 
 size_t
@@ -188,6 +191,8 @@ cadre_closure_queue_put(cadre_closure_queue_t *self, cadre_closure_t *closure)
     cadre_assert(closure->state == CADRE_CLOSURE_NEW);
     closure->missing = hold_arguments(self, closure);
     closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
+    closure->drop_interval = cadre_barriers_enter(&self->drop_barriers);
+    closure->drops = self->drops;
     if (closure->missing > 0) {
         closure->state = CADRE_CLOSURE_BLOCKED;
         cadre_closure_list_push(&self->blocked, closure);
@@ -383,4 +388,17 @@ bool
 cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barrier)
 {
     return cadre_barriers_passed(&self->barriers, barrier);
+}
+
+uint64_t
+cadre_closure_queue_note_drop(cadre_closure_queue_t *self)
+{
+    self->drops++;
+    return cadre_barriers_set(&self->drop_barriers);
+}
+
+bool
+cadre_closure_queue_passed_by_all(const cadre_closure_queue_t *self, uint64_t barrier)
+{
+    return cadre_barriers_passed(&self->drop_barriers, barrier);
 }

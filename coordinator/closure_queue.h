@@ -42,10 +42,12 @@ typedef void (*cadre_closure_ended_t)(void *context, cadre_closure_t *closure,
                                       const cadre_closure_end_t *end);
 
 typedef struct {
-    size_t capacity;             /* of what is common, and of what is tagged */
-    cadre_closure_lanes_t lanes; /* what is queued */
-    cadre_barriers_t barriers;   /* of common closures */
-    cadre_closure_list_t aside;  /* common or tagged; they need a shard that is away */
+    size_t capacity;                /* of what is common, and of what is tagged */
+    cadre_closure_lanes_t lanes;    /* what is queued */
+    cadre_barriers_t barriers;      /* of common closures */
+    cadre_barriers_t drop_barriers; /* of all */
+    uint64_t drops;                 /* of variables, so far */
+    cadre_closure_list_t aside;     /* common or tagged; they need a shard that is away */
     size_t common_aside;
     cadre_closure_list_t blocked; /* common or tagged; they wait for a result of another */
     size_t common_blocked;
@@ -116,6 +118,13 @@ uint64_t cadre_closure_queue_set_barrier(cadre_closure_queue_t *self);
 
 /* Returns whether each of those has ended; closures that were put since do not matter. */
 bool cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barrier);
+
+/* Counts a drop of a variable; returns the number of a barrier behind all closures that were put so
+ * far, common and tagged. */
+uint64_t cadre_closure_queue_note_drop(cadre_closure_queue_t *self);
+
+/* Returns whether each of those has ended. */
+bool cadre_closure_queue_passed_by_all(const cadre_closure_queue_t *self, uint64_t barrier);
 
 /* Common closures that wait for a worker or are blocked. */
 size_t cadre_closure_queue_waiting(const cadre_closure_queue_t *self);

@@ -84,6 +84,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_membership_fini(&self->membership);
     cadre_catalogue_fini(&self->catalogue);
     cadre_definitions_fini(&self->definitions);
+    cadre_drops_fini(&self->drops);
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_outbox_fini(&self->outbox);
     free(self->events);
@@ -258,6 +259,7 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_CREATE:
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
+    case CADRE_MESSAGE_RETIRE:
     case CADRE_MESSAGE_SNAPSHOT:
     case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_CHECKPOINT_END:
@@ -352,6 +354,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         due_ms = earlier(due_ms, cadre_windows_tick(self));
         due_ms = earlier(due_ms, cadre_recovery_tick(self));
         due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
+        cadre_drops_tick(self);
         cadre_core_tell_definitions(self); /* before what needs them */
         cadre_dispatch_cancel(self);
         cadre_admission_tick(self);

@@ -20,6 +20,7 @@
 #include "coordinator/closure_queue.h"
 #include "coordinator/contests.h"
 #include "coordinator/definitions.h"
+#include "coordinator/drops.h"
 #include "coordinator/membership.h"
 #include "coordinator/recovery.h"
 #include "coordinator/replay.h"
@@ -100,6 +101,7 @@ struct cadre_core {
     cadre_catalogue_t catalogue;
     cadre_definitions_t definitions; /* what workers are told of variables */
     bool untold;                     /* some worker may lack some of them */
+    cadre_drops_t drops;             /* of variables */
     cadre_closure_queue_t queue;
     cadre_u64_map_t closures; /* by id: begun and not ended */
     cadre_replay_t replay;
@@ -132,7 +134,9 @@ struct cadre_core {
     int fatal;                       /* the job cannot go on: every call answers this */
     char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
     bool stopping;
-    uint32_t creating;    /* newest variables that are not yet there on all shards */
+    uint32_t creating;   /* newest variables that are not yet there on all shards */
+    int creation_status; /* of them: a restored shard has refused what it had taken before; 0 */
+    char creation_text[CADRE_TEXT_SIZE_MAX + 1];
     uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
     uint32_t lacks;       /* how often a worker has not what closures may need */
     bool unserved;        /* closures may wait that no worker can run; */
@@ -203,14 +207,16 @@ void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
 void cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
                                 cadre_operation_t *operation);
 
-/* Takes a creation back that has failed, or was given up, and was forgotten: the shards are told to
- * drop what they may have of it, in front of what is asked from now on. Ends the variable. */
-void cadre_core_abandon_variable(cadre_core_t *self, cadre_variable_t *variable);
+/* Ends a variable that nothing can name any more, or whose creation has failed, or was given up,
+ * and was forgotten: the shards are told to drop what they may have of it, in front of what is
+ * asked from now on, and the workers that its id is vacant. */
+void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 
 /* Tells the workers about a variable that was created, a function or a dataset. */
 void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
 void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
 void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
+void cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable);
 void cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function);
 void cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset);
 void cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member,

@@ -58,6 +58,7 @@ cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
         message.incarnation = self->options.incarnation;
         message.epoch = self->options.epoch;
         message.create.generation = self->shards[shard].generation;
+        message.create.fresh = variable->again;
         cadre_shard_requests_ask(&self->requests, shard, &message, on_created, operation,
                                  variable->id);
     }
@@ -92,7 +93,7 @@ ask_drops(cadre_core_t *self, const cadre_variable_t *variable)
 }
 
 void
-cadre_core_abandon_variable(cadre_core_t *self, cadre_variable_t *variable)
+cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable)
 {
     uint32_t id = variable->id;
     ask_drops(self, variable);

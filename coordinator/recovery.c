@@ -144,8 +144,25 @@ become_ready(cadre_core_t *core, uint32_t shard)
 
 /* --- restoring --- */
 
-/* `detail`: the shard, and whether it may refuse: a variable that is being created just now. */
+/* `detail`: the shard, and the id of a variable that is being created just now, or 0. */
 enum { MAY_REFUSE = 1 << 16 };
+
+/* Whether a shard refuses a variable that does not exist yet. It may have taken it before it was
+ * lost, and is not asked by the call any more: so the creation fails. */
+static bool
+is_creation_refused(cadre_core_t *core, uint64_t id, int status, const cadre_message_t *reply)
+{
+    if (id == 0 || core->catalogue.variables[id - 1]->created) {
+        return false;
+    }
+    bool is_gone = cadre_catalogue_is_vacant(&core->catalogue, (uint32_t)id);
+    bool is_refused = status == CADRE_EFULL || status == CADRE_EDTYPE || status == CADRE_ESHAPE;
+    if (is_refused && !is_gone && core->creation_status == 0) {
+        core->creation_status = status;
+        snprintf(core->creation_text, sizeof(core->creation_text), "%s", reply->reply.text);
+    }
+    return is_refused || is_gone;
+}
 
 static void
 on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int status)
@@ -158,11 +175,12 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
         return;
     }
     status = answered ? -(int)reply->reply.status : CADRE_EMALFORMED;
-    if (status < 0 && detail < MAY_REFUSE && place->point == 0 && core->points[1].path) {
+    bool may_go_on = status == 0 || is_creation_refused(core, detail / MAY_REFUSE, status, reply);
+    if (!may_go_on && place->point == 0 && core->points[1].path) {
         place->begin_anew = true;
         return;
     }
-    if (status < 0 && detail < MAY_REFUSE) {
+    if (!may_go_on) {
         char text[CADRE_CLOSURE_ERROR_SIZE];
         const char *why = answered ? reply->reply.text : "it answered out of turn";
         snprintf(text, sizeof(text), "ps %" PRIu64 " cannot begin: %s", shard, why);
@@ -179,11 +197,45 @@ on_repaired(void *context, uint64_t detail, const cadre_message_t *reply, int st
     place->pending--;
 }
 
+/* Whether the point, a checkpoint of this session, holds this very variable. */
+static bool
+holds(const cadre_restore_point_t *point, const cadre_variable_t *variable)
+{
+    return variable->id <= point->variable_count &&
+           (variable->dropped == 0 || variable->dropped > point->drops);
+}
+
+/* Nobody names it who runs again from that point on. */
+static bool
+is_needless(const cadre_restore_point_t *point, const cadre_variable_t *variable)
+{
+    return variable->dropped > 0 && variable->dropped <= point->drops;
+}
+
+/* What is retired must not get into the next checkpoint; asked after all CREATEs. */
+static void
+ask_retires(cadre_core_t *core, uint32_t shard)
+{
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
+    for (uint64_t i = 0; i < core->drops.retired - core->drops.done; i++) {
+        const cadre_variable_t *variable = core->drops.drops[i].variable;
+        if (cadre_variable_is_on(variable, shard) && !is_needless(point, variable)) {
+            cadre_message_t message = cadre_drops_retire_message(core, variable->id, shard, 0);
+            cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
+            core->shards[shard].pending++;
+        }
+    }
+}
+
 static void
 ask_creates(cadre_core_t *core, uint32_t shard)
 {
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
     for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {
         const cadre_variable_t *variable = core->catalogue.variables[i];
+        if (is_needless(point, variable)) {
+            continue;
+        }
         for (uint32_t part = 0; part < variable->partitions; part++) {
             if (variable->shards[part] != shard) {
                 continue;
@@ -193,7 +245,8 @@ ask_creates(cadre_core_t *core, uint32_t shard)
             message.incarnation = core->options.incarnation;
             message.epoch = core->options.epoch;
             message.create.generation = core->shards[shard].generation;
-            uint64_t detail = shard | (variable->created ? 0 : MAY_REFUSE);
+            message.create.fresh = variable->again && !holds(point, variable);
+            uint64_t detail = shard + (variable->created ? 0 : MAY_REFUSE * (uint64_t)variable->id);
             cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, detail);
             core->shards[shard].pending++;
         }
@@ -244,6 +297,7 @@ begin_restore(cadre_core_t *core, uint32_t shard)
                                                 .ended = core->checkpoint.ended};
     cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, shard);
     ask_creates(core, shard);
+    ask_retires(core, shard);
 }
 
 /* Where nothing is kept, a shard that is whole would only lose what the others have. */

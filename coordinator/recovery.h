@@ -38,6 +38,9 @@ typedef struct {
     uint64_t *assigned; /* [ps_count]: each shard's last assignment in it; NULL: none is */
     uint64_t unsaved;   /* what the core's was */
     uint64_t risked;    /* closures since, not kept, that are in totals.closures_at_risk already */
+    uint32_t
+        variable_count; /* of a checkpoint of this session: it holds variables up to this id, */
+    uint64_t drops;     /* but for those that so many drops had taken */
 } cadre_restore_point_t;
 
 void cadre_restore_point_fini(cadre_restore_point_t *self);

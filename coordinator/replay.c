@@ -62,6 +62,7 @@ forget(cadre_replay_t *self, cadre_closure_t *closure)
 {
     cadre_u64_map_take(&self->kept, closure->id);
     self->size_bytes -= end_keeping(closure);
+    self->forgotten++;
     cadre_closure_destroy(&closure);
 }
 
@@ -148,7 +149,8 @@ cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position
         copy.chunks[i] = cadre_chunk_ref(message->chunks[i]);
     }
     cadre_replay_assign_t *assign = &self->assigns[self->assign_count++];
-    *assign = (cadre_replay_assign_t){.position = position, .shard = shard};
+    *assign = (cadre_replay_assign_t){
+        .position = position, .shard = shard, .variable = (uint32_t)message->assign.variable};
     cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
     cadre_outbox_entry_init(&assign->entry, &nobody, &copy);
     self->size_bytes += assign_size_bytes(assign);
@@ -193,6 +195,17 @@ cadre_replay_lowest(const cadre_replay_t *self, uint64_t from)
         lowest = closure->id >= from && closure->id < lowest ? closure->id : lowest;
     }
     return lowest;
+}
+
+uint64_t
+cadre_replay_fewest_drops(const cadre_replay_t *self)
+{
+    uint64_t fewest = UINT64_MAX;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
+        fewest = closure->drops < fewest ? closure->drops : fewest;
+    }
+    return fewest;
 }
 
 int

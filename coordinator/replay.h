@@ -33,6 +33,7 @@
 typedef struct {
     uint64_t position; /* the id that the next new closure would have got */
     uint32_t shard;
+    uint32_t variable;
     cadre_outbox_entry_t entry;
 } cadre_replay_assign_t;
 
@@ -42,8 +43,9 @@ typedef struct {
     cadre_closure_log_t log;
     cadre_closure_log_t redo;
     cadre_closure_log_t aside;
-    size_t in_flight;  /* kept ones */
-    size_t size_bytes; /* of closures, assignments, and results that closures take as arguments */
+    size_t in_flight;   /* kept ones */
+    size_t size_bytes;  /* of closures, assignments, and results that closures take as arguments */
+    uint64_t forgotten; /* closures so far */
 
     uint64_t cut;     /* of the newest commit: what is kept from below it is kept for another one */
     size_t old_count; /* closures from below it */
@@ -95,6 +97,9 @@ void cadre_replay_stop(cadre_replay_t *self);
 
 /* The lowest id from `from` on that may be run again, UINT64_MAX when there is none. */
 uint64_t cadre_replay_lowest(const cadre_replay_t *self, uint64_t from);
+
+/* The fewest drops of variables before any closure that is kept; UINT64_MAX when none is. */
+uint64_t cadre_replay_fewest_drops(const cadre_replay_t *self);
 
 /* Whether a shard that begins where every closure below `cut` and the first `assigns` assignments
  * are in has anything to get back. */

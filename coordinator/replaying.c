@@ -36,14 +36,22 @@ next_shard_is_ready(const cadre_core_t *core)
            core->shards[replay->assigns[replay->assign_next].shard].state == CADRE_PLACE_READY;
 }
 
+/* It is in what the shard began with, or its variable was dropped and nothing needs that. */
+static bool
+is_needless(const cadre_core_t *core, const cadre_replay_assign_t *assign)
+{
+    return cadre_replay_assign_number(&core->replay) <=
+               cadre_recovery_point(core, assign->shard)->assigns ||
+           cadre_catalogue_is_vacant(&core->catalogue, assign->variable);
+}
+
 static void
 repeat_assigns(cadre_core_t *core)
 {
     const cadre_replay_assign_t *assign = NULL;
     while (next_shard_is_ready(core) && (assign = cadre_replay_next_assign(&core->replay))) {
-        if (cadre_replay_assign_number(&core->replay) <=
-            cadre_recovery_point(core, assign->shard)->assigns) {
-            cadre_replay_assigned(&core->replay); /* it is in what the shard began with */
+        if (is_needless(core, assign)) {
+            cadre_replay_assigned(&core->replay);
             continue;
         }
         cadre_message_t message;

@@ -88,6 +88,9 @@ generation_of(cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_DROP) {
         return &message->drop.generation;
     }
+    if (message->type == CADRE_MESSAGE_RETIRE) {
+        return &message->retire.generation;
+    }
     if (message->type == CADRE_MESSAGE_PULL) {
         return &message->pull.generation;
     }
@@ -170,13 +173,14 @@ destination_of(cadre_plane_t plane, uint32_t shard, const cadre_task_t *task)
 }
 
 /* What comes after these waits for their answer: RESTORE begins the shard anew, a shard takes
- * ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and a name that a
- * DROP makes free may be created again. */
+ * ASSIGNs by ascending sequence, a cut that is to be closed was opened before, and lacks what was
+ * retired before, and what follows a DROP finds its room free. */
 static bool
 is_ordered(cadre_message_type_t type)
 {
     return type == CADRE_MESSAGE_RESTORE || type == CADRE_MESSAGE_ASSIGN ||
-           type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_DROP;
+           type == CADRE_MESSAGE_SNAPSHOT || type == CADRE_MESSAGE_RETIRE ||
+           type == CADRE_MESSAGE_DROP;
 }
 
 /* Puts the next PROBE off: something has just been answered, or said again. */

@@ -3,15 +3,15 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * Every request can be repeated: CREATE, DROP, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT and
- * CHECKPOINT_END by their nature, ASSIGN by its sequence. None is because time has passed: a shard
- * that is busy, or reads a checkpoint, would only get a longer queue. While requests of a plane are
- * unanswered a PROBE goes out on it now and then, ever more seldom, and what its PROBED does not
- * know goes out again (proto-schemas/README.md, rule 11); so does everything that another ps is to
- * answer, or that goes over a new connection. A request waits while its ps is away or being
- * repaired. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at a time. A
- * request goes out with the generation that its shard has then, not with the one it had when the
- * request was made; one that was refused for it goes out again after resend_ms.
+ * Every request can be repeated: CREATE, DROP, RETIRE, RESTORE, SETTLE, COUNT, SNAPSHOT, CLOSE_CUT
+ * and CHECKPOINT_END by their nature, ASSIGN by its sequence. None is because time has passed: a
+ * shard that is busy, or reads a checkpoint, would only get a longer queue. While requests of a
+ * plane are unanswered a PROBE goes out on it now and then, ever more seldom, and what its PROBED
+ * does not know goes out again (proto-schemas/README.md, rule 11); so does everything that another
+ * ps is to answer, or that goes over a new connection. A request waits while its ps is away or
+ * being repaired. Each shard gets its requests in order, one window of CADRE_SHARD_WINDOW at a
+ * time. A request goes out with the generation that its shard has then, not with the one it had
+ * when the request was made; one that was refused for it goes out again after resend_ms.
  */
 #ifndef CADRE_COORDINATOR_SHARD_REQUESTS_H
 #define CADRE_COORDINATOR_SHARD_REQUESTS_H

@@ -110,6 +110,23 @@ shards_json(const cadre_core_t *core)
     return shards;
 }
 
+/* `dropping`: that closures may use still; `kept`: dropped, but kept for closures that may run
+ * again.
+ */
+static json_t *
+variables_json(const cadre_core_t *core)
+{
+    json_int_t count = 0;
+    for (uint32_t i = 0; i < core->catalogue.variable_count; i++) {
+        const cadre_variable_t *variable = core->catalogue.variables[i];
+        count += variable->created && variable->dropped == 0;
+    }
+    const cadre_drops_t *drops = &core->drops;
+    return json_pack("{s:I, s:I, s:I}", "count", count, "dropping",
+                     (json_int_t)(drops->called - drops->retired), "kept",
+                     (json_int_t)(drops->retired - drops->done));
+}
+
 /* Where their closures can run: a worker that has failed to build one fails those. */
 static json_t *
 resources_json(const cadre_core_t *core)
@@ -173,6 +190,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
     json_object_set_new(status, "resources", resources_json(core));
+    json_object_set_new(status, "variables", variables_json(core));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
         char waits[CADRE_CHECKPOINT_WAITS_SIZE];
         cadre_checkpoint_waits(core, waits);

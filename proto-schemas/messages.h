@@ -70,6 +70,7 @@
     X(count,             COUNT,             55, SMALL, COORDINATOR)                \
     X(close_cut,         CLOSE_CUT,         56, SMALL, COORDINATOR)                \
     X(drop,              DROP,              60, SMALL, COORDINATOR)                \
+    X(retire,            RETIRE,            61, SMALL, COORDINATOR)                \
     /* values, data plane */                                                       \
     X(pull,              PULL,              64, LARGE, COORDINATOR | WORKER)       \
     X(values,            VALUES,            65, LARGE, PS)                         \
@@ -168,8 +169,8 @@
 #define CADRE_GOODBYE_FIELDS(F)                                                    \
     F(TEXT, reason,      CADRE_TEXT_SIZE_MAX)
 
-/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, CLOSE_CUT, CHECKPOINT_END and ASSIGN, by
- * request id.
+/* The answer to CREATE, SETTLE, RESTORE, COUNT, DROP, RETIRE, CLOSE_CUT, CHECKPOINT_END and ASSIGN,
+ * by request id.
  * counters: CADRE_PS_COUNTERS. */
 #define CADRE_REPLY_FIELDS(F)                                                      \
     F(U64,  status,      9999)                                                     \
@@ -184,9 +185,10 @@
     F(U64,  generation,  UINT64_MAX)
 
 /* A variable, and the shard of each partition from `first` on; many partitions take several
- * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more. wire:
- * the dtype of its values in VALUES to workers and of its gradients in PUSH, where that is not
- * `dtype`: CADRE_BF16 for f32; else 0. */
+ * messages. Without partitions: the ids from `id` to `last` are of no variable, or no more; with
+ * `drop` the variable `id` is dropped, as the job's drop of that number: a CLOSURE that says as
+ * many `drops` or more does not find it. wire: the dtype of its values in VALUES to workers and of
+ * its gradients in PUSH, where that is not `dtype`: CADRE_BF16 for f32; else 0. */
 #define CADRE_VARIABLE_FIELDS(F)                                                   \
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -196,7 +198,8 @@
     F(U64,  partitions,  CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64,  first,       CADRE_PARTITIONS_PER_VARIABLE_MAX)                        \
     F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)                                \
-    F(U64,  last,        UINT32_MAX)
+    F(U64,  last,        UINT32_MAX)                                               \
+    F(U64,  drop,        UINT32_MAX)
 
 /* Payload: the encoded program; none for a native function, which the worker knows by name.
  * hash: XXH3-64 of it. */
@@ -261,7 +264,8 @@
  * function uses. values: (closure, attempt, result, told) for each of the last names: what the
  * attempt gave as its result of that position; told 1: it stands in tensors, after the closure's
  * own; 0: the worker has it, or hands this closure back. checkpoint, cut: of the open cut that the
- * closure belongs after, 0 for none; its PUSHes say the same. */
+ * closure belongs after, 0 for none; its PUSHes say the same. drops: variables dropped before it
+ * was scheduled: names mean what they meant then. */
 #define CADRE_CLOSURE_FIELDS(F)                                                    \
     F(U64,  id,          UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \
@@ -278,7 +282,8 @@
     F(U64S, resources,   CADRE_RESOURCES_PER_CLOSURE_MAX)                          \
     F(U64S, values,      4 * CADRE_ARGUMENTS_MAX)                                  \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
-    F(U64,  cut,         UINT64_MAX)
+    F(U64,  cut,         UINT64_MAX)                                               \
+    F(U64,  drops,       UINT32_MAX)
 
 #define CADRE_CANCEL_FIELDS(F)                                                     \
     F(U64S, ids,         CADRE_HELD_MAX)
@@ -315,7 +320,8 @@
     F(U64S, reports,     CADRE_HELD_MAX)
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
- * Idempotent. shape: of the whole variable. wire: as in VARIABLE. */
+ * Idempotent. shape: of the whole variable. wire: as in VARIABLE. fresh: 1 when what the checkpoint
+ * holds under this name was another variable, which was dropped since: it is not looked at. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -332,7 +338,8 @@
     F(U64,  optimizer,   255)                                                      \
     F(F64S, optimizer_parameters, 16)                                              \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
+    F(U64,  fresh,       1)
 
 /* Every update id below `base` is settled: the shard may forget its bit. */
 #define CADRE_SETTLE_FIELDS(F)                                                     \
@@ -390,6 +397,14 @@
  * again, and no CREATE of an earlier one is on its way. Idempotent. */
 #define CADRE_DROP_FIELDS(F)                                                       \
     F(U64,  variable,    UINT32_MAX)                                               \
+    F(U64,  generation,  UINT64_MAX)                                               \
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+
+/* The variable is dropped: checkpoints after number `checkpoint` leave it out. Its partitions stay,
+ * for closures from before that run again, until DROP. Idempotent. */
+#define CADRE_RETIRE_FIELDS(F)                                                     \
+    F(U64,  variable,    UINT32_MAX)                                               \
+    F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  shard,       CADRE_SHARDS_MAX - 1)
 

@@ -345,6 +345,7 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_COUNT:
     case CADRE_MESSAGE_PROBE:
     case CADRE_MESSAGE_DROP:
+    case CADRE_MESSAGE_RETIRE:
         pass_on(self, message, now_ms);
         break;
     case CADRE_MESSAGE_ACK:

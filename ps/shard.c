@@ -223,6 +223,8 @@ on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
         cadre_shard_create(self, question);
     } else if (message->type == CADRE_MESSAGE_DROP) {
         cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop, question->outbox));
+    } else if (message->type == CADRE_MESSAGE_RETIRE) {
+        cadre_shard_reply(self, question, cadre_shard_retire(self, &message->retire));
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         restore(self, question);
     } else if (message->type == CADRE_MESSAGE_SETTLE) {

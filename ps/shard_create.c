@@ -152,6 +152,14 @@ draw(const cadre_shard_t *self, cadre_partition_t *partition)
     }
 }
 
+/* Whether the checkpoint that is open may hold it: what is fresh it does not, whatever it has under
+ * that name. */
+static bool
+is_loaded(const cadre_shard_t *self, const cadre_create_message_t *create)
+{
+    return self->loading && create->fresh == 0;
+}
+
 /* A part of the new spec, blank where it is to be loaded. */
 static int
 open_part(cadre_shard_t *self, const cadre_create_message_t *create,
@@ -163,7 +171,7 @@ open_part(cadre_shard_t *self, const cadre_create_message_t *create,
     if (status == 0) {
         status = cadre_partition_open_blank(&part->partition, spec, self->pool);
     }
-    if (status == 0 && !self->loading) {
+    if (status == 0 && !is_loaded(self, create)) {
         draw(self, part->partition);
     }
     if (status < 0) {
@@ -201,8 +209,8 @@ make_part(cadre_shard_t *self, const cadre_shard_question_t *question,
     if (status < 0) {
         return status;
     }
-    *pending = self->loading;
-    if (self->loading) {
+    *pending = is_loaded(self, create);
+    if (*pending) {
         cadre_shard_load_part(self, question, &part);
     } else {
         cadre_u64_map_put(&self->parts, key_of(spec), part);
@@ -265,6 +273,24 @@ find_parts(const cadre_shard_t *self, uint64_t variable, uint64_t *keys)
         count += spec->variable == variable;
     }
     return count;
+}
+
+int
+cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
+{
+    int status = cadre_shard_check_generation(self, retire->generation);
+    if (status < 0) {
+        return status;
+    }
+    size_t count = find_parts(self, retire->variable, NULL);
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    find_parts(self, retire->variable, keys);
+    for (size_t i = 0; i < count; i++) {
+        cadre_shard_part_t *part = cadre_u64_map_get(&self->parts, keys[i]);
+        part->retired = true;
+        part->last_checkpoint = retire->checkpoint;
+    }
+    return 0;
 }
 
 int

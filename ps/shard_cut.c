@@ -117,6 +117,14 @@ cadre_shard_snapshot(cadre_shard_t *self, const cadre_shard_question_t *question
 
 /* --- closing --- */
 
+/* Whether a checkpoint leaves the part out, though there may be an image: a cut that a PUSH opened
+ * may have been ahead of RETIRE. */
+static bool
+is_left_out(const cadre_shard_part_t *part, uint64_t checkpoint)
+{
+    return !part->image || (part->retired && checkpoint > part->last_checkpoint);
+}
+
 /* Makes a snapshot of the images: references to all their chunks, whatever their size. */
 static cadre_shard_snapshot_t *
 take(const cadre_shard_t *self, const cadre_close_cut_message_t *message)
@@ -135,7 +143,7 @@ take(const cadre_shard_t *self, const cadre_close_cut_message_t *message)
     snapshot->parts = cadre_calloc(self->parts.count, sizeof(*snapshot->parts));
     const cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
-        if (part->image) {
+        if (!is_left_out(part, message->checkpoint)) {
             cadre_shard_snapshot_part_t *taken = &snapshot->parts[snapshot->part_count++];
             memcpy(taken->name, part->name, sizeof(taken->name));
             taken->spec = *cadre_partition_spec(part->image);

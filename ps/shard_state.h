@@ -18,6 +18,8 @@ typedef struct {
     cadre_partition_t *image; /* what the cut holds of it; NULL: none is open, or it is younger */
     uint64_t size_bytes;      /* that it takes of the shard's */
     uint64_t push; /* number of the last push that named it, to find a partition named twice */
+    bool retired;  /* its variable was dropped: */
+    uint64_t last_checkpoint; /* the last one that holds it */
 } cadre_shard_part_t;
 
 /* Who is answered when a load comes back. */
@@ -109,6 +111,7 @@ int cadre_shard_find(const cadre_shard_t *self, uint64_t variable, uint64_t part
 /* --- shard_create.c --- */
 
 void cadre_shard_create(cadre_shard_t *self, const cadre_shard_question_t *question);
+int cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire);
 int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outbox);
 
 /* --- shard_load.c --- */

@@ -195,16 +195,22 @@ cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partiti
                                      cadre_dtype_size(self->wire));
 }
 
-/* A name that is used again, once its variable was dropped, is that of the newer one. */
+/* A name that is used again, once its variable was dropped, is that of the newer one first. */
 static void
 note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
 {
-    const cadre_variable_entry_t *other = cadre_name_map_get(&self->variable_names, entry->name);
-    if (other && other->id > entry->id) {
+    cadre_variable_entry_t *newest = cadre_name_map_get(&self->variable_names, entry->name);
+    if (!newest || newest->id < entry->id) {
+        cadre_name_map_take(&self->variable_names, entry->name);
+        cadre_name_map_put(&self->variable_names, entry->name, entry);
+        entry->older = newest;
         return;
     }
-    cadre_name_map_take(&self->variable_names, entry->name);
-    cadre_name_map_put(&self->variable_names, entry->name, entry);
+    while (newest->older && newest->older->id > entry->id) {
+        newest = newest->older;
+    }
+    entry->older = newest->older;
+    newest->older = entry;
 }
 
 static void
@@ -212,6 +218,34 @@ count_complete(cadre_directory_t *self)
 {
     while (cadre_directory_variable(self, self->variables_complete + 1)) {
         self->variables_complete++;
+    }
+}
+
+/* Drops are told in their order, which is that of the log. */
+static int
+set_dropped(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
+    if (!entry || (entry->drop && entry->drop != message->drop)) {
+        return cadre_fail(
+            CADRE_EMALFORMED, "VARIABLE: drop %" PRIu64 " is of variable %" PRIu64 ", %s",
+            message->drop, message->id, entry ? "which was dropped before" : "which is not known");
+    }
+    entry->drop = message->drop;
+    self->drops = message->drop > self->drops ? message->drop : self->drops;
+    return 0;
+}
+
+/* Those of the ids that were variables are gone. */
+static void
+mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
+{
+    cadre_variable_entry_t *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
+        if (entry->id >= first && entry->id <= last && !entry->is_gone) {
+            entry->is_gone = true;
+            self->gone++;
+        }
     }
 }
 
@@ -224,6 +258,7 @@ set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
                           "VARIABLE: ids %" PRIu64 " to %" PRIu64 " of no variable, on %zu shards",
                           message->id, message->last, message->shards.count);
     }
+    mark_gone(self, message->id, message->last);
     if (message->id <= (uint64_t)self->variables_complete + 1 &&
         message->last > self->variables_complete) {
         self->variables_complete = (uint32_t)message->last;
@@ -236,7 +271,7 @@ int
 cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
 {
     if (message->partitions == 0) {
-        return set_vacant(self, message);
+        return message->drop ? set_dropped(self, message) : set_vacant(self, message);
     }
     uint64_t last = message->first + message->shards.count;
     cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
@@ -435,10 +470,18 @@ cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
 }
 
 const cadre_variable_entry_t *
-cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name)
+cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name, uint64_t drops,
+                                 bool *was_dropped)
 {
+    const cadre_variable_entry_t *found = NULL;
     const cadre_variable_entry_t *entry = cadre_name_map_get(&self->variable_names, name);
-    return entry && entry->told == entry->partitions ? entry : NULL;
+    *was_dropped = false;
+    while (entry && (entry->drop == 0 || entry->drop > drops)) {
+        found = entry->told == entry->partitions ? entry : NULL;
+        entry = entry->older;
+    }
+    *was_dropped = entry != NULL;
+    return found;
 }
 
 const cadre_function_entry_t *

@@ -3,8 +3,9 @@
  * resources.
  *
  * Owner:   the worker core; cleared when another coordinator takes over.
- * Thread:  the network actor. Functions are handed to slots by pointer: an entry is immutable once
- * it is there and lives until the directory is cleared, which happens only when no slot is running.
+ * Thread:  the network actor. Functions and variables are handed to slots by pointer: what slots
+ * read of an entry is immutable once it is there, and it lives until the directory is cleared,
+ * which happens only when no slot is running. So the entry of a variable that was dropped stays.
  */
 #ifndef CADRE_WORKER_DIRECTORY_H
 #define CADRE_WORKER_DIRECTORY_H
@@ -31,7 +32,7 @@ typedef struct {
     char *address;
 } cadre_shard_entry_t;
 
-typedef struct {
+typedef struct cadre_variable_entry {
     uint32_t id;
     char *name;
     cadre_dtype_t dtype;
@@ -44,6 +45,9 @@ typedef struct {
     uint32_t partitions;
     uint32_t told;    /* partitions whose shard is known; complete when equal to partitions */
     uint16_t *shards; /* [partitions] */
+    uint64_t drop;    /* the number of its drop; 0: it was not dropped */
+    bool is_gone;     /* no shard has it any more, and no closure may name it */
+    struct cadre_variable_entry *older; /* of the same name; dropped */
 } cadre_variable_entry_t;
 
 typedef struct {
@@ -88,6 +92,8 @@ typedef struct {
     cadre_u64_map_t variables;       /* by id */
     cadre_name_map_t variable_names; /* of one name, the one with the highest id */
     uint32_t variables_complete;     /* every id from 1 to this is complete */
+    uint64_t drops;                  /* of variables: how many were told */
+    uint64_t gone;                   /* variables that are */
     uint64_t definitions;            /* records of variables that were taken: the first so many */
     cadre_u64_map_t functions;
     uint32_t functions_complete; /* every id from 1 to this is there */
@@ -142,8 +148,12 @@ cadre_chunk_layout_t cadre_variable_entry_layout(const cadre_variable_entry_t *s
 
 /* NULL when not known; a variable only once it is complete. */
 const cadre_variable_entry_t *cadre_directory_variable(const cadre_directory_t *self, uint32_t id);
+
+/* The variable that a closure means by `name` which was scheduled after the first `drops` drops;
+ * NULL when there was none, `*was_dropped` tells of one that was dropped by then. */
 const cadre_variable_entry_t *cadre_directory_variable_by_name(const cadre_directory_t *self,
-                                                               const char *name);
+                                                               const char *name, uint64_t drops,
+                                                               bool *was_dropped);
 const cadre_function_entry_t *cadre_directory_function(const cadre_directory_t *self, uint32_t id);
 cadre_dataset_entry_t *cadre_directory_dataset(const cadre_directory_t *self, uint32_t id);
 cadre_resource_entry_t *cadre_directory_resource(const cadre_directory_t *self, uint64_t id);

@@ -16,7 +16,8 @@ typedef struct {
     cadre_program_t *program;
     int status; /* of decoding it, why is in `text` */
     char text[CADRE_TEXT_SIZE_MAX + 1];
-    bool found;                               /* its variables */
+    bool found;                               /* its variables, */
+    uint64_t drops;                           /* as they were after so many drops */
     const cadre_variable_entry_t **variables; /* [variable_count], like the next two */
     cadre_value_buffer_t *buffers;
     const void **values;
@@ -100,9 +101,10 @@ set_dtypes(const cadre_program_runner_t *self, const prepared_t *prepared)
 static int
 find_variables(cadre_program_runner_t *self, prepared_t *prepared)
 {
-    if (prepared->found) {
+    if (prepared->found && prepared->drops == self->link->drops) {
         return 0;
     }
+    prepared->found = false;
     for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
         const cadre_program_variable_t *wanted = cadre_program_variable(prepared->program, i);
         int status = cadre_slot_link_resolve(self->link, wanted->name, &prepared->variables[i]);
@@ -113,6 +115,7 @@ find_variables(cadre_program_runner_t *self, prepared_t *prepared)
     }
     set_dtypes(self, prepared);
     prepared->found = true;
+    prepared->drops = self->link->drops;
     return 0;
 }
 

@@ -27,6 +27,10 @@ bool
 cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
 {
     self->work = work;
+    if (work->run->message.closure.drops != self->drops) {
+        self->drops = work->run->message.closure.drops;
+        self->known_count = 0;
+    }
     if (work->run->message.incarnation == self->session) {
         return false;
     }

@@ -44,13 +44,15 @@ enum {
     CADRE_SLOT_ANSWERED, /* network actor: the request */
 };
 
-/* Variables a slot has looked up; they live as long as the session. */
+/* Variables a slot has looked up; they live as long as the session. What a name means changes when
+ * variables are dropped. */
 typedef struct {
     void *pipe;
     cadre_trace_lane_t *lane; /* or NULL */
     cadre_work_t *work;       /* what the slot is doing */
     int64_t computing_us;     /* since when a native function has been running; 0: none runs */
-    uint64_t session;         /* incarnation of the coordinator that `known` belongs to */
+    uint64_t session;         /* incarnation of the coordinator that `known` belongs to, */
+    uint64_t drops;           /* and how many variables were dropped before */
     const cadre_variable_entry_t **known;
     size_t known_count;
     size_t known_capacity;

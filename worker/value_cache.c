@@ -74,6 +74,18 @@ cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t par
     }
 }
 
+void
+cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t partitions)
+{
+    for (uint32_t i = 0; i < partitions; i++) {
+        cadre_cached_value_t *value = cadre_u64_map_take(&self->values, key_of(variable, i));
+        if (value) {
+            drop(value);
+        }
+    }
+    free(cadre_u64_map_take(&self->contents, variable));
+}
+
 uint64_t
 cadre_value_cache_content(cadre_value_cache_t *self, uint32_t variable, const uint64_t *pairs,
                           size_t count)

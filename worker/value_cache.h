@@ -42,6 +42,9 @@ const cadre_cached_value_t *cadre_value_cache_get(const cadre_value_cache_t *sel
 void cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
                            const cadre_cached_value_t *value);
 
+/* Drops what is held of a variable with so many partitions. */
+void cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t partitions);
+
 /* A number for the content of a whole variable, which is known by generation and version of each of
  * its `count` partitions, one after the other in `pairs`: that of the call before when it is the
  * same, otherwise one that was never given. Contents that differ so never have the same number. */

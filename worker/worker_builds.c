@@ -17,9 +17,10 @@
 
 enum { BUILD_RETRY_MS = 1000 };
 
-/* A call of the resource's function, with what the RESOURCE says, borrowed from it. */
+/* A call of the resource's function, with what the RESOURCE says, borrowed from it. It finds the
+ * variables that are there now, not when the resource was made. */
 static cadre_message_t
-build_message(const cadre_resource_entry_t *entry)
+build_message(const cadre_worker_core_t *self, const cadre_resource_entry_t *entry)
 {
     const cadre_resource_message_t *resource = &entry->message.resource;
     cadre_message_t message = {.type = CADRE_MESSAGE_CLOSURE,
@@ -34,7 +35,8 @@ build_message(const cadre_resource_entry_t *entry)
                                                 .names = resource->names,
                                                 .tensors = resource->tensors,
                                                 .generations = resource->generations,
-                                                .workers = resource->workers};
+                                                .workers = resource->workers,
+                                                .drops = self->directory.drops};
     for (size_t i = 0; i < entry->message.chunk_count; i++) {
         cadre_message_add_chunk(&message, cadre_chunk_ref(entry->message.chunks[i]));
     }
@@ -66,7 +68,7 @@ cadre_worker_build(cadre_worker_core_t *self, uint64_t now_ms)
             due_ms = entry->due_ms < due_ms ? entry->due_ms : due_ms;
             continue;
         }
-        cadre_message_t message = build_message(entry);
+        cadre_message_t message = build_message(self, entry);
         cadre_directory_mark_resource(&self->directory, entry, CADRE_RESOURCE_BUILDING);
         cadre_worker_begin_build(self, &message, entry, now_ms);
     }

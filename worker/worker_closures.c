@@ -96,7 +96,7 @@ examine(cadre_worker_core_t *self, cadre_run_t *run, uint64_t now_ms)
         return;
     }
     if (!run->function || self->directory.variables_complete < closure->variables ||
-        !shards_known(self)) {
+        self->directory.drops < closure->drops || !shards_known(self)) {
         return;
     }
     const char *dataset = NULL;

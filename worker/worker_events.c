@@ -179,12 +179,15 @@ cadre_worker_clear_queue(cadre_worker_actor_t *self)
 static void
 resolve(cadre_worker_actor_t *self, cadre_slot_request_t *request, void *pipe)
 {
-    request->variable =
-        cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), request->name);
+    bool was_dropped = false;
+    const cadre_closure_message_t *closure = &request->work->run->message.closure;
+    request->variable = cadre_directory_variable_by_name(
+        cadre_worker_core_directory(self->core), request->name, closure->drops, &was_dropped);
     if (!request->variable) {
         request->status = CADRE_ENOTFOUND;
         request->failure = CADRE_FAILURE_USER;
-        snprintf(request->text, sizeof(request->text), "there is no variable %s", request->name);
+        snprintf(request->text, sizeof(request->text), "there is no variable %s%s", request->name,
+                 was_dropped ? " any more: it was dropped before this was scheduled" : "");
     }
     cadre_pipe_send(pipe, CADRE_SLOT_ANSWERED, request);
 }

@@ -41,6 +41,31 @@ set_dataset(cadre_worker_core_t *self, const cadre_message_t *message)
     return status;
 }
 
+/* Values of variables that are gone are of no use to anybody. */
+static void
+forget_values(cadre_worker_core_t *self)
+{
+    const cadre_variable_entry_t *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->directory.variables, &cursor));) {
+        if (entry->is_gone) {
+            cadre_value_cache_forget(&self->cache, entry->id, entry->partitions);
+        }
+    }
+}
+
+static int
+take_variables(cadre_worker_core_t *self, const cadre_message_t *message)
+{
+    uint64_t gone = self->directory.gone;
+    int status = message->type == CADRE_MESSAGE_VARIABLE
+                     ? cadre_directory_set_variable(&self->directory, &message->variable)
+                     : cadre_directory_take_definitions(&self->directory, message);
+    if (self->directory.gone > gone) {
+        forget_values(self);
+    }
+    return status;
+}
+
 static void
 on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
 {
@@ -54,10 +79,9 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
         if (status == 0) {
             self->links[message->shard.index].doubted = false;
         }
-    } else if (message->type == CADRE_MESSAGE_VARIABLE) {
-        status = cadre_directory_set_variable(&self->directory, &message->variable);
-    } else if (message->type == CADRE_MESSAGE_DEFINITIONS) {
-        status = cadre_directory_take_definitions(&self->directory, message);
+    } else if (message->type == CADRE_MESSAGE_VARIABLE ||
+               message->type == CADRE_MESSAGE_DEFINITIONS) {
+        status = take_variables(self, message);
     } else if (message->type == CADRE_MESSAGE_FUNCTION) {
         status = set_function(self, message, now_ms);
     } else if (message->type == CADRE_MESSAGE_RESOURCE) {
@@ -137,6 +161,7 @@ of_session(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
     case CADRE_MESSAGE_CREATE:
     case CADRE_MESSAGE_SETTLE:
     case CADRE_MESSAGE_DROP:
+    case CADRE_MESSAGE_RETIRE:
     case CADRE_MESSAGE_SNAPSHOT:
     case CADRE_MESSAGE_CLOSE_CUT:
     case CADRE_MESSAGE_SNAPSHOT_TAKEN:

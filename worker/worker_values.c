@@ -365,7 +365,7 @@ take_part(cadre_worker_core_t *self, cadre_run_part_t *part, uint64_t version, u
         version = held->version;
     } else if (!chunks_fit(part, chunks, count)) {
         return CADRE_EMALFORMED;
-    } else {
+    } else if (!part->variable->is_gone) {
         cadre_value_cache_put(&self->cache, part->variable->id, part->partition,
                               &(cadre_cached_value_t){.generation = generation,
                                                       .version = version,

@@ -20,7 +20,8 @@ want_for(cadre_worker_core_t *self, const cadre_run_t *run)
     for (uint32_t i = 0; lags && i < self->directory.shard_count; i++) {
         want(self, CADRE_WANT_SHARD, i);
     }
-    if (self->directory.variables_complete < closure->variables) {
+    if (self->directory.variables_complete < closure->variables ||
+        self->directory.drops < closure->drops) {
         want(self, CADRE_WANT_DEFINITIONS, self->directory.definitions);
     }
     for (size_t i = 0; i < closure->batches.count; i += 4) {

@@ -338,6 +338,7 @@ static const struct {
     {CADRE_MESSAGE_COUNT, "c"},
     {CADRE_MESSAGE_CLOSE_CUT, "c"},
     {CADRE_MESSAGE_DROP, "c"},
+    {CADRE_MESSAGE_RETIRE, "c"},
     {CADRE_MESSAGE_PULL, "cw"},
     {CADRE_MESSAGE_VALUES, "p"},
     {CADRE_MESSAGE_PUSH, "w"},

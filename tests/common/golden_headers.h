@@ -45,9 +45,9 @@
       "9a0110cd03e8cf0123456789abcdefce00011170c408010000000000000001a761646472657373cd"           \
       "ea62cf000000012a05f203")                                                                    \
     G(VARIABLE,                                                                                    \
-      "9f0111cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
-      "6e616d65ccffccffc41807000000000000000000000000010000ffffffffffffffff06cccec41807"           \
-      "000000000000000000000000010000ffffffffffffffffceffffffff")                                  \
+      "dc00100111cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"       \
+      "6e616d65ccffccffc41807000000000000000000000000010000ffffffffffffffff06cccec418070000"       \
+      "00000000000000000000010000ffffffffffffffffceffffffffceffffffff")                            \
     G(FUNCTION,                                                                                    \
       "9a0112cd03e8cf0123456789abcdefce00011170c4000102d92e612074657874206f66206d6f7265"           \
       "207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf000000012a05f2"           \
@@ -68,11 +68,11 @@
       "980117cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"           \
       "c9")                                                                                        \
     G(CLOSURE,                                                                                     \
-      "dc00160120cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001ccc9cd"   \
-      "ea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffffff93a46c6f7373a0"   \
-      "a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffffffff0bccd3c4180700000000"   \
-      "0000000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffffffff"   \
-      "ffcfffffffffffffffed10")                                                                    \
+      "dc00170120cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001cc"       \
+      "c9cdea62ceffffffff0106cccec41807000000000000000000000000010000ffffffffffffffff93a46c"       \
+      "6f7373a0a74772c3b6c39f65c41807000000000000000000000000010000ffffffffffffffff0bccd3c4"       \
+      "1807000000000000000000000000010000ffffffffffffffffc418070000000000000000000000000100"       \
+      "00ffffffffffffffffcfffffffffffffffed10ccd8")                                                \
     G(CANCEL,                                                                                      \
       "970121cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \
@@ -87,10 +87,10 @@
       "970124cd03e8cf0123456789abcdefce00011170c400c41807000000000000000000000000010000"           \
       "ffffffffffffffff")                                                                          \
     G(CREATE,                                                                                      \
-      "dc00160130cd03e8cf0123456789abcdefce00011170c40001a46e616d65cdea62ce00010000ccff"           \
-      "06c41807000000000000000000000000010000ffffffffffffffffcdea67cf000000012a05f208cc"           \
-      "ffc418000000000000e03f00000000000000809c7500883ce4377eccd3ccffc418000000000000e0"           \
-      "3f00000000000000809c7500883ce4377ecfffffffffffffffed10")                                    \
+      "dc00170130cd03e8cf0123456789abcdefce00011170c40001a46e616d65cdea62ce00010000ccff06c4"       \
+      "1807000000000000000000000000010000ffffffffffffffffcdea67cf000000012a05f208ccffc41800"       \
+      "0000000000e03f00000000000000809c7500883ce4377eccd3ccffc418000000000000e03f0000000000"       \
+      "0000809c7500883ce4377ecfffffffffffffffed1001")                                              \
     G(SETTLE,                                                                                      \
       "990131cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cd03ff")                  \
     G(SNAPSHOT,                                                                                    \
@@ -118,6 +118,8 @@
       "20c2bd206f66206974cf000000012a05f203cd03ff")                                                \
     G(DROP,                                                                                        \
       "99013ccd03e8cf0123456789abcdefce00011170c40001ccc9cd03ff")                                  \
+    G(RETIRE,                                                                                      \
+      "9a013dcd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62cd03ff")            \
     G(PULL,                                                                                        \
       "980140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
       "000000000000010000ffffffffffffffff")                                                        \

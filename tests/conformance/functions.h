@@ -19,6 +19,9 @@
  * - labels: gives the batch's "y" as "labels"
  * - read: pulls "wide" and gives it as "wide"
  * - push_nan, push_shape, push_name: push what is not finite, of another shape, to no variable
+ * - add_named: pulls the variable named by argument "name" (u8), of at most WIDE_ROWS elements,
+ * gives it as "value", and pushes ones to it and to "wide"; with argument "started" it waits
+ * before, as hold does
  * - die: kills its worker
  * - build_place: builds a resource that is its worker's index and the count of workers
  * - tell_place: gives those, of the resource "place", as "built_index" and "built_count" (i64), and

@@ -221,6 +221,30 @@ add_batches(cadre_invocation_t *invocation, void *state)
 }
 
 static int
+add_named(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    char name[PATH_MAX];
+    float ones[WIDE_ROWS];
+    const cadre_tensor_t *value = NULL;
+    bool waits = cadre_invocation_argument(invocation, "started") != NULL;
+    int status = waits ? wait_for_release(invocation, true) : 0;
+    status = status == 0 ? find_text(invocation, "name", name) : status;
+    status = status == 0 ? cadre_invocation_pull(invocation, name, &value) : status;
+    if (status < 0) {
+        return status;
+    }
+    cadre_tensor_t gradient = *value;
+    gradient.data = ones;
+    for (int64_t i = 0; i < cadre_tensor_count(value) && i < WIDE_ROWS; i++) {
+        ones[i] = 1;
+    }
+    status = cadre_invocation_result(invocation, "value", value);
+    status = status == 0 ? cadre_invocation_push(invocation, name, &gradient) : status;
+    return status == 0 ? push_all(invocation, 1.0f) : status;
+}
+
+static int
 die(cadre_invocation_t *invocation, void *state)
 {
     (void)invocation, (void)state;
@@ -252,6 +276,7 @@ cadre_native_register(cadre_registry_t *registry)
         {"push_nan", push_nan},
         {"push_shape", push_shape},
         {"push_name", push_name},
+        {"add_named", add_named},
         {"die", die},
         {"add_batches", add_batches},
     };

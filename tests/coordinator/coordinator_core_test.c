@@ -532,7 +532,7 @@ Test(coordinator_core, a_creation_that_is_given_up_is_taken_back_before_its_name
     reply_with(self, 0, fixture_sent(self, NULL, CADRE_MESSAGE_CREATE, 0), 0, "");
     fixture_clear(self);
     cadre_core_forget(&self->core, &operation);
-    cadre_core_abandon_variable(&self->core, variable);
+    cadre_core_forget_variable(&self->core, variable);
     variable = fixture_add_variable(self, "w", 7, 2);
     cr_assert_eq(variable->id, 2);
     cadre_core_create_variable(&self->core, variable, &operation);
@@ -567,7 +567,7 @@ Test(coordinator_core, a_worker_that_joins_is_told_of_ids_that_are_of_no_variabl
         fixture_add_variable(self, names[i], 4, 1);
     }
     for (uint32_t i = 1; i < 4; i++) {
-        cadre_core_abandon_variable(&self->core, self->core.catalogue.variables[i]);
+        cadre_core_forget_variable(&self->core, self->core.catalogue.variables[i]);
     }
     fixture_hello(self, &worker);
     fixture_turn(self);

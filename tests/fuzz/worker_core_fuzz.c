@@ -235,8 +235,8 @@ work(target_t *self)
     if (self->slot_count == 0 || self->slots[0].busy) {
         return;
     }
-    const cadre_variable_entry_t *variable =
-        cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "w");
+    const cadre_variable_entry_t *variable = cadre_directory_variable_by_name(
+        cadre_worker_core_directory(self->core), "w", 0, &(bool){false});
     unsigned what = fuzz_byte(&self->fuzz) % 4;
     if (what == 0 && variable) {
         self->slots[0].busy = true;

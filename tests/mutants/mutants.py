@@ -346,9 +346,10 @@ RECOVERY = [
      ""),
     ("creation-name-kept", "the name of a creation that failed stays taken",
      "coordinator/catalogue.c",
-     "    cadre_name_map_take(&self->variable_names, variable->name);\n"
-     "    destroy_variable",
-     "    destroy_variable"),
+     "    if (cadre_catalogue_variable(self, variable->name) == variable) {\n"
+     "        cadre_name_map_take(&self->variable_names, variable->name);\n"
+     "    }\n",
+     ""),
     ("read-failure-final", "a shard that cannot read the newest checkpoint ends the job",
      "coordinator/recovery.c",
      "        place->begin_anew = true;\n"
@@ -611,4 +612,63 @@ ADMISSION = [
      "    if (run->function && run->function->lacking && run->builds) {\n"),
 ]
 
-MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE + VALUES + ADMISSION
+# --- variables that are dropped ---
+
+DROPS = [
+    ("drop-before-closures", "a drop does not wait for closures from before",
+     "coordinator/drops.c",
+     "        if (!cadre_closure_queue_passed_by_all(&core->queue, drop->barrier)) {\n",
+     "        if (drop->barrier == UINT64_MAX) {\n"),
+    ("drop-before-replay", "what closures that may run again can name is dropped",
+     "coordinator/drops.c",
+     "    return !is_in_cut && fewest_kept(core) >= number;\n",
+     "    return !is_in_cut;\n"),
+    ("drop-out-of-the-cut", "a variable goes while a cut that holds it is open",
+     "coordinator/drops.c",
+     "    return !is_in_cut && fewest_kept(core) >= number;\n",
+     "    return (!is_in_cut || number > 0) && fewest_kept(core) >= number;\n"),
+    ("drop-never", "the shards keep what was dropped",
+     "coordinator/drops.c",
+     "        cadre_core_forget_variable(core, self->drops[done++].variable);\n",
+     "        done++;\n"),
+    ("retired-in-checkpoint", "a checkpoint holds what was dropped before",
+     "ps/shard_cut.c",
+     "    return !part->image || (part->retired && checkpoint > part->last_checkpoint);\n",
+     "    return !part->image || (part->retired && checkpoint > part->last_checkpoint + 99);\n"),
+    ("retired-out-of-its-cut", "a cut lacks what was dropped after it",
+     "ps/shard_cut.c",
+     "    return !part->image || (part->retired && checkpoint > part->last_checkpoint);\n",
+     "    return !part->image || part->retired;\n"),
+    ("retire-not-again", "a shard that is restored is not told again what was dropped",
+     "coordinator/recovery.c",
+     "    ask_creates(core, shard);\n    ask_retires(core, shard);\n",
+     "    ask_creates(core, shard);\n"),
+    ("retired-in-manifest", "a manifest names what was dropped before its cut",
+     "coordinator/checkpoint_manifest.c",
+     "        if (variable->created && !is_dropped) {\n",
+     "        if (variable->created) {\n"),
+    ("name-from-checkpoint", "a variable begins with what was dropped under its name",
+     "ps/shard_create.c",
+     "    return self->loading && create->fresh == 0;\n",
+     "    return self->loading && create->fresh <= 1;\n"),
+    ("fresh-after-restore", "a variable that took a name is begun anew with each restore",
+     "coordinator/recovery.c",
+     "            message.create.fresh = variable->again && !holds(point, variable);\n",
+     "            message.create.fresh = variable->again;\n"),
+    ("names-of-now", "a closure finds what its names mean now, not when it was scheduled",
+     "coordinator/sending.c",
+     "        .drops = closure->drops};\n", "        .drops = self->drops.called};\n"),
+    ("names-of-then", "what was dropped is found by closures from after",
+     "coordinator/closure_queue.c",
+     "    closure->drops = self->drops;\n", "    closure->drops = 0;\n"),
+    ("drop-untold", "a worker begins a closure before it has heard of a drop before it",
+     "worker/worker_closures.c",
+     "        self->directory.drops < closure->drops || !shards_known(self)",
+     "        !shards_known(self)"),
+    ("drop-assigned-again", "an assignment to a variable that is gone is repeated",
+     "coordinator/replaying.c",
+     "           cadre_catalogue_is_vacant(&core->catalogue, assign->variable);\n",
+     "           assign->variable == 0;\n"),
+]
+
+MUTANTS = PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE + VALUES + ADMISSION + DROPS

@@ -78,6 +78,10 @@ from_coordinator(cadre_message_type_t type, uint64_t incarnation)
         message.snapshot.shard = SHARD;
     } else if (type == CADRE_MESSAGE_CLOSE_CUT) {
         message.close_cut.shard = SHARD;
+    } else if (type == CADRE_MESSAGE_DROP) {
+        message.drop.shard = SHARD;
+    } else if (type == CADRE_MESSAGE_RETIRE) {
+        message.retire.shard = SHARD;
     }
     return message;
 }
@@ -281,10 +285,9 @@ Test(ps_core, keeps_the_shard_when_the_same_session_welcomes_it_again)
 Test(ps_core, passes_what_is_for_the_shard_on_in_order)
 {
     static const cadre_message_type_t types[] = {
-        CADRE_MESSAGE_RESTORE,        CADRE_MESSAGE_CREATE,
-        CADRE_MESSAGE_SETTLE,         CADRE_MESSAGE_COUNT,
-        CADRE_MESSAGE_CHECKPOINT_END, CADRE_MESSAGE_SNAPSHOT,
-        CADRE_MESSAGE_CLOSE_CUT,      CADRE_MESSAGE_DROP};
+        CADRE_MESSAGE_RESTORE,   CADRE_MESSAGE_CREATE,         CADRE_MESSAGE_SETTLE,
+        CADRE_MESSAGE_COUNT,     CADRE_MESSAGE_CHECKPOINT_END, CADRE_MESSAGE_SNAPSHOT,
+        CADRE_MESSAGE_CLOSE_CUT, CADRE_MESSAGE_DROP,           CADRE_MESSAGE_RETIRE};
     cadre_ps_core_t *core = new_member();
     for (size_t i = 0; i < CADRE_COUNT_OF(types); i++) {
         cadre_message_t message = from_coordinator(types[i], COORDINATOR);

@@ -346,3 +346,50 @@ Test(shard_cut, that_only_a_worker_knows_costs_one_checkpoint)
     cadre_shard_snapshot_destroy(&taken);
     close_shard(&self);
 }
+
+/* --- dropped variables --- */
+
+static int
+retire(fixture_t *self, uint64_t variable, uint64_t checkpoint, uint64_t generation)
+{
+    cadre_message_t message = question(CADRE_MESSAGE_RETIRE, &THE_COORDINATOR);
+    message.retire = (cadre_retire_message_t){
+        .variable = variable, .checkpoint = checkpoint, .generation = generation};
+    return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+Test(shard_cut, holds_what_was_retired_after_it_and_later_ones_do_not)
+{
+    uint64_t triples[6];
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(open_cut(&self, 5, 10, GENERATION), 0);
+    cr_assert_eq(retire(&self, 2, 5, GENERATION), 0);
+    cr_assert_eq(retire(&self, 2, 5, GENERATION), 0, "said again");
+    cr_expect_eq(retire(&self, 2, 5, GENERATION + 1), CADRE_EFENCED);
+    cr_expect_eq(retire(&self, 77, 5, GENERATION), 0, "it has no part here");
+    cadre_shard_snapshot_t *taken = closed(&self, 5, 10);
+    cr_expect_not_null(part_of(taken, 2));
+    cadre_shard_snapshot_destroy(&taken);
+    cr_assert_eq(end_checkpoint(&self, 5), 0);
+    cadre_message_t message = push_message(11, 0, 0.5f, triples);
+    cr_assert_eq(push(&self, &message), 0, "closures that run again push to it");
+    cr_assert_eq(open_cut(&self, 6, 20, GENERATION), 0);
+    taken = closed(&self, 6, 20);
+    cr_expect_null(part_of(taken, 2));
+    cr_expect_not_null(part_of(taken, 1));
+    cadre_shard_snapshot_destroy(&taken);
+    close_shard(&self);
+}
+
+/* A PUSH goes another way than RETIRE, and may come first. */
+Test(shard_cut, that_was_opened_before_RETIRE_came_is_without_it_too)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_after(&self, 20, 6, 20), 0);
+    cr_assert_eq(retire(&self, 2, 0, GENERATION), 0);
+    cr_assert_eq(open_cut(&self, 6, 20, GENERATION), 0);
+    cadre_shard_snapshot_t *taken = closed(&self, 6, 20);
+    cr_expect_eq(taken->part_count, 1);
+    cadre_shard_snapshot_destroy(&taken);
+    close_shard(&self);
+}

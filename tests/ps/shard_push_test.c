@@ -379,6 +379,16 @@ Test(shard_push, drops_and_counts_what_is_for_another_shard)
     message.create = create_message(7, 2, 2, shape);
     message.create.shard = 1;
     expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    message = question(CADRE_MESSAGE_DROP, &THE_COORDINATOR);
+    message.drop = (cadre_drop_message_t){.variable = 1, .generation = GENERATION, .shard = 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    message = question(CADRE_MESSAGE_RETIRE, &THE_COORDINATOR);
+    message.retire = (cadre_retire_message_t){.variable = 1, .generation = GENERATION, .shard = 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
+    message = question(CADRE_MESSAGE_CLOSE_CUT, &THE_COORDINATOR);
+    message.close_cut = (cadre_close_cut_message_t){
+        .checkpoint = 1, .cut = 1, .directory = "", .generation = GENERATION, .shard = 1};
+    expect_no_answer(&self, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message);
     cr_assert_eq(cadre_shard_generation(self.shard), GENERATION);
     cr_assert_null(cadre_shard_partition(self.shard, 7, 0));
     cr_assert(values_are(&self, 1, 1));

@@ -360,6 +360,21 @@ Test(shard, loads_values_slots_and_counts_from_the_checkpoint)
     cr_assert_eq(fake.closed, 1);
 }
 
+/* Another variable had its name, and was dropped since. */
+Test(shard, begins_anew_what_is_fresh_whatever_the_checkpoint_has_under_its_name)
+{
+    uint64_t shape[2];
+    fake_t fake = new_fake();
+    cadre_loader_t loader = as_loader(&fake);
+    fixture_t self = open_shard(&loader);
+    cr_assert_eq(restore(&self, PATH, 9, GENERATION), 0);
+    cadre_create_message_t fresh = create_message(1, 3, 5, shape); /* of another shape, too */
+    fresh.fresh = 1;
+    cr_assert_eq(create(&self, &fresh), 0, "%s", cadre_error_text());
+    cr_assert(values_are(&self, 1, 1));
+    close_shard(&self);
+}
+
 Test(shard, leaves_slots_alone_when_the_checkpoint_has_another_optimizers)
 {
     fake_t fake = new_fake();

@@ -47,7 +47,7 @@ draw_record(cadre_random_t *random, const sim_plan_t *plan, const sim_check_t *c
 
 /* The record of a call that is lost, for the same work again. */
 static void
-repeat_record(const sim_call_t *lost, sim_call_t *call)
+repeat_record(const sim_call_t *lost, uint32_t usable, sim_call_t *call)
 {
     uint32_t index = call->index;
     uint32_t life = call->life;
@@ -65,6 +65,10 @@ repeat_record(const sim_call_t *lost, sim_call_t *call)
     call->lost = false;
     call->redone = false;
     call->source_count = 0; /* what those gave is lost too */
+    for (uint32_t i = 0; i < SIM_STEPS_MAX; i++) {
+        call->pushes[i] &= usable; /* what was dropped since cannot be used again */
+    }
+    call->pulls &= usable;
 }
 
 cadre_closure_t *
@@ -75,9 +79,13 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     sim_call_t *call = sim_check_add_call(check);
     if (lost) {
         check->calls[lost->index]->redone = true;
-        repeat_record(lost, call);
+        repeat_record(lost, sim_check_usable(check), call);
     } else {
         draw_record(random, plan, check, call);
+    }
+    call->dropped = 0;
+    for (uint32_t i = 0; i < check->variable_count; i++) {
+        call->dropped |= check->variables[i].dropped ? 1U << i : 0;
     }
     cadre_closure_t *closure = cadre_closure_new((uint32_t)sim_between(random, 1, SIM_FUNCTIONS));
     closure->steps = call->reserved;

@@ -107,6 +107,11 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, sim_state_
     }
     self->lives[self->life_count++] = (sim_life_t){.epoch = epoch, .cut = cut, .scheduled = kept};
     sim_check_life(self)->missing = sim_check_missing(self, files);
+    for (uint32_t i = 0; i < self->known_count; i++) {
+        self->variables[i].dropped = false;
+        self->variables[i].drop = 0;
+    }
+    self->left_out = 0;
     self->variable_count = 0;
     self->first_error = 0;
     self->first_text[0] = '\0';
@@ -154,9 +159,20 @@ sim_check_usable(const sim_check_t *self)
 {
     uint32_t usable = 0;
     for (uint32_t i = 0; i < self->variable_count; i++) {
-        usable |= self->variables[i].given_up ? 0 : 1U << i;
+        bool is_there = !self->variables[i].given_up && !self->variables[i].dropped;
+        usable |= is_there ? 1U << i : 0;
     }
     return usable;
+}
+
+bool
+sim_check_names_dropped(sim_check_t *self, const cadre_u64s_t *items, size_t size)
+{
+    bool found = false;
+    for (size_t i = 0; i + size <= items->count; i += size) {
+        found = found || sim_check_variable(self, items->items[i])->was_dropped;
+    }
+    return found;
 }
 
 sim_variable_t *

@@ -66,6 +66,7 @@ typedef struct {
     uint32_t pulls;                 /* variables it pulls in every step: bit id - 1 */
     uint32_t pushes[SIM_STEPS_MAX]; /* variables it adds to */
     uint32_t strength;              /* of its updates */
+    uint32_t dropped;               /* variables that were, before it was scheduled: bits id - 1 */
     uint32_t compute_ms;
     uint32_t attempts; /* that began computing */
     bool wants_results;
@@ -111,6 +112,8 @@ typedef struct {
     uint64_t checkpoint;
     uint64_t cut;
     uint32_t assignments; /* asked for before it */
+    uint32_t left_out;    /* variables that it must not hold: bits id - 1, */
+    uint32_t usable;      /* and those that it must */
 } sim_cut_of_t;
 
 /* The read under way: every n that a shard has told of each part since it began. */
@@ -131,6 +134,7 @@ typedef struct {
     sim_variable_t variables[SIM_VARIABLES_MAX];
     uint32_t known_count;
     uint32_t variable_count; /* those that closures of this life may use */
+    uint32_t left_out;       /* whose drop has returned in this life: bits id - 1 */
     uint32_t shard_count;
     sim_life_t lives[SIM_LIVES_MAX];
     uint32_t life_count;
@@ -308,6 +312,10 @@ bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
 
 /* The variables that closures may use: bits (id - 1). */
 uint32_t sim_check_usable(const sim_check_t *self);
+
+/* Whether one of these (variable, ...) tuples of `size` is of a variable that was dropped in some
+ * life: attempts that nobody waits for may still ask for it. */
+bool sim_check_names_dropped(sim_check_t *self, const cadre_u64s_t *items, size_t size);
 
 /* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);

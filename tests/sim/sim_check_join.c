@@ -41,10 +41,12 @@ lacking_part(const sim_check_t *self, const sim_state_t *state, uint32_t shard, 
     return part;
 }
 
+/* Whether the user was told that it is made, of a variable that is still there. */
 static bool
-is_assigned(const sim_assignment_t *assignment, uint64_t event)
+is_assigned(const sim_check_t *self, const sim_assignment_t *assignment, uint64_t event)
 {
-    return !assignment->lost && assignment->done_event > 0 && assignment->done_event <= event;
+    return !self->variables[assignment->variable].dropped && !assignment->lost &&
+           assignment->done_event > 0 && assignment->done_event <= event;
 }
 
 void
@@ -63,7 +65,7 @@ sim_check_complete(const sim_check_t *self, const sim_state_t *state, uint64_t e
     for (uint32_t i = 0; !self->relaxed && i < self->assignment_count; i++) {
         const sim_assignment_t *assignment = &self->assignments[i];
         const sim_variable_t *variable = &self->variables[assignment->variable];
-        if (is_assigned(assignment, event) &&
+        if (is_assigned(self, assignment, event) &&
             lacking_part(self, state, state->shard, i) < variable->part_count) {
             sim_check_fail(self, "I2: shard %u serves the user without assignment %u", state->shard,
                            i);
@@ -146,7 +148,7 @@ sim_check_join(sim_check_t *self, sim_state_t *const *states)
         }
     }
     for (uint32_t i = 0; !self->relaxed && i < self->assignment_count; i++) {
-        if (is_assigned(&self->assignments[i], UINT64_MAX)) {
+        if (is_assigned(self, &self->assignments[i], UINT64_MAX)) {
             check_assignment(self, states, i);
         }
     }
@@ -192,7 +194,8 @@ check_since(const sim_check_t *self, const sim_state_t *state)
     for (uint32_t i = 0; i < self->assignment_count; i++) {
         const sim_assignment_t *assignment = &self->assignments[i];
         uint32_t parts = self->variables[assignment->variable].part_count;
-        if (is_assigned(assignment, UINT64_MAX) && assignment->asked_event > state->begun_event &&
+        if (is_assigned(self, assignment, UINT64_MAX) &&
+            assignment->asked_event > state->begun_event &&
             lacking_part(self, state, state->shard, i) < parts) {
             sim_check_fail(self, "I2: shard %u lacks assignment %u, which came after its restore",
                            state->shard, i);
@@ -248,7 +251,7 @@ note_problem(const sim_check_t *self, sim_state_t *state, uint64_t cut)
     }
     for (uint32_t i = 0; !self->relaxed && i < assignments; i++) {
         uint32_t parts = self->variables[self->assignments[i].variable].part_count;
-        if (is_assigned(&self->assignments[i], UINT64_MAX) &&
+        if (is_assigned(self, &self->assignments[i], UINT64_MAX) &&
             lacking_part(self, state, state->shard, i) < parts) {
             snprintf(state->problem, sizeof(state->problem), "assignment %u is not in it", i);
         }

@@ -71,7 +71,9 @@ sim_check_cut(sim_check_t *self, uint64_t epoch, uint64_t checkpoint, uint64_t c
     self->cuts[self->cut_count++] = (sim_cut_of_t){.epoch = epoch,
                                                    .checkpoint = checkpoint,
                                                    .cut = cut,
-                                                   .assignments = self->assignment_count};
+                                                   .assignments = self->assignment_count,
+                                                   .left_out = self->left_out,
+                                                   .usable = sim_check_usable(self)};
 }
 
 const sim_cut_of_t *
@@ -237,6 +239,11 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         }
         return;
     }
+    if (applied->status == (uint64_t)-CADRE_ENOTFOUND && call->ended &&
+        sim_check_names_dropped(self, &push->partitions, 3)) {
+        state->refused++;
+        return;
+    }
     if (applied->status != 0) {
         sim_check_fail(self, "I7: shard %u refused update %" PRIu64 ": %s", state->shard,
                        push->update, applied->text);
@@ -361,6 +368,10 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
     const cadre_values_message_t *values = &answer->values;
     size_t count = question->pull.partitions.count / 3;
     if (is_fenced(self, state, question, question->pull.generation, values->status)) {
+        return;
+    }
+    if (values->status == (uint64_t)-CADRE_ENOTFOUND &&
+        sim_check_names_dropped(self, &question->pull.partitions, 3)) {
         return;
     }
     if (values->status != 0 || values->partitions.count != 2 * count) {

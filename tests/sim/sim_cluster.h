@@ -119,6 +119,9 @@ void sim_cluster_left(sim_cluster_t *self, uint32_t node);
 /* Join has returned: compares every shard with the oracle. */
 void sim_cluster_check_joined(sim_cluster_t *self);
 
+/* At rest: no closure has a variable yet that was dropped, and what nobody can name is gone. */
+void sim_cluster_check_drops(sim_cluster_t *self);
+
 /* Whether checkpoints may fail for the loss of a ps. */
 bool sim_cluster_may_lose_ps(const sim_cluster_t *self);
 

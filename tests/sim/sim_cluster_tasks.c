@@ -310,6 +310,36 @@ state_of(sim_cluster_t *self, uint32_t index)
     return shard ? shard->state : checkpoint ? checkpoint->files[index].state : NULL;
 }
 
+/* The variables that are gone: bits id - 1. */
+static uint32_t
+gone(const sim_cluster_t *self)
+{
+    const cadre_catalogue_t *catalogue = &self->coordinator->core.catalogue;
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < catalogue->variable_count; i++) {
+        bits |= cadre_catalogue_is_vacant(catalogue, i + 1) ? 1U << i : 0;
+    }
+    return bits;
+}
+
+void
+sim_cluster_check_drops(sim_cluster_t *self)
+{
+    const cadre_core_t *core = &self->coordinator->core;
+    uint64_t fewest = UINT64_MAX;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&core->replay.kept, &cursor));) {
+        fewest = closure->drops < fewest ? closure->drops : fewest;
+    }
+    uint64_t done = fewest < core->drops.called ? fewest : core->drops.called;
+    if (core->drops.done < done || core->drops.retired != core->drops.called) {
+        sim_check_fail(&self->check,
+                       "%" PRIu64 " variables were dropped, %" PRIu64
+                       " of them are retired, %" PRIu64 " are gone and %" PRIu64 " could be",
+                       core->drops.called, core->drops.retired, core->drops.done, done);
+    }
+}
+
 void
 sim_cluster_check_joined(sim_cluster_t *self)
 {
@@ -327,7 +357,7 @@ sim_cluster_check_joined(sim_cluster_t *self)
         if (shard && shard->core) {
             sim_shard_check_all(shard);
             if (core->requests.count == 0 && core->repairs.count == 0) {
-                sim_shard_check_left(shard);
+                sim_shard_check_left(shard, gone(self));
             }
             sim_check_counters(&self->check, shard->state, cadre_shard_counters(shard->shard));
         }

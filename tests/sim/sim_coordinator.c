@@ -84,6 +84,7 @@ sim_coordinator_start(sim_coordinator_t *self)
     if (newest) {
         resume(self, newest);
     }
+    self->resumed = newest ? newest->holds : 0;
     self->alive = true;
     self->life++;
     self->abreast_ms = self->network->now_ms;

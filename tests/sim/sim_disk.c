@@ -140,6 +140,50 @@ holds(const sim_file_t *file, const char *name, const cadre_manifest_partition_t
     return false;
 }
 
+/* The variables that its files have parts of. */
+static uint32_t
+held_by(const sim_disk_t *self, const sim_checkpoint_t *checkpoint)
+{
+    uint32_t holds = 0;
+    for (uint32_t i = 0; i < self->check->shard_count; i++) {
+        const cadre_shard_snapshot_t *snapshot = checkpoint->files[i].snapshot;
+        for (size_t k = 0; k < snapshot->part_count; k++) {
+            holds |= 1U << (snapshot->parts[k].spec.variable - 1);
+        }
+    }
+    return holds;
+}
+
+/* What the one before holds is there, unless it was dropped; what was dropped before the cut is
+ * not. */
+static void
+check_variables(const sim_disk_t *self, const sim_checkpoint_t *draft)
+{
+    uint32_t holds = held_by(self, draft);
+    const sim_checkpoint_t *before = sim_disk_newest(self, true);
+    for (uint32_t i = 0; before && i < SIM_VARIABLES_MAX; i++) {
+        bool is_lost = (before->holds & ~holds) >> i & 1;
+        if (is_lost && !self->check->variables[i].was_dropped &&
+            !self->check->variables[i].given_up) {
+            sim_check_fail(self->check,
+                           "I5: checkpoint %" PRIu64 " lacks variable %u, which checkpoint %" PRIu64
+                           " has",
+                           draft->id, i + 1, before->id);
+        }
+    }
+    uint64_t epoch = sim_check_life(self->check)->epoch;
+    const sim_cut_of_t *cut = sim_check_find_cut(self->check, epoch, draft->id);
+    if (cut && (cut->left_out & holds)) {
+        sim_check_fail(self->check,
+                       "I5: checkpoint %" PRIu64 " holds variables %x, which were dropped before",
+                       draft->id, cut->left_out & holds);
+    }
+    if (cut && (cut->usable & ~holds)) {
+        sim_check_fail(self->check, "I5: checkpoint %" PRIu64 " lacks variables %x", draft->id,
+                       cut->usable & ~holds);
+    }
+}
+
 static void
 check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
                const cadre_manifest_t *manifest)
@@ -152,15 +196,7 @@ check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
         }
         sim_check_commit(self->check, file->state, manifest->id, &manifest->shards[i].state);
     }
-    const sim_checkpoint_t *before = sim_disk_newest(self, true);
-    for (size_t i = 0; before && i < before->manifest->variable_count; i++) {
-        const char *name = before->manifest->variables[i].name;
-        if (!cadre_manifest_find(manifest, name)) {
-            sim_check_fail(self->check,
-                           "I5: checkpoint %" PRIu64 " lacks %s, which checkpoint %" PRIu64 " has",
-                           draft->id, name, before->id);
-        }
-    }
+    check_variables(self, draft);
     for (size_t i = 0; i < manifest->variable_count; i++) {
         const cadre_manifest_variable_t *variable = &manifest->variables[i];
         for (size_t k = 0; k < variable->partition_count; k++) {
@@ -197,6 +233,7 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
         self->made % self->damage_every == 0) {
         damage(self, draft);
     }
+    draft->holds = held_by(self, draft);
     draft->manifest = *manifest_p;
     *manifest_p = NULL;
     snprintf(draft->path, sizeof(draft->path), "ckpt-%" PRIu64, id);

@@ -27,6 +27,7 @@ typedef struct {
     uint64_t id;
     char path[32];
     cadre_manifest_t *manifest; /* NULL: a draft */
+    uint32_t holds;             /* variables of which its files have parts: bits id - 1 */
     uint32_t damaged;           /* bits of the shards whose file is; the one before is sound */
     bool unreadable;            /* not one of its files can be read, nor its manifest */
     bool removed;               /* only who had opened it knows its manifest still */

@@ -169,7 +169,8 @@ cut_for_good(sim_cluster_t *self, uint32_t left, uint32_t right)
 }
 
 /* Returns a worker that the job can do without as long as it lives: no closure is for it alone, and
- * another that can be reached lives; NULL when there is none. */
+ * another that can be reached lives; NULL when there is none. Where workers lack something the
+ * others may not be able to do what it does. */
 static sim_place_t *
 pick_dispensable(sim_cluster_t *self)
 {
@@ -187,7 +188,7 @@ pick_dispensable(sim_cluster_t *self)
             found = place;
         }
     }
-    return others > 1 ? found : NULL;
+    return others > 1 && !sim_lacks_anywhere(self->seed) ? found : NULL;
 }
 
 /* A worker and a ps never reach each other again; both go on with everybody else. */

@@ -23,11 +23,17 @@ draw(uint64_t seed, const char *what, uint32_t node, uint64_t most)
     return sim_swarm_draw(seed, name, 0, most);
 }
 
+bool
+sim_lacks_anywhere(uint64_t seed)
+{
+    return sim_swarm_has(seed, "lacks", ONE_IN);
+}
+
 sim_lacks_t
 sim_lacks_of(uint64_t seed, uint32_t node)
 {
     sim_lacks_t lacks = {.functions = 0};
-    if (!sim_swarm_has(seed, "lacks", ONE_IN) ||
+    if (!sim_lacks_anywhere(seed) ||
         draw(seed, "lacks", node, TENTHS - 1) >= sim_swarm_draw(seed, "lacking", 1, TENTHS)) {
         return lacks;
     }

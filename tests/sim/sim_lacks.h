@@ -25,6 +25,9 @@ typedef struct {
     sim_data_t data;
 } sim_lacks_t;
 
+/* Whether workers of this world lack anything. */
+bool sim_lacks_anywhere(uint64_t seed);
+
 /* What the worker at `node` lacks: in most worlds nothing. */
 sim_lacks_t sim_lacks_of(uint64_t seed, uint32_t node);
 

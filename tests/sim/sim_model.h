@@ -51,7 +51,10 @@ typedef struct {
                                                     as they travel */
     uint32_t part_count;
     sim_part_t *parts;
-    bool given_up; /* its creation was, in every life of the coordinator: no shard keeps it */
+    bool given_up;    /* its creation was, in every life of the coordinator: no shard keeps it */
+    bool dropped;     /* the program has dropped it in this life, or left it out: */
+    uint64_t drop;    /* with this number; 0: left out */
+    bool was_dropped; /* in some life */
 } sim_variable_t;
 
 /* Follows `variable`, which was made of `definition`. */

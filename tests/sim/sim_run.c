@@ -37,6 +37,15 @@ is_large(const sim_cluster_t *self)
     return sim_swarm_has(self->seed, "large", 50);
 }
 
+/* How often the program drops a variable, in 10,000 operations. */
+static uint32_t
+drop_chance(uint64_t seed)
+{
+    return sim_swarm_has(seed, "drops", 3)
+               ? (uint32_t)sim_swarm_draw(seed, "chance of drops", 200, 3000)
+               : 0;
+}
+
 /* How often disks fail and checkpoints are damaged, and how a lost shard is made good. */
 static void
 swarm_coordinator(sim_cluster_t *self)
@@ -52,6 +61,9 @@ swarm_coordinator(sim_cluster_t *self)
     self->coordinator->store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
     self->coordinator->options.recovery =
         recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
+    if (drop_chance(self->seed) > 0) { /* what lies where must not depend on when something went */
+        self->coordinator->options.round_robin = true;
+    }
     self->disk.damage_every =
         self->disk.keep > 1 ? (uint32_t)sim_swarm_draw(self->seed, "damage", 0, 3) : 0;
 }
@@ -151,6 +163,7 @@ make_script(sim_cluster_t *self)
     plan->fails = fails[draw(self, 0, 3)];
     plan->gives_up = chances[sim_swarm_draw(self->seed, "gives up", 0, 3)];
     plan->tags = draw(self, 0, 3) ? 0 : 500;
+    plan->drops = drop_chance(self->seed);
     plan->checkpoints = draw(self, 0, 3) > 0;
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     plan->dataset = draw(self, 0, 2) == 0;
@@ -338,6 +351,7 @@ static void
 final_checks(sim_cluster_t *self)
 {
     sim_cluster_check_joined(self);
+    sim_cluster_check_drops(self);
     for (uint32_t i = 0; i < self->worker_count; i++) {
         if (self->workers[i].core) {
             sim_worker_reconcile(&self->workers[i]);

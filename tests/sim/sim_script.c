@@ -14,6 +14,7 @@
 enum {
     RANDOM_STREAM = 0x736372,
     PATIENCE_STREAM = 0x706174,
+    DROP_STREAM = 0x64726f,
     JUMP_MAX = CADRE_APPLIED_WINDOW_MAX / 8,
 };
 
@@ -34,6 +35,7 @@ sim_operation_text(sim_operation_t operation)
         [SIM_AWAIT_CHECKPOINT] = "a checkpoint",
         [SIM_AWAIT_TAGGED] = "tagged closures to end",
         [SIM_PAUSE] = "time",
+        [SIM_DROP] = "a variable to be dropped",
         [SIM_END] = "nothing",
     };
     return texts[operation];
@@ -213,17 +215,72 @@ define_next(sim_script_t *self, uint32_t number)
                : define(self, self->plan.big && number == 0);
 }
 
-/* That of the variable before is free where its creation has failed. */
-static void
-name_next(const sim_script_t *self, uint32_t number, char name[16])
+/* Whether another one took its name, in an earlier life. */
+static bool
+was_succeeded(const sim_script_t *self, uint32_t number)
 {
     const sim_variable_t *variables = self->check->variables;
-    bool is_free = number > 0 && variables[number - 1].given_up &&
-                   sim_swarm_has(self->check->seed, "name again", 2);
-    if (is_free || number < self->check->known_count) {
-        snprintf(name, 16, "%s", variables[is_free ? number - 1 : number].name);
-    } else {
-        snprintf(name, 16, "v%u", number + 1);
+    bool found = false;
+    for (uint32_t i = number + 1; i < self->check->known_count; i++) {
+        found = found || strcmp(variables[i].name, variables[number].name) == 0;
+    }
+    return found;
+}
+
+/* A program that goes on creates what its checkpoint holds, and of each name the last. */
+static bool
+is_left_out(const sim_script_t *self, uint32_t number)
+{
+    return number < self->check->known_count && was_succeeded(self, number) &&
+           !(self->coordinator->resumed >> number & 1);
+}
+
+/* Whether variable `number` has this name and has not been dropped. */
+static bool
+has_name(const sim_script_t *self, uint32_t number, const char *name)
+{
+    const sim_variable_t *variable = &self->check->variables[number];
+    bool is_dropped = self->check->left_out >> number & 1;
+    return !is_dropped && !variable->given_up && strcmp(variable->name, name) == 0;
+}
+
+/* The variable that has the name which the next one is to have; SIM_NEVER: none. */
+static uint32_t
+predecessor(const sim_script_t *self)
+{
+    uint32_t number = self->check->variable_count;
+    for (uint32_t i = 0; number < self->check->known_count && i < number; i++) {
+        if (has_name(self, i, self->check->variables[number].name) && !is_left_out(self, number)) {
+            return i;
+        }
+    }
+    return SIM_NEVER;
+}
+
+/* A new variable takes the name of the one before, whose creation has failed, or of one that was
+ * dropped, now and then. */
+static void
+name_variable(sim_script_t *self, uint32_t number, char name[16])
+{
+    const sim_variable_t *variables = self->check->variables;
+    snprintf(name, 16, "v%u", number + 1);
+    if (number < self->check->known_count) {
+        snprintf(name, 16, "%s", variables[number].name);
+    } else if (number > 0 && variables[number - 1].given_up &&
+               sim_swarm_has(self->check->seed, "name again", 2)) {
+        snprintf(name, 16, "%s", variables[number - 1].name);
+    } else if (self->check->left_out && sim_chance(&self->drop_random, 7000)) {
+        uint32_t from = (uint32_t)sim_between(&self->drop_random, 0, number - 1);
+        bool is_free = self->check->left_out >> from & 1;
+        for (uint32_t i = 0; i < number; i++) {
+            is_free = is_free && !has_name(self, i, self->check->variables[from].name);
+        }
+        if (is_free) {
+            snprintf(name, 16, "%s", self->check->variables[from].name);
+        }
+    }
+    if (is_left_out(self, number)) {
+        snprintf(name, 16, "x%u", number + 1);
     }
 }
 
@@ -242,7 +299,7 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
                                         .count = definition->partitions,
                                         .wire = definition->wire};
     char name[16];
-    name_next(self, number, name);
+    name_variable(self, number, name);
     cadre_variable_t *variable = NULL;
     if (cadre_catalogue_add_variable(&core->catalogue, name, &like, &options, &variable) < 0) {
         sim_check_fail(self->check, "variable: %s", cadre_error_text());
@@ -288,7 +345,7 @@ give_up_creation(sim_script_t *self)
     cadre_core_t *core = core_of(self);
     self->check->variables[self->new_variable->id - 1].given_up = true;
     cadre_core_forget(core, &self->pending);
-    cadre_core_abandon_variable(core, self->new_variable);
+    cadre_core_forget_variable(core, self->new_variable);
 }
 
 /* Whether a variable made later has the name: a checkpoint that is resumed holds that one. */
@@ -327,6 +384,19 @@ end_creation(sim_script_t *self)
     cadre_core_announce_variable(core_of(self), self->new_variable);
 }
 
+/* Its number is used up, so that those of later ones are what they were. */
+static void
+leave_out(sim_script_t *self)
+{
+    uint32_t number = self->check->variable_count++;
+    self->check->variables[number].dropped = true;
+    self->check->variables[number].was_dropped = true;
+    self->check->left_out |= 1U << number;
+    cadre_core_forget_variable(core_of(self), self->new_variable);
+    self->new_variable = NULL;
+    add_resource(self);
+}
+
 static bool
 create(sim_script_t *self)
 {
@@ -336,9 +406,15 @@ create(sim_script_t *self)
         uint32_t number = core->catalogue.variable_count;
         self->asked = true;
         self->new_variable = add_variable(self, &definition);
+        if (is_left_out(self, number)) {
+            sim_check_add_variable(self->check, self->new_variable, &definition);
+            leave_out(self);
+            return true;
+        }
         self->give_up_at = definition.too_large ? SIM_NEVER : draw_giving_up(self, number);
         sim_check_add_variable(self->check, self->new_variable, &definition);
         core->creating = 1;
+        core->creation_status = 0;
         self->pending = (cadre_operation_t){.pending = 0};
         cadre_core_create_variable(core, self->new_variable, &self->pending);
     }
@@ -347,6 +423,9 @@ create(sim_script_t *self)
         return false;
     }
     core->creating = 0;
+    if (self->pending.status == 0 && core->creation_status < 0) {
+        self->pending.status = core->creation_status;
+    }
     self->check->variable_count++;
     if (self->check->variables[self->new_variable->id - 1].definition.too_large) {
         end_too_large(self);
@@ -358,6 +437,25 @@ create(sim_script_t *self)
     add_resource(self);
     self->new_variable = NULL;
     return true;
+}
+
+static bool
+drop_variable(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    sim_variable_t *variable = &self->check->variables[self->variable];
+    if (!variable->dropped) {
+        variable->dropped = true;
+        variable->was_dropped = true;
+        variable->drop = cadre_drops_call(core, core->catalogue.variables[self->variable]);
+    }
+    if (core->drops.retired >= variable->drop) {
+        self->check->left_out |= 1U << self->variable;
+        return true;
+    }
+    bool gives_up = self->network->now_ms >= self->patience_ms;
+    self->given_up += gives_up;
+    return gives_up;
 }
 
 /* Whether the answers that an operation waits for are there, or it is given up; what the shards do
@@ -529,6 +627,8 @@ go_on(sim_script_t *self)
         return core->queue.lanes.tagged == 0 && core->queue.tagged_in_flight == 0;
     case SIM_PAUSE:
         return self->network->now_ms >= self->due_ms;
+    case SIM_DROP:
+        return drop_variable(self);
     case SIM_END:
         return false;
     }
@@ -589,6 +689,9 @@ next_operation(sim_script_t *self)
     if (self->left == 0 && sim_cluster_had_enough(self->cluster)) {
         return next_closing(self);
     }
+    if (self->plan.drops && sim_chance(&self->drop_random, self->plan.drops)) {
+        return sim_chance(&self->drop_random, 5000) ? SIM_DROP : SIM_CREATE;
+    }
     if (self->left == 0 && draw(self, 0, 1)) {
         return SIM_PAUSE;
     }
@@ -617,6 +720,22 @@ draw_patience(sim_script_t *self)
     return self->network->now_ms + wait_ms;
 }
 
+/* Any but the first; false when there is none. */
+static bool
+choose_dropped(sim_script_t *self)
+{
+    uint32_t usable = sim_check_usable(self->check);
+    uint32_t count = self->check->variable_count;
+    uint32_t from = count > 1 ? (uint32_t)sim_between(&self->drop_random, 1, count - 1) : 0;
+    for (uint32_t i = from; i > 0; i--) {
+        if (usable >> i & 1) {
+            self->variable = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Sets up what the next operation needs. */
 static void
 begin(sim_script_t *self, sim_operation_t operation)
@@ -625,10 +744,17 @@ begin(sim_script_t *self, sim_operation_t operation)
         (operation == SIM_CREATE && self->check->variable_count >= SIM_VARIABLES_MAX)) {
         operation = SIM_SCHEDULE;
     }
+    bool is_forced = operation == SIM_CREATE && predecessor(self) != SIM_NEVER;
+    if (is_forced) {
+        self->variable = predecessor(self);
+        operation = SIM_DROP;
+    } else if (operation == SIM_DROP && !choose_dropped(self)) {
+        operation = SIM_SCHEDULE;
+    }
     self->operation = operation;
     self->begun_ms = self->network->now_ms;
     self->asked = false;
-    self->patience_ms = draw_patience(self);
+    self->patience_ms = is_forced ? SIM_FOR_EVER : draw_patience(self);
     if (operation == SIM_SCHEDULE) {
         self->burst = (uint32_t)draw(self, 1, self->plan.burst_max);
     } else if (operation == SIM_COUNT) {
@@ -674,6 +800,7 @@ sim_script_start(sim_script_t *self, uint64_t seed)
 {
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     cadre_random_init(&self->patience_random, seed, PATIENCE_STREAM);
+    cadre_random_init(&self->drop_random, seed, DROP_STREAM);
     self->left = self->plan.operations;
     set_up(self);
 }

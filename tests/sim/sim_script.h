@@ -32,6 +32,7 @@ typedef enum {
     SIM_AWAIT_CHECKPOINT,
     SIM_AWAIT_TAGGED,
     SIM_PAUSE,
+    SIM_DROP,
     SIM_END,
 } sim_operation_t;
 
@@ -60,6 +61,7 @@ typedef struct {
     bool big;                  /* one variable of several chunks */
     uint32_t gives_up;         /* chance that it has little patience with an operation, in 10,000 */
     uint32_t bad_values;       /* chance that it assigns what a shard must refuse */
+    uint32_t drops;            /* chance of dropping a variable before an operation, in 10,000 */
 } sim_plan_t;
 
 typedef struct {
@@ -70,6 +72,7 @@ typedef struct {
     sim_network_t *network;
     cadre_random_t random;
     cadre_random_t patience_random;
+    cadre_random_t drop_random;
 
     sim_operation_t operation;
     uint32_t left;    /* operations to come */
@@ -82,7 +85,7 @@ typedef struct {
     cadre_closure_t *closure; /* waits to be put into the queue */
     cadre_operation_t pending;
     bool asked;
-    uint32_t variable;  /* SIM_READ, SIM_ASSIGN: index; SIM_COUNT: a shard */
+    uint32_t variable;  /* SIM_READ, SIM_ASSIGN, SIM_DROP: index; SIM_COUNT: a shard */
     uint32_t variables; /* that it had before the coordinator died: it makes them again */
     uint32_t assignment;
     bool is_bad; /* SIM_ASSIGN: one part of it is infinite */

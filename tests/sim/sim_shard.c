@@ -157,7 +157,7 @@ on_restored(sim_shard_t *self, const cadre_message_t *question)
                                      checkpoint ? checkpoint->files[self->index].state : NULL);
     for (uint32_t i = 0; i < self->check->known_count; i++) {
         const sim_variable_t *variable = &self->check->variables[i];
-        if (checkpoint && !cadre_manifest_find(checkpoint->manifest, variable->name)) {
+        if (checkpoint && !(checkpoint->holds >> (variable->id - 1) & 1)) {
             sim_state_forget(self->state, i);
         }
     }
@@ -614,14 +614,16 @@ sim_shard_event(sim_shard_t *self, const sim_event_t *event)
 }
 
 void
-sim_shard_check_left(const sim_shard_t *self)
+sim_shard_check_left(const sim_shard_t *self, uint32_t gone)
 {
     for (uint32_t i = 0; i < self->check->variable_count; i++) {
         const sim_variable_t *variable = &self->check->variables[i];
-        for (uint32_t k = 0; k < variable->part_count && variable->given_up; k++) {
+        bool is_gone = variable->given_up || gone >> i & 1;
+        for (uint32_t k = 0; k < variable->part_count && is_gone; k++) {
             if (cadre_shard_partition(self->shard, variable->id, k)) {
-                sim_check_fail(self->check, "shard %u keeps part %u of %s, whose creation failed",
-                               self->index, k, variable->name);
+                sim_check_fail(self->check, "shard %u keeps part %u of variable %u (%s), which %s",
+                               self->index, k, i + 1, variable->name,
+                               variable->given_up ? "could not be created" : "was dropped");
             }
         }
     }
@@ -632,7 +634,8 @@ sim_shard_check_all(sim_shard_t *self)
 {
     for (uint32_t i = 0; i < self->check->variable_count; i++) {
         const sim_variable_t *variable = &self->check->variables[i];
-        for (uint32_t k = 0; k < variable->part_count && !variable->given_up; k++) {
+        for (uint32_t k = 0; k < variable->part_count && !variable->given_up && !variable->dropped;
+             k++) {
             if (variable->parts[k].shard == self->index) {
                 check_part(self, variable->id, k);
             }

@@ -99,8 +99,8 @@ void sim_shard_turn(sim_shard_t *self);
 /* Every partition, compared with the model; all that were created must be there. */
 void sim_shard_check_all(sim_shard_t *self);
 
-/* Nothing is left of a variable whose creation failed; once everything that it was asked is
- * answered. */
-void sim_shard_check_left(const sim_shard_t *self);
+/* Nothing is left of a variable whose creation failed, or that is `gone` (bits id - 1); once
+ * everything that it was asked is answered. */
+void sim_shard_check_left(const sim_shard_t *self, uint32_t gone);
 
 #endif

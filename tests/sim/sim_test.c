@@ -84,8 +84,8 @@ run(uint64_t seed, const options_t *options)
 {
     snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 "%s crashed\n", seed,
              options->quiet ? " --quiet" : "");
-    sim_summary_t summary = sim_run(&(sim_options_t){
-        .seed = seed, .quiet = options->quiet, .verbose = options->verbose});
+    sim_summary_t summary = sim_run(
+        &(sim_options_t){.seed = seed, .quiet = options->quiet, .verbose = options->verbose});
     if (options->list || options->verbose) {
         printf("seed %" PRIu64 ": trace %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
                " messages, %" PRIu64 " closures, %" PRIu64 " faults, %" PRIu64 " restores, %" PRIu64

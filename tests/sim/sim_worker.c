@@ -83,23 +83,47 @@ compute(sim_worker_t *self, const sim_slot_t *slot)
                    (uint64_t)(slot - self->slots));
 }
 
-/* The entries of the variables in a set; their number. */
+/* What a closure finds under the name of a variable. */
+static const cadre_variable_entry_t *
+find_entry(const sim_worker_t *self, const cadre_run_t *run, uint32_t variable)
+{
+    bool was_dropped = false;
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core),
+                                            self->check->variables[variable].name,
+                                            run->message.closure.drops, &was_dropped);
+}
+
+/* The entries of the variables in a set, by their names; their number. */
 static size_t
-entries(sim_worker_t *self, uint32_t variables,
+entries(sim_worker_t *self, const cadre_run_t *run, uint32_t variables,
         const cadre_variable_entry_t *found[SIM_VARIABLES_MAX])
 {
     size_t count = 0;
     for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
         if (variables >> i & 1) {
-            found[count] = cadre_directory_variable(cadre_worker_core_directory(self->core), i + 1);
-            if (!found[count]) {
-                sim_check_fail(self->check, "worker %u starts a closure without variable %u",
-                               self->node, i + 1);
+            found[count] = find_entry(self, run, i);
+            if (!found[count] || found[count]->id != i + 1) {
+                sim_check_fail(self->check,
+                               "worker %u starts a closure that finds variable %u for %u",
+                               self->node, found[count] ? found[count]->id : 0, i + 1);
             }
             count++;
         }
     }
     return count;
+}
+
+/* What was dropped before it was scheduled a closure does not find. */
+static void
+check_dropped(const sim_worker_t *self, const cadre_run_t *run, uint32_t dropped)
+{
+    for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
+        const cadre_variable_entry_t *entry = dropped >> i & 1 ? find_entry(self, run, i) : NULL;
+        if (entry && entry->id == i + 1) {
+            sim_check_fail(self->check, "worker %u: a closure finds variable %u, which was dropped",
+                           self->node, i + 1);
+        }
+    }
 }
 
 static void
@@ -109,7 +133,7 @@ begin_step(sim_worker_t *self, sim_slot_t *slot)
     if (slot->step >= slot->call->steps) {
         succeed(self, slot);
     } else if (slot->call->pulls) {
-        size_t count = entries(self, slot->call->pulls, variables);
+        size_t count = entries(self, slot->run, slot->call->pulls, variables);
         cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
     } else {
         compute(self, slot);
@@ -131,7 +155,7 @@ begin_build(sim_worker_t *self, sim_slot_t *slot)
     const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
     if (slot->run->message.closure.variables > 0 && slot->step == 0) {
         slot->step = 1;
-        size_t count = entries(self, 1, variables);
+        size_t count = entries(self, slot->run, 1, variables);
         cadre_worker_core_pull(self->core, slot->run, variables, count, self->network->now_ms);
         return;
     }
@@ -207,6 +231,7 @@ on_start(sim_worker_t *self, const cadre_worker_event_t *event)
     if (event->run->message.epoch == sim_check_life(self->check)->epoch &&
         !self->check->is_deposed) {
         check_values(self, slot->call, event->run);
+        check_dropped(self, event->run, slot->call->dropped);
     }
     begin_step(self, slot);
 }
@@ -228,7 +253,7 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
     }
     const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
     cadre_gradient_t gradients[SIM_VARIABLES_MAX];
-    size_t count = entries(self, slot->call->pushes[slot->step], variables);
+    size_t count = entries(self, slot->run, slot->call->pushes[slot->step], variables);
     for (size_t i = 0; i < count; i++) {
         const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
         gradients[i] = (cadre_gradient_t){variables[i], model->gradients[slot->call->strength]};

@@ -169,9 +169,31 @@ Test(run, moments_are_those_of_all_rows)
     command_close(&command);
 }
 
+/* Each round drops its variables, and the next takes their names. */
+Test(run, sweep_trains_each_round_from_the_beginning)
+{
+    command_t command;
+    command_open(&command);
+    double accuracies[3] = {0};
+    cadre_auto(cadre_free) char *data = source_path("examples/data/digits.csv.gz");
+    cadre_auto(cadre_free) char *program = program_path("examples/sweep");
+    const char *arguments[] = {"run", "--ps", "2", "--workers", "2", "--", program, data, NULL};
+    expect_exit(&command, command_run(&command, arguments), 0);
+    cadre_auto(cadre_free) char *output = command_output(&command);
+    int found = sscanf(output,
+                       "learning rate 0.001: accuracy %lf\nlearning rate 0.1: accuracy %lf\n"
+                       "learning rate 1: accuracy %lf\n",
+                       &accuracies[0], &accuracies[1], &accuracies[2]);
+    cr_assert_eq(found, 3, "%s", output);
+    cr_expect_lt(accuracies[0], 0.8, "it has learned little");
+    cr_expect_gt(accuracies[1], 0.9);
+    cr_expect_gt(accuracies[2], 0.9);
+    command_close(&command);
+}
+
 Test(run, an_example_names_the_rows_that_are_missing)
 {
-    static const char *const names[] = {"moments", "fm", "mlp"};
+    static const char *const names[] = {"moments", "fm", "mlp", "sweep"};
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         command_t command;
         command_open(&command);

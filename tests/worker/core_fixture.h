@@ -323,7 +323,8 @@ finish(fixture_t *self, cadre_run_t *run, int status)
 static inline const cadre_variable_entry_t *
 variable(const fixture_t *self)
 {
-    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "w");
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "w", 0,
+                                            &(bool){false});
 }
 
 /* Joins, starts closure 1 and drops all messages so far. */

@@ -113,15 +113,16 @@ Test(directory, shows_a_variable_once_all_its_partitions_are_told)
     cadre_directory_init(&directory, 2);
     cr_expect_eq(set_variable(&directory, 1, 10, 0, 2), 0);
     cr_expect_null(cadre_directory_variable(&directory, 1));
-    cr_expect_null(cadre_directory_variable_by_name(&directory, "one"));
+    cr_expect_null(cadre_directory_variable_by_name(&directory, "one", 0, &(bool){false}));
     cr_expect_eq(set_variable(&directory, 2, 10, 0, 4), 0);
     cr_expect_eq(directory.variables_complete, 0, "1 is missing");
     cr_expect_eq(set_variable(&directory, 1, 10, 2, 2), 0);
     cr_expect_eq(directory.variables_complete, 2);
-    const cadre_variable_entry_t *entry = cadre_directory_variable_by_name(&directory, "one");
+    const cadre_variable_entry_t *entry =
+        cadre_directory_variable_by_name(&directory, "one", 0, &(bool){false});
     cr_assert_not_null(entry);
     cr_expect(entry->rows == 10 && entry->row_size_bytes == 4 && entry->partitions == 4);
-    cr_expect_null(cadre_directory_variable_by_name(&directory, "three"));
+    cr_expect_null(cadre_directory_variable_by_name(&directory, "three", 0, &(bool){false}));
     cadre_directory_fini(&directory);
 }
 
@@ -145,7 +146,7 @@ Test(directory, counts_ids_that_are_of_no_variable_as_told)
     cr_expect_eq(set_vacant(&directory, 3, 4), 0);
     cr_expect_eq(directory.variables_complete, 5);
     cr_expect_null(cadre_directory_variable(&directory, 3));
-    cr_expect_null(cadre_directory_variable_by_name(&directory, ""));
+    cr_expect_null(cadre_directory_variable_by_name(&directory, "", 0, &(bool){false}));
     cr_expect_eq(set_vacant(&directory, 0, 4), CADRE_EMALFORMED);
     cr_expect_eq(set_vacant(&directory, 4, 3), CADRE_EMALFORMED);
     cr_expect_eq(set_vacant(&directory, 6, UINT32_MAX), 0);
@@ -164,6 +165,69 @@ Test(directory, refuses_a_variable_that_contradicts_itself)
     cadre_directory_init(&directory, 1);
     cr_expect_eq(set_variable(&directory, 1, 4, 0, 4), CADRE_EMALFORMED, "no shard 1");
     cr_expect_null(cadre_directory_variable(&directory, 1));
+    cadre_directory_fini(&directory);
+}
+
+/* --- dropped variables --- */
+
+static int
+set_dropped(cadre_directory_t *directory, uint64_t id, uint64_t drop)
+{
+    cadre_variable_message_t message = {.id = id, .name = "", .last = id, .drop = drop};
+    return cadre_directory_set_variable(directory, &message);
+}
+
+/* The id of the variable that "one" means after so many drops; 0 for none, -1 for one that was
+ * dropped. */
+static int64_t
+meant(const cadre_directory_t *directory, uint64_t drops)
+{
+    bool was_dropped = false;
+    const cadre_variable_entry_t *entry =
+        cadre_directory_variable_by_name(directory, "one", drops, &was_dropped);
+    return entry ? (int64_t)entry->id : was_dropped ? -1 : 0;
+}
+
+static void
+set_one(cadre_directory_t *directory, uint64_t id)
+{
+    static const uint64_t shape[] = {4};
+    static const uint64_t shards[] = {1};
+    const cadre_variable_message_t message = {.id = id,
+                                              .name = "one",
+                                              .dtype = CADRE_F32,
+                                              .shape = {shape, 1},
+                                              .partitions = 1,
+                                              .shards = {shards, 1}};
+    cr_assert_eq(cadre_directory_set_variable(directory, &message), 0);
+}
+
+Test(directory, a_name_means_what_it_meant_when_the_closure_was_scheduled)
+{
+    cadre_directory_t directory = {0};
+    cadre_directory_init(&directory, 2);
+    cr_expect_eq(meant(&directory, 0), 0);
+    set_one(&directory, 1);
+    cr_expect_eq(set_dropped(&directory, 1, 2), 0);
+    cr_expect_eq(directory.drops, 2);
+    cr_expect_eq(meant(&directory, 1), 1);
+    cr_expect_eq(meant(&directory, 2), -1);
+    set_one(&directory, 2);
+    cr_expect_eq(meant(&directory, 1), 1);
+    cr_expect_eq(meant(&directory, 2), 2);
+    cr_expect_eq(set_dropped(&directory, 2, 3), 0);
+    set_one(&directory, 3);
+    cr_expect_eq(meant(&directory, 1), 1);
+    cr_expect_eq(meant(&directory, 2), 2);
+    cr_expect_eq(meant(&directory, 9), 3);
+    cr_expect_eq(set_vacant(&directory, 1, 1), 0);
+    cr_expect_eq(directory.gone, 1);
+    cr_expect(cadre_directory_variable(&directory, 1)->is_gone, "a slot may hold it");
+    cr_expect_not(cadre_directory_variable(&directory, 2)->is_gone);
+    cr_expect_eq(set_dropped(&directory, 2, 3), 0, "said again");
+    cr_expect_eq(set_dropped(&directory, 2, 4), CADRE_EMALFORMED);
+    cr_expect_eq(set_dropped(&directory, 44, 4), CADRE_EMALFORMED);
+    cr_expect_eq(directory.drops, 3);
     cadre_directory_fini(&directory);
 }
 

@@ -78,3 +78,23 @@ Test(value_cache, numbers_are_of_one_variable_and_go_on_in_the_next_session)
     cr_expect_eq(cadre_value_cache_content(&cache, 1, pairs, 1), 3);
     cadre_value_cache_fini(&cache);
 }
+
+Test(value_cache, forgets_every_partition_of_a_variable_and_no_other)
+{
+    cadre_value_cache_t cache = {.content_last = 41};
+    cadre_chunk_t *chunk = cadre_chunk_new(8);
+    const cadre_cached_value_t other = {
+        .generation = 1, .version = 3, .chunks = &chunk, .chunk_count = 1};
+    const uint64_t pairs[] = {1, 5};
+    put(&cache, 0, 1, 5);
+    put(&cache, 1, 2, 6);
+    cadre_value_cache_put(&cache, 2, 0, &other);
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, pairs, 1), 42);
+    cadre_value_cache_forget(&cache, 1, 3);
+    cr_expect_eq(version_of(&cache, 0, 1), 0);
+    cr_expect_eq(version_of(&cache, 1, 2), 0);
+    cr_expect_not_null(cadre_value_cache_get(&cache, 2, 0, 1));
+    cr_expect_eq(cadre_value_cache_content(&cache, 1, pairs, 1), 43);
+    cadre_chunk_unref(&chunk);
+    cadre_value_cache_fini(&cache);
+}

@@ -371,7 +371,8 @@ define_many(fixture_t *self)
                                                   .partitions = MANY,
                                                   .shards = {shards, MANY}};
     fixture_tell(self, message);
-    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "many");
+    return cadre_directory_variable_by_name(cadre_worker_core_directory(self->core), "many", 0,
+                                            &(bool){false});
 }
 
 Test(worker_values, pulls_more_partitions_than_a_message_holds_in_several)
@@ -497,7 +498,9 @@ Test(worker_values, pushes_more_chunks_than_a_message_holds_in_parts)
     size_t bytes = (size_t)shape[0] * CADRE_CHUNK_SIZE_MAX;
     cadre_chunk_t *chunk = cadre_chunk_new_foreign(&self, bytes, NULL, NULL); /* never read */
     cadre_gradient_t gradient = {
-        cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big"), chunk};
+        cadre_directory_variable_by_name(cadre_worker_core_directory(self.core), "big", 0,
+                                         &(bool){false}),
+        chunk};
     cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
     size_t partitions = 0;
     size_t size_bytes = 0;

@@ -26,6 +26,11 @@
  * Gradients are nodes like any others: they are added here and a worker knows nothing of
  * differentiation. They are f32, those of bf16 nodes too.
  *
+ * Limits, beyond which the program has failed with CADRE_ETOOLARGE and a text that names the limit:
+ * 65,536 nodes, those of gradients included, 4,096 variables, 4,096 constants of 1 MiB together, 64
+ * arguments, 64 results, 8 symbols of 31 characters, 16 scopes deep, 8 MiB encoded; 32 inputs of
+ * one operation; a dimension's factor of 2^40.
+ *
  * Owner:   whoever called cadre_program_new, until it hands the program over.
  * Thread:  one thread at a time while building; a finished program never changes and may be read by
  *          any number of threads.

@@ -35,8 +35,8 @@ extern "C" {
 
 typedef struct cadre_coordinator cadre_coordinator_t;
 typedef struct cadre_variable
-    cadre_variable_t; /* owned by its coordinator, valid until that is closed */
-typedef struct cadre_function cadre_function_t; /* the same */
+    cadre_variable_t; /* owned by its coordinator, valid until it is dropped or that is closed */
+typedef struct cadre_function cadre_function_t; /* owned by it, valid until it is closed */
 typedef struct cadre_dataset cadre_dataset_t;   /* the same */
 typedef struct cadre_resource cadre_resource_t; /* the same */
 typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_drop */
@@ -66,7 +66,8 @@ typedef struct {
     const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
                               CADRE_CLUSTER or TF_CONFIG says, else ipc in a directory that
                               only this user may enter, gone when the coordinator is closed */
-    int ps_count;          /* shards of the job; 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
+    int ps_count;          /* shards of the job, at most 1,024 (and 4,096 tasks may join, these
+                              included); 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
                               With address and ps_count neither variable is read. */
     uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
     size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
@@ -121,9 +122,11 @@ CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self)
 CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
 
 /* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
- * their counters, checkpoints, resources, how many workers are ready for their closures, and why a
- * resource has failed; of each worker also what `waits` there (closure, function, shard, ms), as it
- * said last, and the shards that it cannot reach. The caller frees it. */
+ * their counters, checkpoints, how many variables there are, are being dropped, or were dropped and
+ * are kept for closures that may run again, resources, how many workers are ready for their
+ * closures, and why a resource has failed; of each worker also what `waits` there (closure,
+ * function, shard, ms), as it said last, and the shards that it cannot reach. The caller frees it.
+ */
 CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* ---- Variables
@@ -131,7 +134,8 @@ CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* How a variable is cut along axis 0. `count` parts for FIXED; for MIN_BYTES and MAX_BYTES the size
  * in `bytes` and at most `max_partitions` parts (0: as many as there are ps). FIXED with count 0:
- * one part. */
+ * one part. 65,536 parts are the most (CADRE_EINVALID). A closure pushes to 1,024 parts on one ps
+ * at most in one step. */
 typedef enum {
     CADRE_PARTITION_FIXED = 0,
     CADRE_PARTITION_MIN_BYTES = 1,
@@ -216,6 +220,24 @@ typedef enum {
  * assignment is made as soon as its shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
+
+/* Drops the variable and nulls the pointer: the ps forget it, which frees its memory there.
+ * Closures that were scheduled before this call use it still; one that is scheduled later and names
+ * it fails with CADRE_ENOTFOUND and a text that says that it was dropped. Returns when the earlier
+ * closures have ended, tagged ones too: its name is free then for another variable, which begins
+ * with its own initial values, and checkpoints that are taken from then on leave it out. A job that
+ * is resumed from an older one, which holds it, is as it was then: it creates the variable again.
+ *
+ * Closures that may run again for a lost ps may need its values, which stay until none does: with
+ * recovery `relaxed` until this call returns, else until two more checkpoints are committed, where
+ * closures ran since the ones before; automatic checkpoints are taken for that, too. Without a
+ * checkpoint directory the job keeps its closures, and so the values, until they are more than
+ * there is room for. The function of a resource that is built later, on a worker that comes then,
+ * does not find it.
+ *
+ * CADRE_ETIMEOUT and CADRE_EINTERRUPTED take nothing back: it is dropped as soon as they have
+ * ended. A failure of an earlier closure is not raised here. */
+CADRE_API int cadre_variable_drop(cadre_variable_t **variable_p, int64_t timeout_ms);
 
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
@@ -316,7 +338,7 @@ typedef struct {
     size_t batch_count;
     const cadre_argument_t *tensors;
     size_t tensor_count;
-    uint32_t steps; /* updates it pushes to one shard at most; 0 means 1 */
+    uint32_t steps; /* updates it pushes to one shard at most, up to 65,536; 0 means 1 */
     const cadre_resource_t *const *resources; /* that it uses, at most 16 */
     size_t resource_count;
     const cadre_future_argument_t *futures; /* whose results are arguments */

@@ -59,7 +59,8 @@ CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variab
 
 /* Adds a gradient of the variable's shape to the update of this step (copied). All gradients of a
  * step travel together when the function returns, or at cadre_invocation_flush. CADRE_ESHAPE,
- * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. */
+ * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. An
+ * update of more than 1,024 parts of variables on one ps fails the closure with CADRE_EFULL. */
 CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t *gradient);
 
@@ -68,7 +69,8 @@ CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variab
 CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 
 /* Sets result `name` (copied; a second one of the same name takes its place). Dropped when nobody
- * waits for results. CADRE_EINVALID for a bad name or tensor, CADRE_EFULL beyond 64 results. */
+ * waits for results. CADRE_EINVALID for a bad name or tensor, CADRE_EFULL beyond 64 results,
+ * CADRE_ETOOLARGE beyond 64 MiB of them together. */
 CADRE_API int cadre_invocation_result(cadre_invocation_t *self, const char *name,
                                       const cadre_tensor_t *value);
 

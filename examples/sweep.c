@@ -1,0 +1,171 @@
+/*
+ * sweep - a program that trains a linear classifier of handwritten digits with several learning
+ * rates, one after the other in one job:
+ *
+ *     cadre run --ps 2 --workers 2 -- build/release/bin/examples/sweep examples/data/digits.csv.gz
+ *
+ * Each round creates its variables, with the round's optimizer, and drops them in the end: the ps
+ * forget them, and the next round takes their names. The programs are registered once. A random
+ * fifth of the rows is held out.
+ */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <cadre/coordinator.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIXELS = 64, CLASSES = 10, EPOCHS = 8, BATCH = 32, ROUNDS = 3 };
+
+static const char *const RATES[ROUNDS] = {"0.001", "0.1", "1"};
+
+typedef struct {
+    cadre_coordinator_t *coordinator;
+    cadre_dataset_t *train;
+    cadre_dataset_t *test;
+    cadre_function_t *step;
+    cadre_function_t *evaluate;
+    cadre_variable_t *weight;
+    cadre_variable_t *bias;
+} example_t;
+
+static int
+create_variables(example_t *self, const char *rate)
+{
+    char parameters[64];
+    cadre_variable_options_t options = cadre_variable_options();
+    snprintf(parameters, sizeof(parameters), "{\"learning_rate\": %s}", rate);
+    options.optimizer_parameters = parameters;
+    const int64_t weight[] = {PIXELS, CLASSES};
+    const int64_t bias[] = {CLASSES};
+    int s = cadre_variable_create(self->coordinator, "weight", CADRE_F32, weight, 2, &options,
+                                  &self->weight);
+    return s ? s
+             : cadre_variable_create(self->coordinator, "bias", CADRE_F32, bias, 1, &options,
+                                     &self->bias);
+}
+
+static int
+drop_variables(example_t *self)
+{
+    int s = cadre_variable_drop(&self->weight, -1);
+    return s ? s : cadre_variable_drop(&self->bias, -1);
+}
+
+/* One program for training, one for counting what is right: both see a batch as "x" and "y". */
+static int
+define_function(example_t *self, int training, cadre_function_t **function)
+{
+    cadre_program_t *p = cadre_program_new(training ? "train" : "evaluate");
+    const cadre_dim_t images[] = {cadre_sym("B"), cadre_dim(PIXELS)};
+    const cadre_dim_t digits[] = {cadre_sym("B")};
+    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, images, 2);
+    cadre_node_t y = cadre_arg(p, "y", CADRE_I32, digits, 1);
+    cadre_node_t weight = cadre_var(p, "weight", (const int64_t[]){PIXELS, CLASSES}, 2);
+    cadre_node_t bias = cadre_var(p, "bias", (const int64_t[]){CLASSES}, 1);
+    cadre_node_t logits = cadre_dense(p, x, weight, bias);
+    if (training) {
+        cadre_minimize(p, cadre_softmax_cross_entropy(p, logits, y));
+    } else {
+        cadre_result(p, "correct", cadre_sum_all(p, cadre_correct(p, logits, y)));
+    }
+    int s = cadre_function_register(self->coordinator, &p, function);
+    cadre_program_destroy(&p);
+    return s;
+}
+
+static int
+open_rows(example_t *self, const char *path, const char *part, cadre_dataset_t **dataset)
+{
+    char text[PATH_MAX + 256];
+    snprintf(text, sizeof(text),
+             "{\"format\": \"csv\", \"path\": \"%s\", \"scale\": 0.0625,"
+             " \"held_out\": 0.2, \"part\": \"%s\"}",
+             path, part);
+    return cadre_dataset_open(self->coordinator, part, text, 30000, dataset);
+}
+
+static int
+train(example_t *self)
+{
+    int s = 0;
+    for (uint64_t epoch = 0; epoch < EPOCHS && !s; epoch++) {
+        cadre_batch_t batch;
+        s = cadre_dataset_begin(self->train, epoch, 0, BATCH, true, false);
+        while (!s && cadre_dataset_next(self->train, &batch)) {
+            cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            s = cadre_schedule(self->coordinator, self->step, &call, -1, NULL);
+        }
+        s = s ? s : cadre_join(self->coordinator, -1);
+    }
+    return s;
+}
+
+static int
+evaluate(example_t *self, double *accuracy)
+{
+    cadre_batch_t batch;
+    double correct = 0;
+    int s = cadre_dataset_begin(self->test, 0, 0, BATCH, false, false);
+    while (!s && cadre_dataset_next(self->test, &batch)) {
+        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_future_t *future = NULL;
+        cadre_tensor_t value = {.data = NULL};
+        s = cadre_schedule(self->coordinator, self->evaluate, &call, -1, &future);
+        s = s ? s : cadre_fetch(future, "correct", &value, -1);
+        correct += s ? 0 : *(const float *)value.data;
+        cadre_tensor_fini(&value);
+        cadre_future_drop(&future);
+    }
+    *accuracy = correct / (double)cadre_dataset_info(self->test).rows;
+    return s;
+}
+
+/* The programs are made where their variables are there for the first time. */
+static int
+run_round(example_t *self, const char *rate, double *accuracy)
+{
+    int s = create_variables(self, rate);
+    if (!s && !self->step) {
+        s = define_function(self, 1, &self->step);
+        s = s ? s : define_function(self, 0, &self->evaluate);
+    }
+    s = s ? s : train(self);
+    s = s ? s : evaluate(self, accuracy);
+    return s ? s : drop_variables(self);
+}
+
+int
+main(int argc, char **argv)
+{
+    char path[PATH_MAX];
+    if (argc != 2) {
+        fprintf(stderr, "usage: sweep examples/data/digits.csv.gz\n");
+        return 2;
+    }
+    if (!realpath(argv[1], path)) {
+        fprintf(stderr,
+                "sweep: %s: %s; give the path of digits.csv.gz, which Cadre has in examples/data\n",
+                argv[1], strerror(errno));
+        return 66; /* EX_NOINPUT of sysexits.h */
+    }
+    example_t self = {.coordinator = NULL};
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.seed = 1;
+    int s = cadre_coordinator_open(&options, &self.coordinator);
+    s = s ? s : open_rows(&self, path, "rest", &self.train);
+    s = s ? s : open_rows(&self, path, "held_out", &self.test);
+    for (int round = 0; round < ROUNDS && !s; round++) {
+        double accuracy = 0;
+        s = run_round(&self, RATES[round], &accuracy);
+        if (!s) {
+            printf("learning rate %s: accuracy %.4f\n", RATES[round], accuracy);
+        }
+    }
+    if (s) {
+        fprintf(stderr, "%s: %s\n", cadre_status_text(s), cadre_error_text());
+    }
+    cadre_coordinator_close(&self.coordinator);
+    return s != 0;
+}
