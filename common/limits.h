@@ -99,15 +99,17 @@ enum {
                                           coordinator has been away that long */
     CADRE_HELLO_ANSWER_MS = 100,       /* a worker that says the same HELLO again that soon is not
                                           answered again */
-    CADRE_MUTE_MS = 5000,       /* connected, and HELLO unanswered that long: the connection may be
-                                   one that the ROUTER ignores, so the task makes another one. The
-                                   same for a data connection with requests unanswered and nothing
-                                   heard for that long */
-    CADRE_SHARD_TIMEOUT_S = 30, /* a worker that has heard nothing from a shard for so long, though
-                                   it asks, gives back the closures that need it: --shard-timeout */
-    CADRE_WAIT_NAMED_MS = 1000, /* a closure that waits so long for a shard is told of */
-    CADRE_OWN_STALL_MS = 1000,  /* a worker that comes so late to its own timers stood still itself,
-                                   and counts that against nobody */
+    CADRE_LOAD_STALL_MS = 30000, /* a checkpoint of which nothing was read for so long: the ps says
+                                    that its shard stands still, and is lost after a lease */
+    CADRE_MUTE_MS = 5000,        /* connected, and HELLO unanswered that long: the connection may be
+                                    one that the ROUTER ignores, so the task makes another one. The
+                                    same for a data connection with requests unanswered and nothing
+                                    heard for that long */
+    CADRE_SHARD_TIMEOUT_S = 30,  /* a worker that has heard nothing from a shard for so long, though
+                                    it asks, gives back what needs it: --shard-timeout */
+    CADRE_WAIT_NAMED_MS = 1000,  /* a closure that waits so long for a shard is told of */
+    CADRE_OWN_STALL_MS = 1000, /* a worker that comes so late to its own timers stood still itself,
+                                  and counts that against nobody */
     CADRE_LINK_RATE_MIN = 4 << 20, /* bytes per second: a data connection gets that much longer for
                                       what is under way on it, and twice as long for each one that
                                       was given up before it, up to */

@@ -23,6 +23,8 @@ typedef struct {
     size_t count;
     cadre_variable_t **variables; /* [added] */
     size_t added;
+    size_t asked;     /* of them, the shards */
+    uint64_t ps_lost; /* how many were when it began */
 } batch_t;
 
 /* Whether each slot of `optimizer` is one of `before`: only then a ps takes them from the
@@ -175,22 +177,16 @@ add(cadre_coordinator_t *self, batch_t *batch)
     return status;
 }
 
-/* Adds as many as are asked for together, and asks. */
+/* Asks for as many as are asked for together. */
 static int
 ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation)
 {
-    size_t first = batch->added;
     uint64_t parts = 0;
-    while (batch->added < batch->count && parts < PARTS_AT_ONCE) {
-        int status = add(self, batch);
-        if (status < 0) {
-            return status;
-        }
-        parts += batch->variables[batch->added - 1]->partitions;
-    }
     int status = await_ps(self, cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms));
-    for (size_t i = first; status == 0 && i < batch->added; i++) {
-        cadre_core_create_variable(&self->core, batch->variables[i], operation);
+    while (status == 0 && batch->asked < batch->count && parts < PARTS_AT_ONCE) {
+        const cadre_variable_t *variable = batch->variables[batch->asked++];
+        cadre_core_create_variable(&self->core, variable, operation);
+        parts += variable->partitions;
     }
     return status;
 }
@@ -202,7 +198,7 @@ await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *o
 {
     int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
     int status = cadre_coordinator_await(self, operation, deadline_ms, "a variable to be created");
-    uint32_t id = operation->failed ? operation->failed : batch->variables[batch->added - 1]->id;
+    uint32_t id = operation->failed ? operation->failed : batch->variables[batch->asked - 1]->id;
     return status < 0 ? cadre_fail_within(status, "variable %s",
                                           self->core.catalogue.variables[id - 1]->name)
                       : 0;
@@ -232,7 +228,12 @@ abandon(cadre_coordinator_t *self, const batch_t *batch)
 {
     for (size_t i = 0; i < batch->added; i++) {
         self->core.creating--;
-        cadre_core_forget_variable(&self->core, batch->variables[i]);
+        bool may_be_there = i < batch->asked || self->core.totals.ps_lost != batch->ps_lost;
+        if (may_be_there) { /* asked for, or made by a shard that was restored meanwhile */
+            cadre_core_forget_variable(&self->core, batch->variables[i]);
+        } else {
+            cadre_core_unlist_variable(&self->core, batch->variables[i]);
+        }
     }
 }
 
@@ -242,7 +243,11 @@ create(cadre_coordinator_t *self, batch_t *batch)
 {
     int status = await_turn(self, batch);
     self->core.creation_status = 0;
+    batch->ps_lost = self->core.totals.ps_lost;
     while (status == 0 && batch->added < batch->count) {
+        status = add(self, batch); /* so that what is wrong is known before anything is asked */
+    }
+    while (status == 0 && batch->asked < batch->count) {
         cadre_operation_t operation = {.pending = 0};
         status = ask_some(self, batch, &operation);
         if (status == 0) {

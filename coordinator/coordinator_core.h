@@ -145,6 +145,7 @@ struct cadre_core {
     uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
     uint64_t now_ms;          /* of the turn under way */
     uint64_t stalled_ms;      /* how long the shell did not listen, together */
+    uint64_t stall_end_ms;    /* of the last time */
     uint64_t watch_due_ms;    /* when to look again at what runs */
     cadre_longest_t longest;  /* when that was done last */
     uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
@@ -212,6 +213,9 @@ void cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *vari
  * asked from now on, and the workers that its id is vacant. */
 void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
 
+/* The same for one that no shard was asked for. */
+void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
+
 /* Tells the workers about a variable that was created, a function or a dataset. */
 void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
 void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
@@ -268,6 +272,9 @@ void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const cha
 
 /* leases.c: takes out whoever was silent for a lease; when to look again. */
 uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
+/* Whether the coordinator itself stood still a moment ago: tasks dial anew then, and a connection
+ * that closes tells of no death. */
+bool cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms);
 
 /* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
 bool cadre_dispatch(cadre_core_t *self);

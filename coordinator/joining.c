@@ -311,7 +311,8 @@ lose_task(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms, const c
 void
 cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
 {
-    lose_task(self, task, now_ms, "its connection closed", true);
+    bool died = !cadre_leases_has_stalled(self, now_ms);
+    lose_task(self, task, now_ms, "its connection closed", died);
 }
 
 void

@@ -25,6 +25,7 @@ excuse_stall(cadre_core_t *self)
         return;
     }
     self->stalled_ms += late_ms;
+    self->stall_end_ms = self->now_ms;
     cadre_membership_excuse(&self->membership, late_ms, self->now_ms);
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? late_ms : 0;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
@@ -34,6 +35,14 @@ excuse_stall(cadre_core_t *self)
     cadre_core_log(self, 'W', "own_stall",
                    "ms=%" PRIu64 " next=\"every lease is longer by it: nobody was heard\"",
                    late_ms);
+}
+
+bool
+cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms)
+{
+    uint64_t late_ms = now_ms > self->tick_due_ms ? now_ms - self->tick_due_ms : 0;
+    return 100 * late_ms >= STALL_PERCENT * self->options.lease_ms ||
+           (self->stalled_ms > 0 && now_ms < self->stall_end_ms + self->options.lease_ms);
 }
 
 /* Whether input that lies unread may yet show that somebody is alive. */

@@ -95,8 +95,14 @@ ask_drops(cadre_core_t *self, const cadre_variable_t *variable)
 void
 cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable)
 {
-    uint32_t id = variable->id;
     ask_drops(self, variable);
+    cadre_core_unlist_variable(self, variable);
+}
+
+void
+cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable)
+{
+    uint32_t id = variable->id;
     cadre_catalogue_drop_variable(&self->catalogue, variable);
     cadre_core_announce_vacancy(self, id);
 }

@@ -7,7 +7,10 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-enum { PIECES_AT_ONCE = 64 }; /* chunks; in between it may be given up */
+enum {
+    PIECES_AT_ONCE = 64,  /* chunks; in between it may be given up */
+    SMALL_SIZE = 1 << 20, /* bytes of a partition with its slots: threads take longer to start */
+};
 
 /* What became of one chunk. */
 typedef struct {
@@ -101,6 +104,10 @@ static int
 for_all(work_t *self, size_t from, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up,
         void (*each)(void *context, size_t index))
 {
+    static const cadre_lanes_t here = {NULL, NULL};
+    const cadre_chunk_layout_t *layout = cadre_partition_layout(self->load->partition);
+    size_t size_bytes = layout->size_bytes * (self->count / self->chunks);
+    lanes = size_bytes < SMALL_SIZE ? &here : lanes;
     for (self->first = from; self->first < self->count; self->first += PIECES_AT_ONCE) {
         if (cadre_give_up(give_up)) {
             return cadre_fail(CADRE_ECANCELLED, "the load was given up");

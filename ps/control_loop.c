@@ -43,8 +43,9 @@ struct cadre_control_loop {
     bool connected;
     bool was_connected; /* at any time */
     bool ended;
-    int refused;    /* status of a coordinator that did not take this ps */
-    bool is_probed; /* the shard was asked for a sign of life and has given none since */
+    int refused;      /* status of a coordinator that did not take this ps */
+    bool load_stands; /* a checkpoint that the shard waits for is not read any more */
+    bool is_probed;   /* the shard was asked for a sign of life and has given none since */
     int64_t probed_ms;
     int signal;
     int64_t waiting_since_ms;
@@ -242,11 +243,13 @@ probe(cadre_control_loop_t *self)
     }
 }
 
-/* Whether the shard's thread stands still: no other session could use it. */
+/* Whether the shard's thread, or the one that reads for it, stands still: no other session could
+ * use it. */
 static bool
 is_stuck(const cadre_control_loop_t *self)
 {
-    return self->is_probed && cadre_clock_now_ms() - self->probed_ms >= CADRE_MUTE_MS;
+    return self->load_stands ||
+           (self->is_probed && cadre_clock_now_ms() - self->probed_ms >= CADRE_MUTE_MS);
 }
 
 static void
@@ -356,7 +359,9 @@ hear_shard(cadre_control_loop_t *self)
             self->is_probed = false;
             const cadre_shard_counts_t *counts = message.pointer;
             if (counts->epoch == self->epoch) {
-                cadre_ps_core_counted(self->core, counts->counters, counts->generation);
+                cadre_ps_core_counted(self->core, counts->counters, counts->generation,
+                                      counts->moves);
+                self->load_stands = !counts->moves;
             }
         }
         cadre_shard_actor_drop(&message);

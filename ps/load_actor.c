@@ -24,6 +24,7 @@ typedef struct {
     size_t first;
     size_t count;
     cadre_checkpoint_load_t *at_hand;
+    atomic_uint_fast64_t *steps;
 
     /* Since the last time that there was nothing to do: for the log. */
     int64_t begin_ms;
@@ -76,6 +77,7 @@ static bool
 give_up(void *context)
 {
     load_actor_t *self = context;
+    atomic_fetch_add(self->steps, 1);
     take_orders(self);
     return self->stopped || self->at_hand->number < self->from;
 }
@@ -165,10 +167,12 @@ run(void *pipe, void *argument)
 }
 
 int
-cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders, cadre_actor_t **out)
+cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
+                      atomic_uint_fast64_t *steps, cadre_actor_t **out)
 {
     load_actor_t *self = cadre_calloc(1, sizeof(*self));
     self->files.folders = folders;
+    self->steps = steps;
     self->loader = cadre_checkpoint_loader(&self->files);
     int status = cadre_actor_open(context, "cadre-load", run, self, out);
     if (status < 0) {

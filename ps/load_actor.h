@@ -13,6 +13,8 @@
 #ifndef CADRE_PS_LOAD_ACTOR_H
 #define CADRE_PS_LOAD_ACTOR_H
 
+#include <stdatomic.h>
+
 #include "common/actor.h"
 #include "ps/folders.h"
 
@@ -22,9 +24,10 @@ enum {
     CADRE_LOAD_LOADED = 3,
 };
 
-/* `folders`: what checkpoints may be in; borrowed. */
+/* `folders`: what checkpoints may be in; `steps` counts up while a load goes on. Both are borrowed.
+ */
 int cadre_load_actor_open(cadre_context_t *context, const cadre_folders_t *folders,
-                          cadre_actor_t **out);
+                          atomic_uint_fast64_t *steps, cadre_actor_t **out);
 
 /* Frees an object that came from, or was for, this actor, by its kind. */
 void cadre_load_actor_drop(cadre_pipe_message_t *message);

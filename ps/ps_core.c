@@ -434,11 +434,11 @@ cadre_ps_core_malformed(cadre_ps_core_t *self)
 
 void
 cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_COUNTER_COUNT],
-                      uint64_t generation)
+                      uint64_t generation, bool moves)
 {
     memcpy(self->counters, counters, sizeof(self->counters));
     self->generation = generation;
-    self->progress++;
+    self->progress += moves;
 }
 
 void

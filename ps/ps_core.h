@@ -105,9 +105,10 @@ void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason);
  * cadre_shard_begin_session with epoch 0 lets go of it. */
 void cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms);
 
-/* The shard's counters and generation are these by now: it moves. */
+/* The shard's counters and generation are these by now; `moves`: neither it nor what it waits for
+ * stands still. */
 void cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_COUNTER_COUNT],
-                           uint64_t generation);
+                           uint64_t generation, bool moves);
 
 /* The snapshot has been written, or not: SNAPSHOT_WRITTEN, said again until CHECKPOINT_END. */
 void cadre_ps_core_written(cadre_ps_core_t *self, const cadre_ps_written_t *written,

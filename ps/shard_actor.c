@@ -19,6 +19,10 @@ typedef struct {
     cadre_socket_t *data;
     cadre_actor_t *load;
     uint64_t loads_from; /* as the load actor knows it */
+    size_t loads_out;    /* that it has */
+    atomic_uint_fast64_t load_steps;
+    uint64_t steps_seen; /* of them, */
+    int64_t steps_ms;    /* and since when there was no other */
     cadre_shard_t *shard;
     cadre_admission_t *admission;
     cadre_lane_pool_t *lanes;
@@ -57,6 +61,18 @@ post(shard_actor_t *self, uint32_t kind, void *pointer)
     }
 }
 
+/* Whether what the shard waits for goes on. */
+static bool
+moves(shard_actor_t *self, int64_t now_ms)
+{
+    uint64_t steps = atomic_load(&self->load_steps);
+    if (self->loads_out == 0 || steps != self->steps_seen) {
+        self->steps_seen = steps;
+        self->steps_ms = now_ms;
+    }
+    return now_ms - self->steps_ms < CADRE_LOAD_STALL_MS;
+}
+
 /* Now and then; but a new generation at once: a HELLO with the one before would have the shard
  * restored.
  */
@@ -72,6 +88,7 @@ post_counts(shard_actor_t *self)
     memcpy(counts->counters, cadre_shard_counters(self->shard), sizeof(counts->counters));
     counts->generation = generation;
     counts->epoch = self->epoch;
+    counts->moves = moves(self, now_ms);
     self->told = generation;
     cadre_admission_tidy(self->admission, (uint64_t)now_ms);
     post(self, CADRE_SHARD_COUNTED, counts);
@@ -153,6 +170,7 @@ order_loads(shard_actor_t *self)
         self->loads_from = from;
     }
     while ((load = cadre_shard_take_load(self->shard))) {
+        self->loads_out++;
         post_load(self, CADRE_LOAD_LOAD, load);
     }
 }
@@ -190,6 +208,7 @@ take_loads(shard_actor_t *self)
     cadre_pipe_message_t message;
     while (cadre_pipe_receive(cadre_actor_socket(self->load), &message) == 0) {
         cadre_checkpoint_load_t *load = message.pointer;
+        self->loads_out--;
         cadre_shard_loaded(self->shard, &load, &self->outbox);
         pass_on(self);
     }
@@ -377,7 +396,7 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
                                    .intake_bytes = size_bytes_max / 100 * CADRE_INTAKE_PERCENT};
     int status = cadre_lane_pool_open(options->lanes, &self->lanes);
     if (status == 0) {
-        status = cadre_load_actor_open(context, options->folders, &self->load);
+        status = cadre_load_actor_open(context, options->folders, &self->load_steps, &self->load);
     }
     if (status == 0) {
         shard.lanes = cadre_lane_pool_lanes(self->lanes);

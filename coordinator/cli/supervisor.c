@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -235,7 +236,7 @@ open_coordinator(supervisor_t *self)
     options.seed = (uint64_t)job->seed;
     options.lease_ms = self->launcher ? CADRE_LOCAL_LEASE_MS : 0;
     options.ps_timeout_ms = (int64_t)(job->ps_timeout_s * 1000);
-    options.closure_deadline_ms = (int64_t)(job->closure_deadline_s * 1000);
+    options.closure_deadline_ms = (int64_t)ceil(job->closure_deadline_s * 1000);
     options.recovery = (cadre_recovery_t)job->recovery;
     options.checkpoint_dir = cadre_job_checkpoints(job);
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);

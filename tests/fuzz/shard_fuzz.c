@@ -129,7 +129,7 @@ give(target_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_messag
     }
     take_loads(self);
     cadre_ps_core_counted(self->core, cadre_shard_counters(self->shard),
-                          cadre_shard_generation(self->shard));
+                          cadre_shard_generation(self->shard), true);
     fuzz_drain(&self->answers);
 }
 

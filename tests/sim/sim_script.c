@@ -162,301 +162,7 @@ schedule(sim_script_t *self)
     return true;
 }
 
-/* --- variables --- */
-
-static sim_definition_t
-define(sim_script_t *self, bool is_big)
-{
-    static const cadre_dtype_t dtypes[] = {CADRE_F32, CADRE_F32, CADRE_F64, CADRE_I32, CADRE_I64};
-    static const struct {
-        const char *name;
-        const char *parameters;
-    } optimizers[] = {{"add", NULL},
-                      {"sgd", "{\"learning_rate\": 1.0}"},
-                      {"momentum", "{\"learning_rate\": 1.0, \"momentum\": 0.0}"}};
-    sim_definition_t definition = {.dtype = is_big ? CADRE_F32 : dtypes[draw(self, 0, 4)],
-                                   .rank = is_big ? 2 : (int)draw(self, 0, 2)};
-    for (int i = 0; i < definition.rank; i++) {
-        definition.shape[i] = is_big ? (i == 0 ? 1500 : 300) : (int64_t)draw(self, 1, 40);
-    }
-    if (definition.dtype == CADRE_F32 && draw(self, 0, 2) == 0) {
-        definition.wire = CADRE_BF16;
-    }
-    uint64_t optimizer = definition.dtype == CADRE_F32 ? draw(self, 0, 2) : 0;
-    definition.optimizer = optimizers[optimizer].name;
-    definition.parameters = optimizers[optimizer].parameters;
-    if (definition.rank > 0) {
-        int64_t most = definition.shape[0] < 7 ? definition.shape[0] : 7;
-        definition.partitions = is_big ? 2 : (int)draw(self, 0, (uint64_t)most);
-    }
-    return definition;
-}
-
-/* One that a shard which is short of memory refuses. */
-static sim_definition_t
-define_too_large(void)
-{
-    return (sim_definition_t){.dtype = CADRE_F32,
-                              .rank = 2,
-                              .shape = {SIM_TOO_LARGE_SIZE / 1024, 256},
-                              .optimizer = "add",
-                              .partitions = 2,
-                              .too_large = true};
-}
-
-static sim_definition_t
-define_next(sim_script_t *self, uint32_t number)
-{
-    char what[32];
-    snprintf(what, sizeof(what), "too large %u", number);
-    bool is_short = self->check->short_shard != SIM_NEVER && number > 0;
-    return is_short && sim_swarm_has(self->check->seed, what, 3)
-               ? define_too_large()
-               : define(self, self->plan.big && number == 0);
-}
-
-/* Whether another one took its name, in an earlier life. */
-static bool
-was_succeeded(const sim_script_t *self, uint32_t number)
-{
-    const sim_variable_t *variables = self->check->variables;
-    bool found = false;
-    for (uint32_t i = number + 1; i < self->check->known_count; i++) {
-        found = found || strcmp(variables[i].name, variables[number].name) == 0;
-    }
-    return found;
-}
-
-/* A program that goes on creates what its checkpoint holds, and of each name the last. */
-static bool
-is_left_out(const sim_script_t *self, uint32_t number)
-{
-    return number < self->check->known_count && was_succeeded(self, number) &&
-           !(self->coordinator->resumed >> number & 1);
-}
-
-/* Whether variable `number` has this name and has not been dropped. */
-static bool
-has_name(const sim_script_t *self, uint32_t number, const char *name)
-{
-    const sim_variable_t *variable = &self->check->variables[number];
-    bool is_dropped = self->check->left_out >> number & 1;
-    return !is_dropped && !variable->given_up && strcmp(variable->name, name) == 0;
-}
-
-/* The variable that has the name which the next one is to have; SIM_NEVER: none. */
-static uint32_t
-predecessor(const sim_script_t *self)
-{
-    uint32_t number = self->check->variable_count;
-    for (uint32_t i = 0; number < self->check->known_count && i < number; i++) {
-        if (has_name(self, i, self->check->variables[number].name) && !is_left_out(self, number)) {
-            return i;
-        }
-    }
-    return SIM_NEVER;
-}
-
-/* A new variable takes the name of the one before, whose creation has failed, or of one that was
- * dropped, now and then. */
-static void
-name_variable(sim_script_t *self, uint32_t number, char name[16])
-{
-    const sim_variable_t *variables = self->check->variables;
-    snprintf(name, 16, "v%u", number + 1);
-    if (number < self->check->known_count) {
-        snprintf(name, 16, "%s", variables[number].name);
-    } else if (number > 0 && variables[number - 1].given_up &&
-               sim_swarm_has(self->check->seed, "name again", 2)) {
-        snprintf(name, 16, "%s", variables[number - 1].name);
-    } else if (self->check->left_out && sim_chance(&self->drop_random, 7000)) {
-        uint32_t from = (uint32_t)sim_between(&self->drop_random, 0, number - 1);
-        bool is_free = self->check->left_out >> from & 1;
-        for (uint32_t i = 0; i < number; i++) {
-            is_free = is_free && !has_name(self, i, self->check->variables[from].name);
-        }
-        if (is_free) {
-            snprintf(name, 16, "%s", self->check->variables[from].name);
-        }
-    }
-    if (is_left_out(self, number)) {
-        snprintf(name, 16, "x%u", number + 1);
-    }
-}
-
-static cadre_variable_t *
-add_variable(sim_script_t *self, sim_definition_t *definition)
-{
-    cadre_core_t *core = core_of(self);
-    uint32_t number = core->catalogue.variable_count;
-    *definition = number < self->check->known_count ? self->check->variables[number].definition
-                                                    : define_next(self, number);
-    cadre_tensor_t like = {.dtype = definition->dtype, .rank = definition->rank};
-    memcpy(like.shape, definition->shape, sizeof(definition->shape));
-    cadre_variable_options_t options = {.size = sizeof(options),
-                                        .optimizer = definition->optimizer,
-                                        .optimizer_parameters = definition->parameters,
-                                        .count = definition->partitions,
-                                        .wire = definition->wire};
-    char name[16];
-    name_variable(self, number, name);
-    cadre_variable_t *variable = NULL;
-    if (cadre_catalogue_add_variable(&core->catalogue, name, &like, &options, &variable) < 0) {
-        sim_check_fail(self->check, "variable: %s", cadre_error_text());
-    }
-    return variable;
-}
-
-/* One more resource, as long as there is room; the broken one comes last. */
-static void
-add_resource(sim_script_t *self)
-{
-    cadre_core_t *core = core_of(self);
-    char name[16];
-    snprintf(name, sizeof(name), "r%u", core->catalogue.resource_count + 1);
-    if (!self->plan.resources || core->catalogue.resource_count == SIM_RESOURCES_MAX) {
-        return;
-    }
-    cadre_closure_t *call = cadre_closure_new((uint32_t)draw(self, 1, SIM_FUNCTIONS));
-    cadre_resource_t *resource = NULL;
-    call->variables = self->check->variable_count;
-    if (cadre_catalogue_add_resource(&core->catalogue, name, &call, &resource) < 0) {
-        sim_check_fail(self->check, "resource: %s", cadre_error_text());
-    }
-    cadre_core_announce_resource(core);
-}
-
-/* How many parts are left when the program gives the creation up, as it did in an earlier life;
- * SIM_NEVER: it does not. The first variable is always there. */
-static size_t
-draw_giving_up(sim_script_t *self, uint32_t number)
-{
-    bool is_known = number < self->check->known_count;
-    bool gives_up = is_known ? self->check->variables[number].given_up
-                             : number > 0 && sim_swarm_has(self->check->seed, "give up", 3) &&
-                                   !draw(self, 0, 2);
-    return gives_up ? draw(self, 0, self->new_variable->partitions) : SIM_NEVER;
-}
-
-/* The creation has failed for the program, as when its time is over. */
-static void
-give_up_creation(sim_script_t *self)
-{
-    cadre_core_t *core = core_of(self);
-    self->check->variables[self->new_variable->id - 1].given_up = true;
-    cadre_core_forget(core, &self->pending);
-    cadre_core_forget_variable(core, self->new_variable);
-}
-
-/* Whether a variable made later has the name: a checkpoint that is resumed holds that one. */
-static bool
-is_renamed(const sim_script_t *self, const cadre_variable_t *variable)
-{
-    const sim_variable_t *variables = self->check->variables;
-    return variable->id < self->check->known_count &&
-           strcmp(variables[variable->id].name, variable->name) == 0;
-}
-
-/* It has failed where a part came to the shard that is short of memory. */
-static void
-end_too_large(sim_script_t *self)
-{
-    int status = self->pending.status;
-    bool refused = sim_check_is_refused(self->check, self->new_variable->id - 1);
-    bool other = status == CADRE_ESHAPE || status == CADRE_EDTYPE;
-    bool good = status == (refused ? CADRE_EFULL : 0);
-    if (!good && !(other && is_renamed(self, self->new_variable))) {
-        sim_check_fail(self->check, "create: %s, which is%s too large: %s",
-                       self->new_variable->name, refused ? "" : " not",
-                       status < 0 ? self->pending.text : "it is there");
-    }
-    self->refused += refused;
-    give_up_creation(self);
-}
-
-static void
-end_creation(sim_script_t *self)
-{
-    if (self->pending.status < 0) {
-        sim_check_fail(self->check, "create: %s", self->pending.text);
-    }
-    self->new_variable->created = true;
-    cadre_core_announce_variable(core_of(self), self->new_variable);
-}
-
-/* Its number is used up, so that those of later ones are what they were. */
-static void
-leave_out(sim_script_t *self)
-{
-    uint32_t number = self->check->variable_count++;
-    self->check->variables[number].dropped = true;
-    self->check->variables[number].was_dropped = true;
-    self->check->left_out |= 1U << number;
-    cadre_core_forget_variable(core_of(self), self->new_variable);
-    self->new_variable = NULL;
-    add_resource(self);
-}
-
-static bool
-create(sim_script_t *self)
-{
-    cadre_core_t *core = core_of(self);
-    if (!self->asked) {
-        sim_definition_t definition;
-        uint32_t number = core->catalogue.variable_count;
-        self->asked = true;
-        self->new_variable = add_variable(self, &definition);
-        if (is_left_out(self, number)) {
-            sim_check_add_variable(self->check, self->new_variable, &definition);
-            leave_out(self);
-            return true;
-        }
-        self->give_up_at = definition.too_large ? SIM_NEVER : draw_giving_up(self, number);
-        sim_check_add_variable(self->check, self->new_variable, &definition);
-        core->creating = 1;
-        core->creation_status = 0;
-        self->pending = (cadre_operation_t){.pending = 0};
-        cadre_core_create_variable(core, self->new_variable, &self->pending);
-    }
-    bool gives_up = self->give_up_at != SIM_NEVER && self->pending.pending <= self->give_up_at;
-    if (self->pending.pending > 0 && !gives_up) {
-        return false;
-    }
-    core->creating = 0;
-    if (self->pending.status == 0 && core->creation_status < 0) {
-        self->pending.status = core->creation_status;
-    }
-    self->check->variable_count++;
-    if (self->check->variables[self->new_variable->id - 1].definition.too_large) {
-        end_too_large(self);
-    } else if (gives_up) {
-        give_up_creation(self);
-    } else {
-        end_creation(self);
-    }
-    add_resource(self);
-    self->new_variable = NULL;
-    return true;
-}
-
-static bool
-drop_variable(sim_script_t *self)
-{
-    cadre_core_t *core = core_of(self);
-    sim_variable_t *variable = &self->check->variables[self->variable];
-    if (!variable->dropped) {
-        variable->dropped = true;
-        variable->was_dropped = true;
-        variable->drop = cadre_drops_call(core, core->catalogue.variables[self->variable]);
-    }
-    if (core->drops.retired >= variable->drop) {
-        self->check->left_out |= 1U << self->variable;
-        return true;
-    }
-    bool gives_up = self->network->now_ms >= self->patience_ms;
-    self->given_up += gives_up;
-    return gives_up;
-}
+/* --- values --- */
 
 /* Whether the answers that an operation waits for are there, or it is given up; what the shards do
  * about it later touches nothing here. */
@@ -603,7 +309,7 @@ go_on(sim_script_t *self)
     case SIM_WAIT_READY:
         return core->membership.ps_joined == core->options.ps_count;
     case SIM_CREATE:
-        return create(self);
+        return sim_script_create(self);
     case SIM_SCHEDULE:
         return schedule(self);
     case SIM_JOIN:
@@ -628,7 +334,7 @@ go_on(sim_script_t *self)
     case SIM_PAUSE:
         return self->network->now_ms >= self->due_ms;
     case SIM_DROP:
-        return drop_variable(self);
+        return sim_script_drop(self);
     case SIM_END:
         return false;
     }
@@ -744,9 +450,9 @@ begin(sim_script_t *self, sim_operation_t operation)
         (operation == SIM_CREATE && self->check->variable_count >= SIM_VARIABLES_MAX)) {
         operation = SIM_SCHEDULE;
     }
-    bool is_forced = operation == SIM_CREATE && predecessor(self) != SIM_NEVER;
+    bool is_forced = operation == SIM_CREATE && sim_script_predecessor(self) != SIM_NEVER;
     if (is_forced) {
-        self->variable = predecessor(self);
+        self->variable = sim_script_predecessor(self);
         operation = SIM_DROP;
     } else if (operation == SIM_DROP && !choose_dropped(self)) {
         operation = SIM_SCHEDULE;

@@ -116,6 +116,16 @@ void sim_script_go(sim_script_t *self);
 /* Whether everything is done. */
 bool sim_script_ended(const sim_script_t *self);
 
+/* --- between sim_script.c and sim_script_variables.c --- */
+
+/* Goes on with the creation of the next variable, or the dropping of `variable`; true: it has
+ * ended. */
+bool sim_script_create(sim_script_t *self);
+bool sim_script_drop(sim_script_t *self);
+
+/* The variable that has the name which the next one is to have; SIM_NEVER: none. */
+uint32_t sim_script_predecessor(const sim_script_t *self);
+
 /* What it waits for. */
 const char *sim_operation_text(sim_operation_t operation);
 

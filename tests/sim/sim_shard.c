@@ -529,7 +529,7 @@ count(sim_shard_t *self)
     }
     if (now_ms >= self->counted_ms || self->generation != cadre_shard_generation(self->shard)) {
         self->generation = cadre_shard_generation(self->shard);
-        cadre_ps_core_counted(self->core, self->counters, self->generation);
+        cadre_ps_core_counted(self->core, self->counters, self->generation, true);
         self->counted_ms = 0;
     }
 }

@@ -155,15 +155,16 @@ Test(worker_faults, holds_no_more_memory_after_many_losses)
     char folder[NATIVE_FOLDER_SIZE];
     fake_start_natives(&self, folder, no_arguments);
     run_through_losses(&self, 1, 2000);
-    long before_kb = resident_kb(self.process);
-    run_through_losses(&self, 2001, 12000);
-    long after_kb = resident_kb(self.process);
-    cr_log_info("%ld kB before, %ld kB after; %d done, %d failed", before_kb, after_kb,
-                (int)self.done, (int)self.failed);
+    long grown_kb = 0;
+    for (uint64_t round = 0; round < 3 && (round == 0 || grown_kb > 2048); round++) {
+        long before_kb = resident_kb(self.process); /* malloc may take more once, a leak goes on */
+        run_through_losses(&self, 2001 + 10000 * round, 12000 + 10000 * round);
+        grown_kb = resident_kb(self.process) - before_kb;
+    }
     cr_expect_gt(self.failed, 0);
     cr_expect_gt(self.done, 0);
     if (!SANITIZER) {
-        cr_expect_leq(after_kb, before_kb + 2048);
+        cr_expect_leq(grown_kb, 2048);
     }
     fake_stop_natives(&self, folder);
 }
