@@ -125,6 +125,31 @@ Test(leases, a_closure_is_not_blamed_for_a_lease_that_ran_out)
     fixture_destroy(&self);
 }
 
+/* Tasks dial anew when they hear nothing: then the connection before closes. */
+Test(leases, a_closure_is_not_blamed_for_a_connection_that_closes_after_an_own_stall)
+{
+    static const struct {
+        uint64_t stall_ms; /* until the connection closes, read before or after the next turn */
+        bool is_turned;
+        uint32_t deaths;
+    } cases[] = {{500, false, 1}, {LEASE_MS, false, 0}, {LEASE_MS, true, 0}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        fixture_t *self = cluster(1);
+        cadre_closure_t *closure = fixture_schedule(self, 1);
+        cadre_task_t worker = fixture_worker(0);
+        turn(self, false);
+        self->now_ms += cases[i].stall_ms;
+        if (cases[i].is_turned) {
+            turn(self, false);
+            self->now_ms += 1;
+        }
+        cadre_core_gone(&self->core, &worker, self->now_ms);
+        cr_assert_eq(self->core.totals.workers_lost, 1);
+        cr_expect_eq(closure->suspicion.deaths, cases[i].deaths, "case %zu", i);
+        fixture_destroy(&self);
+    }
+}
+
 Test(leases, a_new_process_in_the_place_of_a_worker_shows_that_it_died_on_the_same_host_only)
 {
     for (int same = 0; same < 2; same++) {

@@ -455,3 +455,47 @@ Test(recovery, a_ps_that_serves_something_else_than_is_believed_is_lost_and_says
         fixture_destroy(&self);
     }
 }
+
+/* --- what is being created --- */
+
+/* A ps dies after it has taken its part of a variable that is being created, and the one in its
+ * place refuses it. */
+static fixture_t *
+refuse_repair(bool is_created, int status)
+{
+    fixture_t *self = cluster(0);
+    cadre_task_t lost = fixture_ps(0);
+    cadre_task_t next = {CADRE_ROLE_PS, 0, lost.incarnation + 1000};
+    cadre_variable_t *variable = fixture_add_variable(self, "v", 4, 1);
+    variable->created = is_created;
+    self->core.creating = is_created ? 0 : 1;
+    cadre_core_gone(&self->core, &lost, self->now_ms);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    fixture_reply(self, &next, fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0));
+    fixture_turn(self);
+    const cadre_message_t *create = fixture_sent(self, &next, CADRE_MESSAGE_CREATE, 0);
+    cr_assert_not_null(create);
+    cadre_message_t reply = fixture_message(&next, CADRE_MESSAGE_REPLY);
+    reply.request = create->request;
+    reply.reply = (cadre_reply_message_t){.status = (uint64_t)-status, .text = "no room"};
+    fixture_say(self, &next, &reply);
+    fixture_turn(self);
+    return self;
+}
+
+Test(recovery, a_restored_shard_that_refuses_what_is_being_created_fails_the_creation_only)
+{
+    fixture_t *self = refuse_repair(false, CADRE_EFULL);
+    cr_expect_eq(self->core.fatal, 0);
+    cr_expect_eq(self->core.creation_status, CADRE_EFULL);
+    cr_expect_str_eq(self->core.creation_text, "no room");
+    cr_expect_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    fixture_destroy(&self);
+    self = refuse_repair(true, CADRE_EFULL);
+    cr_expect_eq(self->core.fatal, CADRE_EFULL, "what is there cannot be left out");
+    fixture_destroy(&self);
+    self = refuse_repair(false, CADRE_EIO);
+    cr_expect_eq(self->core.fatal, CADRE_EIO, "its disk cannot be read, whatever is created");
+    fixture_destroy(&self);
+}
