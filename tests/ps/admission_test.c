@@ -74,7 +74,8 @@ Test(admission, does_not_wait_for_a_peer_that_does_not_read)
 {
     cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
     let_read(self, 2);
-    hold(self, 1, 40);
+    hold(self, 1, 1);
+    hold(self, 1, 39);
     cr_expect_eq(ask(self, 2, 40, 2), CADRE_ADMISSION_SHARED);
     cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_SHARED);
     cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS + 2), CADRE_ADMISSION_NOW);
@@ -118,6 +119,9 @@ Test(admission, keeps_half_of_the_budget_for_those_that_read)
     cr_expect_eq(ask(self, 1, 50, 1001), CADRE_ADMISSION_NOW, "it is remembered");
     cadre_admission_tidy(self, 1001 + CADRE_PEER_KEPT_MS);
     cr_expect_eq(ask(self, 1, 50, 1001 + CADRE_PEER_KEPT_MS), CADRE_ADMISSION_PEER, "not for ever");
+    let_go(self, 2, 18);
+    let_go(self, 3, 18);
+    let_go(self, 4, 12);
     cadre_admission_destroy(&self);
 }
 
