@@ -8,6 +8,7 @@
 #include "common/memory.h"
 #include "common/tensor.h"
 #include "tests/conformance/stage.h"
+#include "tests/sanitizer.h"
 
 TestSuite(conformance_drop, .timeout = 180);
 
@@ -189,7 +190,9 @@ Test(conformance_drop, the_memory_of_its_shards_is_free_again)
     long pages = 0;
     cr_assert(file && fscanf(file, "%*d %ld", &pages) == 1);
     fclose(file);
-    cr_expect_lt(pages * 4096, (long)ROWS * 4 * 2, "it holds less than two of them");
+    if (!SANITIZER) { /* they keep what was freed for a while */
+        cr_expect_lt(pages * 4096, (long)ROWS * 4 * 2, "it holds less than two of them");
+    }
     stage_close(&stage);
 }
 
