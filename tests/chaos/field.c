@@ -342,6 +342,12 @@ field_close(field_t *self, board_t *last)
     if (last) {
         *last = *self->board;
     }
+    field_fini(self);
+}
+
+void
+field_fini(field_t *self)
+{
     munmap(self->board, sizeof(board_t));
     free(self->board_path);
     scratch_close(&self->scratch);

@@ -67,6 +67,9 @@ void field_begin(field_t *self);
  * last into `last`, unless that is NULL. */
 void field_close(field_t *self, board_t *last);
 
+/* Its last part, for whoever has seen to the end of every process. */
+void field_fini(field_t *self);
+
 int field_count(const field_t *self, field_role_t role);
 
 /* Starts a process that does not run. The job resumes from its checkpoints, if it has any. */

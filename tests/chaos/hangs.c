@@ -343,7 +343,7 @@ chaos_captive(chaos_run_t *run)
         took_ms[i] = (double)take_over(&field, &service, &last);
         updates += last.updates;
         free(service.place);
-        scratch_close(&field.scratch);
+        field_fini(&field);
     }
     double most = chaos_percentile(took_ms, run->count, 100);
     chaos_say(
