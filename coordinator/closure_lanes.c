@@ -37,6 +37,7 @@ add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs)
 static cadre_closure_t *
 first_of(const cadre_closure_lane_t *lane)
 {
+    cadre_assert(lane);
     cadre_closure_t *closure = lane->ready.first ? lane->ready.first : lane->common.first;
     return closure ? closure : lane->tagged.first;
 }

@@ -105,8 +105,9 @@ for_all(work_t *self, size_t from, const cadre_lanes_t *lanes, const cadre_give_
         void (*each)(void *context, size_t index))
 {
     static const cadre_lanes_t here = {NULL, NULL};
-    const cadre_chunk_layout_t *layout = cadre_partition_layout(self->load->partition);
-    size_t size_bytes = layout->size_bytes * (self->count / self->chunks);
+    const cadre_partition_spec_t *spec = cadre_partition_spec(self->load->partition);
+    size_t size_bytes = cadre_partition_layout(self->load->partition)->size_bytes *
+                        (1 + cadre_optimizer_slot_count(&spec->optimizer));
     lanes = size_bytes < SMALL_SIZE ? &here : lanes;
     for (self->first = from; self->first < self->count; self->first += PIECES_AT_ONCE) {
         if (cadre_give_up(give_up)) {
