@@ -54,6 +54,7 @@ endfunction()
 
 # cadre_class_tests(PREFIX FOLDER LINK target...)
 # One Criterion program per FOLDER/*_test.c, registered with CTest as PREFIX/<name> under a deadline.
+# What is tested is built as it ships; the tests around it are compiled for less.
 function(cadre_class_tests prefix folder)
     cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
     if(CADRE_SANITIZE STREQUAL "thread")
@@ -68,6 +69,7 @@ function(cadre_class_tests prefix folder)
         set(target "test_${prefix}_${stem}")
         cadre_test_program(${target} SOURCES "${source}" ${runner}
             LINK ${arg_LINK} PkgConfig::criterion)
+        target_compile_options(${target} PRIVATE -Og -g1)
         cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 900
             COMMAND $<TARGET_FILE:${target}> --jobs 2)
     endforeach()

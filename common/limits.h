@@ -12,7 +12,7 @@ enum {
     CADRE_PROTOCOL_GREETING = 0, /* what REFUSED is written in, whatever both speak */
 
     /* Wire: a message beyond one of these is refused as malformed and counted, once it is there.
-     * While it comes, libzmq bounds the size of each frame and not their number: SECURITY.md. */
+     * While it comes, receiving.h bounds the frames and bytes of it. */
     CADRE_HEADER_SIZE_MAX = 4096,
     CADRE_LARGE_HEADER_SIZE_MAX = 65536, /* messages that carry lists or definitions */
     CADRE_HEADER_TOKENS_MAX = 256,
@@ -35,6 +35,8 @@ enum {
     CADRE_VARIABLE_SHARDS_MAX = 4096,          /* partitions told in one VARIABLE message */
     CADRE_SLOTS_MAX = 1024,                    /* closures in progress on one worker */
     CADRE_LANES_MAX = 256,                     /* threads of one ps that apply an update */
+    CADRE_CREDIT_MAX = 512,     /* closures that a worker is given ahead when they are short; with
+                                   more than half as many slots, twice its slots */
     CADRE_HELD_MAX = 4096,      /* closures held by one worker: running, waiting, unacknowledged */
     CADRE_BATCHES_MAX = 8,      /* dataset batches of one closure */
     CADRE_ARGUMENTS_MAX = 64,   /* arguments of one closure */
@@ -106,8 +108,9 @@ enum {
                                     same for a data connection with requests unanswered and nothing
                                     heard for that long */
     CADRE_SHARD_TIMEOUT_S = 30,  /* a worker that has heard nothing from a shard for so long, though
-                                    it asks, gives back what needs it: --shard-timeout */
-    CADRE_WAIT_NAMED_MS = 1000,  /* a closure that waits so long for a shard is told of */
+                                    it asks, gives back what needs it: --shard-timeout, */
+    CADRE_SHARD_TIMEOUT_S_MAX = 1000000, /* and the most that it takes */
+    CADRE_WAIT_NAMED_MS = 1000,          /* a closure that waits so long for a shard is told of */
     CADRE_OWN_STALL_MS = 1000, /* a worker that comes so late to its own timers stood still itself,
                                   and counts that against nobody */
     CADRE_LINK_RATE_MIN = 4 << 20, /* bytes per second: a data connection gets that much longer for

@@ -80,6 +80,8 @@ kind_of(unsigned event)
         return CADRE_EVENT_CONNECTED;
     case ZMQ_EVENT_ACCEPTED:
         return CADRE_EVENT_ACCEPTED;
+    case ZMQ_EVENT_ACCEPT_FAILED:
+        return CADRE_EVENT_NOT_ACCEPTED;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
         return CADRE_EVENT_READY;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
@@ -140,4 +142,11 @@ cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event)
         *event = decoded;
     }
     return status;
+}
+
+bool
+cadre_event_wants_descriptors(const cadre_event_t *self)
+{
+    return self->kind == CADRE_EVENT_NOT_ACCEPTED &&
+           (self->value == ENFILE || self->value == EMFILE);
 }

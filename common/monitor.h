@@ -7,6 +7,7 @@
 #ifndef CADRE_COMMON_MONITOR_H
 #define CADRE_COMMON_MONITOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/socket.h"
@@ -17,7 +18,8 @@ typedef enum {
     CADRE_EVENT_OTHER = 0, /* nothing to do */
     CADRE_EVENT_CONNECTED, /* a connection exists; the handshake follows */
     CADRE_EVENT_ACCEPTED,
-    CADRE_EVENT_READY, /* handshake done: messages can flow */
+    CADRE_EVENT_READY,        /* handshake done: messages can flow */
+    CADRE_EVENT_NOT_ACCEPTED, /* somebody wanted to connect; `value` is the errno */
     CADRE_EVENT_HANDSHAKE_FAILED,
     CADRE_EVENT_DISCONNECTED, /* an established or half-made connection ended */
     CADRE_EVENT_RETRYING,     /* the next try comes in `value` ms */
@@ -43,6 +45,9 @@ void cadre_monitor_close(cadre_monitor_t **self_p);
 
 /* The ZeroMQ socket, for zmq_poll only. */
 void *cadre_monitor_handle(cadre_monitor_t *self);
+
+/* Whether a connection was not accepted, or closed, because no descriptor was left for it. */
+bool cadre_event_wants_descriptors(const cadre_event_t *self);
 
 /* The next event. Never blocks: CADRE_EAGAIN when there is none. */
 int cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event);

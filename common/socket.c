@@ -11,6 +11,7 @@
 #include <zmq.h>
 
 #include "common/assert.h"
+#include "common/descriptors.h"
 #include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
@@ -67,7 +68,9 @@ open_socket(cadre_context_t *context, int type, cadre_plane_t plane, cadre_socke
 {
     void *handle = zmq_socket(cadre_context_handle(context), type);
     if (!handle) {
-        return cadre_fail(CADRE_EIO, "no socket can be opened: %s", zmq_strerror(errno));
+        char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+        return cadre_fail(CADRE_EIO, "no socket can be opened: %s",
+                          errno == EMFILE ? cadre_descriptors_text(text) : zmq_strerror(errno));
     }
     bool ok = set_common(handle, plane);
     if (type == ZMQ_ROUTER) {

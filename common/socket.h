@@ -28,7 +28,9 @@
 enum {
     CADRE_FRAME_COPY_MAX = 512,        /* bytes; larger frames are not copied (measured: up to
                                           here a copy costs the same, and frees the chunk) */
-    CADRE_CONTROL_HWM = 256,           /* messages per peer and direction; then CADRE_EAGAIN */
+    CADRE_CONTROL_HWM = 1024,          /* messages per peer and direction; then CADRE_EAGAIN: twice
+                                          CADRE_CREDIT_MAX, as libzmq learns of what was read in
+                                          lumps of half of it */
     CADRE_DATA_HWM = 65536,            /* CADRE_IN_FLIGHT_SIZE_MAX in messages of 1 KiB */
     CADRE_CONTROL_FRAME_MAX = 1 << 20, /* bytes; a longer frame closes the connection */
     CADRE_DATA_FRAME_MAX = (1 << 20) + (64 << 10),

@@ -44,9 +44,14 @@ int
 cadre_startup(void)
 {
     struct rlimit stack;
+    char text[CADRE_DESCRIPTORS_TEXT_SIZE];
     reserve_descriptors();
     cadre_descriptors_raise();
     atexit(check_stdout);
+    if (cadre_descriptors_limit() < CADRE_DESCRIPTORS_MIN) {
+        return cadre_fail(CADRE_ECONFIG, "%s; %d are needed", cadre_descriptors_text(text),
+                          CADRE_DESCRIPTORS_MIN);
+    }
     if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < CADRE_STACK_SIZE_MIN) {
         return cadre_fail(
             CADRE_ECONFIG,

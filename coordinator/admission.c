@@ -208,6 +208,10 @@ choose(cadre_core_t *self, cadre_dataset_t *dataset, const cadre_data_answer_t *
     dataset->info = chosen->info;
     dataset->hash = chosen->hash;
     self->progress = true;
+    if (*chosen->text) {
+        cadre_core_log(self, 'W', "dataset_doubtful", "dataset=%s reason=\"%s\"", dataset->name,
+                       chosen->text);
+    }
     for (uint32_t i = 0; i < dataset->answer_count; i++) {
         const cadre_data_answer_t *answer = &dataset->answers[i];
         cadre_member_t *member = cadre_membership_find(&self->membership, answer->worker);

@@ -35,6 +35,7 @@ destroy(cadre_coordinator_t *self)
     cadre_ipc_directory_remove(&self->own_directory);
     free(self->job);
     free(self->checkpoint_dir);
+    free(self->descriptors_why);
     free(self->resumed_path);
     free(self->resumed_progress);
     cadre_sequences_fini(&self->resumed_sequences);

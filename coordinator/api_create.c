@@ -3,11 +3,13 @@
  * at a time, because a round trip for each would be most of the time, but not all at once: a
  * request takes memory until it is answered, and dispatch waits while requests are made.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cadre/coordinator.h>
 
+#include "common/clock.h"
 #include "common/memory.h"
 #include "common/optimizer_spec.h"
 #include "common/status.h"
@@ -132,6 +134,15 @@ must_wait(const cadre_coordinator_t *self, const batch_t *batch)
     return self->core.creating > 0;
 }
 
+/* While every ps is there the deadline moves: a shard that loads takes as long as it takes, and one
+ * whose load stands still is lost (recovery.c). */
+static int64_t
+extend(const cadre_coordinator_t *self, int64_t deadline_ms)
+{
+    bool all = self->core.membership.ps_joined == self->core.options.ps_count;
+    return all ? cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms) : deadline_ms;
+}
+
 static int
 await_turn(cadre_coordinator_t *self, const batch_t *batch)
 {
@@ -141,6 +152,10 @@ await_turn(cadre_coordinator_t *self, const batch_t *batch)
     while (status == 0 && must_wait(self, batch)) {
         status =
             cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
+        if (self->core.creating > 0) {
+            deadline_ms = extend(self, deadline_ms);
+            status = status == CADRE_ETIMEOUT && cadre_clock_now_ms() < deadline_ms ? 0 : status;
+        }
     }
     return status;
 }
@@ -191,13 +206,53 @@ ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation
     return status;
 }
 
+/* What is still to come, and from whom. */
+static void
+describe(const cadre_coordinator_t *self, const cadre_operation_t *operation, char text[128])
+{
+    uint32_t shard = cadre_shard_requests_oldest(&self->core.requests, operation);
+    int length = snprintf(text, 128, "%zu parts of variables to be created", operation->pending);
+    if (shard != UINT32_MAX) {
+        snprintf(text + length, 128 - (size_t)length, " or loaded, the next by ps %u", shard);
+    }
+}
+
+/* CADRE_ETIMEOUT when a ps was away for too long. */
+static int
+await_parts(cadre_coordinator_t *self, const cadre_operation_t *operation)
+{
+    int64_t since_ms = 0;
+    int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
+    while (operation->pending > 0) {
+        char what[128];
+        describe(self, operation, what);
+        int status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
+        }
+        deadline_ms = extend(self, deadline_ms);
+        bool is_over = status == CADRE_ETIMEOUT && cadre_clock_now_ms() >= deadline_ms;
+        if (is_over) {
+            return cadre_fail_within(status, "ps_timeout_ms (--ps-timeout) is over");
+        }
+        if (status < 0 && status != CADRE_ETIMEOUT) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 /* Waits until what was asked for is there; the error names the variable that could not be created,
  * or the last one. */
 static int
 await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *operation)
 {
-    int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
-    int status = cadre_coordinator_await(self, operation, deadline_ms, "a variable to be created");
+    int status = await_parts(self, operation);
+    if (status < 0) {
+        cadre_core_forget(&self->core, operation);
+    } else if (operation->status < 0) {
+        status = cadre_fail(operation->status, "%s", operation->text);
+    }
     uint32_t id = operation->failed ? operation->failed : batch->variables[batch->asked - 1]->id;
     return status < 0 ? cadre_fail_within(status, "variable %s",
                                           self->core.catalogue.variables[id - 1]->name)

@@ -602,15 +602,17 @@ void
 cadre_checkpoint_waits(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
 {
     const cadre_checkpoint_t *self = &core->checkpoint;
+    char words[CADRE_WAITING_TEXT_SIZE];
+    const char *recovery = cadre_waiting_recovery(core, words);
     text[0] = '\0';
     switch (self->state) {
     case CADRE_CHECKPOINT_IDLE:
         break;
     case CADRE_CHECKPOINT_OPENING:
         snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
-                 !self->draft                   ? "the store to make a directory for it"
-                 : cadre_recovery_is_calm(core) ? "a resumed variable to be created"
-                                                : "shards to be restored");
+                 !self->draft ? "the store to make a directory for it"
+                 : recovery   ? recovery
+                              : "a resumed variable to be created");
         break;
     case CADRE_CHECKPOINT_CUT:
         if (self->below > 0) {
@@ -625,8 +627,9 @@ cadre_checkpoint_waits(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAIT
         break;
     case CADRE_CHECKPOINT_COMMITTING:
         snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
-                 self->committed ? "shards to be restored from the one before"
-                                 : "the store to commit it");
+                 !self->committed ? "the store to commit it"
+                 : recovery       ? recovery
+                                  : "shards to be restored from the one before");
         break;
     }
 }
@@ -638,12 +641,14 @@ report(cadre_core_t *core)
     cadre_checkpoint_t *self = &core->checkpoint;
     if (core->now_ms >= self->told_ms + CADRE_CHECKPOINT_REPORT_MS) {
         char text[CADRE_CHECKPOINT_WAITS_SIZE];
+        bool served = core->membership.worker_count > 0;
         cadre_checkpoint_waits(core, text);
         self->told_ms = core->now_ms;
         cadre_core_log(core, 'W', "checkpoint_waits",
-                       "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64
-                       " next=\"training goes on, and so does the checkpoint\"",
-                       self->id, text, core->now_ms - self->state_ms);
+                       "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64 " next=\"%s\"", self->id,
+                       text, core->now_ms - self->state_ms,
+                       served ? "training goes on, and so does the checkpoint"
+                              : "no worker is heard: training waits for one, too");
     }
     return self->told_ms + CADRE_CHECKPOINT_REPORT_MS;
 }

@@ -42,7 +42,8 @@ struct cadre_coordinator {
     bool invited; /* somebody may know the address: the caller, or who described the cluster */
     cadre_log_callback_t log;
     void *log_context;
-    char *resumed_path; /* NULL when nothing was resumed; fixed at open */
+    char *descriptors_why; /* how many descriptors there are, for workers that are too many */
+    char *resumed_path;    /* NULL when nothing was resumed; fixed at open */
     uint64_t resumed_cut;
     char *resumed_progress;
     cadre_sequences_t resumed_sequences;

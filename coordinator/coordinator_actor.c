@@ -13,8 +13,11 @@
 #include "common/assert.h"
 #include "common/clock.h"
 #include "common/codec.h"
+#include "common/descriptors.h"
+#include "common/limits.h"
 #include "common/memory.h"
 #include "common/poll.h"
+#include "common/receiving.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/send_queues.h"
@@ -56,9 +59,12 @@ typedef struct {
     cadre_send_queues_t queues;
     gone_t *gone; /* peers that could not be sent to since the last turn */
     size_t gone_count;
-    bool disconnected; /* a connection closed: find out whose */
-    int probes;        /* still to be sent */
-    uint64_t probe_ms; /* when the next one is due */
+    uint64_t full_ms;    /* when the log may tell again that descriptors have run out, */
+    uint64_t refused_ms; /* and that messages were too large, */
+    uint64_t refused;    /* so many of them */
+    bool disconnected;   /* a connection closed: find out whose */
+    int probes;          /* still to be sent */
+    uint64_t probe_ms;   /* when the next one is due */
     bool stopped;
 } actor_t;
 
@@ -115,11 +121,49 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
     }
 }
 
+/* A connection was closed for want of descriptors, or not even accepted (common/accept.c). */
+static void
+tell_full(actor_t *self)
+{
+    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    if (now_ms < self->full_ms || !self->coordinator->log) {
+        return;
+    }
+    char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+    char pairs[CADRE_DESCRIPTORS_TEXT_SIZE + 128];
+    snprintf(pairs, sizeof(pairs),
+             "why=\"%s\" next=\"new connections are closed until others have ended\"",
+             cadre_descriptors_text(text));
+    self->full_ms = now_ms + CADRE_DROPPED_LOG_MS;
+    self->coordinator->log(self->coordinator->log_context, 'E', "descriptors_used_up", pairs);
+}
+
+/* Connections were ended because their message was too large (common/accept.c). */
+static void
+tell_refused(actor_t *self)
+{
+    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
+    self->refused += cadre_receiving_refused();
+    if (self->refused == 0 || now_ms < self->refused_ms || !self->coordinator->log) {
+        return;
+    }
+    char pairs[128];
+    snprintf(pairs, sizeof(pairs),
+             "count=%" PRIu64 " why=\"a message of more frames or bytes than may come\"",
+             self->refused);
+    self->refused = 0;
+    self->refused_ms = now_ms + CADRE_DROPPED_LOG_MS;
+    self->coordinator->log(self->coordinator->log_context, 'W', "connections_refused", pairs);
+}
+
 static void
 watch(actor_t *self)
 {
     cadre_event_t event;
     while (cadre_monitor_receive(self->coordinator->monitor, &event) == 0) {
+        if (cadre_event_wants_descriptors(&event)) {
+            tell_full(self);
+        }
         self->disconnected = self->disconnected || event.kind == CADRE_EVENT_DISCONNECTED;
     }
 }
@@ -239,6 +283,17 @@ probe(actor_t *self, uint64_t now_ms)
     }
 }
 
+/* Whoever has joined may send results. */
+static void
+receive_one(cadre_core_t *core, received_t *received, uint64_t now_ms)
+{
+    bool is_hello = received->message.type == CADRE_MESSAGE_HELLO;
+    cadre_core_receive(core, &received->from, &received->message, now_ms);
+    if (is_hello && cadre_membership_find(&core->membership, received->from.incarnation)) {
+        cadre_receiving_admit(received->from.incarnation, CADRE_RECEIVING_CONTROL_MAX);
+    }
+}
+
 /* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
 static uint64_t
 turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t *event_count)
@@ -247,7 +302,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
     for (size_t i = 0; i < self->received_count; i++) {
-        cadre_core_receive(core, &self->received[i].from, &self->received[i].message, now_ms);
+        receive_one(core, &self->received[i], now_ms);
     }
     if (self->malformed > 0) {
         cadre_core_dropped(core, self->malformed, self->malformed_text);
@@ -298,6 +353,7 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
     if (items[3].revents & ZMQ_POLLIN) {
         watch(self);
     }
+    tell_refused(self);
     /* Control before data: no heartbeat waits behind values. */
     receive(self, self->coordinator->control, NULL, 0, TURN_DATA_ROOM);
     for (uint32_t i = 0; i < self->link_count; i++) {

@@ -33,6 +33,8 @@ typedef struct {
     const char *job;      /* borrowed for the life of the core, like the next one */
     const char *build;    /* this release, for people whose task is of another one */
     uint32_t ps_count;
+    uint32_t workers_max;    /* that there are descriptors for; 0: as many as may join, */
+    const char *workers_why; /* and what to do about it, borrowed */
     uint64_t seed;
     size_t queue_capacity;
     uint64_t lease_ms;
@@ -175,7 +177,8 @@ void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_mess
  * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `why`: of the last one. */
 void cadre_core_dropped(cadre_core_t *self, uint64_t count, const char *why);
 
-/* The connection to a task is gone: it is lost unless it says HELLO again. */
+/* The connection to a task is gone: it is lost, but after an own stall of the coordinator, when it
+ * has a lease to say HELLO again (leases.c). */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
 /* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
@@ -275,6 +278,9 @@ uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 /* Whether the coordinator itself stood still a moment ago: tasks dial anew then, and a connection
  * that closes tells of no death. */
 bool cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms);
+/* The connection to `member` has closed. True after an own stall: it lives, as far as is known, and
+ * its lease is long enough for it to say HELLO over another one. */
+bool cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms);
 
 /* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
 bool cadre_dispatch(cadre_core_t *self);

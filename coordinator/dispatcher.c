@@ -19,8 +19,7 @@
 enum {
     CREDIT_COVER_MS = 10,    /* work that a worker may hold, at the rate it had */
     CREDIT_INTERVAL_MS = 50, /* how often the rate is measured */
-    CREDIT_MAX = 512,        /* or twice the slots, where that is more */
-    BATCH_MAX = 32,          /* handed to a worker in a row: its connection takes 256 messages */
+    BATCH_MAX = 32,          /* handed to a worker in a row */
     TURN_MAX = 4096,         /* handed out in a turn, which holds the lock */
 };
 
@@ -53,7 +52,7 @@ measure_credit(cadre_core_t *self, cadre_member_t *member)
     uint64_t cover = cover_of(member, passed_ms) + least;
     /* Growing by doubling lets a rate show that the credit itself was holding down. */
     uint64_t most = 2 * (uint64_t)member->credit;
-    uint64_t limit = least < CREDIT_MAX ? CREDIT_MAX : least;
+    uint64_t limit = least < CADRE_CREDIT_MAX ? CADRE_CREDIT_MAX : least;
     cover = cover < most ? cover : most;
     member->credit = (uint32_t)(cover < limit ? cover : limit);
     member->credit_ms = self->now_ms;

@@ -134,6 +134,21 @@ choose_protocol(const cadre_core_t *self, const cadre_hello_message_t *hello, ui
     return 0;
 }
 
+/* A ps that may use no folder would fail the first checkpoint, or a restore, long after it joined.
+ */
+static int
+check_folders(const cadre_core_t *self, const cadre_hello_message_t *hello)
+{
+    bool needs_one = self->checkpoint.enabled || self->points[0].path[0];
+    if (hello->role == CADRE_ROLE_PS && hello->folderless && needs_one) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "this ps may use no folder for checkpoints, and the job has some: start "
+                          "cadre-ps with --checkpoint-dir DIR, or CADRE_CHECKPOINT_DIR in its "
+                          "environment, or the job without checkpoints");
+    }
+    return 0;
+}
+
 /* --- places that are held --- */
 
 /* How long a holder may be silent before its place is given away, and how long it is waited whether
@@ -201,6 +216,18 @@ contest_all(cadre_core_t *self, const cadre_task_t *from)
                       self->options.ps_count);
 }
 
+/* Beyond what there are descriptors for: those of the ps are kept for them. */
+static int
+check_room(const cadre_core_t *self, const cadre_task_t *from)
+{
+    uint32_t limit = self->options.workers_max;
+    if (from->role != CADRE_ROLE_WORKER || limit == 0 || self->membership.worker_count < limit) {
+        return 0;
+    }
+    return cadre_fail(CADRE_EFULL, "the coordinator has descriptors for %" PRIu32 " workers: %s",
+                      limit, self->options.workers_why);
+}
+
 /* Lets a task in, in the place of an earlier incarnation of it that is gone. */
 static int
 admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
@@ -209,6 +236,9 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
     const cadre_membership_t *membership = &self->membership;
     uint32_t protocol = 0;
     int status = choose_protocol(self, hello, &protocol);
+    if (status == 0) {
+        status = check_folders(self, hello);
+    }
     if (status < 0) {
         return status;
     }
@@ -220,6 +250,8 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
         status = contest_holder(self, from, hello, holder);
     } else if (full && !known) {
         status = contest_all(self, from);
+    } else if (!known) {
+        status = check_room(self, from);
     }
     if (status == 0) {
         status = cadre_membership_join(&self->membership, from, hello, self->now_ms, member);
@@ -311,8 +343,10 @@ lose_task(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms, const c
 void
 cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms)
 {
-    bool died = !cadre_leases_has_stalled(self, now_ms);
-    lose_task(self, task, now_ms, "its connection closed", died);
+    cadre_member_t *member = cadre_membership_find(&self->membership, task->incarnation);
+    if (!member || !cadre_leases_keep(self, member, now_ms)) {
+        lose_task(self, task, now_ms, "its connection closed", true);
+    }
 }
 
 void

@@ -37,12 +37,35 @@ excuse_stall(cadre_core_t *self)
                    late_ms);
 }
 
+/* By when tasks have come back that dialled anew because of a stall: a ROUTER that has not seen the
+ * connection before close ignores the new one, so they may have to dial twice. */
+static uint64_t
+back_ms(const cadre_core_t *self, uint64_t now_ms)
+{
+    uint64_t late_ms = now_ms > self->tick_due_ms ? now_ms - self->tick_due_ms : 0;
+    bool goes_on = 100 * late_ms >= STALL_PERCENT * self->options.lease_ms;
+    if (!goes_on && self->stalled_ms == 0) {
+        return 0;
+    }
+    return (goes_on ? now_ms : self->stall_end_ms) + CADRE_MUTE_MS;
+}
+
 bool
 cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms)
 {
-    uint64_t late_ms = now_ms > self->tick_due_ms ? now_ms - self->tick_due_ms : 0;
-    return 100 * late_ms >= STALL_PERCENT * self->options.lease_ms ||
-           (self->stalled_ms > 0 && now_ms < self->stall_end_ms + self->options.lease_ms);
+    uint64_t until_ms = back_ms(self, now_ms);
+    return until_ms > 0 && now_ms < until_ms + self->options.lease_ms;
+}
+
+bool
+cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms)
+{
+    uint64_t until_ms = back_ms(self, now_ms);
+    if (!cadre_leases_has_stalled(self, now_ms)) {
+        return false;
+    }
+    member->heard_ms = until_ms > member->heard_ms ? until_ms : member->heard_ms;
+    return true;
 }
 
 /* Whether input that lies unread may yet show that somebody is alive. */

@@ -285,7 +285,8 @@ cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms)
     cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
         uint64_t heard_ms = member->heard_ms + ms;
-        member->heard_ms = heard_ms < now_ms ? heard_ms : now_ms;
+        uint64_t last_ms = member->heard_ms > now_ms ? member->heard_ms : now_ms;
+        member->heard_ms = heard_ms < last_ms ? heard_ms : last_ms;
     }
 }
 

@@ -129,7 +129,8 @@ void cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *m
 /* Takes a member out and frees it; nothing may be in flight on it. */
 void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
 
-/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest. */
+/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest, or when it was
+ * expected to be heard. */
 void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms);
 
 /* Notes that a member was heard. */

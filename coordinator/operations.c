@@ -58,7 +58,7 @@ cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
         message.incarnation = self->options.incarnation;
         message.epoch = self->options.epoch;
         message.create.generation = self->shards[shard].generation;
-        message.create.fresh = variable->again;
+        message.create.fresh = cadre_recovery_is_fresh(self, shard, variable);
         cadre_shard_requests_ask(&self->requests, shard, &message, on_created, operation,
                                  variable->id);
     }

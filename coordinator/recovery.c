@@ -205,6 +205,14 @@ holds(const cadre_restore_point_t *point, const cadre_variable_t *variable)
            (variable->dropped == 0 || variable->dropped > point->drops);
 }
 
+bool
+cadre_recovery_is_fresh(const cadre_core_t *core, uint32_t shard, const cadre_variable_t *variable)
+{
+    const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
+    bool is_of_session = point->variable_count > 0;
+    return is_of_session ? !holds(point, variable) : variable->again;
+}
+
 /* Nobody names it who runs again from that point on. */
 static bool
 is_needless(const cadre_restore_point_t *point, const cadre_variable_t *variable)
@@ -245,7 +253,7 @@ ask_creates(cadre_core_t *core, uint32_t shard)
             message.incarnation = core->options.incarnation;
             message.epoch = core->options.epoch;
             message.create.generation = core->shards[shard].generation;
-            message.create.fresh = variable->again && !holds(point, variable);
+            message.create.fresh = cadre_recovery_is_fresh(core, shard, variable);
             uint64_t detail = shard + (variable->created ? 0 : MAY_REFUSE * (uint64_t)variable->id);
             cadre_shard_requests_ask(&core->repairs, shard, &message, on_repaired, core, detail);
             core->shards[shard].pending++;
@@ -290,6 +298,7 @@ begin_restore(cadre_core_t *core, uint32_t shard)
     cadre_shard_requests_clear(&core->repairs, shard);
     cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_RESTORE);
     const cadre_restore_point_t *point = cadre_recovery_point(core, shard);
+    place->drops = point->drops;
     message.restore = (cadre_restore_message_t){.path = point->path,
                                                 .cut = window_base(core, point),
                                                 .generation = place->generation,
@@ -307,16 +316,46 @@ rolls_back(const cadre_core_t *core)
     return core->options.recovery == CADRE_RECOVERY_ROLLBACK && core->replay.keeping;
 }
 
+/* Whether closures run again, or are about to, that name variables which the newest checkpoint does
+ * not hold any more: they were dropped between the two. */
+static bool
+has_pass_from_before_drops(const cadre_core_t *core)
+{
+    const cadre_restore_point_t *newest = &core->points[0];
+    if (!core->replay.keeping || core->points[1].drops == newest->drops) {
+        return false;
+    }
+    for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
+        const cadre_place_t *place = &core->shards[shard];
+        if (place->state == CADRE_PLACE_RESTORING && place->point == 1) {
+            return true;
+        }
+    }
+    return core->replay.active && core->replay.from < newest->cut;
+}
+
 /* What a shard that was lost is to begin with. Those of a rollback begin with the same: once one of
  * them had to begin with the checkpoint before, all do until the next commit. */
 static int
 first_point(const cadre_core_t *core)
 {
-    int point = 0;
+    int point = has_pass_from_before_drops(core) ? 1 : 0;
     for (uint32_t shard = 0; rolls_back(core) && shard < core->options.ps_count; shard++) {
         point = core->shards[shard].point > point ? core->shards[shard].point : point;
     }
     return point;
+}
+
+/* Restores a shard that is there, or half restored, from `point`. */
+static void
+take_back(cadre_core_t *core, uint32_t shard, int point)
+{
+    cadre_place_t *place = &core->shards[shard];
+    place->lost_ms = place->state == CADRE_PLACE_READY ? core->now_ms : place->lost_ms;
+    place->lost_once = true;
+    place->point = point;
+    begin_restore(core, shard);
+    cadre_core_announce_shard(core, shard); /* away until it is done */
 }
 
 /* Everyone else goes back to where `shard` begins. One that is away may come back as it was, with
@@ -335,11 +374,25 @@ roll_back_others(cadre_core_t *core, uint32_t shard)
             place->holder = 0;
             continue;
         }
-        place->lost_ms = place->state == CADRE_PLACE_READY ? core->now_ms : place->lost_ms;
-        place->lost_once = true;
-        place->point = point;
-        begin_restore(core, other);
-        cadre_core_announce_shard(core, other); /* away until it is done */
+        take_back(core, other, point);
+    }
+}
+
+/* A shard goes back to the checkpoint before, and closures since that one run again for it. Some
+ * may name variables that were dropped since: who began without these goes back, too. */
+static void
+take_back_who_lacks(cadre_core_t *core)
+{
+    for (uint32_t shard = 0; core->replay.keeping && shard < core->options.ps_count; shard++) {
+        const cadre_place_t *place = &core->shards[shard];
+        if (place->drops <= core->points[1].drops) {
+            continue;
+        }
+        if (place->state == CADRE_PLACE_AWAY) {
+            core->shards[shard].holder = 0;
+        } else {
+            take_back(core, shard, 1);
+        }
     }
 }
 
@@ -359,6 +412,7 @@ pass_over(cadre_core_t *core, uint32_t shard)
     if (rolls_back(core)) {
         roll_back_others(core, shard);
     }
+    take_back_who_lacks(core);
 }
 
 static void

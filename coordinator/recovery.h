@@ -27,6 +27,7 @@
 #include "coordinator/shard_requests.h"
 
 struct cadre_core;
+struct cadre_variable;
 
 /* Where a shard can begin: everything below `cut` and the first `assigns` assignments are in it.
  * What came since is kept for a replay, or may be lost: that is counted from here. */
@@ -58,6 +59,7 @@ typedef struct {
     uint64_t holder; /* incarnation whose state has been this generation since READY; 0: nobody's */
     bool replaying;
     int point;             /* which of the core's restore points it begins with, or did */
+    uint64_t drops;        /* it does not have what these took, since it was restored last */
     bool begin_anew;       /* that point could not be read: it is to begin with the other one */
     uint64_t connected_ms; /* when the shell was last told to connect to it */
     uint32_t mutes;        /* connections given up one after the other with nothing heard on them */
@@ -111,6 +113,11 @@ cadre_shard_target_t cadre_recovery_repair_target(const struct cadre_core *core,
 
 /* Where `shard` begins, or did when it was restored last. */
 const cadre_restore_point_t *cadre_recovery_point(const struct cadre_core *core, uint32_t shard);
+
+/* Returns whether the checkpoint that `shard` begins with, or did, does not hold this variable,
+ * whatever it holds under the name. One of another session may hold any: only names tell there. */
+bool cadre_recovery_is_fresh(const struct cadre_core *core, uint32_t shard,
+                             const struct cadre_variable *variable);
 
 /* --- between the files of the core --- */
 

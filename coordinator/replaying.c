@@ -18,7 +18,12 @@ on_assigned(void *context, uint64_t detail, const cadre_message_t *reply, int st
     (void)detail;
     cadre_core_t *core = context;
     bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
-    if (answered ? reply->reply.status != 0 : status != CADRE_ECANCELLED) {
+    if (answered) {
+        status = -(int)reply->reply.status;
+    }
+    bool is_made = answered && status == 0;
+    bool is_refused_again = answered && status == CADRE_ENOTFINITE;
+    if (!is_made && !is_refused_again && status != CADRE_ECANCELLED) {
         cadre_core_log(core, 'E', "assignment_not_repeated", "why=\"%.200s\"",
                        answered ? reply->reply.text : "it answered out of turn");
     }

@@ -227,6 +227,7 @@ cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
             on_built(self, member, resource);
         }
     }
+    tell_rest(self, member); /* what was announced while it was alone with a suspect */
 }
 
 /* --- trials --- */

@@ -27,6 +27,8 @@
 #include "coordinator/private_directory.h"
 
 enum {
+    DESCRIPTORS_OWN = 32,   /* that a coordinator opens: sockets, threads, files of a checkpoint */
+    DESCRIPTORS_PER_PS = 4, /* its connection, and ours to it */
     CHECKPOINT_PATH_MAX = 200
 }; /* bytes of the directory's path, which messages carry with a name */
 
@@ -132,6 +134,28 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
         cadre_endpoint_text(cadre_socket_endpoint(self->control), self->address);
     }
     return status;
+}
+
+/* How many workers there are descriptors for: what is open, what the process will open for itself
+ * and for its ps, and what connections leave is not theirs; nor is a half of that again, for those
+ * that connect to be told that there is no room. */
+static int
+count_room(cadre_coordinator_t *self, uint32_t ps_count, uint32_t *workers_max)
+{
+    uint64_t limit = cadre_descriptors_limit();
+    uint64_t taken = cadre_descriptors_open() + DESCRIPTORS_OWN +
+                     (uint64_t)DESCRIPTORS_PER_PS * ps_count + 3 * cadre_descriptors_reserve() / 2;
+    char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+    cadre_descriptors_text(text);
+    if (limit <= taken) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "a coordinator with %" PRIu32 " ps takes %" PRIu64
+                          " descriptors before it has a worker, and %s",
+                          ps_count, taken, text);
+    }
+    *workers_max = (uint32_t)(limit - taken < CADRE_TASKS_MAX ? limit - taken : CADRE_TASKS_MAX);
+    self->descriptors_why = cadre_strdup(text);
+    return 0;
 }
 
 /* --- resuming --- */
@@ -381,7 +405,7 @@ check_options(const cadre_coordinator_options_t *options)
 
 static void
 make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, uint32_t ps_count,
-          const resumed_t *resumed)
+          uint32_t workers_max, const resumed_t *resumed)
 {
     bool local = strncmp(self->address, "ipc://", 6) == 0; /* as the launcher has it */
     uint64_t lease_ms = local ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
@@ -392,6 +416,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .job = self->job,
         .build = CADRE_VERSION,
         .ps_count = ps_count,
+        .workers_max = workers_max,
+        .workers_why = self->descriptors_why,
         .seed = resumed->found ? resumed->seed : options->seed,
         .queue_capacity =
             options->queue_capacity ? options->queue_capacity : CADRE_CLOSURE_QUEUE_MAX,
@@ -432,6 +458,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
 {
     cadre_endpoint_t endpoint = {.kind = CADRE_ENDPOINT_TCP};
     uint32_t ps_count = 0;
+    uint32_t workers_max = 0;
     resumed_t resumed = {.found = false};
     self->log = options->log;
     self->log_context = options->log_context;
@@ -445,6 +472,9 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         status = bind_control(self, &endpoint);
     }
     if (status == 0) {
+        status = count_room(self, ps_count, &workers_max);
+    }
+    if (status == 0) {
         status = set_checkpoint_dir(self, options);
     }
     if (status == 0) {
@@ -455,7 +485,7 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         status = read_checkpoint(self, self->resumed_path, found, &resumed);
     }
     if (status == 0) {
-        make_core(self, options, ps_count, &resumed);
+        make_core(self, options, ps_count, workers_max, &resumed);
     }
     return status;
 }

@@ -243,8 +243,10 @@ outstanding(const cadre_shard_lane_t *lane, cadre_plane_t plane,
             uint64_t triples[3 * CADRE_SHARD_WINDOW])
 {
     size_t count = 0;
-    for (const cadre_shard_request_t *request = lane->first; request && count < CADRE_SHARD_WINDOW;
+    uint32_t left = lane->sent; /* what waits behind them may be much */
+    for (const cadre_shard_request_t *request = lane->first; left > 0 && count < CADRE_SHARD_WINDOW;
          request = request->next) {
+        left -= request->sent ? 1 : 0;
         if (request->sent && request->entry.plane == plane) {
             triples[3 * count] = request->id;
             triples[3 * count + 1] = 0;
@@ -384,8 +386,10 @@ cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shar
 {
     const cadre_shard_lane_t *lane = &self->lanes[shard];
     uint64_t since_ms = UINT64_MAX;
+    uint32_t left = lane->sent;
     *size_bytes = 0;
-    for (const cadre_shard_request_t *request = lane->first; request; request = request->next) {
+    for (const cadre_shard_request_t *request = lane->first; left > 0; request = request->next) {
+        left -= request->sent ? 1 : 0;
         if (request->sent && request->entry.plane == CADRE_PLANE_DATA) {
             since_ms = request->first_ms < since_ms ? request->first_ms : since_ms;
             *size_bytes += request->size_bytes;
@@ -410,6 +414,17 @@ static void
 tell_nobody(void *context, uint64_t detail, const cadre_message_t *reply, int status)
 {
     (void)context, (void)detail, (void)reply, (void)status;
+}
+
+uint32_t
+cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        if (self->lanes[i].first && self->lanes[i].first->context == context) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
 }
 
 void

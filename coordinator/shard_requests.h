@@ -99,6 +99,9 @@ void cadre_shard_requests_doubt(cadre_shard_requests_t *self, uint32_t shard);
 uint64_t cadre_shard_requests_silent_ms(const cadre_shard_requests_t *self, uint32_t shard,
                                         size_t *size_bytes);
 
+/* The first shard whose oldest unanswered request is of this context; UINT32_MAX: of none. */
+uint32_t cadre_shard_requests_oldest(const cadre_shard_requests_t *self, const void *context);
+
 /* Gives up every request to this shard: each is told with CADRE_ECANCELLED. */
 void cadre_shard_requests_clear(cadre_shard_requests_t *self, uint32_t shard);
 

@@ -50,8 +50,7 @@ cadre_waiting_window(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE
 }
 
 const char *
-cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
-                    char text[CADRE_WAITING_TEXT_SIZE])
+cadre_waiting_recovery(const cadre_core_t *core, char text[CADRE_WAITING_TEXT_SIZE])
 {
     for (uint32_t shard = 0; shard < core->options.ps_count; shard++) {
         const cadre_place_t *place = &core->shards[shard];
@@ -62,7 +61,10 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
             return text;
         }
         if (place->state == CADRE_PLACE_RESTORING) {
-            snprintf(text, CADRE_WAITING_TEXT_SIZE, "ps %u to be restored", shard);
+            const char *path = cadre_recovery_point(core, shard)->path;
+            snprintf(text, CADRE_WAITING_TEXT_SIZE,
+                     "ps %u to be restored%s%.200s: it has %u requests to answer", shard,
+                     path[0] ? " from " : "", path, place->pending);
             return text;
         }
     }
@@ -70,6 +72,17 @@ cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
         snprintf(text, CADRE_WAITING_TEXT_SIZE, "%zu closures to run again",
                  core->replay.redo.count + core->replay.aside.count + core->replay.in_flight);
         return text;
+    }
+    return NULL;
+}
+
+const char *
+cadre_waiting_words(const cadre_core_t *core, const char *otherwise,
+                    char text[CADRE_WAITING_TEXT_SIZE])
+{
+    const char *recovery = cadre_waiting_recovery(core, text);
+    if (recovery) {
+        return recovery;
     }
     if (core->replay_holds && core->checkpoint.enabled) {
         return room_words(core, text);

@@ -23,6 +23,11 @@ const char *cadre_waiting_closure(const struct cadre_core *core,
 /* Who keeps the shards' windows full; gives `text`. */
 const char *cadre_waiting_window(const struct cadre_core *core, char text[CADRE_WAITING_TEXT_SIZE]);
 
+/* Which shard is lost or being restored, or how much runs again for one; gives `text`, or NULL when
+ * there is nothing of that. */
+const char *cadre_waiting_recovery(const struct cadre_core *core,
+                                   char text[CADRE_WAITING_TEXT_SIZE]);
+
 /* What everything waits for now: a shard that is away, closures that run again, a checkpoint that
  * has to make room, a closure that keeps the windows full. Written to `text` where need be;
  * `otherwise`, what the call itself waits for, when there is none of these. */

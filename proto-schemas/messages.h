@@ -91,7 +91,8 @@
  * (README.md, "Versions"). Of a worker, round: goes up when it may not have taken what it was told:
  * with each connection, and each time that it no longer counts itself in; so a HELLO that is only
  * repeated is not answered with every definition again. definitions, functions: how many of
- * `session` it has, from the first on. */
+ * `session` it has, from the first on. folderless: 1 of a ps that may write and read checkpoints
+ * nowhere, else 0. */
 #define CADRE_HELLO_FIELDS(F)                                                      \
     F(U64,  lowest,      UINT32_MAX)                                               \
     F(U64,  highest,     UINT32_MAX)                                               \
@@ -109,7 +110,8 @@
     F(U64S, held,        CADRE_HELD_MAX)                                           \
     F(U64,  round,       UINT64_MAX)                                               \
     F(U64,  definitions, UINT64_MAX)                                               \
-    F(U64,  functions,   UINT32_MAX)
+    F(U64,  functions,   UINT32_MAX)                                               \
+    F(U64,  folderless,  1)
 
 /* generation: what a ps's shard is to be; 0 for a worker. protocol: the one that both speak from
  * now on, the highest that they have in common. */
@@ -214,8 +216,9 @@
     F(U64,  id,          UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)
 
-/* classes: highest class + 1, 0 where labels are no classes. skipped: bad lines passed over. hash:
- * of the content of all rows, the same on every worker whose data are the same. */
+/* text: why not; with status 0, what is doubtful, or "". classes: highest class + 1, 0 where labels
+ * are no classes. skipped: bad lines passed over. hash: of the content of all rows, the same on
+ * every worker whose data are the same. */
 #define CADRE_DATASET_READY_FIELDS(F)                                              \
     F(U64,  id,          UINT32_MAX)                                               \
     F(U64,  status,      9999)                                                     \
@@ -320,8 +323,8 @@
     F(U64S, reports,     CADRE_HELD_MAX)
 
 /* Create one partition; after a RESTORE, from the checkpoint where that holds the variable.
- * Idempotent. shape: of the whole variable. wire: as in VARIABLE. fresh: 1 when what the checkpoint
- * holds under this name was another variable, which was dropped since: it is not looked at. */
+ * Idempotent. shape: of the whole variable. wire: as in VARIABLE. fresh: 1 when the checkpoint
+ * does not hold it, whatever other variable it holds under this name: it is not looked at. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \

@@ -80,7 +80,11 @@ static int
 open_shard(cadre_control_loop_t *self)
 {
     cadre_socket_t *data = NULL;
+    cadre_monitor_t *monitor = NULL;
     int status = cadre_socket_open_router(self->context, CADRE_PLANE_DATA, &data);
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, data, &monitor);
+    }
     if (status == 0) {
         status = cadre_socket_bind(data, &self->options.address);
     }
@@ -92,9 +96,10 @@ open_shard(cadre_control_loop_t *self)
                                                      .size_bytes_max = self->options.size_bytes_max,
                                                      .lanes = self->options.lanes,
                                                      .folders = self->options.folders};
-        status = cadre_shard_actor_open(self->context, &options, data, &self->shard);
+        status = cadre_shard_actor_open(self->context, &options, data, monitor, &self->shard);
     }
     if (status < 0) {
+        cadre_monitor_close(&monitor);
         cadre_socket_close(&data, 0);
     }
     return status;
@@ -136,7 +141,8 @@ open_control(cadre_control_loop_t *self)
                                       .build = CADRE_VERSION,
                                       .host = self->host,
                                       .address = self->address,
-                                      .process = (uint32_t)getpid()};
+                                      .process = (uint32_t)getpid(),
+                                      .folderless = cadre_folders_is_empty(self->options.folders)};
         self->core = cadre_ps_core_new(&options);
     }
     return status;

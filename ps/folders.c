@@ -20,6 +20,12 @@ cadre_folders_add(cadre_folders_t *self, const char *path)
     return 0;
 }
 
+bool
+cadre_folders_is_empty(const cadre_folders_t *self)
+{
+    return !self->any && self->count == 0;
+}
+
 /* Whether `path` is `folder` or below it, as both are written. */
 static bool
 is_within(const char *path, const char *folder)

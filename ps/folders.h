@@ -27,6 +27,9 @@ typedef struct {
 /* CADRE_EINVALID for an empty path, or beyond CADRE_FOLDERS_MAX. `path` is borrowed. */
 int cadre_folders_add(cadre_folders_t *self, const char *path);
 
+/* Whether no path at all is allowed. */
+bool cadre_folders_is_empty(const cadre_folders_t *self);
+
 /* CADRE_EREFUSED, with words that say how to allow it, unless `path` is one of the folders or below
  * it. */
 int cadre_folders_check(const cadre_folders_t *self, const char *path);

@@ -28,7 +28,7 @@ typedef struct {
 struct cadre_intake {
     uint64_t budget_bytes;
     size_t window_min;
-    cadre_u64_map_t peers; /* that have spoken, by incarnation: the value says nothing */
+    cadre_u64_map_t peers; /* that have spoken, by incarnation: when each did last, a uint64_t */
     reservation_t *all;    /* in order of arrival */
     size_t count;
     size_t capacity;
@@ -73,6 +73,11 @@ cadre_intake_clear(cadre_intake_t *self)
     while (self->count > 0) {
         remove_at(self, self->count - 1);
     }
+    size_t cursor = 0;
+    uint64_t *heard_ms = NULL;
+    while ((heard_ms = cadre_u64_map_next(&self->peers, &cursor))) {
+        free(heard_ms);
+    }
     cadre_u64_map_fini(&self->peers);
 }
 
@@ -89,12 +94,23 @@ cadre_intake_destroy(cadre_intake_t **self_p)
     free(self);
 }
 
-size_t
-cadre_intake_window(cadre_intake_t *self, uint64_t incarnation)
+void
+cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms)
 {
-    if (self->peers.count < CADRE_TASKS_MAX) {
-        cadre_u64_map_put(&self->peers, incarnation, self);
+    uint64_t *heard_ms = cadre_u64_map_get(&self->peers, incarnation);
+    if (!heard_ms) {
+        if (self->peers.count >= CADRE_TASKS_MAX) {
+            return;
+        }
+        heard_ms = cadre_calloc(1, sizeof(*heard_ms));
+        cadre_u64_map_put(&self->peers, incarnation, heard_ms);
     }
+    *heard_ms = now_ms;
+}
+
+size_t
+cadre_intake_window(const cadre_intake_t *self)
+{
     uint64_t sharers = 2 * (uint64_t)self->peers.count;
     uint64_t share = self->budget_bytes / 8 / (sharers > PEERS_MIN ? sharers : PEERS_MIN);
     if (share < self->window_min) {
@@ -161,14 +177,27 @@ may_come(const cadre_intake_t *self, const reservation_t *reservation, uint64_t 
            (coming == 0 || coming + reservation->size_bytes <= CADRE_RECEIVING_SIZE_MAX);
 }
 
-/* The first that waits has no room: whoever has had it for long without a word gives it up. */
+static bool
+is_silent(const cadre_intake_t *self, const cadre_task_t *peer, uint64_t now_ms)
+{
+    const uint64_t *heard_ms = cadre_u64_map_get(&self->peers, peer->incarnation);
+    return heard_ms && now_ms >= *heard_ms + CADRE_GRANT_MS_MAX;
+}
+
+/* The first that waits has no room: peers that are silent give up all that they have, or one that
+ * has sent nothing for long what it was granted. */
 static void
 withdraw(cadre_intake_t *self, uint64_t now_ms)
 {
-    for (size_t i = 0; i < self->count; i++) {
+    const size_t count = self->count;
+    for (size_t i = count; i-- > 0;) {
+        if (is_silent(self, &self->all[i].from, now_ms)) {
+            remove_at(self, i);
+        }
+    }
+    for (size_t i = 0; i < self->count && self->count == count; i++) {
         if (self->all[i].granted && now_ms >= self->all[i].moved_ms + CADRE_GRANT_MS_MAX) {
             remove_at(self, i);
-            return;
         }
     }
 }

@@ -17,7 +17,9 @@
  * The parts of an update are collected until all are there, and then are one message, which is
  * applied in one turn. A grant on which nothing comes is said again each second, because it may
  * have been lost, and finds out whether its peer is gone; while others wait it is withdrawn after
- * CADRE_GRANT_MS_MAX, and what was collected goes. Its worker asks again.
+ * CADRE_GRANT_MS_MAX, and what was collected goes. Its worker asks again. A worker that waits sends
+ * PROBEs: one that has said nothing at all for so long loses all that it has reserved, at once, or
+ * each of its requests would keep the others waiting in turn.
  * So nobody waits for ever, and whoever has a grant waits for nobody: it has all that it sends.
  */
 #ifndef CADRE_PS_INTAKE_H
@@ -43,8 +45,12 @@ void cadre_intake_destroy(cadre_intake_t **self_p);
 /* Forgets every reservation, what was collected, and who has spoken. */
 void cadre_intake_clear(cadre_intake_t *self);
 
-/* Returns how many bytes of PUSHes a peer may have unanswered that nothing was reserved for. */
-size_t cadre_intake_window(cadre_intake_t *self, uint64_t incarnation);
+/* Returns how many bytes of PUSHes a peer, who has been heard, may have unanswered that nothing was
+ * reserved for. */
+size_t cadre_intake_window(const cadre_intake_t *self);
+
+/* Notes that a peer has said something. */
+void cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms);
 
 /* A peer wants to send an update of `size_bytes` as the PUSH `request`; again, over another
  * connection or because the answer was lost, has a grant said again and what was collected go. */

@@ -143,7 +143,8 @@ say_hello(cadre_ps_core_t *self, uint64_t now_ms)
                                             .process = self->options.process,
                                             .address = self->options.address,
                                             .session = self->session,
-                                            .generation = self->generation};
+                                            .generation = self->generation,
+                                            .folderless = self->options.folderless};
     message.request = cadre_contact_ask(&self->contact, now_ms);
     say(self, &message);
     self->hello_due_ms = now_ms + CADRE_PS_HELLO_RETRY_MS;

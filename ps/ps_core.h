@@ -31,6 +31,7 @@ typedef struct {
     const char *host;
     const char *address; /* of the data plane */
     uint32_t process;
+    bool folderless; /* it may write and read checkpoints nowhere */
 } cadre_ps_options_t;
 
 typedef enum {

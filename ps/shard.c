@@ -33,6 +33,7 @@ begin_anew(cadre_shard_t *self, uint64_t base)
         free(part);
     }
     cadre_u64_map_fini(&self->parts);
+    cadre_u64_map_fini(&self->variables);
     cadre_shard_forget_loads(self);
     cadre_shard_snapshot_destroy(&self->snapshot);
     cadre_intake_clear(self->intake);
@@ -249,6 +250,9 @@ static void
 on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
 {
     cadre_message_t *message = question->message;
+    if (question->from->role == CADRE_ROLE_WORKER) {
+        cadre_intake_heard(self->intake, question->from->incarnation, self->now_ms);
+    }
     if (message->type == CADRE_MESSAGE_PULL) {
         cadre_shard_pull(self, question);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
@@ -274,7 +278,7 @@ say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
                              .incarnation = self->options.incarnation,
                              .epoch = self->epoch};
     while (cadre_intake_grant(self->intake, self->now_ms, &to, &grant.request)) {
-        grant.grant.window = cadre_intake_window(self->intake, to.incarnation);
+        grant.grant.window = cadre_intake_window(self->intake);
         cadre_outbox_send(outbox, &to, &grant);
     }
 }

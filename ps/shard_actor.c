@@ -1,14 +1,18 @@
 #include "ps/shard_actor.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
 #include "common/clock.h"
 #include "common/codec.h"
+#include "common/descriptors.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/poll.h"
+#include "common/receiving.h"
 #include "common/status.h"
 #include "ps/intake.h"
 #include "ps/lane_pool.h"
@@ -17,6 +21,10 @@
 typedef struct {
     void *pipe;
     cadre_socket_t *data;
+    cadre_monitor_t *monitor; /* its */
+    int64_t full_ms;          /* when the log may tell again that descriptors have run out, */
+    int64_t refused_ms;       /* and that messages were too large, */
+    uint64_t refused;         /* so many of them */
     cadre_actor_t *load;
     uint64_t loads_from; /* as the load actor knows it */
     size_t loads_out;    /* that it has */
@@ -33,6 +41,7 @@ typedef struct {
     uint64_t told; /* the generation told with them */
     uint64_t epoch;
     int64_t count_due_ms;
+    int64_t looked_ms; /* for orders and loads */
 } shard_actor_t;
 
 void
@@ -206,7 +215,8 @@ static void
 take_loads(shard_actor_t *self)
 {
     cadre_pipe_message_t message;
-    while (cadre_pipe_receive(cadre_actor_socket(self->load), &message) == 0) {
+    while (self->loads_out > 0 &&
+           cadre_pipe_receive(cadre_actor_socket(self->load), &message) == 0) {
         cadre_checkpoint_load_t *load = message.pointer;
         self->loads_out--;
         cadre_shard_loaded(self->shard, &load, &self->outbox);
@@ -239,12 +249,23 @@ admit(shard_actor_t *self)
     }
 }
 
+/* Whether a pull that has come may be answered now: none waits, and there is room. */
+static bool
+goes_first(shard_actor_t *self, const cadre_task_t *from, const cadre_message_t *message)
+{
+    cadre_task_t first;
+    const cadre_message_t *waiting = NULL;
+    return !cadre_admission_at(self->admission, 0, &first, &waiting) &&
+           cadre_admission_ask(self->admission, from, cadre_shard_answer_size(self->shard, message),
+                               (uint64_t)cadre_clock_now_ms()) == CADRE_ADMISSION_NOW;
+}
+
 /* A message on the data plane: pulls wait their turn. */
 static void
 receive_data(shard_actor_t *self, const cadre_task_t *from, cadre_message_t *message)
 {
     if (message->type != CADRE_MESSAGE_PULL ||
-        cadre_message_authorize(message->type, from->role) < 0) {
+        cadre_message_authorize(message->type, from->role) < 0 || goes_first(self, from, message)) {
         receive(self, CADRE_PLANE_DATA, from, message);
         return;
     }
@@ -264,6 +285,7 @@ take_orders(shard_actor_t *self)
             const cadre_shard_session_t *session = message.pointer;
             cadre_shard_begin_session(self->shard, session->index, session->epoch,
                                       session->coordinator);
+            cadre_receiving_admit(session->coordinator, CADRE_RECEIVING_DATA_MAX);
             self->epoch = session->epoch;
             self->changed = true;
             order_loads(self);
@@ -296,13 +318,25 @@ decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
                                 frames->count, message);
 }
 
-/* Data, and before each message of it what the coordinator wants: an update may take long. */
+/* What the coordinator wants, and what has been loaded. */
+static void
+look_aside(shard_actor_t *self)
+{
+    take_orders(self);
+    take_loads(self);
+    self->looked_ms = cadre_clock_now_ms();
+}
+
+/* Data, and between two messages of it what else there is, where they took a millisecond: an update
+ * may take long, but each look is system calls, which cost as much as a small message. */
 static void
 serve(shard_actor_t *self)
 {
+    look_aside(self);
     for (int i = 0; i < CADRE_SHARD_TURN_MESSAGES; i++) {
-        take_orders(self);
-        take_loads(self);
+        if (cadre_clock_now_ms() != self->looked_ms) {
+            look_aside(self);
+        }
         if (self->stopped) {
             return;
         }
@@ -324,6 +358,40 @@ serve(shard_actor_t *self)
             cadre_shard_malformed(self->shard);
             self->changed = true;
         }
+    }
+}
+
+/* Tells of connections that were ended because their message was too large (common/accept.c). */
+static void
+tell_refused(shard_actor_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    self->refused += cadre_receiving_refused();
+    if (self->refused == 0 || now_ms < self->refused_ms) {
+        return;
+    }
+    cadre_log(CADRE_LOG_WARN, "connections_refused",
+              "count=%" PRIu64 " why=\"a message of more frames or bytes than may come\"",
+              self->refused);
+    self->refused = 0;
+    self->refused_ms = now_ms + CADRE_DROPPED_LOG_MS;
+}
+
+/* Tells when a connection was closed for want of descriptors (common/accept.c). */
+static void
+watch(shard_actor_t *self)
+{
+    cadre_event_t event;
+    while (cadre_monitor_receive(self->monitor, &event) == 0) {
+        int64_t now_ms = cadre_clock_now_ms();
+        if (!cadre_event_wants_descriptors(&event) || now_ms < self->full_ms) {
+            continue;
+        }
+        char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+        self->full_ms = now_ms + CADRE_DROPPED_LOG_MS;
+        cadre_log(CADRE_LOG_ERROR, "descriptors_used_up",
+                  "why=\"%s\" next=\"new connections are closed until others have ended\"",
+                  cadre_descriptors_text(text));
     }
 }
 
@@ -352,6 +420,7 @@ run(void *pipe, void *argument)
             {.socket = pipe, .events = ZMQ_POLLIN},
             {.socket = cadre_socket_handle(self->data), .events = ZMQ_POLLIN},
             {.socket = cadre_actor_socket(self->load), .events = ZMQ_POLLIN},
+            {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN},
         };
         int64_t left_ms = self->count_due_ms - cadre_clock_now_ms();
         long timeout_ms = !self->changed ? -1 : left_ms > 0 ? (long)left_ms : 0;
@@ -364,7 +433,9 @@ run(void *pipe, void *argument)
                    (timeout_ms < 0 || timeout_ms > CADRE_SHARD_TICK_MS)) {
             timeout_ms = CADRE_SHARD_TICK_MS;
         }
-        cadre_poll(items, 3, timeout_ms);
+        cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
+        watch(self);
+        tell_refused(self);
         cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
         send_all(self);
         serve(self);
@@ -379,13 +450,14 @@ run(void *pipe, void *argument)
     cadre_lane_pool_destroy(&self->lanes);
     cadre_outbox_fini(&self->outbox);
     cadre_frames_fini(&self->frames);
+    cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->data, 0);
     free(self);
 }
 
 int
 cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options_t *options,
-                       cadre_socket_t *data, cadre_actor_t **out)
+                       cadre_socket_t *data, cadre_monitor_t *monitor, cadre_actor_t **out)
 {
     shard_actor_t *self = cadre_calloc(1, sizeof(*self));
     const uint64_t size_bytes_max = options->size_bytes_max;
@@ -403,6 +475,7 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         shard.on_step = on_step;
         shard.step_context = self;
         self->data = data;
+        self->monitor = monitor;
         self->shard = cadre_shard_new(&shard);
         status = cadre_actor_open(context, "cadre-shard", run, self, out);
     }

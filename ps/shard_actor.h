@@ -19,6 +19,7 @@
 #define CADRE_PS_SHARD_ACTOR_H
 
 #include "common/actor.h"
+#include "common/monitor.h"
 #include "common/socket.h"
 #include "ps/folders.h"
 #include "ps/shard.h"
@@ -61,9 +62,10 @@ typedef struct {
     const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
 } cadre_shard_actor_options_t;
 
-/* Starts the thread, and those of the lanes but one; takes `data`, a bound ROUTER, on success. */
+/* Starts the thread, and those of the lanes but one; takes `data`, a bound ROUTER, and its monitor
+ * on success. */
 int cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options_t *options,
-                           cadre_socket_t *data, cadre_actor_t **out);
+                           cadre_socket_t *data, cadre_monitor_t *monitor, cadre_actor_t **out);
 
 /* Frees an object that came from, or was for, this actor, by its kind. */
 void cadre_shard_actor_drop(cadre_pipe_message_t *message);

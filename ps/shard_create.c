@@ -135,6 +135,14 @@ key_of(const cadre_partition_spec_t *spec)
     return spec->variable << 16 | spec->partition;
 }
 
+void
+cadre_shard_add_part(cadre_shard_t *self, cadre_shard_part_t *part)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
+    cadre_u64_map_put(&self->parts, key_of(spec), part);
+    part->next = cadre_u64_map_put(&self->variables, spec->variable, part);
+}
+
 /* Writes what everything begins with: some GiB, and as many seconds, at the most. */
 static void
 draw(const cadre_shard_t *self, cadre_partition_t *partition)
@@ -213,7 +221,7 @@ make_part(cadre_shard_t *self, const cadre_shard_question_t *question,
     if (*pending) {
         cadre_shard_load_part(self, question, &part);
     } else {
-        cadre_u64_map_put(&self->parts, key_of(spec), part);
+        cadre_shard_add_part(self, part);
     }
     return 0;
 }
@@ -258,23 +266,6 @@ cadre_shard_create(cadre_shard_t *self, const cadre_shard_question_t *question)
 
 /* --- drop --- */
 
-/* Puts the keys of the variable's parts into `keys`, where that is not NULL; returns how many there
- * are. */
-static size_t
-find_parts(const cadre_shard_t *self, uint64_t variable, uint64_t *keys)
-{
-    size_t count = 0;
-    const cadre_shard_part_t *part = NULL;
-    for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
-        const cadre_partition_spec_t *spec = cadre_partition_spec(part->partition);
-        if (spec->variable == variable && keys) {
-            keys[count] = key_of(spec);
-        }
-        count += spec->variable == variable;
-    }
-    return count;
-}
-
 int
 cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
 {
@@ -282,11 +273,8 @@ cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
     if (status < 0) {
         return status;
     }
-    size_t count = find_parts(self, retire->variable, NULL);
-    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
-    find_parts(self, retire->variable, keys);
-    for (size_t i = 0; i < count; i++) {
-        cadre_shard_part_t *part = cadre_u64_map_get(&self->parts, keys[i]);
+    cadre_shard_part_t *part = cadre_u64_map_get(&self->variables, retire->variable);
+    for (; part; part = part->next) {
         part->retired = true;
         part->last_checkpoint = retire->checkpoint;
     }
@@ -301,11 +289,11 @@ cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_ou
         return status;
     }
     cadre_shard_drop_loads(self, drop->variable, outbox);
-    size_t count = find_parts(self, drop->variable, NULL);
-    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
-    find_parts(self, drop->variable, keys);
-    for (size_t i = 0; i < count; i++) {
-        cadre_shard_part_t *part = cadre_u64_map_take(&self->parts, keys[i]);
+    cadre_shard_part_t *next = cadre_u64_map_take(&self->variables, drop->variable);
+    while (next) {
+        cadre_shard_part_t *part = next;
+        next = part->next;
+        cadre_u64_map_take(&self->parts, key_of(cadre_partition_spec(part->partition)));
         self->size_bytes -= part->size_bytes;
         cadre_partition_close(&part->partition);
         cadre_partition_close(&part->image);

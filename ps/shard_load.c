@@ -139,7 +139,7 @@ on_loaded(cadre_shard_t *self, cadre_checkpoint_load_t *load, cadre_outbox_t *ou
     } else {
         part->partition = load->partition;
         load->partition = NULL;
-        cadre_u64_map_put(&self->parts, load->key, part);
+        cadre_shard_add_part(self, part);
         reply_later(self, &loading->asker, 0, outbox);
     }
     free(loading);
@@ -188,6 +188,9 @@ void
 cadre_shard_drop_loads(cadre_shard_t *self, uint64_t variable, cadre_outbox_t *outbox)
 {
     const cadre_shard_loading_t *next = NULL;
+    if (self->loading_parts.count == 0) {
+        return; /* the map is as large as it once was */
+    }
     for (size_t cursor = 0; (next = cadre_u64_map_next(&self->loading_parts, &cursor));) {
         if (next->spec.variable != variable) {
             continue;

@@ -12,14 +12,15 @@
 #include "ps/shard.h"
 #include "ps/update.h"
 
-typedef struct {
+typedef struct cadre_shard_part {
     char name[CADRE_NAME_SIZE_MAX + 1]; /* of the variable */
     cadre_partition_t *partition;
     cadre_partition_t *image; /* what the cut holds of it; NULL: none is open, or it is younger */
     uint64_t size_bytes;      /* that it takes of the shard's */
     uint64_t push; /* number of the last push that named it, to find a partition named twice */
     bool retired;  /* its variable was dropped: */
-    uint64_t last_checkpoint; /* the last one that holds it */
+    uint64_t last_checkpoint;      /* the last one that holds it */
+    struct cadre_shard_part *next; /* of the same variable */
 } cadre_shard_part_t;
 
 /* Who is answered when a load comes back. */
@@ -55,11 +56,12 @@ struct cadre_shard {
     cadre_checkpoint_load_t **loads; /* [load_count], of which the first load_taken were taken */
     size_t load_count;
     size_t load_taken;
-    uint64_t load_last;    /* number of the last one that was made */
-    uint64_t loads_from;   /* those with a lower number are not wanted any more */
-    cadre_u64_map_t parts; /* by variable << 16 | partition */
-    uint64_t dropped;      /* the highest id that a DROP named: none up to it is created any more */
-    uint64_t size_bytes;   /* values and slots of all parts */
+    uint64_t load_last;        /* number of the last one that was made */
+    uint64_t loads_from;       /* those with a lower number are not wanted any more */
+    cadre_u64_map_t parts;     /* by variable << 16 | partition */
+    cadre_u64_map_t variables; /* the first part of each; the others follow by `next` */
+    uint64_t dropped;    /* the highest id that a DROP named: none up to it is created any more */
+    uint64_t size_bytes; /* values and slots of all parts */
     cadre_chunk_pool_t *pool;
     cadre_applied_window_t *window;
     uint64_t assigned; /* sequence of the last ASSIGN */
@@ -111,6 +113,10 @@ int cadre_shard_find(const cadre_shard_t *self, uint64_t variable, uint64_t part
 /* --- shard_create.c --- */
 
 void cadre_shard_create(cadre_shard_t *self, const cadre_shard_question_t *question);
+
+/* The part, which has its partition, is served from now on. */
+void cadre_shard_add_part(cadre_shard_t *self, cadre_shard_part_t *part);
+
 int cadre_shard_retire(cadre_shard_t *self, const cadre_retire_message_t *retire);
 int cadre_shard_drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outbox);
 

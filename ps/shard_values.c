@@ -137,11 +137,9 @@ give_values(cadre_shard_t *self, const cadre_shard_question_t *question, cadre_m
 
 /* What a worker may push unasked; the coordinator pushes nothing. */
 static size_t
-window_of(cadre_shard_t *self, const cadre_shard_question_t *question)
+window_of(const cadre_shard_t *self, const cadre_shard_question_t *question)
 {
-    return question->from->role == CADRE_ROLE_WORKER
-               ? cadre_intake_window(self->intake, question->from->incarnation)
-               : 0;
+    return question->from->role == CADRE_ROLE_WORKER ? cadre_intake_window(self->intake) : 0;
 }
 
 void

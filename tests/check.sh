@@ -5,6 +5,9 @@
 # presets. A preset that does not build, or in which no test runs, counts as one failure. Exit status
 # 0 only when nothing failed. Gates (format, tidy, borders) run once, in the first preset: they are
 # not registered in sanitizer builds.
+#
+# While one preset is tested the next one is built, with the lowest priority: tests of clusters mostly
+# wait, those that measure time run one at a time, and the compiler takes what they leave.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -44,11 +47,42 @@ build() {
     cmake --build --preset "$1" -j "$jobs"
 }
 
+# build_ahead PRESET: starts to build it, into a log.
+build_ahead() {
+    ahead_log=build/$1.build.log
+    nice -n 19 "${BASH_SOURCE[0]}" --build "$1" >"$ahead_log" 2>&1 &
+    ahead=$!
+}
+
+# built PRESET: builds it, or waits for the build that runs and shows what it said.
+built() {
+    local status
+    [ -n "$ahead" ] || { build "$1"; return; }
+    wait "$ahead"
+    status=$?
+    ahead=
+    if [ $status = 0 ]; then tail -n 1 "$ahead_log"; else cat "$ahead_log"; fi
+    return $status
+}
+
+if [ "${1:-}" = --build ]; then # for build_ahead
+    build "$2"
+    exit
+fi
+
+ahead= # the process that builds the next preset
+ahead_log=
+trap 'trap - TERM; kill 0' INT TERM # a process in the background does not hear of the terminal
+
 for preset in "$@"; do
+    shift
     echo "== $preset: configure and build"
     started=$SECONDS
     junit=build/$preset/tests.xml
-    if ! build "$preset"; then
+    built "$preset"
+    status=$?
+    [ $# = 0 ] || build_ahead "$1"
+    if [ $status != 0 ]; then
         echo "== $preset: the build failed"
         names+="  $preset: the build"$'\n'
         failed=$((failed + 1))

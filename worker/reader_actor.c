@@ -1,6 +1,7 @@
 #include "worker/reader_actor.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -88,11 +89,12 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
     request->ready.hash = info->hash;
     log_skipped(source, request->dataset);
     if (*info->doubtful_header) {
-        cadre_log(CADRE_LOG_WARN, "header_taken",
-                  "dataset=%u row=\"%s\" reason=\"it has numbers and words\" next=\"it is not read "
-                  "as data: "
-                  "say \\\"header\\\": true or false\"",
-                  request->dataset, info->doubtful_header);
+        snprintf(request->text, sizeof(request->text),
+                 "%s is not read as data, it is taken for the header: say true or false as its "
+                 "header",
+                 info->doubtful_header);
+        cadre_log(CADRE_LOG_WARN, "header_taken", "dataset=%u reason=\"%s\"", request->dataset,
+                  request->text);
     }
     cadre_log(CADRE_LOG_INFO, "dataset_open",
               "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64

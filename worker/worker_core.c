@@ -1,5 +1,6 @@
 #include "worker/worker_core.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +252,22 @@ cadre_worker_be_refused(cadre_worker_core_t *self, const cadre_refused_message_t
     cadre_worker_emit(self, &event);
 }
 
+/* A job with more ps than there are descriptors for is not ours: their connections are not even
+ * tried without one, and nobody says so. */
+static bool
+has_room(cadre_worker_core_t *self, const cadre_welcome_message_t *welcome)
+{
+    if (self->options.shards_max == 0 || welcome->shards <= self->options.shards_max) {
+        return true;
+    }
+    cadre_fail(CADRE_ECONFIG,
+               "the job has %" PRIu64 " ps, and this worker descriptors for %" PRIu32 ": %s",
+               welcome->shards, self->options.shards_max, self->options.shards_why);
+    cadre_worker_be_refused(self, &(cadre_refused_message_t){.status = (uint64_t)-CADRE_ECONFIG,
+                                                             .text = cadre_error_text()});
+    return false;
+}
+
 /* Everything of the session before is void: another coordinator knows nothing of it. */
 static void
 begin_session(cadre_worker_core_t *self, const cadre_message_t *welcome)
@@ -273,7 +290,7 @@ void
 cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
     bool late = self->contact.answers && message->request < self->hello_first;
-    if (self->session_state != CADRE_SESSION_HELLO || late) {
+    if (self->session_state != CADRE_SESSION_HELLO || late || !has_room(self, &message->welcome)) {
         return;
     }
     if (message->incarnation != self->session) {

@@ -36,6 +36,8 @@ typedef struct {
     uint32_t slots; /* 1 to CADRE_SLOTS_MAX */
     uint32_t ahead; /* runs that may be STARTed beyond the slots: they wait in the shell's queue, so
                        that a slot that ends a short run needs no answer to begin the next */
+    uint32_t shards_max;       /* that there are descriptors for; 0: any number, */
+    const char *shards_why;    /* and what to do about it, borrowed like the others */
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
                                    as unreachable; 0: none does */
     size_t kept_values_max;    /* bytes of results kept for other closures; 0:

@@ -127,7 +127,8 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->drain_seconds = (int)number(state, "--drain-seconds", text, 1, DRAIN_SECONDS_MAX);
         return 0;
     case KEY_SHARD_TIMEOUT:
-        flags->shard_seconds = (int)number(state, "--shard-timeout", text, 0, AWAY_SECONDS_MAX);
+        flags->shard_seconds =
+            (int)number(state, "--shard-timeout", text, 0, CADRE_SHARD_TIMEOUT_S_MAX);
         return 0;
     case KEY_CHECK:
         flags->check = true;

@@ -195,6 +195,26 @@ from_coordinator(cadre_worker_core_t *self, cadre_message_t *message, uint64_t n
     } /* else it will be sent again */
 }
 
+/* One that served the shard before may be heard still: it says nothing of who serves it now. */
+static void
+from_shard(cadre_worker_core_t *self, uint32_t shard, cadre_message_t *message, uint64_t now_ms)
+{
+    if (message->incarnation != self->directory.shards[shard].task.incarnation) {
+        return;
+    }
+    if (message->type == CADRE_MESSAGE_VALUES) {
+        cadre_worker_on_values(self, shard, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_APPLIED) {
+        cadre_worker_on_applied(self, shard, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_PROBED) {
+        cadre_worker_on_probed(self, shard, message, now_ms);
+    } else if (message->type == CADRE_MESSAGE_GRANT) {
+        cadre_worker_on_grant(self, shard, message, now_ms);
+    } else {
+        cadre_worker_core_malformed(self);
+    }
+}
+
 void
 cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
                           cadre_message_t *message, uint64_t now_ms)
@@ -206,15 +226,8 @@ cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
     if (from->role == CADRE_ROLE_COORDINATOR) {
         self->mute_due_ms = now_ms + CADRE_MUTE_MS;
         from_coordinator(self, message, now_ms);
-    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_VALUES) {
-        cadre_worker_on_values(self, from->index, message, now_ms);
-    } else if (from->index < self->directory.shard_count &&
-               message->type == CADRE_MESSAGE_APPLIED) {
-        cadre_worker_on_applied(self, from->index, message, now_ms);
-    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_PROBED) {
-        cadre_worker_on_probed(self, from->index, message, now_ms);
-    } else if (from->index < self->directory.shard_count && message->type == CADRE_MESSAGE_GRANT) {
-        cadre_worker_on_grant(self, from->index, message, now_ms);
+    } else if (from->index < self->directory.shard_count) {
+        from_shard(self, from->index, message, now_ms);
     } else {
         cadre_worker_core_malformed(self);
     }

@@ -8,6 +8,8 @@
 
 #include "common/actor.h"
 #include "common/clock.h"
+#include "common/descriptors.h"
+#include "common/limits.h"
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/status.h"
@@ -16,6 +18,7 @@
 #include "worker/worker_actor.h"
 
 enum {
+    DESCRIPTORS_OWN = 16, /* that are opened from then on, beside those to ps */
     AHEAD = 64,           /* runs that wait for a slot in the work queue */
     STUCK_LOG_MS = 5000,  /* after the session a closure goes on that long: says so */
     HOST_NAME_SIZE = 256, /* gethostname */
@@ -31,7 +34,8 @@ typedef struct {
     void **pipes;               /* [flags->slots] */
     cadre_reader_actor_t *reader;
     cadre_worker_actor_t *network;
-    char host[HOST_NAME_SIZE]; /* borrowed by the core */
+    char host[HOST_NAME_SIZE];                         /* borrowed by the core */
+    char descriptors_why[CADRE_DESCRIPTORS_TEXT_SIZE]; /* the same */
     int signals;
     int status;     /* to exit with */
     bool signalled; /* draining because of a signal, or of its device */
@@ -63,6 +67,18 @@ start_slots(process_t *self, cadre_device_t *device, const cadre_registry_t *reg
     return 0;
 }
 
+/* Two descriptors for each ps, of what neither this process has by now, nor files and the
+ * connection to the coordinator will take. */
+static uint32_t
+count_room(process_t *self)
+{
+    uint64_t taken = cadre_descriptors_open() + DESCRIPTORS_OWN + cadre_descriptors_reserve();
+    uint64_t limit = cadre_descriptors_limit();
+    uint64_t room = limit > taken ? (limit - taken) / 2 : 1;
+    cadre_descriptors_text(self->descriptors_why);
+    return (uint32_t)(room < CADRE_SHARDS_MAX ? room : CADRE_SHARDS_MAX);
+}
+
 static int
 start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
 {
@@ -75,6 +91,8 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
                  .process = (uint32_t)getpid(),
                  .slots = self->flags->slots,
                  .ahead = AHEAD,
+                 .shards_max = count_room(self),
+                 .shards_why = self->descriptors_why,
                  .shard_timeout_ms = 1000 * (uint64_t)self->flags->shard_seconds,
                  .registry = registry},
         .coordinator = self->flags->cluster.coordinator,

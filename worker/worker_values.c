@@ -605,7 +605,8 @@ cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_me
     }
 }
 
-/* There is room for a PUSH. One that nobody wants any more gives it back. */
+/* There is room for a PUSH. One that nobody wants any more gives it back, and one that may not go
+ * now: others wait for the room, and a PROBE finds out that it has to be asked for again. */
 void
 cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
                       uint64_t now_ms)
@@ -614,10 +615,12 @@ cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard, const cadre_mes
     const cadre_shard_entry_t *entry = &self->directory.shards[shard];
     cadre_shard_link_heard(link, now_ms, false);
     take_window(link, message->grant.window);
-    if (!link->open || !cadre_worker_core_in_touch(self, now_ms)) {
+    if (!link->open) {
         return; /* it is said again */
     }
-    if (!cadre_shard_link_granted(link, message->request, &self->outbox)) {
+    bool goes = cadre_worker_core_in_touch(self, now_ms) &&
+                cadre_shard_link_granted(link, message->request, &self->outbox);
+    if (!goes) {
         cadre_message_t release = cadre_worker_message(self, CADRE_MESSAGE_RESERVE);
         release.request = message->request;
         release.reserve.generation = entry->generation;

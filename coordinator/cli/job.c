@@ -67,6 +67,8 @@ static const cadre_setting_t settings[] = {
      AT(ps_timeout_s)},
     {"cluster.closure_deadline_s", "CADRE_CLOSURE_DEADLINE_S", NUMBER, 0, 86400, NULL, "0",
      AT(closure_deadline_s)},
+    {"cluster.shard_timeout_s", "CADRE_SHARD_TIMEOUT_S", INTEGER, 0, CADRE_SHARD_TIMEOUT_S_MAX,
+     NULL, "30", AT(shard_timeout_s)},
     {"cluster.wait_s", "CADRE_WAIT_S", NUMBER, 0.1, 86400, NULL, "60", AT(wait_s)},
     {"checkpoint.dir", "CADRE_CHECKPOINT_DIR", TEXT, 1, 4095, NULL, NULL, AT(checkpoint_dir)},
     {"checkpoint.every_s", "CADRE_CHECKPOINT_EVERY_S", NUMBER, 0, 86400, NULL, "60",

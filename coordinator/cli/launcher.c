@@ -117,6 +117,8 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
         add_membership(self, task->index, &command);
         snprintf(number, sizeof(number), "%lld", (long long)options->slots);
         add_flag(&command, "--slots", number);
+        snprintf(number, sizeof(number), "%lld", (long long)options->shard_timeout_s);
+        add_flag(&command, "--shard-timeout", number);
         if (options->device) {
             add_flag(&command, "--device", options->device);
             add_flag(&command, "--math",
@@ -297,6 +299,7 @@ cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_repor
                 .pid = self->pids[i],
                 .end = cadre_process_end(wait_status),
                 .log_from = self->log_from[i],
+                .silent_ms = task->given_up ? task->silent_ms : 0,
             };
             self->pids[i] = 0;
             self->ends[i] = report->end;
@@ -324,6 +327,15 @@ cadre_launcher_task(const cadre_launcher_t *self, size_t number, cadre_launcher_
         .log_from = self->log_from[number],
     };
     return true;
+}
+
+void
+cadre_launcher_look(cadre_launcher_t *self, size_t number, bool heard, int64_t elapsed_ms)
+{
+    cadre_assert(number < self->core.task_count && self->pids[number] > 0);
+    if (cadre_launcher_core_look(&self->core, number, heard, elapsed_ms)) {
+        kill(self->pids[number], SIGKILL);
+    }
 }
 
 /* --- ending --- */
@@ -428,6 +440,9 @@ cadre_launcher_open(const cadre_launcher_options_t *options, cadre_launcher_t **
     self->options = options;
     cadre_launcher_core_init(&self->core, options->ps, options->workers, options->program != NULL,
                              options->restarts_max);
+    if (options->ps_timeout_ms / 2 < self->core.ps_silent_max_ms) {
+        self->core.ps_silent_max_ms = options->ps_timeout_ms / 2;
+    }
     self->pids = cadre_calloc(self->core.task_count, sizeof(*self->pids));
     self->log_from = cadre_calloc(self->core.task_count, sizeof(*self->log_from));
     self->ends = cadre_calloc(self->core.task_count, sizeof(*self->ends));

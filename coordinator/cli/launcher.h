@@ -30,10 +30,12 @@ typedef struct {
     uint32_t workers;
     int64_t slots;
     int64_t ps_lanes;           /* 0: half of the CPUs */
+    int64_t shard_timeout_s;    /* of the workers, as cadre-worker takes it */
     const char *device;         /* of the workers, as cadre-worker takes it; NULL: its default */
     int64_t math;               /* likewise: position in CADRE_JOB_MATH */
     const char *trace;          /* folder for the workers' traces (trace_folder.h); NULL: none */
     int64_t restarts_max;       /* negative: no limit */
+    int64_t ps_timeout_ms;      /* of the coordinator */
     const char *const *natives; /* shared objects for the workers */
     size_t native_count;
     const char *data_dir;           /* for the workers; NULL: none */
@@ -50,7 +52,8 @@ typedef struct {
     int pid;
     cadre_process_end_t end;
     cadre_launch_decision_t decision;
-    int64_t log_from; /* where in its log this process began to write */
+    int64_t log_from;  /* where in its log this process began to write */
+    int64_t silent_ms; /* it was killed because it had not been heard for so long; 0: it was not */
 } cadre_launcher_report_t;
 
 /* Makes the session; starts nothing yet. The options must live as long as the launcher.
@@ -86,6 +89,10 @@ int64_t cadre_launcher_wait_ms(const cadre_launcher_t *self, int64_t now_ms);
 
 /* Takes one task that has ended; false when there is none. Call it until then after SIGCHLD. */
 bool cadre_launcher_reap(cadre_launcher_t *self, int64_t now_ms, cadre_launcher_report_t *report);
+
+/* Notes whether the coordinator hears task `number`, which runs, `elapsed_ms` after the look
+ * before; kills one that has been silent for too long (launcher_core.h). */
+void cadre_launcher_look(cadre_launcher_t *self, size_t number, bool heard, int64_t elapsed_ms);
 
 /* Ends are expected from now on, nothing is started any more. */
 void cadre_launcher_stop(cadre_launcher_t *self);

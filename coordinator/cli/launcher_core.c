@@ -14,6 +14,7 @@ cadre_launcher_core_init(cadre_launcher_core_t *self, uint32_t ps, uint32_t work
         .tasks = cadre_calloc(count, sizeof(*self->tasks)),
         .task_count = count,
         .restarts_max = restarts_max,
+        .ps_silent_max_ms = CADRE_LAUNCHER_SILENT_MS,
     };
     for (size_t i = 0; i < count; i++) {
         cadre_launch_task_t *task = &self->tasks[i];
@@ -42,6 +43,9 @@ cadre_launcher_core_next(cadre_launcher_core_t *self, int64_t now_ms, size_t *ta
             candidate->state = CADRE_LAUNCH_RUNNING;
             candidate->started_ms = now_ms;
             candidate->starts++;
+            candidate->was_heard = false;
+            candidate->silent_ms = 0;
+            candidate->given_up = false;
             *task = i;
             return true;
         }
@@ -63,12 +67,14 @@ cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t now_ms)
     return wait_ms;
 }
 
+/* Whether there is a worker beside `ended`. */
 static bool
-worker_left(const cadre_launcher_core_t *self)
+worker_left(const cadre_launcher_core_t *self, const cadre_launch_task_t *ended)
 {
     for (size_t i = 0; i < self->task_count; i++) {
         const cadre_launch_task_t *task = &self->tasks[i];
-        if (task->role == CADRE_LAUNCH_WORKER && task->state != CADRE_LAUNCH_ENDED) {
+        if (task != ended && task->role == CADRE_LAUNCH_WORKER &&
+            task->state != CADRE_LAUNCH_ENDED) {
             return true;
         }
     }
@@ -99,19 +105,22 @@ restart_delay_ms(cadre_launch_task_t *task, int64_t now_ms)
     return delay_ms < CADRE_LAUNCHER_DELAY_MAX_MS ? delay_ms : CADRE_LAUNCHER_DELAY_MAX_MS;
 }
 
-/* A ps or worker that nobody told to end. A shard has no substitute: a ps is started again also
- * when somebody asked it to leave, and the job ends when it may not be. */
+/* A ps or worker whose coordinator did not tell it to end. A shard has no substitute: a ps is
+ * started again also when somebody asked it to leave, and the job ends when it may not be; nor has
+ * the last worker one. */
 static cadre_launch_decision_t
 task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process_end_t end,
            int64_t now_ms)
 {
     bool is_ps = task->role == CADRE_LAUNCH_PS;
-    bool drained = !is_ps && !end.signalled && end.number == CADRE_EXIT_TERMINATED;
+    bool last = !is_ps && !worker_left(self, task);
+    bool asked = !is_ps && !end.signalled && end.number == CADRE_EXIT_TERMINATED;
+    bool drained = asked && !last;
     bool used_up = self->restarts_max >= 0 && self->restarts >= self->restarts_max;
     if (drained || used_up || is_permanent(end)) {
         bool failed = !drained && !is_permanent(end);
         task->state = CADRE_LAUNCH_ENDED;
-        if (is_ps || !worker_left(self)) {
+        if (is_ps || last) {
             return (cadre_launch_decision_t){
                 .outcome = CADRE_LAUNCH_END_JOB,
                 .exit_code = is_permanent(end) ? end.number : CADRE_EXIT_UNAVAILABLE,
@@ -128,7 +137,11 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
     task->due_ms = now_ms + delay_ms;
     self->restarts++;
     return (cadre_launch_decision_t){
-        .outcome = CADRE_LAUNCH_RESTART, .delay_ms = delay_ms, .restarts = self->restarts};
+        .outcome = CADRE_LAUNCH_RESTART,
+        .delay_ms = delay_ms,
+        .restarts = self->restarts,
+        .last = asked && last,
+    };
 }
 
 cadre_launch_decision_t
@@ -155,6 +168,26 @@ cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t number, cadre_proc
         return (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_EXPECTED};
     }
     return task_ended(self, task, end, now_ms);
+}
+
+bool
+cadre_launcher_core_look(cadre_launcher_core_t *self, size_t number, bool heard, int64_t elapsed_ms)
+{
+    cadre_assert(number < self->task_count);
+    cadre_launch_task_t *task = &self->tasks[number];
+    cadre_assert(task->state == CADRE_LAUNCH_RUNNING);
+    if (heard || !task->was_heard) {
+        task->was_heard = heard;
+        task->silent_ms = -1; /* the next look begins to count */
+        return false;
+    }
+    if (task->given_up || self->stopping) {
+        return false;
+    }
+    task->silent_ms = task->silent_ms < 0 ? 0 : task->silent_ms + elapsed_ms;
+    task->given_up = task->silent_ms >= (task->role == CADRE_LAUNCH_PS ? self->ps_silent_max_ms
+                                                                       : CADRE_LAUNCHER_SILENT_MS);
+    return task->given_up;
 }
 
 void

@@ -11,7 +11,12 @@
  * what it exits with would come again - the others go on without a worker, and the job ends without
  * a ps: nobody else has its shard. A program that ends, ends the job with its own exit code. A ps
  * or worker that exits with 0 was told to by its coordinator, which knows why: that is no event. A
- * worker that exits with 143 was drained by somebody; a ps that does is started again.
+ * worker that exits with 143 was drained by somebody, and stays away as long as another one is left
+ * to do the work; the last one is started again, and so is a ps.
+ *
+ * A task that lives and is not heard (stopped, or stuck) serves nobody, and holds its place: it is
+ * to be killed, so that another process takes it. It has first been a member whose lease ran out,
+ * and gets CADRE_LAUNCHER_SILENT_MS more: one that is only paused comes back without any loss.
  */
 #ifndef CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
 #define CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
@@ -28,6 +33,9 @@ enum {
     CADRE_LAUNCHER_DELAY_MAX_MS = 2000,
     CADRE_LAUNCHER_DISMISSED_MS = 5000, /* a ps that ended as if the job were over, and it is not
                                            by then, is started again */
+    CADRE_LAUNCHER_SILENT_MS = 20000,   /* after the lease: a running task that is not heard by then
+                                           is killed; a ps after half of its ps_timeout if that is
+                                           less */
 };
 
 typedef enum {
@@ -50,6 +58,9 @@ typedef struct {
     int64_t started_ms;
     uint32_t starts;
     uint32_t quick_ends; /* in a row, before CADRE_LAUNCHER_STEADY_MS */
+    bool was_heard;      /* this process, by the coordinator */
+    int64_t silent_ms;   /* for which it has been heard no more; -1: it was at the last look */
+    bool given_up;       /* it was silent for too long */
 } cadre_launch_task_t;
 
 typedef enum {
@@ -64,6 +75,7 @@ typedef struct {
     int64_t delay_ms;
     int64_t restarts;
     bool used_up; /* GIVE_UP or END_JOB because of the limit on restarts */
+    bool last;    /* RESTART of a worker that was drained, because no other is left */
     int exit_code;
 } cadre_launch_decision_t;
 
@@ -72,7 +84,8 @@ typedef struct {
     size_t task_count;
     int64_t restarts_max; /* negative: no limit */
     int64_t restarts;
-    bool stopping; /* nothing is started any more */
+    int64_t ps_silent_max_ms; /* of CADRE_LAUNCHER_SILENT_MS for a ps; the caller may lower it */
+    bool stopping;            /* nothing is started any more */
 } cadre_launcher_core_t;
 
 /* Every task waits to be started at once. */
@@ -89,6 +102,11 @@ int64_t cadre_launcher_core_wait_ms(const cadre_launcher_core_t *self, int64_t n
 /* A running task ended. */
 cadre_launch_decision_t cadre_launcher_core_ended(cadre_launcher_core_t *self, size_t task,
                                                   cadre_process_end_t end, int64_t now_ms);
+
+/* Notes whether the coordinator hears a running ps or worker, `elapsed_ms` after the look before.
+ * True when it is to be killed; once for each process. */
+bool cadre_launcher_core_look(cadre_launcher_core_t *self, size_t task, bool heard,
+                              int64_t elapsed_ms);
 
 /* The job ends: tasks that wait will not be started, ends are expected from now on. */
 void cadre_launcher_core_stop(cadre_launcher_core_t *self);

@@ -32,16 +32,22 @@ number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *
+count(const cadre_result_shard_t *shard, uint64_t value)
+{
+    return shard->is_known ? json_integer((json_int_t)value) : json_null();
+}
+
 json_t *
 cadre_result_object(const cadre_result_t *self)
 {
     json_t *updates = json_array();
     for (size_t i = 0; i < self->shard_count; i++) {
-        const cadre_shard_totals_t *shard = &self->shards[i];
-        json_array_append_new(updates, json_pack("{s:I, s:I, s:I, s:I}", "shard", (json_int_t)i,
-                                                 "applied", (json_int_t)shard->applied, "duplicate",
-                                                 (json_int_t)shard->duplicate, "refused",
-                                                 (json_int_t)shard->refused));
+        const cadre_result_shard_t *shard = &self->shards[i];
+        json_array_append_new(updates, json_pack("{s:I, s:o, s:o, s:o}", "shard", (json_int_t)i,
+                                                 "applied", count(shard, shard->totals.applied),
+                                                 "duplicate", count(shard, shard->totals.duplicate),
+                                                 "refused", count(shard, shard->totals.refused)));
     }
     return json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:s?}",
                      "schema", CADRE_RESULT_SCHEMA, "accuracy", number(self->accuracy), "loss",

@@ -14,6 +14,11 @@
 #define CADRE_RESULT_SCHEMA "cadre.result/v1"
 
 typedef struct {
+    bool is_known; /* its ps has answered */
+    cadre_shard_totals_t totals;
+} cadre_result_shard_t;
+
+typedef struct {
     double accuracy; /* share of held-out rows; not a number without classes or held-out rows */
     double loss;     /* mean over held-out rows, else over the latest batches; or not a number */
     int64_t test_rows;
@@ -24,7 +29,7 @@ typedef struct {
     uint64_t finished;
     uint64_t attempts;
     size_t shard_count;
-    cadre_shard_totals_t *shards;
+    cadre_result_shard_t *shards;
     uint64_t workers_lost;
     uint64_t ps_lost;
     char *checkpoint; /* the newest one, or NULL */

@@ -49,6 +49,9 @@ static const struct {
     {"closure-deadline", "S", "cluster.closure_deadline_s", false,
      "Seconds that an attempt at a closure may run before another worker gets it; 0 (default): as "
      "long as it takes"},
+    {"shard-timeout", "S", "cluster.shard_timeout_s", true,
+     "Seconds for which a ps may not answer a worker before that gives back the closures that need "
+     "it (default 30); 0: as long as it takes"},
     {"epochs", "N", "training.epochs", false, "Times that every row is trained on"},
     {"batch-size", "N", "training.batch_size", false, "Rows of one closure"},
     {"seed", "N", "seed", false, "Of initial values, order and dropout; 0: chosen"},

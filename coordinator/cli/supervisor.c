@@ -22,6 +22,7 @@
 #include "coordinator/cli/display.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/notice.h"
+#include "coordinator/cli/silence.h"
 #include "coordinator/cli/task_news.h"
 #include "coordinator/cli/task_words.h"
 #include "coordinator/cli/trace_folder.h"
@@ -43,8 +44,10 @@ typedef struct {
     bool trainer_done;
     cadre_trainer_options_t trainer_options;
     cadre_trainer_outcome_t outcome;
-    int stop_signal;   /* the first SIGINT or SIGTERM; 0: none */
-    int64_t stop_ms;   /* when it came */
+    int stop_signal; /* the first SIGINT or SIGTERM; 0: none */
+    int64_t stop_ms; /* when it came */
+    cadre_silence_t silence;
+    bool unsaved;      /* the trainer was told that the checkpoint cannot be taken */
     bool kill;         /* there was a second one */
     bool events_said;  /* that the events file took no more */
     bool cannot_write; /* what failed is an output of the user's choice */
@@ -158,6 +161,22 @@ say_events(supervisor_t *self)
     }
 }
 
+/* Who is not heard is replaced; and a checkpoint before the end is not waited for as long as one
+ * that holds nobody up. */
+static void
+look_for_silence(supervisor_t *self, int64_t now_ms)
+{
+    if (!self->trainer_started || self->trainer_done) {
+        return;
+    }
+    cadre_silence_look(&self->silence, self->coordinator, self->launcher, now_ms);
+    if (self->stop_signal && !self->unsaved && now_ms - self->stop_ms >= CADRE_SILENCE_STOP_MS &&
+        self->silence.no_worker_ms >= CADRE_SILENCE_STOP_MS) {
+        self->unsaved = true;
+        command_trainer(self, CADRE_TRAINER_UNSAVED);
+    }
+}
+
 static int
 turn(supervisor_t *self)
 {
@@ -176,6 +195,7 @@ turn(supervisor_t *self)
     now_ms = cadre_clock_now_ms();
     take_notices(self, now_ms);
     take_signals(self, now_ms);
+    look_for_silence(self, now_ms);
     cadre_display_wait(&self->display, now_ms);
     say_events(self);
     return status;

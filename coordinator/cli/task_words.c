@@ -7,6 +7,11 @@
 static const char *
 end_words(const cadre_launcher_report_t *report, char *text, size_t size_bytes)
 {
+    if (report->silent_ms > 0) {
+        snprintf(text, size_bytes, "was not heard for %lld s after its lease, so it was killed",
+                 (long long)report->silent_ms / 1000);
+        return text;
+    }
     if (report->role == CADRE_LAUNCH_WORKER && !report->end.signalled &&
         report->end.number == CADRE_EXIT_BUG) {
         snprintf(text, size_bytes, "exited with %d, its device is lost", report->end.number);
@@ -48,6 +53,9 @@ cost(const cadre_launcher_report_t *report)
     bool is_ps = report->role == CADRE_LAUNCH_PS;
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB) {
         return is_ps ? "its shard is gone, so the job ends" : "no worker is left, so the job ends";
+    }
+    if (report->decision.last) {
+        return "no other worker is left";
     }
     return is_ps ? "its shard waits for it" : "its closures run again on other workers";
 }

@@ -357,26 +357,57 @@ train(trainer_t *self)
 
 /* --- the end --- */
 
-/* After a command: the checkpoint that the next run resumes from. */
-static int
-stop(trainer_t *self)
+static char
+take_command(trainer_t *self)
 {
     char command = CADRE_TRAINER_STOP;
     ssize_t size = read(self->options->commands, &command, 1);
     cadre_interrupt(self->options->coordinator, false);
     self->outcome->aborted = size == 1 && command == CADRE_TRAINER_ABORT;
+    return command;
+}
+
+/* After a command: the checkpoint that the next run resumes from. */
+static int
+stop(trainer_t *self)
+{
+    take_command(self);
     if (self->outcome->aborted || !self->planned) {
         return CADRE_EINTERRUPTED;
     }
     int status = save(self, NULL);
+    if (status == CADRE_EINTERRUPTED && take_command(self) == CADRE_TRAINER_UNSAVED) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "the last checkpoint was not taken: no worker is "
+                                              "heard, and what had begun must end before it");
+    }
     return status < 0 ? status : CADRE_EINTERRUPTED;
+}
+
+/* Asks the ps for what they have applied. A run that a lost task has ended does not wait for long:
+ * what is not known by then is told so. */
+static void
+count_updates(trainer_t *self)
+{
+    cadre_result_t *result = &self->outcome->result;
+    bool well = !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
+    int64_t end_ms =
+        cadre_clock_now_ms() + (well ? CADRE_TRAINER_COUNTERS_MS : CADRE_TRAINER_REST_MS);
+    result->shard_count = self->planned ? (size_t)self->options->job->ps : 0;
+    result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
+    for (size_t i = 0; i < result->shard_count; i++) {
+        int64_t left_ms = end_ms - cadre_clock_now_ms();
+        left_ms = left_ms < 0 ? 0 : left_ms;
+        left_ms = well || left_ms < CADRE_TRAINER_COUNTER_MS ? left_ms : CADRE_TRAINER_COUNTER_MS;
+        cadre_result_shard_t *shard = &result->shards[i];
+        shard->is_known =
+            cadre_shard_totals(self->options->coordinator, (int)i, &shard->totals, left_ms) == 0;
+    }
 }
 
 static void
 fill_result(trainer_t *self)
 {
     cadre_result_t *result = &self->outcome->result;
-    const cadre_job_t *job = self->options->job;
     cadre_interrupt(self->options->coordinator, false); /* a command that came too late */
     cadre_totals_t totals = cadre_totals(self->options->coordinator);
     result->scheduled = (uint64_t)(self->plan.start.closures + self->scheduled);
@@ -395,14 +426,7 @@ fill_result(trainer_t *self)
         result->loss = cadre_loss_sample_mean(&self->losses);
     }
     result->checkpoint = cadre_checkpoint_last(self->options->coordinator);
-    bool there =
-        self->planned && !self->outcome->aborted && self->outcome->status != CADRE_EUNAVAILABLE;
-    result->shard_count = there ? (size_t)job->ps : 0;
-    result->shards = cadre_calloc(result->shard_count, sizeof(*result->shards));
-    for (int shard = 0; shard < (int)result->shard_count; shard++) {
-        cadre_shard_totals(self->options->coordinator, shard, &result->shards[shard],
-                           CADRE_TRAINER_COUNTERS_MS);
-    }
+    count_updates(self);
 }
 
 void

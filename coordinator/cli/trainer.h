@@ -22,14 +22,17 @@ enum {
     CADRE_TRAINER_TICK_MS = 100,          /* between looks at how it goes */
     CADRE_TRAINER_DATA_MS = 600000,       /* for a worker to read a file; then 124 */
     CADRE_TRAINER_SAVE_MS = 300000,       /* for a checkpoint; then 124 */
-    CADRE_TRAINER_COUNTERS_MS = 10000,    /* for a shard's counters; then they are zero */
+    CADRE_TRAINER_COUNTERS_MS = 10000,    /* for the shards' counters; then they are not known */
+    CADRE_TRAINER_REST_MS = 1000,         /* the same, after a run that a lost task has ended */
+    CADRE_TRAINER_COUNTER_MS = 500,       /* for one shard's, then */
     CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
 };
 
 /* What may be written to the command descriptor, before cadre_interrupt. */
 enum {
-    CADRE_TRAINER_STOP = 's',  /* take a checkpoint, then end */
-    CADRE_TRAINER_ABORT = 'a', /* end */
+    CADRE_TRAINER_STOP = 's',    /* take a checkpoint, then end */
+    CADRE_TRAINER_ABORT = 'a',   /* end */
+    CADRE_TRAINER_UNSAVED = 'u', /* after STOP: no worker is heard that the checkpoint needs */
 };
 
 typedef struct {

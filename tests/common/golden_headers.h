@@ -10,11 +10,11 @@
 /* clang-format off */
 #define GOLDEN_HEADERS(G)                                                                          \
     G(HELLO,                                                                                       \
-      "dc00170101cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62a5627569"       \
+      "dc00180101cd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62a5627569"       \
       "6c640306d92e612074657874206f66206d6f7265207468616e207468697274792d6f6e65206279746573"       \
       "2c20c2bd206f66206974cdea67d92e612074657874206f66206d6f7265207468616e207468697274792d"       \
       "6f6e652062797465732c20c2bd206f66206974a7646576696365730bccd3cdea6cc41807000000000000"       \
-      "000000000000010000ffffffffffffffffcfffffffffffffffed10ccd8")                                \
+      "000000000000010000ffffffffffffffffcfffffffffffffffed10ccd801")                              \
     G(WELCOME,                                                                                     \
       "9e0102cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a3"           \
       "6a6f62cdea62ce0036ee80ce000927c006cccecdea67")                                              \

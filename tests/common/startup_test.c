@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/status.h"
 
 TestSuite(startup, .timeout = 240);
@@ -55,6 +56,18 @@ Test(startup, raises_the_limit_of_open_files)
     cr_expect_eq(cadre_startup(), 0, "%s", cadre_error_text());
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     cr_expect_eq(limit.rlim_cur, limit.rlim_max);
+}
+
+Test(startup, refuses_fewer_open_files_than_a_program_needs)
+{
+    struct rlimit limit = {CADRE_DESCRIPTORS_MIN, CADRE_DESCRIPTORS_MIN};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(cadre_startup(), 0, "%s", cadre_error_text());
+    limit = (struct rlimit){CADRE_DESCRIPTORS_MIN - 1, CADRE_DESCRIPTORS_MIN - 1};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(cadre_startup(), CADRE_ECONFIG);
+    cr_expect_str_eq(cadre_error_text(), "RLIMIT_NOFILE, the limit of open files, is 63: raise it, "
+                                         "as with `ulimit -n 126`; 64 are needed");
 }
 
 Test(startup, leaves_open_descriptors_alone)

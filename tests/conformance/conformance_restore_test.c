@@ -184,6 +184,25 @@ Test(conformance_restore, V7_ps_and_partitions_of_another_number_are_bit_exact)
 
 /* The restore was asked for when the job began; the variable comes when others have long been
  * trained, assigned to and read. */
+/* No load ends within a millisecond; how long one takes is not how long a ps was away. */
+Test(conformance_restore, a_load_that_takes_longer_than_a_ps_may_be_away_is_waited_for)
+{
+    stage_t stage;
+    open_stage(&stage, 1);
+    cadre_tensor_t expected = numbers(&MODEL[2]);
+    cadre_variable_t *variable = create(&stage, &MODEL[2], 3);
+    OK(cadre_variable_assign(variable, CADRE_SET, &expected, LOCAL_WAIT_MS));
+    OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    local_cluster_options_t options = options_for(1, true);
+    options.coordinator.ps_timeout_ms = 1;
+    local_cluster_end_job(&stage.cluster);
+    local_cluster_begin_job(&stage.cluster, &options);
+    stage.coordinator = stage.cluster.coordinator;
+    expect_same(create(&stage, &MODEL[2], 3), &expected, "loaded");
+    cadre_tensor_fini(&expected);
+    stage_close(&stage);
+}
+
 Test(conformance_restore, V7_a_variable_that_is_created_late_is_restored_too)
 {
     stage_t stage;

@@ -374,6 +374,8 @@ Test(checkpoint, names_the_oldest_closure_that_an_open_cut_waits_for)
     fixture_turn(self);
     cr_assert(strstr(waits_for(self), "closure 2"), "%s", waits_for(self));
     cr_assert(strstr(waits_for(self), "waits for a worker"), "%s", waits_for(self));
+    cr_assert_not(strstr(waits_for(self), "training goes on"), "%s", waits_for(self));
+    cr_assert(strstr(waits_for(self), "no worker is heard"), "%s", waits_for(self));
     fixture_destroy(&self);
 }
 

@@ -40,6 +40,19 @@ last_variable(const fixture_t *self, const cadre_task_t *worker)
     return count ? fixture_sent(self, worker, CADRE_MESSAGE_VARIABLE, count - 1) : NULL;
 }
 
+/* A job whose worker has run `count` closures, all of which ended before "w" was dropped. */
+static fixture_t *
+job_with_drop(uint32_t count)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, count, 2);
+    cadre_drops_call(&self->core, self->core.catalogue.variables[0]);
+    fixture_turn(self);
+    cr_assert_eq(self->core.drops.retired, 1);
+    return self;
+}
+
 Test(drops, waits_for_every_closure_from_before_tagged_ones_too)
 {
     fixture_t *self = job(1);
@@ -72,13 +85,9 @@ Test(drops, waits_for_every_closure_from_before_tagged_ones_too)
 
 Test(drops, keeps_the_values_until_no_closure_that_may_run_again_can_name_them)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_drop(3);
     cadre_core_t *core = &self->core;
     cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 3, 2);
-    cadre_drops_call(core, core->catalogue.variables[0]);
-    fixture_turn(self);
-    cr_assert_eq(core->drops.retired, 1);
     cr_expect_eq(fixture_sent(self, NULL, CADRE_MESSAGE_RETIRE, 0)->retire.variable, 1);
     cr_expect_eq(fixture_sent(self, NULL, CADRE_MESSAGE_RETIRE, 0)->retire.checkpoint, 0);
     reply_to_all(self, CADRE_MESSAGE_RETIRE);
@@ -161,12 +170,8 @@ restore_first(fixture_t *self)
 
 Test(drops, a_shard_that_begins_before_the_drop_has_it_again_and_is_told)
 {
-    fixture_t *self = job(1);
+    fixture_t *self = job_with_drop(3);
     cadre_core_t *core = &self->core;
-    cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 3, 2);
-    cadre_drops_call(core, core->catalogue.variables[0]);
-    fixture_turn(self);
     reply_to_all(self, CADRE_MESSAGE_RETIRE);
     cadre_variable_t *next = fixture_add_variable(self, "w", 4, 2);
     cr_expect(next->again && next->id == 2);
@@ -181,14 +186,45 @@ Test(drops, a_shard_that_begins_before_the_drop_has_it_again_and_is_told)
     fixture_destroy(&self);
 }
 
-Test(drops, a_shard_that_begins_after_the_drop_does_not_have_it)
+/* A shard keeps the checkpoint open that it began with, and would look there. */
+Test(drops, what_is_created_after_a_checkpoint_of_this_session_is_not_looked_for_there)
 {
     fixture_t *self = job(1);
     cadre_core_t *core = &self->core;
-    cadre_task_t worker = fixture_worker(0);
-    run(self, &worker, 3, 2);
-    cadre_drops_call(core, core->catalogue.variables[0]);
+    commit(self);
+    cadre_task_t ps = restore_first(self);
+    cr_expect_eq(create_of(self, &ps, 1)->create.fresh, 0, "the checkpoint holds this one");
+    cadre_variable_t *next = fixture_add_variable(self, "v", 4, 2);
+    cadre_operation_t operation = {.pending = 0};
+    cadre_core_create_variable(core, next, &operation);
     fixture_turn(self);
+    cr_expect_eq(create_of(self, &ps, 2)->create.fresh, 1);
+    cadre_core_forget(core, &operation);
+    fixture_destroy(&self);
+}
+
+/* Of a checkpoint that was resumed the core knows no ids: a shard looks for every name there. */
+Test(drops, what_is_created_in_a_resumed_job_is_looked_for_in_its_checkpoint)
+{
+    fixture_t *self = job(1);
+    cadre_core_t *core = &self->core;
+    free(core->points[0].path);
+    core->points[0].path = cadre_strdup("/ckpt/8");
+    cadre_task_t ps = restore_first(self);
+    cr_expect_eq(create_of(self, &ps, 1)->create.fresh, 0);
+    cadre_variable_t *next = fixture_add_variable(self, "v", 4, 2);
+    cadre_operation_t operation = {.pending = 0};
+    cadre_core_create_variable(core, next, &operation);
+    fixture_turn(self);
+    cr_expect_eq(create_of(self, &ps, 2)->create.fresh, 0);
+    cadre_core_forget(core, &operation);
+    fixture_destroy(&self);
+}
+
+Test(drops, a_shard_that_begins_after_the_drop_does_not_have_it)
+{
+    fixture_t *self = job_with_drop(3);
+    cadre_core_t *core = &self->core;
     reply_to_all(self, CADRE_MESSAGE_RETIRE);
     fixture_add_variable(self, "w", 4, 2);
     commit(self);

@@ -92,6 +92,32 @@ Test(joining, a_ps_that_says_hello_again_with_the_index_it_was_told_stays)
     fixture_destroy(&self);
 }
 
+/* Its folders may be wrong all the same: that shows when a path is named. */
+Test(joining, a_ps_that_may_use_no_folder_is_refused_where_the_job_has_checkpoints)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = fixture_ps(0);
+    cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_HELLO);
+    message.epoch = 0;
+    message.hello = (cadre_hello_message_t){
+        .role = CADRE_ROLE_PS, .address = "tcp://127.0.0.1:5555", .folderless = 1};
+    self->core.checkpoint.enabled = true;
+    fixture_say(self, &ps, &message);
+    fixture_turn(self);
+    const cadre_message_t *answer = fixture_sent(self, &ps, CADRE_MESSAGE_REFUSED, 0);
+    cr_assert_eq(answer->refused.status, (uint64_t)-CADRE_EREFUSED);
+    cr_assert(strstr(answer->refused.text, "start cadre-ps with --checkpoint-dir DIR"), "%s",
+              answer->refused.text);
+    cr_assert(strstr(answer->refused.text, "without checkpoints"), "%s", answer->refused.text);
+    cr_assert(fixture_logged(self, "hello_refused"));
+    cr_assert_eq(self->core.membership.ps_joined, 0);
+    self->core.checkpoint.enabled = false;
+    fixture_say(self, &ps, &message);
+    fixture_turn(self);
+    cr_assert_eq(self->core.membership.ps_joined, 1);
+    fixture_destroy(&self);
+}
+
 /* --- places that are held --- */
 
 static size_t
@@ -241,6 +267,38 @@ Test(joining, the_highest_protocol_that_both_speak_is_chosen)
         hello_of(self, CADRE_PROTOCOL_VERSION, CADRE_PROTOCOL_VERSION + 5, 1234);
     cr_assert_eq(answer->type, CADRE_MESSAGE_WELCOME, "which lays out that one as we do");
     cr_assert_eq(answer->welcome.protocol, CADRE_PROTOCOL_VERSION);
+    fixture_destroy(&self);
+}
+
+/* Those of the ps are kept for them, and who is there stays. */
+Test(joining, workers_beyond_the_descriptors_are_refused_in_words)
+{
+    enum { LIMIT = 2 };
+    fixture_t *self = fixture_new(1);
+    self->core.options.workers_max = LIMIT;
+    self->core.options.workers_why = "RLIMIT_NOFILE is 80";
+    for (uint32_t i = 0; i <= LIMIT; i++) {
+        cadre_task_t worker = {CADRE_ROLE_WORKER, i, 3000 + i};
+        fixture_hello(self, &worker);
+    }
+    fixture_turn(self);
+    cr_assert_eq(self->core.membership.worker_count, LIMIT);
+    const cadre_message_t *refused = fixture_sent(self, NULL, CADRE_MESSAGE_REFUSED, 0);
+    cr_assert_eq(refused->refused.status, (uint64_t)-CADRE_EFULL);
+    cr_expect_str_eq(refused->refused.text,
+                     "the coordinator has descriptors for 2 workers: RLIMIT_NOFILE is 80");
+    fixture_clear(self);
+
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t known = {CADRE_ROLE_WORKER, 1, 3001};
+    cadre_task_t further = {CADRE_ROLE_WORKER, 2, 3002};
+    fixture_hello(self, &ps);
+    fixture_hello(self, &known);
+    cadre_core_gone(&self->core, &(cadre_task_t){CADRE_ROLE_WORKER, 0, 3000}, self->now_ms);
+    fixture_hello(self, &further);
+    fixture_turn(self);
+    cr_expect_eq(fixture_sent(self, &ps, CADRE_MESSAGE_WELCOME, 0)->welcome.index, 0);
+    cr_expect_eq(fixture_sent(self, &further, CADRE_MESSAGE_WELCOME, 0)->welcome.index, 2);
     fixture_destroy(&self);
 }
 

@@ -125,6 +125,34 @@ Test(leases, a_closure_is_not_blamed_for_a_lease_that_ran_out)
     fixture_destroy(&self);
 }
 
+/* It cannot be told from a death at once: the HELLO of the living comes over another connection. */
+Test(leases, a_task_that_dials_anew_because_of_an_own_stall_stays)
+{
+    fixture_t *self = cluster(2);
+    cadre_closure_t *closure = fixture_schedule(self, 1);
+    cadre_task_t tasks[] = {fixture_ps(0), fixture_worker(0), fixture_worker(1)};
+    turn(self, false);
+    self->now_ms += 12 * 1000;
+    for (size_t i = 0; i < CADRE_COUNT_OF(tasks); i++) {
+        cadre_core_gone(&self->core, &tasks[i], self->now_ms);
+    }
+    turn(self, false);
+    attend(self, CADRE_MUTE_MS);
+    cadre_core_gone(&self->core, &tasks[1], self->now_ms); /* something could not be sent to it */
+    fixture_hello(self, &tasks[0]);
+    fixture_hello_as(self, &tasks[1], 0, (cadre_u64s_t){(uint64_t[]){closure->id, 1}, 2});
+    turn(self, false);
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_READY);
+    attend(self, LEASE_MS - CADRE_TICK_MS_MAX);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    attend(self, CADRE_TICK_MS_MAX);
+    cr_assert_gt(self->core.totals.workers_lost, 0, "worker 1 has died");
+    cr_assert_eq(closure->suspicion.deaths, 0);
+    fixture_destroy(&self);
+}
+
 /* Tasks dial anew when they hear nothing: then the connection before closes. */
 Test(leases, a_closure_is_not_blamed_for_a_connection_that_closes_after_an_own_stall)
 {
@@ -144,6 +172,8 @@ Test(leases, a_closure_is_not_blamed_for_a_connection_that_closes_after_an_own_s
             self->now_ms += 1;
         }
         cadre_core_gone(&self->core, &worker, self->now_ms);
+        turn(self, false);
+        attend(self, cases[i].deaths ? 0 : CADRE_MUTE_MS + LEASE_MS + CADRE_TICK_MS_MAX);
         cr_assert_eq(self->core.totals.workers_lost, 1);
         cr_expect_eq(closure->suspicion.deaths, cases[i].deaths, "case %zu", i);
         fixture_destroy(&self);

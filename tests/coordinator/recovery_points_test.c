@@ -186,6 +186,99 @@ Test(recovery_points, what_the_shard_began_with_is_not_said_to_run_again)
     fixture_destroy(&self);
 }
 
+/* --- between a drop and the checkpoint before it --- */
+
+/* Two commits, "w" dropped between them, and a closure since the second; ps 0 was restored from
+ * that one, and does not have "w". */
+static fixture_t *
+job_with_a_drop_between_commits(void)
+{
+    fixture_t *self = job(1);
+    cadre_core_t *core = &self->core;
+    cadre_task_t worker = fixture_worker(0);
+    run(self, &worker, 1, 2);
+    commit(self, "/a", 2, 0);
+    run(self, &worker, 1, 2);
+    cadre_drops_call(core, core->catalogue.variables[0]);
+    fixture_turn(self);
+    cr_assert_eq(core->drops.retired, 1);
+    commit(self, "/b", 3, 0);
+    core->points[0].variable_count = 1;
+    core->points[0].drops = 1;
+    run(self, &worker, 1, 2);
+    lose(self, 0);
+    fixture_clear(self);
+    cadre_task_t ps = replace(self, 0);
+    cr_assert_str_eq(fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/b");
+    cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_CREATE), 0);
+    answer_restore(self, &ps, 0);
+    cr_assert_eq(core->shards[0].state, CADRE_PLACE_READY);
+    done(self, &worker, 3, 2, 1);
+    fixture_clear(self);
+    return self;
+}
+
+/* ps 1 is lost, and its successor cannot read the second. */
+static cadre_task_t
+go_back(fixture_t *self)
+{
+    lose(self, 1);
+    cadre_task_t next = replace(self, 1);
+    answer_restore(self, &next, CADRE_ECORRUPT);
+    cr_assert_str_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 1)->restore.path, "/a");
+    return next;
+}
+
+/* Closures that run again from the first name "w". */
+Test(recovery_points, who_began_without_what_was_dropped_goes_back_with_who_goes_back_behind_it)
+{
+    fixture_t *self = job_with_a_drop_between_commits();
+    cadre_task_t first = next_ps(0);
+    go_back(self);
+    cr_assert_eq(fixture_count(self, &first, CADRE_MESSAGE_RESTORE), 1);
+    cr_assert_str_eq(fixture_sent(self, &first, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a");
+    cr_assert_eq(self->core.shards[0].state, CADRE_PLACE_RESTORING);
+    answer_restore(self, &first, 0);
+    cr_assert_eq(fixture_sent(self, &first, CADRE_MESSAGE_CREATE, 0)->create.variable, 1);
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, who_comes_back_without_what_was_dropped_is_restored_behind_it)
+{
+    fixture_t *self = job_with_a_drop_between_commits();
+    cadre_task_t first = next_ps(0);
+    uint64_t generation = self->core.shards[0].generation;
+    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_turn(self);
+    go_back(self);
+    hello_again(self, &first, generation);
+    fixture_turn(self);
+    cr_assert_str_eq(fixture_sent(self, &first, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a");
+    fixture_destroy(&self);
+}
+
+Test(recovery_points, who_is_lost_while_closures_from_before_a_drop_run_again_begins_behind_it)
+{
+    fixture_t *self = job_with_a_drop_between_commits();
+    cadre_task_t first = next_ps(0);
+    cadre_task_t next = go_back(self);
+    const cadre_task_t both[] = {first, next};
+    for (size_t i = 0; i < 2; i++) {
+        answer_restore(self, &both[i], 0);
+        answer_last(self, &both[i], CADRE_MESSAGE_CREATE, 0);
+        answer_last(self, &both[i], CADRE_MESSAGE_RETIRE, 0);
+    }
+    cr_assert(self->core.replay.active);
+    fixture_clear(self);
+    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_turn(self);
+    cadre_task_t last = {CADRE_ROLE_PS, 0, 4000};
+    fixture_hello(self, &last);
+    fixture_turn(self);
+    cr_assert_str_eq(fixture_sent(self, &last, CADRE_MESSAGE_RESTORE, 0)->restore.path, "/a");
+    fixture_destroy(&self);
+}
+
 /* --- the other ways --- */
 
 Test(recovery_points, rolling_back_restores_every_shard)

@@ -250,6 +250,30 @@ Test(recovery, an_assignment_is_repeated_between_what_was_before_it_and_after_it
     fixture_destroy(&self);
 }
 
+Test(recovery, an_assignment_that_is_refused_again_is_no_news)
+{
+    static const struct {
+        int status;
+        bool is_told;
+    } cases[] = {{CADRE_ENOTFINITE, false}, {CADRE_ENOTFOUND, true}};
+    const float value[4] = {1, 2, 3, 4};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        fixture_t *self = job(1);
+        cadre_task_t other = fixture_ps(0);
+        cadre_task_t next = next_ps(1);
+        assign(self, CADRE_ASSIGN_SET, value);
+        lose(self, 1);
+        fixture_clear(self);
+        restore(self, 1);
+        fixture_turn(self);
+        answer_last(self, &other, CADRE_MESSAGE_ASSIGN, 0);
+        answer_last(self, &next, CADRE_MESSAGE_ASSIGN, cases[i].status);
+        cr_expect_eq(fixture_logged(self, "assignment_not_repeated"), cases[i].is_told);
+        cr_expect(cadre_recovery_is_settled(&self->core));
+        fixture_destroy(&self);
+    }
+}
+
 Test(recovery, the_apis_requests_wait_for_the_end_of_the_replay_and_carry_the_new_generation)
 {
     fixture_t *self = job(1);

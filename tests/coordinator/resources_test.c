@@ -252,6 +252,25 @@ Test(resources, a_trial_that_does_not_end_does_not_keep_its_worker_from_everythi
     fixture_destroy(&self);
 }
 
+Test(resources, what_came_during_the_trial_of_a_closure_is_told_after_it)
+{
+    fixture_t *self = cluster_with(1, 0);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_member_t *member = self->core.membership.workers[0];
+    member->trial_closure = 1; /* a suspect has it for itself */
+    member->alone_until_ms = UINT64_MAX;
+    add_resource(self, "a");
+    cadre_core_announce_resource(&self->core);
+    say_built(self, &worker, 0, 0);
+    cr_expect_eq(told(self, &worker), 0);
+    member->trial_closure = 0;
+    say_built(self, &worker, 0, 0);
+    cr_expect_eq(told(self, &worker), 1);
+    say_built(self, &worker, FIRST, FIRST);
+    cr_expect_eq(told(self, &worker), 1);
+    fixture_destroy(&self);
+}
+
 Test(resources, a_trial_goes_on_elsewhere_when_its_worker_does_not_reach_a_shard)
 {
     fixture_t *self = cluster_with(0, 1);

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cadre/coordinator.h>
 
+#include "common/descriptors.h"
 #include "common/memory.h"
 #include "coordinator/coordinator.h"
 
@@ -184,4 +186,23 @@ Test(setup, without_an_address_binds_where_only_this_user_can_connect)
     cr_expect_eq(about.st_uid, getuid());
     cadre_coordinator_close(&coordinator);
     cr_expect_eq(access(path, F_OK), -1, "it is gone with its coordinator");
+}
+
+Test(setup, refuses_a_job_whose_ps_take_all_descriptors)
+{
+    struct rlimit limit = {256, 256};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    cadre_coordinator_t *coordinator = NULL;
+    options.ps_count = 256 / 4;
+    cr_expect_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "a coordinator with 64 ps takes "), "%s",
+              cadre_error_text());
+    cr_expect(strstr(cadre_error_text(), "RLIMIT_NOFILE, the limit of open files, is 256: "), "%s",
+              cadre_error_text());
+    options.ps_count = 1;
+    cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
+    uint32_t workers = coordinator->core.options.workers_max;
+    cr_expect(workers > 64 && workers < 256 - CADRE_DESCRIPTORS_RESERVE, "%u", workers);
+    cadre_coordinator_close(&coordinator);
 }

@@ -135,3 +135,25 @@ Test(waiting, is_for_no_checkpoint_where_there_are_none)
     cr_expect_str_eq(words(self), "room in the queue");
     fixture_destroy(&self);
 }
+
+Test(waiting, of_a_checkpoint_names_the_shard_that_is_restored)
+{
+    fixture_t *self = job();
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t next = {CADRE_ROLE_PS, 0, 3000};
+    char text[CADRE_CHECKPOINT_WAITS_SIZE];
+    self->core.options.lease_ms = 10000;
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_turn(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cadre_store_answer_t answer = {.kind = CADRE_STORE_OPEN, .checkpoint = 9, .text = "/c/.tmp-9"};
+    cadre_core_stored(&self->core, &answer, self->now_ms);
+    fixture_turn(self);
+    cadre_checkpoint_waits(&self->core, text);
+    cr_assert(strstr(text, "ps 0 to come back (it is lost for"), "%s", text);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    cadre_checkpoint_waits(&self->core, text);
+    cr_assert_str_eq(text, "ps 0 to be restored: it has 2 requests to answer");
+    fixture_destroy(&self);
+}

@@ -60,12 +60,13 @@ Test(intake, tells_windows_that_add_up_to_less_than_half_of_the_budget)
     cadre_intake_t *self = cadre_intake_new((uint64_t)BUDGET_MIB * MIB, 0);
     uint64_t told_bytes = 0;
     for (uint64_t i = 1; i <= PEERS; i++) {
-        told_bytes += cadre_intake_window(self, i);
+        cadre_intake_heard(self, i, 0);
+        told_bytes += cadre_intake_window(self);
     }
     cr_expect_lt(told_bytes, (uint64_t)BUDGET_MIB * MIB / 2);
-    cr_expect_eq(cadre_intake_window(self, 1), 25 * MIB / (2 * PEERS));
+    cr_expect_eq(cadre_intake_window(self), 25 * MIB / (2 * PEERS));
     cadre_intake_clear(self);
-    cr_expect_eq(cadre_intake_window(self, 1), 25 * MIB / 16);
+    cr_expect_eq(cadre_intake_window(self), 25 * MIB / 16);
     cadre_intake_destroy(&self);
 }
 
@@ -159,5 +160,32 @@ Test(intake, withdraws_a_grant_that_nothing_comes_of_when_others_wait)
     cr_expect_eq(granted(self, CADRE_GRANT_MS_MAX), 0, "in the next turn");
     cr_expect_eq(cadre_intake_collected_bytes(self), 0);
     cr_expect_eq(granted(self, CADRE_GRANT_MS_MAX), 2);
+    cadre_intake_destroy(&self);
+}
+
+/* A peer asks for room for this request. */
+static void
+ask(cadre_intake_t *self, uint64_t number, uint64_t request, uint64_t now_ms)
+{
+    cadre_task_t task = peer(number);
+    cadre_intake_heard(self, number, now_ms);
+    cadre_intake_reserve(self, &task, request, 100 * MIB, now_ms);
+}
+
+Test(intake, withdraws_all_that_silent_peers_have_reserved_together)
+{
+    cadre_intake_t *self = cadre_intake_new((uint64_t)BUDGET_MIB * MIB, 0);
+    for (uint64_t request = 1; request <= 3; request++) {
+        ask(self, 1, request, 0);
+        ask(self, 2, request, 0);
+    }
+    ask(self, 3, 1, 0);
+    cr_expect_eq(granted(self, 0), 1);
+    cadre_intake_heard(self, 3, CADRE_GRANT_MS_MAX - 1); /* it asks what has become of it */
+    cr_expect_eq(granted(self, CADRE_GRANT_MS_MAX - 1), 1);
+    cr_expect_eq(granted(self, CADRE_GRANT_MS_MAX - 1), 0, "and nobody goes before who waits");
+    cr_expect_eq(granted(self, CADRE_GRANT_MS_MAX), 0, "in the next turn");
+    cr_expect_eq(granted(self, CADRE_GRANT_MS_MAX), 3);
+    cr_expect_not(cadre_intake_is_waiting(self, 2, 3));
     cadre_intake_destroy(&self);
 }

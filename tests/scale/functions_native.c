@@ -1,9 +1,12 @@
 /* The native functions of the experiments: sleep_add sleeps for argument "ms" (i64), then adds 1 to
- * the variable "total"; move_all pulls the variable "w" (f32) and pushes a gradient of ones. */
+ * the variable "total"; move_all pulls the variable "w" (f32) and pushes a gradient of ones; grow
+ * adds to each element of it what it is, and the weight of its place. */
 #include <cadre/worker.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/scale/functions.h"
 
 static int
 sleep_add(cadre_invocation_t *invocation, void *state)
@@ -42,9 +45,31 @@ move_all(cadre_invocation_t *invocation, void *state)
     return cadre_invocation_push(invocation, "w", &gradient);
 }
 
+static int
+grow(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    const cadre_tensor_t *w = NULL;
+    int status = cadre_invocation_pull(invocation, "w", &w);
+    if (status < 0) {
+        return status;
+    }
+    cadre_tensor_t gradient = {.data = NULL};
+    status = cadre_tensor_init(&gradient, CADRE_F32, w->shape, w->rank);
+    for (int64_t i = 0; status == 0 && i < cadre_tensor_count(w); i++) {
+        ((float *)gradient.data)[i] = ((const float *)w->data)[i] + (float)scale_weight(i);
+    }
+    if (status == 0) {
+        status = cadre_invocation_push(invocation, "w", &gradient);
+    }
+    cadre_tensor_fini(&gradient);
+    return status;
+}
+
 int
 cadre_native_register(cadre_registry_t *registry)
 {
     int status = cadre_registry_add(registry, "sleep_add", sleep_add, NULL);
+    status = status < 0 ? status : cadre_registry_add(registry, "grow", grow, NULL);
     return status < 0 ? status : cadre_registry_add(registry, "move_all", move_all, NULL);
 }

@@ -257,11 +257,11 @@ sim_state_t *sim_check_restored(sim_check_t *self, const sim_state_t *begin,
                                 const sim_state_t *file);
 
 /* A shard in `state` (NULL: it has not begun) answered `question` with `answer`: the model follows,
- * and (I1, I4) they agree. */
+ * and (I1, I4) they agree. `is_gone`: the variable was dropped, and the shard does not have it. */
 void sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                     const cadre_message_t *answer);
 void sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
-                      const cadre_message_t *answer);
+                      const cadre_message_t *answer, bool is_gone);
 void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            const cadre_message_t *answer, bool to_coordinator);
 

@@ -130,6 +130,17 @@ expected_parts(const sim_check_t *self, uint32_t variables, uint32_t shard)
     return count;
 }
 
+/* Whether an update that changes these variables names one on the shard that was dropped. */
+static bool
+names_dropped(const sim_check_t *self, uint32_t variables, uint32_t shard)
+{
+    uint32_t dropped = 0;
+    for (uint32_t i = 0; i < self->known_count; i++) {
+        dropped |= (uint32_t)self->variables[i].was_dropped << i;
+    }
+    return expected_parts(self, variables & dropped, shard) > 0;
+}
+
 static sim_value_t *
 value_of(sim_check_t *self, sim_state_t *state, uint64_t variable, uint64_t part)
 {
@@ -239,8 +250,10 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         }
         return;
     }
-    if (applied->status == (uint64_t)-CADRE_ENOTFOUND && call->ended &&
-        sim_check_names_dropped(self, &push->partitions, 3)) {
+    /* What is dropped is not there, and room is asked for that the shard can no longer need. */
+    bool is_refused =
+        applied->status == (uint64_t)-CADRE_ENOTFOUND || applied->status == (uint64_t)-CADRE_ESHAPE;
+    if (is_refused && call->ended && names_dropped(self, call->pushes[step], state->shard)) {
         state->refused++;
         return;
     }
@@ -290,12 +303,29 @@ check_refused(const sim_check_t *self, const sim_state_t *state, const sim_varia
     return !good;
 }
 
+/* A shard does not have the variable, which was dropped: it says so, or answers an assignment that
+ * is behind others as it did the first time. */
+static void
+check_dropped(const sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
+              const cadre_message_t *answer)
+{
+    bool is_again = question->assign.sequence <= state->sequence;
+    if (answer->reply.status != (is_again ? 0 : (uint64_t)-CADRE_ENOTFOUND)) {
+        sim_check_fail(self, "I7: shard %u answers %s to an assignment of what was dropped",
+                       state->shard, cadre_status_name(-(int)answer->reply.status));
+    }
+}
+
 void
 sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
-                 const cadre_message_t *answer)
+                 const cadre_message_t *answer, bool is_gone)
 {
     const cadre_assign_message_t *assign = &question->assign;
     if (is_fenced(self, state, question, assign->generation, answer->reply.status)) {
+        return;
+    }
+    if (is_gone) {
+        check_dropped(self, state, question, answer);
         return;
     }
     const sim_variable_t *variable = sim_check_variable(self, assign->variable);

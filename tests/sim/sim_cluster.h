@@ -87,7 +87,7 @@ typedef struct sim_cluster {
     sim_trap_t trap;
     bool calm; /* no more faults */
     uint64_t faults;
-    uint64_t calm_ms;
+    uint64_t calm_ms; /* since when there are none, and the store has done what it was slow with */
     uint64_t quit_faults; /* the user program ends after so many, whatever is under way; 0: never */
     bool stopping;
     uint64_t rest_ms;                   /* once the script has ended: by then nothing may move */

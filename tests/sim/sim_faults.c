@@ -340,11 +340,15 @@ sim_faults_end(sim_cluster_t *self)
 {
     self->calm = true;
     self->calm_ms = self->network.now_ms;
+    if (self->coordinator->store_ms > self->calm_ms) {
+        self->calm_ms = self->coordinator->store_ms; /* what a slow store was told before */
+    }
     self->trap.when = 0;
     sim_cluster_kill_deposed(self);
     sim_network_calm(&self->network);
     self->shard_plan.write_fails = 0; /* where nothing new begins before a checkpoint */
     self->coordinator->store_fails = 0;
+    self->coordinator->slow_store = false;
     for (uint32_t i = 0; i < self->place_count; i++) {
         if (self->places[i].task == SIM_NEVER) {
             sim_faults_restart_later(self, &self->places[i], 0);

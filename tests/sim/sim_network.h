@@ -123,7 +123,8 @@ bool sim_network_intact(const sim_event_t *event);
 
 void sim_network_cut(sim_network_t *self, const sim_cut_t *cut);
 
-/* A node stands still until then, or connects anew: who waits for its answers may ask again. */
+/* A node stands still until then, connects anew, or restores its shard: who waits for its answers
+ * may ask again. */
 void sim_network_disturb(sim_network_t *self, uint32_t node, uint64_t until_ms);
 
 /* Ends all faults, and all cuts but those that last for ever. */

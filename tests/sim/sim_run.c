@@ -254,7 +254,8 @@ is_at_rest(sim_cluster_t *self)
 {
     char text[128];
     if (self->rest_ms == 0) {
-        self->rest_ms = self->network.now_ms + SETTLE_MS;
+        bool is_before = self->network.now_ms < self->calm_ms;
+        self->rest_ms = (is_before ? self->calm_ms : self->network.now_ms) + SETTLE_MS;
         self->coordinator->core.checkpoint.every_ms = 0;
     }
     if (unrest(self, text)[0] == '\0') {

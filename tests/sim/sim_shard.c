@@ -100,6 +100,19 @@ check_reserve(sim_shard_t *self, const cadre_message_t *question, const cadre_me
 }
 
 static void
+check_assign(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer)
+{
+    const cadre_assign_message_t *assign = &question->assign;
+    uint64_t status = answer->reply.status;
+    bool is_gone = sim_check_variable(self->check, assign->variable)->was_dropped &&
+                   !cadre_shard_partition(self->shard, assign->variable, assign->partition);
+    sim_check_assign(self->check, self->state, question, answer, is_gone);
+    if ((status == 0 || status == (uint64_t)-CADRE_ENOTFINITE) && !is_gone) {
+        check_part(self, assign->variable, assign->partition);
+    }
+}
+
+static void
 check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_message_t *answer,
            bool from_coordinator)
 {
@@ -107,10 +120,7 @@ check_data(sim_shard_t *self, const cadre_message_t *question, const cadre_messa
     if (question->type == CADRE_MESSAGE_PULL && answer->type == CADRE_MESSAGE_VALUES) {
         sim_check_values_sent(self->check, state, question, answer, from_coordinator);
     } else if (question->type == CADRE_MESSAGE_ASSIGN && answer->type == CADRE_MESSAGE_REPLY) {
-        sim_check_assign(self->check, state, question, answer);
-        if (answer->reply.status == 0 || answer->reply.status == (uint64_t)-CADRE_ENOTFINITE) {
-            check_part(self, question->assign.variable, question->assign.partition);
-        }
+        check_assign(self, question, answer);
     } else if (question->type == CADRE_MESSAGE_RESERVE && answer->type == CADRE_MESSAGE_APPLIED) {
         check_reserve(self, question, answer);
     } else if (question->type == CADRE_MESSAGE_PUSH && answer->type == CADRE_MESSAGE_APPLIED) {
@@ -148,6 +158,8 @@ on_restored(sim_shard_t *self, const cadre_message_t *question)
         sim_check_fail(self->check, "I1: RESTORE of \"%s\" says %" PRIu64 ", its cut is %" PRIu64,
                        restore->path, restore->cut, cut);
     }
+    /* What it was asked before is asked again, and what it has answered. */
+    sim_network_disturb(self->network, self->node, self->network->now_ms);
     sim_state_t begin = {.shard = self->index,
                          .epoch = question->epoch,
                          .generation = generation,

@@ -464,8 +464,8 @@ sim_worker_event(sim_worker_t *self, const sim_event_t *event)
     }
 }
 
-/* Runs whose push is answered in part at the most: only a worker that has lost the coordinator has
- * any when all is over. */
+/* Runs whose push is answered in part at the most, or refused in part: only a worker that has lost
+ * the coordinator has any when all is over. */
 static uint64_t
 count_pushing(const sim_worker_t *self)
 {
@@ -483,9 +483,9 @@ sim_worker_reconcile(const sim_worker_t *self)
     uint64_t counted =
         counters[CADRE_WORKER_COUNTER_applied] + counters[CADRE_WORKER_COUNTER_duplicate];
     uint64_t refused = counters[CADRE_WORKER_COUNTER_refused];
-    uint64_t partly = (self->failed + count_pushing(self)) * (SIM_SHARDS_MAX - 1);
-    if (counted < self->answered || counted > self->answered + partly ||
-        refused > self->failed * SIM_SHARDS_MAX) {
+    uint64_t open = self->failed + count_pushing(self);
+    if (counted < self->answered || counted > self->answered + open * (SIM_SHARDS_MAX - 1) ||
+        refused > open * SIM_SHARDS_MAX) {
         sim_check_fail(self->check,
                        "I7: worker %u counts %" PRIu64 " updates and %" PRIu64
                        " refused, its pushes ended with %" PRIu64 ", and %" PRIu64 " failed",

@@ -121,6 +121,11 @@ Test(run_failures, a_ps_that_may_not_be_started_again_ends_the_run_which_says_ho
     digits_expect_end(&digits, 69);
     digits_expect_said(&digits, "ps 1");
     digits_expect_next(&digits);
+    json_t *result = command_result(&digits.command);
+    json_t *updates = json_object_get(result, "updates");
+    cr_expect_geq(json_number_at(result, "updates.0.applied"), 1);
+    cr_expect(json_is_null(json_object_get(json_array_get(updates, 1), "applied")));
+    json_decref(result);
     digits_expect_resumable(&digits);
     digits_close(&digits);
 }

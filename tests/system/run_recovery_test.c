@@ -168,6 +168,35 @@ Test(run_recovery, ps_and_workers_that_die_all_the_time_leave_the_model_as_accur
 
 /* --- a ps that stays away --- */
 
+/* What a process was started with, words apart by spaces. */
+static void
+read_arguments(pid_t pid, char *text, size_t size_bytes)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    FILE *file = fopen(path, "re");
+    cr_assert(file, "%s", path);
+    size_t length = fread(text, 1, size_bytes - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    for (size_t i = 0; i < length; i++) {
+        text[i] = text[i] ? text[i] : ' ';
+    }
+}
+
+Test(run_recovery, how_long_a_worker_waits_for_a_ps_is_a_setting_of_the_run)
+{
+    digits_t digits;
+    digits_open(&digits, 3000);
+    digits_add(&digits, "--shard-timeout", "7");
+    digits_start(&digits);
+    digits_wait_said(&digits, "epoch=1/");
+    char arguments[4096];
+    read_arguments(command_task(&digits.command, "worker", 1), arguments, sizeof(arguments));
+    cr_expect(strstr(arguments, "--shard-timeout 7 "), "%s", arguments);
+    digits_close(&digits);
+}
+
 Test(run_recovery, F7_a_ps_that_stays_away_ends_the_run_which_says_how_to_go_on)
 {
     digits_t digits;

@@ -262,15 +262,17 @@ Test(run, missing_data_is_missing_input)
     command_close(&command);
 }
 
-Test(run, bad_data_is_told_with_file_and_line)
+/* A run of a small model over these rows; what it said, freed by the caller. */
+static char *
+say_of_rows(const char *rows, int code)
 {
     command_t command;
     command_open(&command);
-    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *data = scratch_path(&command.scratch, "rows.csv");
     cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
-    FILE *file = fopen(rows, "we");
+    FILE *file = fopen(data, "we");
     cr_assert(file);
-    fputs("1,2,0\n3,4,1\n5,six,0\n", file);
+    fputs(rows, file);
     fclose(file);
     file = fopen(job, "we");
     cr_assert(file);
@@ -279,10 +281,23 @@ Test(run, bad_data_is_told_with_file_and_line)
           file);
     fclose(file);
     const char *arguments[] = {"run", job, "--checkpoint-dir", command.checkpoints, NULL};
-    expect_exit(&command, command_run(&command, arguments), 65);
-    cadre_auto(cadre_free) char *errors = command_errors(&command);
-    cr_expect(strstr(errors, "rows.csv:3"), "%s", errors);
+    expect_exit(&command, command_run(&command, arguments), code);
+    char *errors = command_errors(&command);
     command_close(&command);
+    return errors;
+}
+
+Test(run, bad_data_is_told_with_file_and_line)
+{
+    cadre_auto(cadre_free) char *errors = say_of_rows("1,2,0\n3,4,1\n5,six,0\n", 65);
+    cr_expect(strstr(errors, "rows.csv:3"), "%s", errors);
+}
+
+Test(run, a_first_row_that_was_perhaps_no_header_is_told)
+{
+    cadre_auto(cadre_free) char *errors = say_of_rows("1,2x,0\n3,4,1\n5,6,0\n", 0);
+    cr_expect(strstr(errors, "dataset_doubtful dataset=train reason=\"1,2x,0 is not read as data"),
+              "%s", errors);
 }
 
 /* --- real data, where it is --- */

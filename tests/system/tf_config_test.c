@@ -17,32 +17,34 @@ TestSuite(tf_config, .timeout = 240);
 enum {
     TASKS = 4, /* two ps, two workers */
     END_MS = 200000,
-    FIRST_PORT = 42100,
+    FIRST_PORT = 42100, /* of a cluster; tests run side by side, */
+    OTHER_PORT = 42110, /* and one coordinator at a time has a port */
 };
 
 typedef struct {
     command_t command; /* its scratch directory */
     char *cluster;     /* the JSON of "cluster" */
+    bool folderless;   /* no task is told of a folder for checkpoints */
     pid_t tasks[TASKS];
 } cluster_t;
 
 /* An address of the loopback network that no other test has. */
 static char *
-address(int number)
+address(int port)
 {
     unsigned pid = (unsigned)getpid();
     return cadre_asprintf("\"127.%u.%u.%u:%d\"", 64 + pid / 62500 % 64, pid / 250 % 250,
-                          pid % 250 + 1, FIRST_PORT + number);
+                          pid % 250 + 1, port);
 }
 
 static void
-cluster_open(cluster_t *self, bool has_chief)
+cluster_open(cluster_t *self, int first_port, bool has_chief)
 {
     *self = (cluster_t){0};
     command_open(&self->command);
     char *items[6];
     for (int i = 0; i < 6; i++) {
-        items[i] = address(i);
+        items[i] = address(first_port + i);
     }
     cadre_auto(cadre_free) char *chief =
         has_chief ? cadre_asprintf("\"chief\": [%s], ", items[0]) : cadre_strdup("");
@@ -63,7 +65,7 @@ start(const cluster_t *self, const char *type, int index, const char *const *arg
                        self->cluster, type, index);
     cadre_auto(cadre_free) char *folder =
         cadre_asprintf("CADRE_CHECKPOINT_DIR=%s", self->command.checkpoints);
-    const char *environment[] = {config, folder, NULL};
+    const char *environment[] = {config, self->folderless ? NULL : folder, NULL};
     cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
     return process_start(&(process_t){.arguments = arguments,
                                       .environment = environment,
@@ -141,7 +143,7 @@ cluster_close(cluster_t *self)
 Test(tf_config, F27_starts_every_role_and_the_evaluator_is_not_waited_for)
 {
     cluster_t cluster;
-    cluster_open(&cluster, true);
+    cluster_open(&cluster, FIRST_PORT, true);
     train(&cluster, "chief"); /* without the evaluator that the cluster lists */
     cadre_auto(cadre_free) char *program = program_path("cadre");
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
@@ -158,8 +160,31 @@ Test(tf_config, F27_starts_every_role_and_the_evaluator_is_not_waited_for)
 Test(tf_config, without_a_chief_worker_0_is_the_coordinator)
 {
     cluster_t cluster;
-    cluster_open(&cluster, false);
+    cluster_open(&cluster, FIRST_PORT, false);
     train(&cluster, "worker");
+    cluster_close(&cluster);
+}
+
+/* Its ps would fail the first checkpoint: the operator hears at the start what is missing. */
+Test(tf_config, alone_names_no_folder_for_checkpoints_which_is_told_at_the_start)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, OTHER_PORT, true);
+    cluster.folderless = true;
+    start_tasks(&cluster);
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {
+        program,  "train", job, "--checkpoint-dir", cluster.command.checkpoints,
+        "--wait", "3",     NULL};
+    cr_expect_eq(end_of(start(&cluster, "chief", 0, arguments, NULL)), 69);
+    cr_expect_eq(end_of(cluster.tasks[0]), 69);
+    cr_expect_eq(end_of(cluster.tasks[1]), 69);
+    cadre_auto(cadre_free) char *log = scratch_path(&cluster.command.scratch, "programs.log");
+    cadre_auto(cadre_free) char *words = file_text(log);
+    cr_expect(strstr(words, "hello_refused"), "%s", words);
+    cr_expect(strstr(words, "0 of 2 ps"), "%s", words);
+    cr_expect(strstr(words, "start cadre-ps with --checkpoint-dir DIR"), "%s", words);
     cluster_close(&cluster);
 }
 
@@ -168,7 +193,7 @@ Test(tf_config, of_another_cluster_does_not_concern_a_run)
 {
     static const char *const tasks[] = {"worker", "evaluator", "ps", "chief"};
     cluster_t cluster;
-    cluster_open(&cluster, true);
+    cluster_open(&cluster, FIRST_PORT, true);
     cadre_auto(cadre_free) char *program = program_path("cadre");
     cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
     const char *arguments[] = {program, "run",  job, "--checkpoint-dir", "none", "--epochs", "20",

@@ -24,6 +24,7 @@ enum {
     FIXTURE_HEARTBEAT_MS = 1000,
     FIXTURE_LEASE_MS = 10000,
     FIXTURE_SHARD_TIMEOUT_MS = 60000,
+    FIXTURE_SHARDS_MAX = 20,
 };
 
 typedef struct {
@@ -31,7 +32,8 @@ typedef struct {
     uint64_t now_ms;
     uint64_t session;
     uint64_t shard_count;
-    uint64_t generations[2]; /* as the worker was told last */
+    uint64_t generations[2]; /* as the worker was told last, */
+    uint64_t serving[2];     /* and the incarnations that serve them */
 } fixture_t;
 
 static inline void
@@ -44,6 +46,8 @@ fixture_init_with(fixture_t *self, uint32_t slots, uint32_t ahead, const cadre_r
                                       .devices = "cpu",
                                       .slots = slots,
                                       .ahead = ahead,
+                                      .shards_max = FIXTURE_SHARDS_MAX,
+                                      .shards_why = "RLIMIT_NOFILE is 80",
                                       .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS,
                                       .registry = registry};
     self->core = cadre_worker_core_new(&options, self->now_ms);
@@ -70,7 +74,7 @@ fixture_deliver(fixture_t *self, cadre_role_t role, uint32_t index, cadre_messag
     cadre_task_t from = {role, index, 0};
     if (message->incarnation == 0) {
         message->incarnation =
-            role == CADRE_ROLE_COORDINATOR ? self->session : FIXTURE_PS + (uint64_t)index;
+            role == CADRE_ROLE_COORDINATOR ? self->session : self->serving[index];
     }
     message->epoch = 1;
     cadre_chunk_t *header = cadre_message_encode(message);
@@ -118,6 +122,7 @@ fixture_shard(fixture_t *self, uint32_t index, uint64_t incarnation, uint64_t ge
                                             .incarnation = incarnation,
                                             .generation = generation};
     self->generations[index] = generation;
+    self->serving[index] = incarnation;
     fixture_tell(self, message);
 }
 

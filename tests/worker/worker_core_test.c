@@ -213,11 +213,33 @@ Test(worker_core, counts_messages_that_a_coordinator_or_shard_may_not_send)
     fixture_tell(&self, message);
     message = (cadre_message_t){.type = CADRE_MESSAGE_STOP};
     fixture_deliver(&self, CADRE_ROLE_PS, 0, &message);
-    message = (cadre_message_t){.type = CADRE_MESSAGE_APPLIED};
+    message = (cadre_message_t){.type = CADRE_MESSAGE_APPLIED, .incarnation = 7};
     fixture_deliver(&self, CADRE_ROLE_PS, 2, &message); /* there is no shard 2 */
     fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
     cr_assert(take_message(&self, CADRE_MESSAGE_HEARTBEAT, -1, &message));
     cr_expect_eq(message.heartbeat.counters.items[CADRE_WORKER_COUNTER_malformed], 3);
     cadre_message_fini(&message);
     fixture_fini(&self);
+}
+
+Test(worker_core, leaves_a_job_with_more_ps_than_it_has_descriptors_for)
+{
+    for (uint64_t shards = FIXTURE_SHARDS_MAX; shards <= FIXTURE_SHARDS_MAX + 1; shards++) {
+        fixture_t self;
+        cadre_worker_event_t event = {.kind = CADRE_WORKER_RESET};
+        bool refused = false;
+        fixture_init(&self, 1, 0);
+        self.shard_count = shards;
+        fixture_welcome(&self);
+        while (!refused && cadre_worker_core_event(self.core, &event)) {
+            refused = event.kind == CADRE_WORKER_REFUSED;
+        }
+        cr_expect_eq(refused, shards > FIXTURE_SHARDS_MAX);
+        if (refused) {
+            cr_expect_eq(event.status, CADRE_ECONFIG);
+            cr_expect_str_eq(event.text, "the job has 21 ps, and this worker descriptors for 20: "
+                                         "RLIMIT_NOFILE is 80");
+        }
+        fixture_fini(&self);
+    }
 }

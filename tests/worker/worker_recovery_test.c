@@ -284,6 +284,33 @@ Test(worker_recovery, knows_nothing_of_a_shard_that_another_process_serves)
     fixture_fini(&self);
 }
 
+Test(worker_recovery, hears_nothing_of_a_shard_from_the_process_that_served_it_before)
+{
+    fixture_t self;
+    uint64_t ids[2];
+    fixture_join(&self, 1, 0);
+    fixture_shard(&self, 1, NEW_PS, 2);
+    fixture_closure(&self, 1, 1);
+    cadre_run_t *run = started(&self);
+    drop_everything(&self);
+    ask_pull(&self, run, ids);
+    fixture_pass(&self, CADRE_MUTE_MS - 1);
+    const float values[] = {5, 6};
+    answer_pull(&self, 0, ids[0], 8, values);
+    drop_everything(&self);
+    cadre_message_t message = {.type = CADRE_MESSAGE_GRANT, .incarnation = FIXTURE_PS + 1};
+    message.request = 12345; /* of an update that it waits for */
+    fixture_deliver(&self, CADRE_ROLE_PS, 1, &message);
+    cr_expect_not(take_message(&self, CADRE_MESSAGE_RESERVE, 1, &message));
+    while (happened(&self, CADRE_WORKER_SHARD_MOVED)) {
+    }
+    fixture_pass(&self, 1);
+    cadre_worker_event_t event;
+    cr_assert(take_event(&self, CADRE_WORKER_SHARD_MOVED, &event));
+    cr_expect_eq(event.status, CADRE_ETIMEOUT);
+    fixture_fini(&self);
+}
+
 Test(worker_recovery, tells_what_waits_for_which_shard_and_for_how_long)
 {
     fixture_t self;

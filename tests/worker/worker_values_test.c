@@ -462,18 +462,25 @@ end_push(fixture_t *self, uint64_t request)
     expect_ended(self, CADRE_WORKER_PUSHED, 0);
 }
 
+/* A push of "many", which the shard has granted; its request. */
+static uint64_t
+begin_push_of_many(fixture_t *self)
+{
+    cadre_run_t *run = begin(self);
+    const cadre_variable_entry_t *many = define_many(self);
+    cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
+    cadre_gradient_t gradient = {many, chunk};
+    cadre_worker_core_push(self->core, run, &gradient, 1, self->now_ms);
+    cadre_chunk_unref(&chunk);
+    return grant(self, MANY * sizeof(float));
+}
+
 Test(worker_values, pushes_what_no_message_holds_in_parts)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
-    const cadre_variable_entry_t *many = define_many(&self);
-    cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
-    cadre_gradient_t gradient = {many, chunk};
-    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
-    cadre_chunk_unref(&chunk);
     size_t partitions = 0;
     size_t size_bytes = 0;
-    uint64_t request = grant(&self, MANY * sizeof(float));
+    uint64_t request = begin_push_of_many(&self);
     cr_expect_eq(take_parts(&self, request, &partitions, &size_bytes), 3);
     cr_expect_eq(partitions, MANY);
     cr_expect_eq(size_bytes, MANY * sizeof(float));
@@ -517,15 +524,9 @@ Test(worker_values, pushes_more_chunks_than_a_message_holds_in_parts)
 Test(worker_values, asks_for_room_again_when_parts_were_lost_and_gives_back_what_it_does_not_need)
 {
     fixture_t self;
-    cadre_run_t *run = begin(&self);
-    const cadre_variable_entry_t *many = define_many(&self);
-    cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
-    cadre_gradient_t gradient = {many, chunk};
-    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
-    cadre_chunk_unref(&chunk);
     size_t partitions = 0;
     size_t size_bytes = 0;
-    uint64_t request = grant(&self, MANY * sizeof(float));
+    uint64_t request = begin_push_of_many(&self);
     take_parts(&self, request, &partitions, &size_bytes);
     answer_probe(&self, expect_probe(&self, request, 1), request, CADRE_PROBED_QUEUED);
     grant(&self, MANY * sizeof(float)); /* the shard has not had the first part */
@@ -538,5 +539,44 @@ Test(worker_values, asks_for_room_again_when_parts_were_lost_and_gives_back_what
     cr_expect_eq(message.request, request);
     cr_expect_eq(message.reserve.size_bytes, 0);
     cadre_message_fini(&message);
+    fixture_fini(&self);
+}
+
+/* Expects that shard 0 is told that the room for a PUSH is not needed. */
+static void
+expect_release(fixture_t *self, uint64_t request)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_RESERVE, 0, &message));
+    cr_expect_eq(message.request, request);
+    cr_expect_eq(message.reserve.size_bytes, 0);
+    cadre_message_fini(&message);
+}
+
+Test(worker_values, keeps_no_room_from_others_while_it_is_out_of_touch)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *many = define_many(&self);
+    cadre_chunk_t *chunk = cadre_chunk_new(MANY * sizeof(float));
+    cadre_gradient_t gradient = {many, chunk};
+    fixture_pass(&self, FIXTURE_HEARTBEAT_MS);
+    keep_in_touch(&self);
+    cadre_worker_core_push(self.core, run, &gradient, 1, self.now_ms);
+    cadre_chunk_unref(&chunk);
+    self.now_ms += FIXTURE_LEASE_MS;
+    uint64_t request = grant(&self, MANY * sizeof(float));
+    expect_release(&self, request);
+    fixture_pass(&self, 1);
+    cadre_message_t hello;
+    cr_assert(take_message(&self, CADRE_MESSAGE_HELLO, -1, &hello));
+    fixture_welcome_as(&self, hello.request);
+    cadre_message_fini(&hello);
+    answer_probe(&self, expect_probe(&self, request, 1), request, CADRE_PROBED_UNKNOWN);
+    cr_expect_eq(grant(&self, MANY * sizeof(float)), request, "it asks again");
+    size_t partitions = 0;
+    size_t size_bytes = 0;
+    cr_expect_eq(take_parts(&self, request, &partitions, &size_bytes), 3);
+    end_push(&self, request);
     fixture_fini(&self);
 }

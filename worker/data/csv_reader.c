@@ -194,6 +194,21 @@ next_line(csv_t *self, const char **line, const char **end)
     }
 }
 
+/* Whether it is written as a number, be it one that is too large. */
+static bool
+is_written_as_number(const field_t *field)
+{
+    bool has_digit = false;
+    for (const char *at = field->start; at < field->stop; at++) {
+        bool is_digit = *at >= '0' && *at <= '9';
+        has_digit = has_digit || is_digit;
+        if (!is_digit && !strchr("+-.eE", *at)) {
+            return false;
+        }
+    }
+    return has_digit;
+}
+
 /* Words that stand for a number that is missing: they make no header row. */
 static bool
 is_missing_value(const field_t *field)
@@ -226,7 +241,8 @@ looks_like_header(csv_t *self, const char *line, const char *end)
         const char *after = cut_field(self, at, end, &field);
         bool is_number = cadre_number_scan(field.start, field.stop, &number) == field.stop;
         numbered = numbered || (is_number && field.start < field.stop);
-        named = named || (field.start < field.stop && !is_missing_value(&field) && !is_number);
+        named = named || (field.start < field.stop && !is_missing_value(&field) &&
+                          !is_written_as_number(&field) && !is_number);
         if (after == end) {
             if (named && numbered) {
                 cadre_bad_lines_token(line, end, self->reader->doubtful_header);

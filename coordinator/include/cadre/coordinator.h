@@ -74,7 +74,8 @@ typedef struct {
     int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
     int64_t closure_deadline_ms; /* how long an attempt at a closure may run, see cadre_call_t; 0:
                                     as long as it takes */
-    int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000 */
+    int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000.
+                                    One that is there is waited for while it loads */
     const char *checkpoint_dir;  /* NULL: no checkpoints */
     int64_t checkpoint_every_ms; /* automatic checkpoints, left out where nothing was run or
                                     assigned since the last one; 0: none */
@@ -134,8 +135,7 @@ CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
 /* How a variable is cut along axis 0. `count` parts for FIXED; for MIN_BYTES and MAX_BYTES the size
  * in `bytes` and at most `max_partitions` parts (0: as many as there are ps). FIXED with count 0:
- * one part. 65,536 parts are the most (CADRE_EINVALID). A closure pushes to 1,024 parts on one ps
- * at most in one step. */
+ * one part. 65,536 parts are the most (CADRE_EINVALID). */
 typedef enum {
     CADRE_PARTITION_FIXED = 0,
     CADRE_PARTITION_MIN_BYTES = 1,

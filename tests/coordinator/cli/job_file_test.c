@@ -195,7 +195,8 @@ Test(job_file, reads_everything_a_file_can_say)
         "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01},"
         "\"training\": {\"epochs\": 3, \"batch_size\": 16, \"shuffle\": false, "
         "\"target_accuracy\": 0.9},"
-        "\"cluster\": {\"ps\": 3, \"workers\": 4, \"slots\": 5, \"max_restarts\": \"unlimited\"},"
+        "\"cluster\": {\"ps\": 3, \"workers\": 4, \"slots\": 5, \"max_restarts\": \"unlimited\", "
+        "\"closure_deadline_s\": 2.5, \"shard_timeout_s\": 7},"
         "\"checkpoint\": {\"dir\": \"c\", \"every_s\": 1.5, \"keep\": 2}}");
     cr_assert_eq(status, 0, "%s", cadre_error_text());
     cr_assert_eq(cadre_job_finish(&job), 0);
@@ -213,6 +214,8 @@ Test(job_file, reads_everything_a_file_can_say)
     cr_assert(job.epochs == 3 && job.batch_size == 16 && !job.shuffle);
     cr_assert(job.ps == 3 && job.workers == 4 && job.slots == 5);
     cr_assert_eq(job.max_restarts, CADRE_JOB_RESTARTS_UNLIMITED);
+    cr_assert_float_eq(job.closure_deadline_s, 2.5, 0);
+    cr_assert_eq(job.shard_timeout_s, 7);
     cr_assert_float_eq(job.checkpoint_every_s, 1.5, 0);
     cr_assert_str_eq(job.checkpoint_dir, "c");
 }

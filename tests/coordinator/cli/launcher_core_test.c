@@ -106,7 +106,7 @@ Test(launcher_core, does_not_start_again_what_would_fail_again)
     cr_assert_eq(decision.exit_code, CADRE_EXIT_CONFIG);
 }
 
-Test(launcher_core, lets_a_worker_go_that_was_drained)
+Test(launcher_core, lets_a_worker_go_that_was_drained_while_another_one_is_left)
 {
     cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
     cadre_launcher_core_init(&core, 1, 2, false, -1);
@@ -114,9 +114,68 @@ Test(launcher_core, lets_a_worker_go_that_was_drained)
     cr_assert_eq(cadre_launcher_core_ended(&core, 1, exited(CADRE_EXIT_TERMINATED), 10).outcome,
                  CADRE_LAUNCH_EXPECTED);
     cr_assert_eq(start_all(&core, 99000), 0);
-    cadre_launch_decision_t last =
-        cadre_launcher_core_ended(&core, 2, exited(CADRE_EXIT_TERMINATED), 10);
-    cr_assert(last.outcome == CADRE_LAUNCH_END_JOB && last.exit_code == CADRE_EXIT_UNAVAILABLE);
+}
+
+/* Somebody asks every process to leave, one after the other. */
+Test(launcher_core, starts_the_last_worker_again_that_was_drained_as_often_as_it_may)
+{
+    cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
+    cadre_launcher_core_init(&core, 1, 2, false, 1);
+    start_all(&core, 0);
+    cadre_launcher_core_ended(&core, 1, exited(CADRE_EXIT_TERMINATED), 5000);
+    cadre_launch_decision_t decision =
+        cadre_launcher_core_ended(&core, 2, exited(CADRE_EXIT_TERMINATED), 5000);
+    cr_assert(decision.outcome == CADRE_LAUNCH_RESTART && decision.last);
+    cr_assert_eq(decision.restarts, 1);
+    cr_assert_eq(start_all(&core, 5000), 1);
+    decision = cadre_launcher_core_ended(&core, 2, exited(CADRE_EXIT_TERMINATED), 9000);
+    cr_assert(decision.outcome == CADRE_LAUNCH_END_JOB && decision.used_up);
+    cr_assert_eq(decision.exit_code, CADRE_EXIT_UNAVAILABLE);
+}
+
+/* --- silence --- */
+
+/* Looks once a second for `seconds`; whether the task was to be killed at the last one only. */
+static bool
+killed_after(cadre_launcher_core_t *core, size_t task, int seconds)
+{
+    for (int i = 1; i < seconds; i++) {
+        cr_assert_not(cadre_launcher_core_look(core, task, false, 1000), "after %d s", i);
+    }
+    return cadre_launcher_core_look(core, task, false, 1000);
+}
+
+Test(launcher_core, gives_a_task_up_that_is_not_heard_for_long_after_its_lease)
+{
+    cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
+    cadre_launcher_core_init(&core, 1, 1, false, -1);
+    core.ps_silent_max_ms = 3000;
+    start_all(&core, 0);
+    for (size_t task = 0; task < 2; task++) {
+        int limit_s = task == 0 ? 3 : CADRE_LAUNCHER_SILENT_MS / 1000;
+        cr_assert_not(cadre_launcher_core_look(&core, task, true, 1000));
+        cr_assert_not(cadre_launcher_core_look(&core, task, false, 2000), "when is not known");
+        cr_assert_not(killed_after(&core, task, limit_s - 1));
+        cr_assert_not(cadre_launcher_core_look(&core, task, true, 1000), "it is back");
+        cr_assert_not(cadre_launcher_core_look(&core, task, false, 2000));
+        cr_assert(killed_after(&core, task, limit_s));
+        cr_assert_not(cadre_launcher_core_look(&core, task, false, 1000), "once");
+        cr_assert_eq(cadre_launcher_core_ended(&core, task, killed, 99000).outcome,
+                     CADRE_LAUNCH_RESTART);
+        start_all(&core, 99000);
+        cr_assert_not(cadre_launcher_core_look(&core, task, false, 1000), "it begins");
+        cr_assert_not(killed_after(&core, task, 2 * limit_s), "it was never heard");
+    }
+}
+
+Test(launcher_core, gives_nobody_up_once_it_stops)
+{
+    cadre_auto(cadre_launcher_core_fini) cadre_launcher_core_t core;
+    cadre_launcher_core_init(&core, 1, 1, false, -1);
+    start_all(&core, 0);
+    cadre_launcher_core_look(&core, 1, true, 1000);
+    cadre_launcher_core_stop(&core);
+    cr_assert_not(killed_after(&core, 1, 100));
 }
 
 Test(launcher_core, takes_no_notice_of_tasks_that_their_coordinator_told_to_leave)

@@ -22,8 +22,8 @@ Test(result, is_the_object_that_scripts_read)
     result.attempts = 1352;
     result.shard_count = 2;
     result.shards = cadre_calloc(2, sizeof(*result.shards));
-    result.shards[0] = (cadre_shard_totals_t){.applied = 1350, .duplicate = 2};
-    result.shards[1] = (cadre_shard_totals_t){.applied = 1350, .refused = 1};
+    result.shards[0] = (cadre_result_shard_t){true, {.applied = 1350, .duplicate = 2}};
+    result.shards[1] = (cadre_result_shard_t){true, {.applied = 1350, .refused = 1}};
     result.workers_lost = 3;
     result.checkpoint = cadre_strdup("cadre-checkpoints/digits/ckpt-00000001");
     cadre_auto(cadre_free) char *text = cadre_result_json(&result);
@@ -35,6 +35,19 @@ Test(result, is_the_object_that_scripts_read)
                      "{\"shard\":1,\"applied\":1350,\"duplicate\":0,\"refused\":1}],"
                      "\"failures\":{\"worker\":3,\"ps\":0},"
                      "\"checkpoint\":\"cadre-checkpoints/digits/ckpt-00000001\"}");
+}
+
+Test(result, says_null_for_the_counters_of_a_shard_whose_ps_is_gone)
+{
+    cadre_auto(cadre_result_fini) cadre_result_t result;
+    cadre_result_init(&result);
+    result.shard_count = 2;
+    result.shards = cadre_calloc(2, sizeof(*result.shards));
+    result.shards[0] = (cadre_result_shard_t){true, {.applied = 7}};
+    cadre_auto(cadre_free) char *text = cadre_result_json(&result);
+    cr_assert(strstr(text, "\"updates\":[{\"shard\":0,\"applied\":7,\"duplicate\":0,\"refused\":0},"
+                           "{\"shard\":1,\"applied\":null,\"duplicate\":null,\"refused\":null}]"),
+              "%s", text);
 }
 
 Test(result, tells_the_speed_of_this_run_beside_the_examples_of_the_whole_job)

@@ -30,6 +30,28 @@ Test(task_words, say_how_a_worker_ended_what_of_its_closures_and_what_next)
                      "worker 1 was killed by SIGKILL, often because memory ran out");
 }
 
+Test(task_words, say_of_a_silent_task_why_it_was_killed)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.silent_ms = 20900;
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "worker 1 (pid 7) was not heard for 20 s after its lease, so it was killed: "
+                     "its closures run again on other workers; it starts again at once (restart 1 "
+                     "of 10)");
+}
+
+Test(task_words, say_why_the_last_worker_starts_again_that_was_told_to_leave)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.end = (cadre_process_end_t){.number = 143};
+    report.decision.last = true;
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "worker 1 (pid 7) exited with 143, stopped by SIGTERM: no other worker is "
+                     "left; it starts again at once (restart 1 of 10)");
+}
+
 Test(task_words, say_why_a_worker_stays_away)
 {
     char text[CADRE_TASK_WORDS_SIZE];

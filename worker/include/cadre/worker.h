@@ -59,8 +59,7 @@ CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variab
 
 /* Adds a gradient of the variable's shape to the update of this step (copied). All gradients of a
  * step travel together when the function returns, or at cadre_invocation_flush. CADRE_ESHAPE,
- * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. An
- * update of more than 1,024 parts of variables on one ps fails the closure with CADRE_EFULL. */
+ * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. */
 CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t *gradient);
 

@@ -1,0 +1,56 @@
+/*
+ * accept - what our programs do with a connection that would take one of the last descriptors, and
+ * with one that brings more of a message than may come.
+ *
+ * Owner:   the programs that listen, cadre and cadre-ps. It is no part of a library: what somebody
+ *          else's program does with its connections is not ours to say.
+ * Thread:  any; ZeroMQ's I/O threads.
+ *
+ * libzmq 4.3.4 ends the process when it accepts on an ipc address without a descriptor left, and on
+ * tcp tries again without end; nothing can be said to it before. Its listener cannot be stopped
+ * either: zmq_unbind closes the connections that came by it. So accept4 is ours: the loader finds
+ * a program's own functions before those of the C library. It closes what is of the reserve
+ * (descriptors.h), and says ENFILE, which libzmq bears on both, and tells its monitor. And recv is
+ * ours: it follows what accepted connections bring (receiving.h), and says ECONNRESET to end one.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/descriptors.h"
+#include "common/receiving.h"
+
+int cadre_accept4(int listener, void *address, void *size, int flags) __asm__("accept4")
+    __attribute__((visibility("default")));
+
+int
+cadre_accept4(int listener, void *address, void *size, int flags)
+{
+    int accepted = (int)syscall(SYS_accept4, listener, address, size, flags);
+    bool is_reserved = accepted >= 0 && (cadre_descriptors_is_reserved(accepted) ||
+                                         !cadre_receiving_accepted(accepted));
+    if (is_reserved) {
+        close(accepted);
+    }
+    if (is_reserved || (accepted < 0 && errno == EMFILE)) {
+        errno = ENFILE;
+        return -1;
+    }
+    return accepted;
+}
+
+ssize_t cadre_recv(int descriptor, void *bytes, size_t size_bytes, int flags) __asm__("recv")
+    __attribute__((visibility("default")));
+
+ssize_t
+cadre_recv(int descriptor, void *bytes, size_t size_bytes, int flags)
+{
+    ssize_t size = (ssize_t)syscall(SYS_recvfrom, descriptor, bytes, size_bytes, flags, NULL, NULL);
+    if (size > 0 && !(flags & MSG_PEEK) && !cadre_receiving_read(descriptor, bytes, (size_t)size)) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    return size;
+}

@@ -1,0 +1,231 @@
+#include "common/receiving.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/task.h"
+
+/* ZMTP's flags of a frame. */
+enum { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
+
+enum { PROBES = 8, VERSION_AT = 10, VERSION = 3 };
+
+/* --- who is admitted --- */
+
+static atomic_uint_fast64_t admitted[CADRE_RECEIVING_ADMITTED_MAX];
+static atomic_uint_fast64_t admitted_size_max;
+
+/* Incarnations are random numbers: no hash is needed. */
+static atomic_uint_fast64_t *
+admitted_at(uint64_t incarnation, size_t probe)
+{
+    return &admitted[(incarnation + probe) % CADRE_RECEIVING_ADMITTED_MAX];
+}
+
+static bool
+is_admitted(uint64_t incarnation)
+{
+    for (size_t i = 0; i < PROBES && incarnation > 0; i++) {
+        if (atomic_load(admitted_at(incarnation, i)) == incarnation) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes)
+{
+    uint_fast64_t size_max = atomic_load(&admitted_size_max);
+    while (size_max < size_bytes &&
+           !atomic_compare_exchange_weak(&admitted_size_max, &size_max, size_bytes)) {
+    }
+    if (is_admitted(incarnation)) {
+        return;
+    }
+    for (size_t i = 0; i < PROBES; i++) {
+        uint_fast64_t nobody = 0;
+        if (atomic_compare_exchange_strong(admitted_at(incarnation, i), &nobody, incarnation)) {
+            return;
+        }
+    }
+    atomic_store(admitted_at(incarnation, 0), incarnation);
+}
+
+/* --- one connection --- */
+
+static size_t
+smaller(uint64_t left, size_t right)
+{
+    return left < right ? (size_t)left : right;
+}
+
+/* Takes of the greeting what is there; false when it is no greeting of ZMTP 3. */
+static bool
+take_greeting(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
+{
+    for (size_t i = 0; i < size_bytes; i++) {
+        size_t at = self->greeted++;
+        if ((at == 0 && bytes[i] != 0xff) || (at == VERSION_AT - 1 && !(bytes[i] & 1)) ||
+            (at == VERSION_AT && bytes[i] < VERSION)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Finds who the peer says it is: READY has properties of a name, with its length before it in a
+ * byte, and a value with its length in four. */
+static void
+read_ready(cadre_receiving_t *self)
+{
+    static const char command[] = "\5READY";
+    static const uint8_t identity[] = "\10Identity";
+    const size_t size = self->ready_size;
+    size_t at = sizeof(command) - 1;
+    if (size < at || memcmp(self->ready, command, at) != 0) {
+        return;
+    }
+    while (at < size && at + 1 + self->ready[at] + 4 <= size) {
+        const uint8_t *name = self->ready + at;
+        const uint8_t *length = name + 1 + name[0];
+        size_t value_size = (size_t)length[0] << 24 | (size_t)length[1] << 16 |
+                            (size_t)length[2] << 8 | (size_t)length[3];
+        at += 1 + (size_t)name[0] + 4;
+        if (value_size > size - at) {
+            return;
+        }
+        cadre_task_t task;
+        if (name[0] == identity[0] && memcmp(name, identity, sizeof(identity) - 1) == 0 &&
+            cadre_task_parse(self->ready + at, value_size, &task) == 0) {
+            self->incarnation = task.incarnation;
+        }
+        at += value_size;
+    }
+}
+
+/* Begins a frame, whose head is whole; false when there may not be so much of its message. A
+ * command ends no message: one could come between the frames. */
+static bool
+begin_frame(cadre_receiving_t *self)
+{
+    self->body_left = self->head[1];
+    if (self->head[0] & FLAG_LONG) {
+        self->body_left = 0;
+        for (size_t i = 1; i < sizeof(self->head); i++) {
+            self->body_left = self->body_left << 8 | self->head[i];
+        }
+    }
+    if (self->body_left > CADRE_RECEIVING_DATA_MAX) {
+        return false;
+    }
+    self->frames++;
+    self->size_bytes += self->body_left;
+    return self->frames <= CADRE_RECEIVING_FRAMES_MAX + 1 && /* READY, before the first one */
+           (self->size_bytes <= CADRE_RECEIVING_STRANGER_MAX ||
+            (self->size_bytes <= atomic_load(&admitted_size_max) &&
+             is_admitted(self->incarnation)));
+}
+
+static void
+end_frame(cadre_receiving_t *self)
+{
+    if (!self->was_ready) {
+        self->was_ready = true;
+        read_ready(self);
+    }
+    if (!(self->head[0] & (FLAG_MORE | FLAG_COMMAND))) {
+        self->frames = 0;
+        self->size_bytes = 0;
+    }
+    self->head_size = 0;
+}
+
+/* Takes a part of the present frame's body. */
+static void
+take_body(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
+{
+    if (!self->was_ready && self->ready_size + size_bytes <= sizeof(self->ready)) {
+        memcpy(self->ready + self->ready_size, bytes, size_bytes);
+        self->ready_size = (uint8_t)(self->ready_size + size_bytes);
+    }
+    self->body_left -= size_bytes;
+}
+
+bool
+cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_bytes)
+{
+    const uint8_t *at = bytes;
+    const uint8_t *end = at + size_bytes;
+    size_t greeting = smaller(size_bytes, CADRE_GREETING_SIZE - (size_t)self->greeted);
+    if (!take_greeting(self, at, greeting)) {
+        return false;
+    }
+    at += greeting;
+    while (at < end) {
+        size_t head_size = self->head_size > 0 && self->head[0] & FLAG_LONG ? 9 : 2;
+        if (self->head_size < head_size) {
+            self->head[self->head_size++] = *at++;
+            head_size = self->head[0] & FLAG_LONG ? 9 : 2;
+            if (self->head_size == head_size && !begin_frame(self)) {
+                return false;
+            }
+        } else {
+            size_t part = smaller(self->body_left, (size_t)(end - at));
+            take_body(self, at, part);
+            at += part;
+        }
+        if (self->head_size == head_size && self->body_left == 0) {
+            end_frame(self);
+        }
+    }
+    return true;
+}
+
+/* --- those of the process --- */
+
+static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
+static atomic_uint_fast64_t refused;
+
+/* Tells sockets apart that had the same descriptor one after the other. */
+static uint64_t
+inode_of(int descriptor)
+{
+    struct stat about;
+    return fstat(descriptor, &about) == 0 ? about.st_ino : 0;
+}
+
+bool
+cadre_receiving_accepted(int descriptor)
+{
+    if (descriptor < 0 || descriptor >= CADRE_RECEIVING_DESCRIPTORS_MAX) {
+        return false;
+    }
+    connections[descriptor] = (cadre_receiving_t){.inode = inode_of(descriptor)};
+    return true;
+}
+
+bool
+cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
+{
+    if (descriptor < 0 || descriptor >= CADRE_RECEIVING_DESCRIPTORS_MAX) {
+        return true;
+    }
+    cadre_receiving_t *self = &connections[descriptor];
+    if (self->inode == 0 || self->inode != inode_of(descriptor)) {
+        return true;
+    }
+    bool is_good = cadre_receiving_take(self, bytes, size_bytes);
+    if (!is_good) {
+        self->inode = 0;
+        atomic_fetch_add(&refused, self->greeted == CADRE_GREETING_SIZE);
+    }
+    return is_good;
+}
+
+uint64_t
+cadre_receiving_refused(void)
+{
+    return atomic_exchange(&refused, 0);
+}

@@ -1,0 +1,53 @@
+#include "coordinator/cli/silence.h"
+
+#include <string.h>
+
+#include "common/memory.h"
+
+bool
+cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task)
+{
+    size_t i;
+    const json_t *heard;
+    json_array_foreach(json_object_get(status, "tasks"), i, heard)
+    {
+        const char *role = json_string_value(json_object_get(heard, "role"));
+        if (json_integer_value(json_object_get(heard, "process")) == task->pid &&
+            json_integer_value(json_object_get(heard, "index")) == task->index && role &&
+            strcmp(role, cadre_launch_role_text(task->role)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+compare(cadre_coordinator_t *coordinator, cadre_launcher_t *launcher, int64_t elapsed_ms)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    json_t *status = cadre_status_json(coordinator, &text) == 0 ? json_loads(text, 0, NULL) : NULL;
+    cadre_launcher_task_t task;
+    for (size_t i = 0; status && cadre_launcher_task(launcher, i, &task); i++) {
+        if (task.pid && task.role != CADRE_LAUNCH_PROGRAM) {
+            cadre_launcher_look(launcher, i, cadre_silence_hears(status, &task), elapsed_ms);
+        }
+    }
+    json_decref(status);
+}
+
+void
+cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
+                   cadre_launcher_t *launcher, int64_t now_ms)
+{
+    int64_t elapsed_ms = now_ms - self->looked_ms;
+    if (elapsed_ms < CADRE_SILENCE_LOOK_MS) {
+        return;
+    }
+    self->looked_ms = now_ms;
+    elapsed_ms = elapsed_ms < CADRE_SILENCE_LOOK_MS_MAX ? elapsed_ms : CADRE_SILENCE_LOOK_MS_MAX;
+    bool worker = cadre_totals(coordinator).workers > 0;
+    self->no_worker_ms = worker ? 0 : self->no_worker_ms + elapsed_ms;
+    if (launcher) {
+        compare(coordinator, launcher, elapsed_ms);
+    }
+}

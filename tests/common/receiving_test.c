@@ -1,0 +1,113 @@
+#include "common/receiving.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum { PIECE = 1 << 20 };
+
+static const char GREETING[CADRE_GREETING_SIZE + 1] = "\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL";
+
+static bool
+take_frame(cadre_receiving_t *self, int flags, const char *body, size_t size)
+{
+    uint8_t head[9] = {(uint8_t)(flags | 2)};
+    for (int i = 0; i < 8; i++) {
+        head[1 + i] = (uint8_t)((uint64_t)size >> (56 - 8 * i));
+    }
+    bool is_good = cadre_receiving_take(self, head, sizeof(head));
+    static const char zeros[PIECE];
+    for (size_t at = 0; is_good && at < size; at += PIECE) {
+        is_good =
+            cadre_receiving_take(self, body ? body : zeros, size - at < PIECE ? size - at : PIECE);
+    }
+    return is_good;
+}
+
+static void
+greet(cadre_receiving_t *self, const char *identity)
+{
+    char ready[64] = "\5READY\10Identity\0\0";
+    size_t size = 6 + 9;
+    memset(self, 0, sizeof(*self));
+    ready[size + 3] = (char)strlen(identity);
+    memcpy(ready + size + 4, identity, strlen(identity));
+    cr_assert(cadre_receiving_take(self, GREETING, CADRE_GREETING_SIZE));
+    cr_assert(take_frame(self, 4, ready, size + 4 + strlen(identity)));
+}
+
+Test(receiving, bounds_the_frames_of_a_message_and_not_of_all)
+{
+    cadre_receiving_t one;
+    greet(&one, "worker/0/00000000000000aa");
+    cr_expect_eq(one.incarnation, 0xaa);
+    for (int message = 0; message < 3; message++) {
+        for (int i = 0; i < CADRE_RECEIVING_FRAMES_MAX - 1; i++) {
+            cr_assert(take_frame(&one, 1, "x", 1), "frame %d of message %d", i, message);
+        }
+        cr_assert(take_frame(&one, 0, "x", 1));
+    }
+    bool is_good = true;
+    for (int i = 0; i < CADRE_RECEIVING_FRAMES_MAX + 2; i++) {
+        is_good = take_frame(&one, 1, "x", 1);
+    }
+    cr_expect_not(is_good);
+}
+
+Test(receiving, counts_a_command_between_frames_and_does_not_take_it_for_the_end)
+{
+    cadre_receiving_t one;
+    bool is_good = true;
+    greet(&one, "");
+    for (int i = 0; i < CADRE_RECEIVING_FRAMES_MAX + 2; i++) {
+        is_good = take_frame(&one, i % 2 ? 4 : 1, "x", 1);
+    }
+    cr_expect_not(is_good);
+}
+
+static size_t
+mebibytes(cadre_receiving_t *self)
+{
+    size_t count = 0;
+    while (count < 8192 && take_frame(self, 1, NULL, PIECE)) {
+        count++;
+    }
+    return count;
+}
+
+Test(receiving, takes_small_messages_of_strangers_and_large_ones_of_who_is_admitted)
+{
+    cadre_receiving_t one;
+    greet(&one, "worker/0/00000000000000aa");
+    cr_expect_lt(mebibytes(&one), 6);
+    cadre_receiving_admit(0xaa, CADRE_RECEIVING_CONTROL_MAX);
+    greet(&one, "worker/0/00000000000000ab");
+    cr_expect_lt(mebibytes(&one), 6);
+    greet(&one, "worker/0/00000000000000aa");
+    cr_expect_eq(mebibytes(&one), 64);
+}
+
+Test(receiving, knows_a_message_however_its_bytes_are_cut)
+{
+    char all[CADRE_GREETING_SIZE + 12];
+    cadre_receiving_t one;
+    memcpy(all, GREETING, CADRE_GREETING_SIZE);
+    memcpy(all + CADRE_GREETING_SIZE, "\4\6\5READY\1\1x\0", 12);
+    for (size_t size = 1; size <= sizeof(all); size++) {
+        memset(&one, 0, sizeof(one));
+        for (size_t at = 0; at < sizeof(all); at += size) {
+            cr_assert(cadre_receiving_take(&one, all + at,
+                                           at + size < sizeof(all) ? size : sizeof(all) - at));
+        }
+        cr_expect_eq(one.frames, 2);
+        cr_expect_eq(one.size_bytes, 7);
+        cr_expect_eq(one.head_size, 1);
+    }
+}
+
+Test(receiving, refuses_other_protocols)
+{
+    cadre_receiving_t one = {.inode = 0};
+    cr_expect_not(cadre_receiving_take(&one, "GET / HTTP/1.1\r\n", 16));
+    one = (cadre_receiving_t){.inode = 0};
+    cr_expect_not(cadre_receiving_take(&one, "\xff\0\0\0\0\0\0\0\1\x7f\1", 11));
+}

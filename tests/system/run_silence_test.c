@@ -1,0 +1,77 @@
+/* `cadre run` whose tasks live and are not heard, or are told to leave. */
+#include <criterion/criterion.h>
+#include <signal.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "tests/system/digits.h"
+
+TestSuite(run_silence, .timeout = 300);
+
+enum { STOP_MS = 60000 }; /* for an end without the last checkpoint, on a busy machine */
+
+static void
+signal_workers(const digits_t *digits, int number)
+{
+    for (int i = 0; i < 2; i++) {
+        command_signal_task(&digits->command, "worker", i, number);
+    }
+}
+
+Test(run_silence, workers_that_are_frozen_for_good_are_replaced)
+{
+    digits_t digits;
+    digits_open(&digits, 150);
+    digits_start_to_checkpoint(&digits, "0.2");
+    signal_workers(&digits, SIGSTOP);
+    json_t *result = digits_expect_finished(&digits);
+    digits_expect_said(&digits, "s after its lease, so it was killed: its closures run again");
+    digits_expect_said(&digits, "(restart 2 of 10)");
+    cr_expect_geq(json_number_at(result, "failures.worker"), 2);
+    json_decref(result);
+    digits_close(&digits);
+}
+
+Test(run_silence, a_ps_that_is_frozen_for_good_is_replaced_before_its_time_is_over)
+{
+    digits_t digits;
+    digits_open(&digits, 150);
+    digits_add(&digits, "--ps-timeout", "20");
+    digits_start_to_checkpoint(&digits, "0.2");
+    command_signal_task(&digits.command, "ps", 1, SIGSTOP);
+    json_t *result = digits_expect_finished(&digits);
+    digits_expect_said(&digits, "s after its lease, so it was killed: its shard waits for it");
+    json_decref(result);
+    digits_close(&digits);
+}
+
+/* What had begun needs a worker, so that the checkpoint would wait for minutes. */
+Test(run_silence, a_stop_waits_for_no_checkpoint_that_nobody_can_end)
+{
+    digits_t digits;
+    digits_open(&digits, 1500);
+    digits_start_to_checkpoint(&digits, "0.2");
+    signal_workers(&digits, SIGSTOP);
+    int64_t stopped_ms = cadre_clock_now_ms();
+    command_signal(&digits.command, SIGTERM);
+    digits_expect_end(&digits, 69);
+    cr_expect_lt(cadre_clock_now_ms() - stopped_ms, STOP_MS);
+    digits_expect_said(&digits, "no worker is heard");
+    digits_expect_said(&digits, "checkpoint: ");
+    digits_expect_next(&digits);
+    digits_expect_checkpoints_intact(&digits);
+    digits_close(&digits);
+}
+
+Test(run_silence, workers_that_are_told_to_leave_end_no_run)
+{
+    digits_t digits;
+    digits_open(&digits, 150);
+    digits_start_to_checkpoint(&digits, "0.2");
+    signal_workers(&digits, SIGTERM);
+    json_t *result = digits_expect_finished(&digits);
+    digits_expect_said(&digits, "no other worker is left; it starts again");
+    digits_expect_said(&digits, "(restart 1 of 10)");
+    json_decref(result);
+    digits_close(&digits);
+}
