@@ -183,7 +183,7 @@ is_ordered(cadre_message_type_t type)
            type == CADRE_MESSAGE_DROP;
 }
 
-/* Puts the next PROBE off: something has just been answered, or said again. */
+/* Puts the next PROBE off: the oldest request has just been answered. */
 static void
 rest(cadre_shard_watch_t *watch, uint64_t now_ms)
 {
@@ -197,7 +197,7 @@ send(cadre_shard_lane_t *lane, cadre_shard_request_t *request, uint32_t shard,
 {
     cadre_shard_watch_t *watch = watch_of(lane, request);
     lane->sent += request->sent ? 0 : 1;
-    if (request->again) {
+    if (request->again && watch->probe_due_ms > now_ms + CADRE_PROBE_MS) {
         rest(watch, now_ms); /* soon asked after, as if it were new */
     }
     request->first_ms = request->sent ? request->first_ms : now_ms;
@@ -267,11 +267,12 @@ probe(cadre_shard_requests_t *self, uint32_t shard, cadre_plane_t plane,
     if (watch->heard || watch->probed) {
         watch->heard_ms = now_ms;
     }
-    watch->probed = false;
-    if (watch->heard || count == 0) {
-        watch->heard = false;
+    if (watch->moved || count == 0) {
         rest(watch, now_ms);
     }
+    watch->probed = false;
+    watch->heard = false;
+    watch->moved = false;
     if (count == 0 || now_ms < watch->probe_due_ms) {
         return;
     }
@@ -313,9 +314,13 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
                             const cadre_message_t *reply)
 {
     cadre_shard_lane_t *lane = &self->lanes[shard];
+    bool has_older[CADRE_PLANE_DATA + 1] = {false};
     for (cadre_shard_request_t **at = &lane->first; *at; at = &(*at)->next) {
+        bool *is_behind = &has_older[(*at)->entry.plane];
         if ((*at)->id == reply->request) {
-            watch_of(lane, *at)->heard = true;
+            cadre_shard_watch_t *watch = watch_of(lane, *at);
+            watch->heard = true;
+            watch->moved = watch->moved || !*is_behind;
             if ((*at)->fenced && was_fenced(reply)) {
                 (*at)->again = true;
                 return true; /* it went out before the shard was restored, and goes out again */
@@ -325,6 +330,7 @@ cadre_shard_requests_answer(cadre_shard_requests_t *self, uint32_t shard,
             destroy(request);
             return true;
         }
+        *is_behind = *is_behind || (*at)->sent;
     }
     return false;
 }

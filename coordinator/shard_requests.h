@@ -38,8 +38,9 @@ typedef struct {
 
 /* What has been asked of a shard over one plane. */
 typedef struct {
-    bool heard;  /* a request was answered, or sent again, since the last pump */
-    bool probed; /* a PROBE was answered, the same */
+    bool heard;  /* a request was answered since the last pump, */
+    bool moved;  /* the oldest one, */
+    bool probed; /* a PROBE was answered */
     uint64_t heard_ms;
     uint64_t probe;         /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */

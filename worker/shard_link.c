@@ -213,14 +213,11 @@ cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_
 }
 
 void
-cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms, bool answered)
+cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms)
 {
     self->owed_ms = now_ms;
     self->mutes = 0;
     self->unreachable = false;
-    if (answered) {
-        rest(self, now_ms);
-    }
 }
 
 /* Takes *at out of the list. */
@@ -245,8 +242,12 @@ unlink_request(cadre_shard_link_t *self, cadre_link_request_t **at)
 }
 
 bool
-cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, cadre_link_request_t *request)
+cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms,
+                          cadre_link_request_t *request)
 {
+    if (self->first && self->first->request == id) {
+        rest(self, now_ms);
+    }
     for (cadre_link_request_t **at = &self->first; *at; at = &(*at)->next) {
         if ((*at)->request == id) {
             cadre_link_request_t *found = unlink_request(self, at);

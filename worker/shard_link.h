@@ -98,13 +98,14 @@ bool cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbo
 /* Sends everything that is unanswered again: the connection is a new one. */
 void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
 
-/* Notes that the shard was heard; `answered`: it ends a request, so that the next PROBE can wait.
- */
-void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms, bool answered);
+/* Notes that the shard was heard. */
+void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms);
 
-/* Takes the request with this id out; false when there is none: a late or foreign answer. its
- * entries and context are the caller's to end (cadre_link_request_fini). */
-bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id,
+/* Takes the request with this id out; false when there is none: a late or foreign answer. Its
+ * entries and context are the caller's to end (cadre_link_request_fini). The next PROBE can wait
+ * when it was the oldest: the answers of younger ones may go on while that of an older one is lost.
+ */
+bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms,
                                cadre_link_request_t *request);
 
 /* Forgets every request of a closure. */

@@ -416,7 +416,7 @@ static cadre_run_t *
 take_request(cadre_worker_core_t *self, uint32_t shard, uint64_t id, cadre_link_request_t *request,
              uint64_t now_ms)
 {
-    if (!cadre_shard_link_answered(&self->links[shard], id, request)) {
+    if (!cadre_shard_link_answered(&self->links[shard], id, now_ms, request)) {
         return NULL;
     }
     pump(self, shard, now_ms);
@@ -427,7 +427,7 @@ take_request(cadre_worker_core_t *self, uint32_t shard, uint64_t id, cadre_link_
 
 /* The shard has said something: it can be reached, if it could not. */
 static void
-hear(cadre_worker_core_t *self, uint32_t shard, bool answered, uint64_t now_ms)
+hear(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     if (link->unreachable) {
@@ -436,7 +436,7 @@ hear(cadre_worker_core_t *self, uint32_t shard, bool answered, uint64_t now_ms)
         cadre_worker_emit(self, &event);
         cadre_worker_hurry_heartbeat(self, now_ms);
     }
-    cadre_shard_link_heard(link, now_ms, answered);
+    cadre_shard_link_heard(link, now_ms);
 }
 
 /* Takes the request that `message` answers, and its run; NULL for a late or foreign answer. */
@@ -444,7 +444,7 @@ static cadre_run_t *
 answered(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
          cadre_link_request_t *request, uint64_t now_ms)
 {
-    hear(self, shard, true, now_ms);
+    hear(self, shard, now_ms);
     return take_request(self, shard, message->request, request, now_ms);
 }
 
@@ -593,7 +593,7 @@ cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard, const cadre_me
 {
     cadre_shard_link_t *link = &self->links[shard];
     const cadre_u64s_t *states = &message->probed.states;
-    hear(self, shard, false, now_ms);
+    hear(self, shard, now_ms);
     for (size_t i = 0; i + 1 < states->count; i += 2) {
         uint64_t id = states->items[i];
         if (states->items[i + 1] == CADRE_PROBED_APPLIED) {
@@ -613,7 +613,7 @@ cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard, const cadre_mes
 {
     cadre_shard_link_t *link = &self->links[shard];
     const cadre_shard_entry_t *entry = &self->directory.shards[shard];
-    cadre_shard_link_heard(link, now_ms, false);
+    cadre_shard_link_heard(link, now_ms);
     take_window(link, message->grant.window);
     if (!link->open) {
         return; /* it is said again */
@@ -630,12 +630,13 @@ cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard, const cadre_mes
 
 /* Ends every request to a shard with this failure. */
 static void
-fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char *text)
+fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char *text,
+              uint64_t now_ms)
 {
     cadre_shard_link_t *link = &self->links[shard];
     while (link->first) {
         cadre_link_request_t request;
-        cadre_shard_link_answered(link, link->first->request, &request);
+        cadre_shard_link_answered(link, link->first->request, now_ms, &request);
         cadre_link_request_fini(&request);
         cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
         cadre_assert(run);
@@ -660,7 +661,7 @@ give_up_shard(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms)
     snprintf(event.text, sizeof(event.text), "%s", text);
     cadre_worker_emit(self, &event);
     cadre_worker_hurry_heartbeat(self, now_ms);
-    fail_requests(self, shard, CADRE_ETIMEOUT, text);
+    fail_requests(self, shard, CADRE_ETIMEOUT, text, now_ms);
 }
 
 static uint64_t
@@ -703,7 +704,7 @@ cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now
     bool away = self->directory.shards[shard].away;
     char text[CADRE_TEXT_SIZE_MAX];
     snprintf(text, sizeof(text), away ? "ps %u is away" : "ps %u was replaced", shard);
-    fail_requests(self, shard, CADRE_EUNAVAILABLE, text);
+    fail_requests(self, shard, CADRE_EUNAVAILABLE, text, now_ms);
     if (link->unreachable) {
         link->unreachable = false; /* of who serves it now nothing is known */
         cadre_worker_hurry_heartbeat(self, now_ms);

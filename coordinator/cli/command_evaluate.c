@@ -50,8 +50,8 @@ typedef struct {
     json_t *train;
     json_t *test;
     int signals;
-    int notices[2];  /* [0] here */
-    int commands[2]; /* [1] here */
+    cadre_notices_t *notices; /* from the evaluator and the coordinator */
+    int commands[2];          /* [1] here */
     pthread_t evaluator;
     bool started;
     bool done;
@@ -163,7 +163,7 @@ static void
 take_notices(evaluate_t *self)
 {
     cadre_notice_t notice;
-    while (!self->done && cadre_notice_receive(self->notices[0], &notice)) {
+    while (!self->done && cadre_notice_receive(self->notices, &notice)) {
         if (notice.kind == CADRE_NOTICE_INFO) {
             cadre_console_say(&self->console, "%s", notice.text);
         } else if (notice.kind == CADRE_NOTICE_LOG && notice.level == 'E') {
@@ -216,7 +216,7 @@ turn(evaluate_t *self)
     int64_t wait_ms = cadre_launcher_wait_ms(self->launcher, cadre_clock_now_ms());
     struct pollfd items[] = {
         {.fd = self->signals, .events = POLLIN},
-        {.fd = self->notices[0], .events = POLLIN},
+        {.fd = cadre_notices_fd(self->notices), .events = POLLIN},
     };
     poll(items, CADRE_COUNT_OF(items), wait_ms < 0 || wait_ms > TURN_MS ? TURN_MS : (int)wait_ms);
     take_notices(self);
@@ -241,7 +241,7 @@ open_signals(evaluate_t *self)
     if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
         return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
     }
-    return cadre_notice_channel(self->notices);
+    return cadre_notices_open(&self->notices);
 }
 
 static int
@@ -254,7 +254,7 @@ open_coordinator(evaluate_t *self, const cadre_job_t *job)
     options.lease_ms = CADRE_LOCAL_LEASE_MS;
     options.recovery = CADRE_RECOVERY_RELAXED; /* a ps that comes back is loaded again */
     options.log = cadre_notice_log;
-    options.log_context = &self->notices[1];
+    options.log_context = self->notices;
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 
@@ -279,7 +279,7 @@ start(evaluate_t *self, const cadre_job_t *job, const flags_t *flags)
                     .coordinator = self->coordinator,
                     .train = self->train,
                     .test = self->test,
-                    .notices = self->notices[1],
+                    .notices = self->notices,
                     .commands = self->commands[0]},
         .directory = cadre_job_checkpoints(job),
         .follow = flags->follow,
@@ -329,7 +329,7 @@ conclude(const evaluate_t *self, int status, const char *text)
 static int
 evaluate(const flags_t *flags, const cadre_job_t *job)
 {
-    evaluate_t self = {.signals = -1, .notices = {-1, -1}, .commands = {-1, -1}};
+    evaluate_t self = {.signals = -1, .commands = {-1, -1}};
     cadre_auto(cadre_free) char *data_dir = cadre_data_folder(job);
     const cadre_launcher_options_t launch = {.ps = (uint32_t)job->ps,
                                              .workers = (uint32_t)job->workers,
@@ -367,13 +367,13 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
     if (self.launcher) {
         close_cluster(&self);
     }
-    const int descriptors[] = {self.signals, self.notices[0], self.notices[1], self.commands[0],
-                               self.commands[1]};
+    const int descriptors[] = {self.signals, self.commands[0], self.commands[1]};
     for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
         if (descriptors[i] >= 0) {
             close(descriptors[i]);
         }
     }
+    cadre_notices_close(&self.notices);
     json_decref(self.train);
     json_decref(self.test);
     return conclude(&self, status, text);

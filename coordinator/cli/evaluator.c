@@ -22,7 +22,7 @@
 typedef struct {
     const cadre_evaluator_options_t *options;
     cadre_coordinator_t *coordinator;
-    int notices;
+    cadre_notices_t *notices;
     cadre_training_data_t data;
     cadre_model_t model;
     uint64_t seen; /* the newest checkpoint of the last look; 0: none yet */

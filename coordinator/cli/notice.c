@@ -1,70 +1,183 @@
 #include "coordinator/cli/notice.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include "common/clock.h"
+#include "common/memory.h"
 #include "common/status.h"
 
+typedef struct kept {
+    struct kept *next;
+    size_t size_bytes;     /* of the notice, */
+    unsigned char bytes[]; /* which ends with its text */
+} kept_t;
+
+struct cadre_notices {
+    pthread_mutex_t lock;
+    pthread_cond_t taken;
+    int fd;          /* an eventfd; what follows is under the lock */
+    kept_t *first;   /* owned, as all that follow */
+    kept_t **last_p; /* where the next one goes */
+    size_t count;
+    uint64_t dropped; /* since this was told */
+};
+
 int
-cadre_notice_channel(int ends[2])
+cadre_notices_open(cadre_notices_t **notices)
 {
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
-        return cadre_fail(CADRE_EIO, "socketpair: %s", strerror(errno));
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0) {
+        return cadre_fail(CADRE_EIO, "eventfd: %s", strerror(errno));
     }
+    cadre_notices_t *self = cadre_calloc(1, sizeof(*self));
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* cadre_clock_now_ms's */
+    pthread_cond_init(&self->taken, &attributes);
+    pthread_condattr_destroy(&attributes);
+    self->fd = fd;
+    self->last_p = &self->first;
+    *notices = self;
     return 0;
 }
 
 void
-cadre_notice_send(int end, const cadre_notice_t *notice, bool wait)
+cadre_notices_close(cadre_notices_t **notices_p)
 {
-    size_t size_bytes =
-        offsetof(cadre_notice_t, text) + strnlen(notice->text, CADRE_NOTICE_TEXT_SIZE - 1) + 1;
-    int flags = MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT);
-    while (send(end, notice, size_bytes, flags) < 0 && errno == EINTR) {
+    cadre_notices_t *self = *notices_p;
+    if (!self) {
+        return;
     }
+    while (self->first) {
+        kept_t *next = self->first->next;
+        free(self->first);
+        self->first = next;
+    }
+    close(self->fd);
+    pthread_cond_destroy(&self->taken);
+    pthread_mutex_destroy(&self->lock);
+    cadre_free(notices_p);
+}
+
+int
+cadre_notices_fd(const cadre_notices_t *self)
+{
+    return self->fd;
+}
+
+/* --- sending --- */
+
+/* Under the lock. */
+static void
+keep(cadre_notices_t *self, const cadre_notice_t *notice)
+{
+    size_t text_size = strnlen(notice->text, CADRE_NOTICE_TEXT_SIZE - 1) + 1;
+    size_t size_bytes = offsetof(cadre_notice_t, text) + text_size;
+    kept_t *kept = cadre_calloc(1, sizeof(*kept) + size_bytes);
+    kept->next = NULL;
+    kept->size_bytes = size_bytes;
+    memcpy(kept->bytes, notice, size_bytes);
+    *self->last_p = kept;
+    self->last_p = &kept->next;
+    self->count++;
+    eventfd_write(self->fd, 1);
 }
 
 void
-cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
+cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice, bool wait)
+{
+    size_t room = wait ? CADRE_NOTICES_WAIT_MAX : CADRE_NOTICES_MAX;
+    int64_t deadline_ms = cadre_clock_now_ms() + CADRE_NOTICES_WAIT_MS;
+    const struct timespec deadline = {deadline_ms / 1000, deadline_ms % 1000 * 1000000};
+    pthread_mutex_lock(&self->lock);
+    while (wait && self->count >= room &&
+           pthread_cond_timedwait(&self->taken, &self->lock, &deadline) == 0) {
+    }
+    if (self->count < room) {
+        keep(self, notice);
+    } else {
+        self->dropped++;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void
+cadre_notice_say(cadre_notices_t *self, cadre_notice_kind_t kind, const char *format, ...)
 {
     cadre_notice_t notice = {.kind = kind, .level = 'I'};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(notice.text, sizeof(notice.text), format, arguments);
     va_end(arguments);
-    cadre_notice_send(end, &notice, true);
+    cadre_notice_send(self, &notice, true);
 }
 
 void
-cadre_notice_log(void *end, char level, const char *event, const char *pairs)
+cadre_notice_log(void *notices, char level, const char *event, const char *pairs)
 {
     cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
     snprintf(notice.event, sizeof(notice.event), "%s", event);
     snprintf(notice.text, sizeof(notice.text), "%s", pairs);
-    cadre_notice_send(*(const int *)end, &notice, false);
+    cadre_notice_send(notices, &notice, false);
 }
 
 void
-cadre_notice_begin_wait(int end, int64_t limit_ms, const char *what)
+cadre_notice_begin_wait(cadre_notices_t *self, int64_t limit_ms, const char *what)
 {
     cadre_notice_t notice = {.kind = CADRE_NOTICE_WAIT, .limit_ms = limit_ms};
     snprintf(notice.text, sizeof(notice.text), "%s", what);
-    cadre_notice_send(end, &notice, true);
+    cadre_notice_send(self, &notice, true);
 }
 
 void
-cadre_notice_end_wait(int end)
+cadre_notice_end_wait(cadre_notices_t *self)
 {
-    cadre_notice_say(end, CADRE_NOTICE_WAITED, "%s", "");
+    cadre_notice_say(self, CADRE_NOTICE_WAITED, "%s", "");
+}
+
+/* --- receiving --- */
+
+/* Under the lock; there is one. */
+static void
+take(cadre_notices_t *self, cadre_notice_t *notice)
+{
+    kept_t *kept = self->first;
+    *notice = (cadre_notice_t){0};
+    memcpy(notice, kept->bytes, kept->size_bytes);
+    self->first = kept->next;
+    if (!self->first) {
+        self->last_p = &self->first;
+    }
+    self->count--;
+    free(kept);
 }
 
 bool
-cadre_notice_receive(int end, cadre_notice_t *notice)
+cadre_notice_receive(cadre_notices_t *self, cadre_notice_t *notice)
 {
-    *notice = (cadre_notice_t){0};
-    ssize_t size_bytes = recv(end, notice, sizeof(*notice), MSG_DONTWAIT);
-    return size_bytes > (ssize_t)offsetof(cadre_notice_t, text);
+    bool is_there = true;
+    pthread_mutex_lock(&self->lock);
+    if (self->first) {
+        take(self, notice);
+        pthread_cond_broadcast(&self->taken);
+    } else if (self->dropped > 0) {
+        *notice = (cadre_notice_t){.kind = CADRE_NOTICE_LOG, .level = 'W', .event = "events_lost"};
+        snprintf(notice->text, sizeof(notice->text), "count=%" PRIu64, self->dropped);
+        self->dropped = 0;
+    } else {
+        eventfd_t woken;
+        eventfd_read(self->fd, &woken);
+        is_there = false;
+    }
+    pthread_mutex_unlock(&self->lock);
+    return is_there;
 }

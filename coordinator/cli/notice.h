@@ -2,9 +2,12 @@
  * notice - what the trainer's and the coordinator's threads tell the main thread, which alone
  * writes to the terminal and to the events file.
  *
- * Owner:   a supervisor owns both ends of the channel.
- * Thread:  any thread sends, the main thread receives: each notice is one packet of a local socket,
- *          so that no lock is needed.
+ * Owner:   a supervisor owns the notices; it closes them after everybody who sends has ended.
+ * Thread:  any thread sends, the main thread receives.
+ *
+ * The coordinator may not wait for the terminal, so what it logs is always taken, up to a limit
+ * that only a main thread that stands still reaches; how many events were lost then is an event
+ * itself.
  */
 #ifndef CADRE_COORDINATOR_CLI_NOTICE_H
 #define CADRE_COORDINATOR_CLI_NOTICE_H
@@ -13,7 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CADRE_NOTICE_TEXT_SIZE = 2048 }; /* bytes of the text; longer ones are cut */
+enum {
+    CADRE_NOTICE_TEXT_SIZE = 2048, /* bytes of the text; longer ones are cut */
+    CADRE_NOTICES_WAIT_MAX = 256,  /* not yet received, until who sends more has to wait, */
+    CADRE_NOTICES_WAIT_MS = 10000, /* so long at most, */
+    CADRE_NOTICES_MAX = 8192,      /* or loses what may not wait */
+};
 
 typedef enum {
     CADRE_NOTICE_LOG,      /* an event of the coordinator: level, event, pairs */
@@ -49,29 +57,35 @@ typedef struct {
     int64_t limit_ms; /* of a wait */
     char event[64];
     cadre_progress_t progress;
-    char text[CADRE_NOTICE_TEXT_SIZE]; /* last: only what is used of it travels */
+    char text[CADRE_NOTICE_TEXT_SIZE]; /* last: only what is used of it is kept */
 } cadre_notice_t;
 
-/* A channel: [0] receives, [1] sends. CADRE_EIO. */
-int cadre_notice_channel(int ends[2]);
+typedef struct cadre_notices cadre_notices_t;
 
-/* Sends one notice; waits for room when `wait`, else drops the notice when there is none. */
-void cadre_notice_send(int end, const cadre_notice_t *notice, bool wait);
+/* None yet. CADRE_EIO when the system has no descriptor left. */
+int cadre_notices_open(cadre_notices_t **notices);
+void cadre_notices_close(cadre_notices_t **notices_p);
+
+/* A descriptor to poll: readable while there are notices. */
+int cadre_notices_fd(const cadre_notices_t *self);
+
+/* Sends one notice. With `wait` it waits while CADRE_NOTICES_WAIT_MAX are there; without, there is
+ * room for CADRE_NOTICES_MAX. What finds no room is dropped, and counted. */
+void cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice, bool wait);
 
 /* A notice with a formatted text and nothing else, waiting for room. */
-void cadre_notice_say(int end, cadre_notice_kind_t kind, const char *format, ...)
+void cadre_notice_say(cadre_notices_t *self, cadre_notice_kind_t kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A coordinator's log callback (cadre_log_callback_t): each event is a LOG notice, dropped when
- * there is no room. `end` is a const int *, the channel's sending end, which outlives the
- * coordinator. */
-void cadre_notice_log(void *end, char level, const char *event, const char *pairs);
+/* A coordinator's log callback (cadre_log_callback_t): each event is a LOG notice that does not
+ * wait. `notices` outlives the coordinator. */
+void cadre_notice_log(void *notices, char level, const char *event, const char *pairs);
 
 /* Something that may take `limit_ms` begins, and is over: a long wait is told to people. */
-void cadre_notice_begin_wait(int end, int64_t limit_ms, const char *what);
-void cadre_notice_end_wait(int end);
+void cadre_notice_begin_wait(cadre_notices_t *self, int64_t limit_ms, const char *what);
+void cadre_notice_end_wait(cadre_notices_t *self);
 
 /* The next notice; false when there is none now. */
-bool cadre_notice_receive(int end, cadre_notice_t *notice);
+bool cadre_notice_receive(cadre_notices_t *self, cadre_notice_t *notice);
 
 #endif

@@ -36,9 +36,9 @@ typedef struct {
     cadre_coordinator_t *coordinator;
     json_t *train; /* dataset descriptions as sent to workers */
     json_t *test;
-    int signals;     /* descriptor */
-    int notices[2];  /* [0] here, [1] in the trainer and the coordinator */
-    int commands[2]; /* [0] in the trainer, [1] here */
+    int signals;              /* descriptor */
+    cadre_notices_t *notices; /* from the trainer and the coordinator */
+    int commands[2];          /* [0] in the trainer, [1] here */
     pthread_t trainer;
     bool trainer_started;
     bool trainer_done;
@@ -71,7 +71,7 @@ static void
 take_notices(supervisor_t *self, int64_t now_ms)
 {
     cadre_notice_t notice;
-    for (int i = 0; i < 256 && cadre_notice_receive(self->notices[0], &notice); i++) {
+    for (int i = 0; i < 256 && cadre_notice_receive(self->notices, &notice); i++) {
         self->trainer_done = self->trainer_done || notice.kind == CADRE_NOTICE_DONE;
         cadre_display_notice(&self->display, &notice, now_ms);
     }
@@ -189,7 +189,7 @@ turn(supervisor_t *self)
     wait_ms = wait_ms < 0 || wait_ms > 1000 ? 1000 : wait_ms;
     struct pollfd items[] = {
         {.fd = self->signals, .events = POLLIN},
-        {.fd = self->notices[0], .events = POLLIN},
+        {.fd = cadre_notices_fd(self->notices), .events = POLLIN},
     };
     poll(items, CADRE_COUNT_OF(items), (int)wait_ms);
     now_ms = cadre_clock_now_ms();
@@ -241,7 +241,7 @@ open_signals(supervisor_t *self)
     if (self->signals < 0 || pipe2(self->commands, O_CLOEXEC | O_NONBLOCK) < 0) {
         return cadre_fail(CADRE_EIO, "signalfd or pipe: %s", strerror(errno));
     }
-    return cadre_notice_channel(self->notices);
+    return cadre_notices_open(&self->notices);
 }
 
 static int
@@ -264,7 +264,7 @@ open_coordinator(supervisor_t *self)
     options.resume = job->resume;
     options.placement = job->placement ? "round_robin" : "bytes";
     options.log = cadre_notice_log;
-    options.log_context = &self->notices[1];
+    options.log_context = self->notices;
     return cadre_coordinator_open(&options, &self->coordinator);
 }
 
@@ -292,7 +292,7 @@ start_trainer(supervisor_t *self)
         .coordinator = self->coordinator,
         .train = self->train,
         .test = self->test,
-        .notices = self->notices[1],
+        .notices = self->notices,
         .commands = self->commands[0],
     };
     int error = pthread_create(&self->trainer, NULL, run_trainer, self);
@@ -438,8 +438,7 @@ conclude(supervisor_t *self, int status)
 int
 cadre_supervise(const cadre_supervisor_options_t *options)
 {
-    supervisor_t self = {
-        .options = options, .signals = -1, .notices = {-1, -1}, .commands = {-1, -1}};
+    supervisor_t self = {.options = options, .signals = -1, .commands = {-1, -1}};
     cadre_result_init(&self.outcome.result);
     cadre_console_init(&self.console);
     self.display = (cadre_display_t){.console = &self.console,
@@ -457,13 +456,13 @@ cadre_supervise(const cadre_supervisor_options_t *options)
         cadre_fail(status, "%s", text);
     }
     int code = conclude(&self, status);
-    const int descriptors[] = {self.signals, self.notices[0], self.notices[1], self.commands[0],
-                               self.commands[1]};
+    const int descriptors[] = {self.signals, self.commands[0], self.commands[1]};
     for (size_t i = 0; i < CADRE_COUNT_OF(descriptors); i++) {
         if (descriptors[i] >= 0) {
             close(descriptors[i]);
         }
     }
+    cadre_notices_close(&self.notices);
     cadre_events_close(&self.events);
     cadre_result_fini(&self.outcome.result);
     json_decref(self.train);

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "coordinator/cli/job.h"
+#include "coordinator/cli/notice.h"
 #include "coordinator/cli/result.h"
 
 enum {
@@ -38,10 +39,10 @@ enum {
 typedef struct {
     const cadre_job_t *job;
     cadre_coordinator_t *coordinator;
-    const json_t *train; /* resolved descriptions */
-    const json_t *test;  /* NULL: a fraction of `train`, or none */
-    int notices;         /* where notices go */
-    int commands;        /* non-blocking, where commands come from */
+    const json_t *train;      /* resolved descriptions */
+    const json_t *test;       /* NULL: a fraction of `train`, or none */
+    cadre_notices_t *notices; /* where notices go */
+    int commands;             /* non-blocking, where commands come from */
 } cadre_trainer_options_t;
 
 typedef struct {

@@ -389,6 +389,29 @@ Test(shard_requests, that_assign_need_no_answer_but_a_probe_s)
     cadre_shard_requests_fini(&self);
 }
 
+/* Others come and are answered all the time: the lost one is asked after all the same. */
+Test(shard_requests, are_asked_after_although_younger_ones_are_answered)
+{
+    enum { TURN_MS = CADRE_PROBE_MS / 4 };
+    cadre_shard_requests_t self;
+    answers_t answers = {0};
+    cadre_shard_requests_init(&self, 1, 0);
+    ask(&self, CADRE_MESSAGE_PULL, 1, &answers);
+    goes_out(&self, 0, "p");
+    for (uint64_t id = 2; id < 5; id++) {
+        ask(&self, CADRE_MESSAGE_PULL, id, &answers);
+        goes_out(&self, (id - 1) * TURN_MS, "p");
+        cr_expect(answer(&self, id));
+    }
+    goes_out(&self, CADRE_PROBE_MS, "?");
+    cr_expect(answer(&self, 1));
+    ask(&self, CADRE_MESSAGE_PULL, 6, &answers);
+    goes_out(&self, CADRE_PROBE_MS + 1, "p");
+    goes_out(&self, 2 * CADRE_PROBE_MS, "");
+    goes_out(&self, 2 * CADRE_PROBE_MS + 1, "?");
+    cadre_shard_requests_fini(&self);
+}
+
 Test(shard_requests, for_values_are_what_silence_is_counted_from)
 {
     cadre_shard_requests_t self;

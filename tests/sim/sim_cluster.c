@@ -256,6 +256,12 @@ sim_cluster_turn_coordinator(sim_cluster_t *self)
     if (!self->stopping) {
         sim_script_go(&self->script);
     }
+    if (self->script.gives_up) {
+        sim_faults_say(self, "the program failed", SIM_COORDINATOR_NODE, 0);
+        sim_cluster_kill_coordinator(self);
+        sim_faults_restart_coordinator_later(self);
+        return;
+    }
     sim_coordinator_turn(self->coordinator);
     route(self, SIM_COORDINATOR_NODE, &self->coordinator->core.outbox);
     sim_faults_look(self);

@@ -526,6 +526,7 @@ sim_script_start_again(sim_script_t *self)
 {
     self->closing = 0;
     self->burst = 0;
+    self->gives_up = false;
     self->checkpoint_attempts = 0;
     self->new_variable = NULL;
     self->done_ms = self->network->now_ms;

@@ -86,6 +86,7 @@ typedef struct {
     cadre_operation_t pending;
     bool asked;
     uint32_t variable;  /* SIM_READ, SIM_ASSIGN, SIM_DROP: index; SIM_COUNT: a shard */
+    bool gives_up;      /* it has failed and is to end, which sim_cluster does */
     uint32_t variables; /* that it had before the coordinator died: it makes them again */
     uint32_t assignment;
     bool is_bad; /* SIM_ASSIGN: one part of it is infinite */

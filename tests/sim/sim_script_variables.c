@@ -282,6 +282,11 @@ sim_script_create(sim_script_t *self)
     if (self->pending.pending > 0 && !gives_up) {
         return false;
     }
+    if (self->pending.status == CADRE_EIO && sim_cluster_has_room(self->cluster)) {
+        self->gives_up =
+            true; /* what the shard began with cannot be read: the program begins again */
+        return false;
+    }
     core->creating = 0;
     if (self->pending.status == 0 && core->creation_status < 0) {
         self->pending.status = core->creation_status;

@@ -31,14 +31,20 @@ sent(cadre_outbox_t *outbox)
 }
 
 static bool
-answered(cadre_shard_link_t *link, uint64_t id)
+answered_at(cadre_shard_link_t *link, uint64_t id, uint64_t now_ms)
 {
     cadre_link_request_t request;
-    if (!cadre_shard_link_answered(link, id, &request)) {
+    if (!cadre_shard_link_answered(link, id, now_ms, &request)) {
         return false;
     }
     cadre_link_request_fini(&request);
     return true;
+}
+
+static bool
+answered(cadre_shard_link_t *link, uint64_t id)
+{
+    return answered_at(link, id, 0);
 }
 
 Test(shard_link, sends_nothing_before_the_address_is_known)
@@ -125,9 +131,33 @@ Test(shard_link, sends_nothing_again_and_asks_ever_more_seldom)
         now_ms += waits_ms[i];
         cr_expect_eq(probed(&link, now_ms, 11 + i, ids), 2, "wait %zu", i);
     }
-    cadre_shard_link_heard(&link, now_ms, true); /* an answer: it moves */
+    cadre_shard_link_heard(&link, now_ms);
+    cr_expect(answered_at(&link, 1, now_ms)); /* it moves */
     cr_expect_eq(cadre_shard_link_due_ms(&link, 0), now_ms + CADRE_PROBE_MS);
     cr_expect_eq(sent(&outbox), 0);
+    cadre_shard_link_fini(&link);
+}
+
+/* Others come and are answered all the time: the lost one is asked after all the same. */
+Test(shard_link, asks_after_the_oldest_although_younger_ones_are_answered)
+{
+    enum { TURN_MS = CADRE_PROBE_MS / 4 };
+    cadre_shard_link_t link;
+    cadre_outbox_t outbox = {0};
+    uint64_t ids[8];
+    cadre_shard_link_init(&link, WINDOW);
+    link.open = true;
+    ask(&link, 1, 1, 8);
+    for (uint64_t i = 0; i < 4; i++) {
+        ask(&link, 2 + i, 2, 8);
+        cadre_shard_link_pump(&link, i * TURN_MS, &outbox);
+        cr_expect_eq(probed(&link, i * TURN_MS, 100 + i, ids), 0);
+        cadre_shard_link_heard(&link, i * TURN_MS + 1);
+        cr_expect(answered_at(&link, 2 + i, i * TURN_MS + 1));
+    }
+    cr_expect_eq(probed(&link, CADRE_PROBE_MS, 104, ids), 1);
+    cr_expect_eq(ids[0], 1);
+    sent(&outbox);
     cadre_shard_link_fini(&link);
 }
 
@@ -207,7 +237,7 @@ Test(shard_link, tells_since_when_nothing_is_answered_and_nothing_comes)
     cr_expect_eq(cadre_shard_link_owed_ms(&link), 1000);
     cr_expect_not(cadre_shard_link_is_mute(&link, 1000 + CADRE_MUTE_MS - 1));
     cr_expect(cadre_shard_link_is_mute(&link, 1000 + CADRE_MUTE_MS));
-    cadre_shard_link_heard(&link, 1050, false);
+    cadre_shard_link_heard(&link, 1050);
     cr_expect_not(cadre_shard_link_is_mute(&link, 1050 + CADRE_MUTE_MS - 1));
     cr_expect(cadre_shard_link_is_mute(&link, 1050 + CADRE_MUTE_MS));
     link.open = false;
@@ -240,7 +270,7 @@ Test(shard_link, gives_many_bytes_their_time_and_each_connection_more_than_the_o
     cr_expect(cadre_shard_link_is_mute(&link, 4 * limit_ms));
     link.mutes = UINT32_MAX;
     cr_expect(cadre_shard_link_is_mute(&link, 2 * CADRE_MUTE_MAX_MS));
-    cadre_shard_link_heard(&link, 0, false);
+    cadre_shard_link_heard(&link, 0);
     cr_expect(cadre_shard_link_is_mute(&link, limit_ms), "it was heard");
     sent(&outbox);
     cadre_shard_link_fini(&link);
@@ -263,7 +293,7 @@ Test(shard_link, is_over_when_nothing_has_come_for_the_timeout_whatever_connecti
     cadre_shard_link_excuse(&link, 3000, 20000);
     cr_expect_not(cadre_shard_link_is_over(&link, 4000 + TIMEOUT_MS - 1, TIMEOUT_MS));
     cr_expect(cadre_shard_link_is_over(&link, 4000 + TIMEOUT_MS, TIMEOUT_MS));
-    cadre_shard_link_heard(&link, 5000, false);
+    cadre_shard_link_heard(&link, 5000);
     cr_expect_not(cadre_shard_link_is_over(&link, 5000 + TIMEOUT_MS - 1, TIMEOUT_MS));
     cadre_shard_link_excuse(&link, 9000, 6000);
     cr_expect(cadre_shard_link_is_over(&link, 6000 + TIMEOUT_MS, TIMEOUT_MS), "now at the most");
@@ -306,7 +336,7 @@ Test(shard_link, asks_an_unreachable_shard_again_and_again_without_any_request)
     }
     cr_expect(cadre_shard_link_is_mute(&link, CADRE_MUTE_MS), "and over another connection");
     cr_expect_not(cadre_shard_link_is_over(&link, 1000000, 1000), "that is known");
-    cadre_shard_link_heard(&link, 6000, false);
+    cadre_shard_link_heard(&link, 6000);
     cr_expect_not(link.unreachable);
     cr_expect_eq(probed(&link, 60000, 100000, ids), 0);
     cr_expect_eq(cadre_shard_link_due_ms(&link, 1000), UINT64_MAX);
