@@ -20,6 +20,14 @@ replace_worker(stage_t *stage, int index)
     local_cluster_wait_workers(&stage->cluster, stage->cluster.options.workers);
 }
 
+/* Whether a closure was lost with its worker: one that is killed may have nothing to do. */
+static bool
+has_run_again(const stage_t *stage)
+{
+    cadre_totals_t totals = cadre_totals(stage->coordinator);
+    return totals.attempts > totals.finished;
+}
+
 /* Schedules one epoch, killing a worker before each `kill_every`th batch; gives how many batches
  * there were. */
 static uint64_t
@@ -48,13 +56,12 @@ BOTH_SIZES(conformance_data, D1_every_row_of_an_epoch_is_visited_once_although_w
     cadre_variable_t *visits = stage_visits(&stage);
     cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
     cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
-    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+    for (int epoch = 0; epoch < EPOCHS || !has_run_again(&stage); epoch++) {
         closures += visit_epoch(&stage, dataset, (uint64_t)epoch, KILL_EVERY);
         stage_join(&stage);
         stage_expect_visits(visits, VISIT_ROWS, epoch + 1);
     }
     stage_expect_applied(&stage, closures);
-    cr_expect_gt(cadre_totals(stage.coordinator).attempts, closures, "some ran again");
     stage_close(&stage);
 }
 
@@ -175,7 +182,8 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
                        .batch_size = 1,
                        .counts_correct = true},
     };
-    for (int round = 0; round < ROUNDS || cadre_totals(stage.coordinator).workers_lost < LOST;
+    for (int round = 0; round < ROUNDS || cadre_totals(stage.coordinator).workers_lost < LOST ||
+                        !has_run_again(&stage);
          round++) {
         pthread_t thread;
         atomic_store(&evaluating.done, false);
@@ -189,7 +197,5 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
         cr_assert_float_eq(sum, VISIT_ROWS * (VISIT_ROWS - 1) / 2.0, 1e-3, "%g", sum);
         cr_assert_float_eq(evaluating.evaluation.loss, 1, 1e-9);
     }
-    cr_expect_gt(cadre_totals(stage.coordinator).attempts, cadre_totals(stage.coordinator).finished,
-                 "some closures ran twice");
     stage_close(&stage);
 }
