@@ -25,6 +25,7 @@ enum {
     ROW_SIZE = COLUMNS * (int)sizeof(float),
     VARIABLES_MAX = 16,
     LEAVE_MS = 3000,
+    LEASE_MS = 3600000, /* nobody says anything to the ps while values are measured */
 };
 
 typedef struct {
@@ -138,7 +139,7 @@ welcome(cadre_bench_shard_client_t *self)
     cadre_message_t message = new_message(self, CADRE_MESSAGE_WELCOME, &self->coordinator);
     message.welcome = (cadre_welcome_message_t){.job = "bench",
                                                 .heartbeat_ms = CADRE_HEARTBEAT_MS,
-                                                .lease_ms = CADRE_LEASE_MS,
+                                                .lease_ms = LEASE_MS,
                                                 .resend_ms = CADRE_RESEND_MS,
                                                 .shards = 1,
                                                 .generation = GENERATION};
