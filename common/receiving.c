@@ -188,7 +188,8 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
 static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static atomic_uint_fast64_t refused;
 
-/* Tells sockets apart that had the same descriptor one after the other. */
+/* Tells sockets apart that had the same descriptor one after the other. It is asked only when one
+ * is to be ended: a system call for each read would cost more than all else here. */
 static uint64_t
 inode_of(int descriptor)
 {
@@ -213,15 +214,15 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
         return true;
     }
     cadre_receiving_t *self = &connections[descriptor];
-    if (self->inode == 0 || self->inode != inode_of(descriptor)) {
+    if (self->inode == 0 || cadre_receiving_take(self, bytes, size_bytes)) {
         return true;
     }
-    bool is_good = cadre_receiving_take(self, bytes, size_bytes);
-    if (!is_good) {
-        self->inode = 0;
+    bool is_another = self->inode != inode_of(descriptor);
+    self->inode = 0;
+    if (!is_another) {
         atomic_fetch_add(&refused, self->greeted == CADRE_GREETING_SIZE);
     }
-    return is_good;
+    return is_another;
 }
 
 uint64_t

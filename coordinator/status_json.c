@@ -195,9 +195,9 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
         char waits[CADRE_CHECKPOINT_WAITS_SIZE];
         cadre_checkpoint_waits(core, waits);
         json_object_set_new(json_object_get(status, "checkpoints"), "under_way",
-                            json_pack("{s:I, s:s}", "ms",
-                                      (json_int_t)(now_ms - core->checkpoint.begun_ms), "waits_for",
-                                      waits));
+                            json_pack("{s:I, s:I, s:s}", "ms",
+                                      (json_int_t)(now_ms - core->checkpoint.begun_ms), "closures",
+                                      (json_int_t)core->checkpoint.below, "waits_for", waits));
     }
     char *text = json_dumps(status, JSON_COMPACT);
     json_decref(status);

@@ -138,8 +138,8 @@ cadre_admission_ask(cadre_admission_t *self, const cadre_task_t *task, size_t si
     bool unread_may = peer->has_read || self->unread_bytes == 0 ||
                       self->unread_bytes + size_bytes <= self->budget_bytes / 2;
     bool all_may = self->total_bytes == 0 || self->total_bytes + size_bytes <= self->budget_bytes;
-    bool link_may =
-        self->sending_bytes == 0 || self->sending_bytes + size_bytes <= CADRE_SENDING_SIZE_MAX;
+    bool link_may = self->sending_bytes <= CADRE_SENDING_SIZE_MIN ||
+                    self->sending_bytes + size_bytes <= CADRE_SENDING_SIZE_MAX;
     if (!peer_may || !unread_may) {
         return CADRE_ADMISSION_PEER;
     }

@@ -11,11 +11,12 @@
  *   - all peers together, with it, hold at most the budget, and at most half of it where the peer
  *     has not been seen to read: whoever is connected may pull and read nothing, and would starve
  *     the others. The coordinator counts as one that reads;
- *   - what is on its way, with it, is at most CADRE_SENDING_SIZE_MAX, peers that do not read left
- * out. Else it waits, first come, first served: no values are taken for it, so it costs its header.
- * The third rule lets a slow link give one worker its values after the other, instead of all at the
- * same late time: then their pushes go up while others pull. One that was asked twice, over a new
- * connection, waits once and is answered over the newest.
+ *   - what is on its way, with it, is at most CADRE_SENDING_SIZE_MAX, or without it at most
+ *     CADRE_SENDING_SIZE_MIN, so that a link is never idle; peers that do not read left out. Else
+ * it waits, first come, first served: no values are taken for it, so it costs its header. The third
+ * rule lets a slow link give one worker its values after the other, instead of all at the same late
+ * time: then their pushes go up while others pull. One that was asked twice, over a new connection,
+ * waits once and is answered over the newest.
  */
 #ifndef CADRE_PS_ADMISSION_H
 #define CADRE_PS_ADMISSION_H
@@ -28,6 +29,7 @@
 enum {
     CADRE_PEER_HELD_SIZE_MAX = 64 << 20, /* bytes of answers that one peer has not taken */
     CADRE_SENDING_SIZE_MAX = 48 << 20,   /* bytes of answers under way to peers that read */
+    CADRE_SENDING_SIZE_MIN = 8 << 20,    /* with no more than that, the next one goes at any rate */
     CADRE_STALL_MS = 200,        /* nothing taken for that long: a peer that does not read */
     CADRE_ADMISSION_MS = 1,      /* while pulls wait, what has left is looked at that often */
     CADRE_PEER_KEPT_MS = 600000, /* that long it is remembered that a peer reads */

@@ -50,7 +50,7 @@ build() {
 # build_ahead PRESET: starts to build it, into a log.
 build_ahead() {
     ahead_log=build/$1.build.log
-    nice -n 19 "${BASH_SOURCE[0]}" --build "$1" >"$ahead_log" 2>&1 &
+    nice -n 19 tests/check.sh --build "$1" >"$ahead_log" 2>&1 &
     ahead=$!
 }
 

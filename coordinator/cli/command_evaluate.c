@@ -336,6 +336,8 @@ evaluate(const flags_t *flags, const cadre_job_t *job)
                                              .slots = job->slots,
                                              .device = job->device,
                                              .math = job->math,
+                                             .shard_timeout_s = job->shard_timeout_s,
+                                             .ps_lanes = job->ps_lanes,
                                              .restarts_max = job->max_restarts,
                                              .data_dir = data_dir,
                                              .checkpoint_dirs = {cadre_job_checkpoints(job)}};

@@ -10,7 +10,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/memory.h"
 #include "common/status.h"
 
@@ -22,7 +21,6 @@ typedef struct kept {
 
 struct cadre_notices {
     pthread_mutex_t lock;
-    pthread_cond_t taken;
     int fd;          /* an eventfd; what follows is under the lock */
     kept_t *first;   /* owned, as all that follow */
     kept_t **last_p; /* where the next one goes */
@@ -39,11 +37,6 @@ cadre_notices_open(cadre_notices_t **notices)
     }
     cadre_notices_t *self = cadre_calloc(1, sizeof(*self));
     pthread_mutex_init(&self->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* cadre_clock_now_ms's */
-    pthread_cond_init(&self->taken, &attributes);
-    pthread_condattr_destroy(&attributes);
     self->fd = fd;
     self->last_p = &self->first;
     *notices = self;
@@ -63,7 +56,6 @@ cadre_notices_close(cadre_notices_t **notices_p)
         self->first = next;
     }
     close(self->fd);
-    pthread_cond_destroy(&self->taken);
     pthread_mutex_destroy(&self->lock);
     cadre_free(notices_p);
 }
@@ -92,20 +84,24 @@ keep(cadre_notices_t *self, const cadre_notice_t *notice)
     eventfd_write(self->fd, 1);
 }
 
-void
-cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice, bool wait)
+/* How many may wait before this one: the next progress says more, and the end is told in any case.
+ */
+static size_t
+room_for(cadre_notice_kind_t kind)
 {
-    size_t room = wait ? CADRE_NOTICES_WAIT_MAX : CADRE_NOTICES_MAX;
-    int64_t deadline_ms = cadre_clock_now_ms() + CADRE_NOTICES_WAIT_MS;
-    const struct timespec deadline = {deadline_ms / 1000, deadline_ms % 1000 * 1000000};
+    return kind == CADRE_NOTICE_DONE       ? SIZE_MAX
+           : kind == CADRE_NOTICE_PROGRESS ? CADRE_NOTICES_PROGRESS_MAX
+                                           : CADRE_NOTICES_MAX;
+}
+
+void
+cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice)
+{
     pthread_mutex_lock(&self->lock);
-    while (wait && self->count >= room &&
-           pthread_cond_timedwait(&self->taken, &self->lock, &deadline) == 0) {
-    }
-    if (self->count < room) {
+    if (self->count < room_for(notice->kind)) {
         keep(self, notice);
     } else {
-        self->dropped++;
+        self->dropped += notice->kind != CADRE_NOTICE_PROGRESS;
     }
     pthread_mutex_unlock(&self->lock);
 }
@@ -118,7 +114,7 @@ cadre_notice_say(cadre_notices_t *self, cadre_notice_kind_t kind, const char *fo
     va_start(arguments, format);
     vsnprintf(notice.text, sizeof(notice.text), format, arguments);
     va_end(arguments);
-    cadre_notice_send(self, &notice, true);
+    cadre_notice_send(self, &notice);
 }
 
 void
@@ -127,7 +123,7 @@ cadre_notice_log(void *notices, char level, const char *event, const char *pairs
     cadre_notice_t notice = {.kind = CADRE_NOTICE_LOG, .level = level};
     snprintf(notice.event, sizeof(notice.event), "%s", event);
     snprintf(notice.text, sizeof(notice.text), "%s", pairs);
-    cadre_notice_send(notices, &notice, false);
+    cadre_notice_send(notices, &notice);
 }
 
 void
@@ -135,7 +131,7 @@ cadre_notice_begin_wait(cadre_notices_t *self, int64_t limit_ms, const char *wha
 {
     cadre_notice_t notice = {.kind = CADRE_NOTICE_WAIT, .limit_ms = limit_ms};
     snprintf(notice.text, sizeof(notice.text), "%s", what);
-    cadre_notice_send(self, &notice, true);
+    cadre_notice_send(self, &notice);
 }
 
 void
@@ -168,7 +164,6 @@ cadre_notice_receive(cadre_notices_t *self, cadre_notice_t *notice)
     pthread_mutex_lock(&self->lock);
     if (self->first) {
         take(self, notice);
-        pthread_cond_broadcast(&self->taken);
     } else if (self->dropped > 0) {
         *notice = (cadre_notice_t){.kind = CADRE_NOTICE_LOG, .level = 'W', .event = "events_lost"};
         snprintf(notice->text, sizeof(notice->text), "count=%" PRIu64, self->dropped);

@@ -5,9 +5,9 @@
  * Owner:   a supervisor owns the notices; it closes them after everybody who sends has ended.
  * Thread:  any thread sends, the main thread receives.
  *
- * The coordinator may not wait for the terminal, so what it logs is always taken, up to a limit
- * that only a main thread that stands still reaches; how many events were lost then is an event
- * itself.
+ * Nobody waits for the terminal: neither the coordinator's thread nor training. What is sent is
+ * kept, up to a limit that only a main thread which stands still reaches; how much was lost then is
+ * told as an event.
  */
 #ifndef CADRE_COORDINATOR_CLI_NOTICE_H
 #define CADRE_COORDINATOR_CLI_NOTICE_H
@@ -18,9 +18,8 @@
 
 enum {
     CADRE_NOTICE_TEXT_SIZE = 2048, /* bytes of the text; longer ones are cut */
-    CADRE_NOTICES_WAIT_MAX = 256,  /* not yet received, until who sends more has to wait, */
-    CADRE_NOTICES_WAIT_MS = 10000, /* so long at most, */
-    CADRE_NOTICES_MAX = 8192,      /* or loses what may not wait */
+    CADRE_NOTICES_MAX = 65536,     /* not yet received: of more, all are lost but the last, DONE */
+    CADRE_NOTICES_PROGRESS_MAX = 256, /* with so many, progress is not worth telling */
 };
 
 typedef enum {
@@ -69,16 +68,15 @@ void cadre_notices_close(cadre_notices_t **notices_p);
 /* A descriptor to poll: readable while there are notices. */
 int cadre_notices_fd(const cadre_notices_t *self);
 
-/* Sends one notice. With `wait` it waits while CADRE_NOTICES_WAIT_MAX are there; without, there is
- * room for CADRE_NOTICES_MAX. What finds no room is dropped, and counted. */
-void cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice, bool wait);
+/* Sends one notice, or drops it where there is no room. */
+void cadre_notice_send(cadre_notices_t *self, const cadre_notice_t *notice);
 
-/* A notice with a formatted text and nothing else, waiting for room. */
+/* A notice with a formatted text and nothing else. */
 void cadre_notice_say(cadre_notices_t *self, cadre_notice_kind_t kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A coordinator's log callback (cadre_log_callback_t): each event is a LOG notice that does not
- * wait. `notices` outlives the coordinator. */
+/* A coordinator's log callback (cadre_log_callback_t): each event is a LOG notice. `notices`
+ * outlives the coordinator. */
 void cadre_notice_log(void *notices, char level, const char *event, const char *pairs);
 
 /* Something that may take `limit_ms` begins, and is over: a long wait is told to people. */

@@ -21,18 +21,22 @@ cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task)
     return false;
 }
 
-static void
-compare(cadre_coordinator_t *coordinator, cadre_launcher_t *launcher, int64_t elapsed_ms)
+bool
+cadre_silence_needs_worker(const json_t *status)
 {
-    cadre_auto(cadre_free) char *text = NULL;
-    json_t *status = cadre_status_json(coordinator, &text) == 0 ? json_loads(text, 0, NULL) : NULL;
+    const json_t *checkpoint = json_object_get(json_object_get(status, "checkpoints"), "under_way");
+    return !checkpoint || json_integer_value(json_object_get(checkpoint, "closures")) > 0;
+}
+
+static void
+compare(const json_t *status, cadre_launcher_t *launcher, int64_t elapsed_ms)
+{
     cadre_launcher_task_t task;
     for (size_t i = 0; status && cadre_launcher_task(launcher, i, &task); i++) {
         if (task.pid && task.role != CADRE_LAUNCH_PROGRAM) {
             cadre_launcher_look(launcher, i, cadre_silence_hears(status, &task), elapsed_ms);
         }
     }
-    json_decref(status);
 }
 
 void
@@ -45,9 +49,12 @@ cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
     }
     self->looked_ms = now_ms;
     elapsed_ms = elapsed_ms < CADRE_SILENCE_LOOK_MS_MAX ? elapsed_ms : CADRE_SILENCE_LOOK_MS_MAX;
-    bool worker = cadre_totals(coordinator).workers > 0;
-    self->no_worker_ms = worker ? 0 : self->no_worker_ms + elapsed_ms;
+    cadre_auto(cadre_free) char *text = NULL;
+    json_t *status = cadre_status_json(coordinator, &text) == 0 ? json_loads(text, 0, NULL) : NULL;
+    bool waits = cadre_totals(coordinator).workers == 0 && cadre_silence_needs_worker(status);
+    self->no_worker_ms = waits ? self->no_worker_ms + elapsed_ms : 0;
     if (launcher) {
-        compare(coordinator, launcher, elapsed_ms);
+        compare(status, launcher, elapsed_ms);
     }
+    json_decref(status);
 }

@@ -25,13 +25,16 @@ enum {
 /* Zeroed: nothing was looked at. */
 typedef struct {
     int64_t looked_ms;
-    int64_t no_worker_ms; /* for which no worker has been heard */
+    int64_t no_worker_ms; /* for which no worker has been heard that a checkpoint needs */
 } cadre_silence_t;
 
 /* Looks, when it is time to; kills a task of `launcher`, if there is one, that was silent for too
  * long. */
 void cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
                         cadre_launcher_t *launcher, int64_t now_ms);
+
+/* Whether, by `status`, a checkpoint needs a worker: all but one whose closures have ended. */
+bool cadre_silence_needs_worker(const json_t *status);
 
 /* Whether `status` (cadre_status_json) has this task, as the process that runs. */
 bool cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task);

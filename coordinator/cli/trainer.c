@@ -71,7 +71,7 @@ send_progress(trainer_t *self, cadre_notice_kind_t kind)
     cadre_totals_t totals = cadre_totals(self->options->coordinator);
     update_progress(self, &totals, cadre_clock_now_ms());
     cadre_notice_t notice = {.kind = kind, .progress = self->progress};
-    cadre_notice_send(self->options->notices, &notice, kind != CADRE_NOTICE_PROGRESS);
+    cadre_notice_send(self->options->notices, &notice);
 }
 
 static void
@@ -357,13 +357,18 @@ train(trainer_t *self)
 
 /* --- the end --- */
 
+/* The most urgent command that was given. The interrupt goes first: one that comes later has its
+ * own. */
 static char
 take_command(trainer_t *self)
 {
     char command = CADRE_TRAINER_STOP;
-    ssize_t size = read(self->options->commands, &command, 1);
+    char next;
     cadre_interrupt(self->options->coordinator, false);
-    self->outcome->aborted = size == 1 && command == CADRE_TRAINER_ABORT;
+    while (read(self->options->commands, &next, 1) == 1) {
+        command = command == CADRE_TRAINER_ABORT || next == CADRE_TRAINER_STOP ? command : next;
+    }
+    self->outcome->aborted = command == CADRE_TRAINER_ABORT;
     return command;
 }
 

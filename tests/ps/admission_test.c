@@ -67,6 +67,10 @@ Test(admission, lets_a_link_have_so_much_at_a_time)
     cr_expect_eq(ask(self, 2, 0, 0), CADRE_ADMISSION_NOW, "it has them already");
     let_go(self, 1, 1);
     cr_expect_eq(ask(self, 2, 17, 1), CADRE_ADMISSION_NOW);
+    let_go(self, 1, 22);
+    cr_expect_eq(ask(self, 2, 40, 2), CADRE_ADMISSION_SHARED);
+    let_go(self, 1, 1);
+    cr_expect_eq(ask(self, 2, 40, 3), CADRE_ADMISSION_NOW, "while the last of the one before goes");
     cadre_admission_destroy(&self);
 }
 

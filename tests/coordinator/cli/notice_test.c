@@ -2,9 +2,6 @@
 
 #include <criterion/criterion.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 TestSuite(notice, .timeout = 240);
@@ -35,60 +32,31 @@ Test(notice, an_event_of_the_coordinator_comes_with_its_level_name_and_pairs)
     cr_expect_null(notices);
 }
 
-/* Epochs end faster than a terminal shows them: what the coordinator says meanwhile is not lost. */
-Test(notice, an_event_is_kept_while_others_wait_for_room)
+/* A terminal that stands still for long: the run ends all the same, and says what was lost. */
+Test(notice, who_sends_waits_for_nobody_and_the_end_is_told)
 {
+    enum { LOST = 3 };
     cadre_notices_t *notices = NULL;
     cadre_notice_t notice;
     cr_assert_eq(cadre_notices_open(&notices), 0);
-    for (int i = 0; i < CADRE_NOTICES_WAIT_MAX; i++) {
+    for (int i = 0; i < CADRE_NOTICES_MAX + LOST; i++) {
         cadre_notice_say(notices, CADRE_NOTICE_INFO, "epoch %d", i);
+        cadre_notice_say(notices, CADRE_NOTICE_PROGRESS, "%s", "");
     }
-    cadre_notice_log(notices, 'W', "worker_lost", "worker=3");
-    for (int i = 0; i < CADRE_NOTICES_WAIT_MAX; i++) {
+    cadre_notice_say(notices, CADRE_NOTICE_DONE, "%s", "");
+    size_t progress = 0;
+    for (int i = 0; i < CADRE_NOTICES_MAX; i++) {
         cr_assert(cadre_notice_receive(notices, &notice));
-        cr_expect_eq(notice.kind, CADRE_NOTICE_INFO);
+        progress += notice.kind == CADRE_NOTICE_PROGRESS;
     }
+    cr_expect_eq(progress, CADRE_NOTICES_PROGRESS_MAX / 2);
     cr_assert(cadre_notice_receive(notices, &notice));
-    cr_expect_str_eq(notice.event, "worker_lost");
+    cr_expect_eq(notice.kind, CADRE_NOTICE_DONE);
+    cr_assert(cadre_notice_receive(notices, &notice));
+    cr_expect_str_eq(notice.event, "events_lost");
+    cr_expect_str_eq(notice.text, "count=131");
+    cr_expect_not(cadre_notice_receive(notices, &notice));
     cadre_notices_close(&notices);
-}
-
-typedef struct {
-    cadre_notices_t *notices;
-    atomic_int said;
-} speaker_t;
-
-enum { SAID = 3 * CADRE_NOTICES_WAIT_MAX };
-
-static void *
-speak(void *context)
-{
-    speaker_t *self = context;
-    for (int i = 0; i < SAID; i++) {
-        cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "%d", i);
-        atomic_fetch_add(&self->said, 1);
-    }
-    return NULL;
-}
-
-Test(notice, who_may_wait_waits_for_room_and_loses_nothing)
-{
-    speaker_t speaker = {.notices = NULL};
-    cadre_notice_t notice;
-    pthread_t thread;
-    cr_assert_eq(cadre_notices_open(&speaker.notices), 0);
-    cr_assert_eq(pthread_create(&thread, NULL, speak, &speaker), 0);
-    for (int i = 0; i < SAID;) {
-        if (cadre_notice_receive(speaker.notices, &notice)) {
-            char wanted[16];
-            snprintf(wanted, sizeof(wanted), "%d", i++);
-            cr_assert_str_eq(notice.text, wanted);
-            cr_expect_leq(atomic_load(&speaker.said), i + CADRE_NOTICES_WAIT_MAX);
-        }
-    }
-    pthread_join(thread, NULL);
-    cadre_notices_close(&speaker.notices);
 }
 
 Test(notice, events_that_nobody_takes_are_dropped_counted_and_hold_up_no_one)
