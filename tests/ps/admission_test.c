@@ -60,8 +60,11 @@ Test(admission, answers_who_holds_nothing_however_large_it_is)
 
 Test(admission, lets_a_link_have_so_much_at_a_time)
 {
+    static const size_t pieces[] = {1, 22, 1, 8}; /* MiB of an answer */
     cadre_admission_t *self = cadre_admission_new((uint64_t)BUDGET_MIB * MIB);
-    hold(self, 1, 32);
+    for (size_t i = 0; i < 4; i++) {
+        hold(self, 1, pieces[i]);
+    }
     cr_expect_eq(ask(self, 2, 16, 0), CADRE_ADMISSION_NOW);
     cr_expect_eq(ask(self, 2, 17, 0), CADRE_ADMISSION_SHARED);
     cr_expect_eq(ask(self, 2, 0, 0), CADRE_ADMISSION_NOW, "it has them already");
@@ -71,6 +74,7 @@ Test(admission, lets_a_link_have_so_much_at_a_time)
     cr_expect_eq(ask(self, 2, 40, 2), CADRE_ADMISSION_SHARED);
     let_go(self, 1, 1);
     cr_expect_eq(ask(self, 2, 40, 3), CADRE_ADMISSION_NOW, "while the last of the one before goes");
+    let_go(self, 1, 8);
     cadre_admission_destroy(&self);
 }
 
