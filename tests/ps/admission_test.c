@@ -71,9 +71,9 @@ Test(admission, lets_a_link_have_so_much_at_a_time)
     let_go(self, 1, 1);
     cr_expect_eq(ask(self, 2, 17, 1), CADRE_ADMISSION_NOW);
     let_go(self, 1, 22);
-    cr_expect_eq(ask(self, 2, 40, 2), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 41, 2), CADRE_ADMISSION_SHARED);
     let_go(self, 1, 1);
-    cr_expect_eq(ask(self, 2, 40, 3), CADRE_ADMISSION_NOW, "while the last of the one before goes");
+    cr_expect_eq(ask(self, 2, 41, 3), CADRE_ADMISSION_NOW, "while the last of the one before goes");
     let_go(self, 1, 8);
     cadre_admission_destroy(&self);
 }
@@ -84,7 +84,7 @@ Test(admission, does_not_wait_for_a_peer_that_does_not_read)
     let_read(self, 2);
     hold(self, 1, 1);
     hold(self, 1, 39);
-    cr_expect_eq(ask(self, 2, 40, 2), CADRE_ADMISSION_SHARED);
+    cr_expect_eq(ask(self, 2, 41, 2), CADRE_ADMISSION_SHARED);
     cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS), CADRE_ADMISSION_SHARED);
     cr_expect_eq(ask(self, 2, 40, CADRE_STALL_MS + 2), CADRE_ADMISSION_NOW);
     let_go(self, 1, 1);
