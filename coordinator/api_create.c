@@ -134,13 +134,29 @@ must_wait(const cadre_coordinator_t *self, const batch_t *batch)
     return self->core.creating > 0;
 }
 
-/* While every ps is there the deadline moves: a shard that loads takes as long as it takes, and one
- * whose load stands still is lost (recovery.c). */
+/* Whether every ps is there, and heard. */
+static bool
+are_heard(const cadre_membership_t *membership)
+{
+    for (uint32_t i = 0; i < membership->ps_count; i++) {
+        if (!membership->ps[i] || membership->ps[i]->suspect) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* While every ps is heard the deadline moves: a shard that loads takes as long as it takes, and one
+ * whose load stands still is lost (recovery.c). So do the closures that run again for a shard,
+ * where a worker runs them. */
 static int64_t
 extend(const cadre_coordinator_t *self, int64_t deadline_ms)
 {
-    bool all = self->core.membership.ps_joined == self->core.options.ps_count;
-    return all ? cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms) : deadline_ms;
+    const cadre_membership_t *membership = &self->core.membership;
+    bool is_idle = self->core.replay.active && membership->worker_count == 0;
+    return are_heard(membership) && !is_idle
+               ? cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms)
+               : deadline_ms;
 }
 
 static int

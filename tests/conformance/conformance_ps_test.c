@@ -97,6 +97,26 @@ BOTH_SIZES(conformance_ps, F7_a_ps_that_stays_away_ends_the_job_and_is_named)
     stage_close(&stage);
 }
 
+/* The ps is there again, but what it misses needs a worker: others may wait for one for ever. */
+Test(conformance_ps, a_variable_is_not_waited_for_where_no_worker_runs_what_a_shard_misses)
+{
+    stage_t stage;
+    cadre_variable_t *late = NULL;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.ps_timeout_ms = 10000; /* in which the ps has to start, on a busy machine */
+    stage_open_with(&stage, &options);
+    stage_schedule(&stage, "add_one", 20);
+    stage_join(&stage);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
+    local_cluster_wait_lost(&stage.cluster, 1);
+    local_cluster_restart(&stage.cluster, LOCAL_PS, 0);
+    EVENTUALLY(cadre_totals(stage.coordinator).ps_restored == 1);
+    FAILS(
+        cadre_variable_create(stage.coordinator, "late", CADRE_F32, (int64_t[]){1}, 1, NULL, &late),
+        CADRE_ETIMEOUT, "--ps-timeout");
+    stage_close(&stage);
+}
+
 /* The worker's closure is on its way back into the queue when the ps goes too. */
 BOTH_SIZES(conformance_ps, F11_a_ps_dies_while_a_worker_is_being_recovered)
 {
