@@ -159,10 +159,11 @@ contest_ms(const cadre_core_t *self)
     return self->options.lease_ms < CADRE_SUSPECT_MS ? self->options.lease_ms : CADRE_SUSPECT_MS;
 }
 
+/* One that is kept has had its time when it was expected to be back. */
 static bool
 is_silent(const cadre_core_t *self, const cadre_member_t *holder)
 {
-    return self->now_ms >= holder->heard_ms + contest_ms(self);
+    return self->now_ms >= holder->heard_ms + (holder->kept ? 0 : contest_ms(self));
 }
 
 /* Whether the newcomer has waited for long enough to know that the holders of the places live. The
@@ -194,7 +195,7 @@ contest_holder(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_m
                         died);
         return 0;
     }
-    if (!has_waited(self, from)) {
+    if (!has_waited(self, from) || holder->kept) {
         return CADRE_EAGAIN;
     }
     return cadre_fail(CADRE_EREFUSED, "%s is process %" PRIu32 " on %.100s, which is heard",
@@ -207,7 +208,8 @@ contest_all(cadre_core_t *self, const cadre_task_t *from)
 {
     bool some_silent = false;
     for (uint32_t i = 0; i < self->options.ps_count; i++) {
-        some_silent = some_silent || is_silent(self, self->membership.ps[i]);
+        const cadre_member_t *holder = self->membership.ps[i];
+        some_silent = some_silent || holder->kept || is_silent(self, holder);
     }
     if (some_silent || !has_waited(self, from)) {
         return CADRE_EAGAIN; /* a place that its holder loses is free then */

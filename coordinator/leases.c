@@ -60,11 +60,10 @@ cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms)
 bool
 cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms)
 {
-    uint64_t until_ms = back_ms(self, now_ms);
     if (!cadre_leases_has_stalled(self, now_ms)) {
         return false;
     }
-    member->heard_ms = until_ms > member->heard_ms ? until_ms : member->heard_ms;
+    cadre_membership_keep(member, back_ms(self, now_ms));
     return true;
 }
 

@@ -277,6 +277,17 @@ cadre_membership_heard(cadre_member_t *member, uint64_t now_ms)
 {
     member->heard_ms = now_ms;
     member->suspect = false;
+    member->kept = false;
+}
+
+void
+cadre_membership_keep(cadre_member_t *member, uint64_t until_ms)
+{
+    if (!member->kept && until_ms > member->heard_ms) {
+        member->heard_ms = until_ms;
+    }
+    member->kept = true;
+    member->suspect = true;
 }
 
 void
@@ -285,7 +296,8 @@ cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms)
     cadre_member_t *member = NULL;
     for (size_t cursor = 0; (member = cadre_u64_map_next(&self->members, &cursor));) {
         uint64_t heard_ms = member->heard_ms + ms;
-        uint64_t last_ms = member->heard_ms > now_ms ? member->heard_ms : now_ms;
+        uint64_t last_ms = member->kept ? now_ms + CADRE_MUTE_MS : now_ms;
+        last_ms = member->heard_ms > last_ms ? member->heard_ms : last_ms;
         member->heard_ms = heard_ms < last_ms ? heard_ms : last_ms;
     }
 }
@@ -311,7 +323,7 @@ cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms, uint64_t lea
         if (now_ms >= member->heard_ms + lease_ms) {
             return member;
         }
-        member->suspect = now_ms >= member->heard_ms + suspect_ms;
+        member->suspect = member->kept || now_ms >= member->heard_ms + suspect_ms;
         uint64_t next_ms = member->heard_ms + (member->suspect ? lease_ms : suspect_ms);
         look_ms = next_ms < look_ms ? next_ms : look_ms;
     }

@@ -26,9 +26,10 @@ typedef struct cadre_member {
     cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
     uint32_t index;    /* the one it has */
     uint64_t joined_ms;
-    uint64_t heard_ms;
+    uint64_t heard_ms;      /* or, of one that is kept, by when it is expected to be */
     uint64_t heartbeat;     /* last sequence */
-    bool suspect;           /* silent for CADRE_SUSPECT_MS: gets no new work */
+    bool suspect;           /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
+    bool kept;              /* its connection closed after an own stall; not heard since */
     bool draining;          /* finishes what it has */
     bool drain_asked;       /* by the API: told again until it leaves */
     uint64_t rest_until_ms; /* it gave work back: no new work before */
@@ -129,12 +130,16 @@ void cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *m
 /* Takes a member out and frees it; nothing may be in flight on it. */
 void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
 
-/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest, or when it was
- * expected to be heard. */
+/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest; one that is kept
+ * has as long to be heard as it had before. */
 void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms);
 
 /* Notes that a member was heard. */
 void cadre_membership_heard(cadre_member_t *member, uint64_t now_ms);
+
+/* Notes that a member's connection has closed, and that it is expected to be heard over another one
+ * by `until_ms`; once, until it is. */
+void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);
 
 /* The first member that has been silent for `lease_ms`, or NULL; marks the suspect ones on the way.
  * `due_ms` becomes when to look again. */

@@ -62,18 +62,18 @@ static json_t *
 task_json(const cadre_core_t *core, const cadre_member_t *member, uint64_t now_ms)
 {
     bool is_ps = member->task.role == CADRE_ROLE_PS;
+    uint64_t silent_ms = now_ms > member->heard_ms ? now_ms - member->heard_ms : 0;
     const char *const *names = is_ps ? ps_counters : worker_counters;
     size_t count = is_ps ? CADRE_PS_COUNTER_COUNT : CADRE_WORKER_COUNTER_COUNT;
     json_t *counters = json_object();
     for (size_t i = 0; i < count; i++) {
         json_object_set_new(counters, names[i], json_integer((json_int_t)member->counters[i]));
     }
-    json_t *object = json_pack("{s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:o}", "role",
-                               cadre_role_text(member->task.role), "index", (int)member->index,
-                               "host", member->host, "process", (int)member->process, "state",
-                               member->suspect ? "suspect" : "healthy", "silent_ms",
-                               (json_int_t)(now_ms - member->heard_ms), "in_flight",
-                               (int)member->in_flight.count, "counters", counters);
+    json_t *object = json_pack(
+        "{s:s, s:i, s:s, s:i, s:s, s:I, s:i, s:o}", "role", cadre_role_text(member->task.role),
+        "index", (int)member->index, "host", member->host, "process", (int)member->process, "state",
+        member->suspect ? "suspect" : "healthy", "silent_ms", (json_int_t)silent_ms, "in_flight",
+        (int)member->in_flight.count, "counters", counters);
     const cadre_closure_t *oldest = member->in_flight.first;
     if (oldest && oldest->is_running) {
         json_object_set_new(

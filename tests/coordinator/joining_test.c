@@ -216,6 +216,105 @@ Test(joining, a_ps_too_many_is_refused_once_all_the_others_are_known_to_live)
     fixture_destroy(&self);
 }
 
+/* --- members that are kept after an own stall --- */
+
+/* A heartbeat that says all that one must say for its shard to count as alive. */
+static void
+beat(fixture_t *self, const cadre_task_t *from)
+{
+    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_HEARTBEAT);
+    message.heartbeat = (cadre_heartbeat_message_t){.sequence = self->now_ms,
+                                                    .progress = self->now_ms,
+                                                    .generation = self->core.shards[0].generation};
+    fixture_say(self, from, &message);
+}
+
+/* A shell that comes in time, for `ms`. */
+static void
+attend(fixture_t *self, uint64_t ms)
+{
+    uint64_t until_ms = self->now_ms + ms;
+    while (self->now_ms < until_ms) {
+        self->now_ms = self->core.tick_due_ms < until_ms ? self->core.tick_due_ms : until_ms;
+        cadre_core_tick(&self->core, self->now_ms, false);
+    }
+    fixture_collect(self);
+}
+
+/* The newcomer says HELLO each half second until it has an answer, for `ms`; `living` is heard. */
+static void
+ask_for(fixture_t *self, const cadre_task_t *newcomer, const cadre_task_t *living, uint64_t ms)
+{
+    for (uint64_t passed = 0; passed < ms && answers(self, newcomer) == 0; passed += 500) {
+        attend(self, 500);
+        beat(self, living);
+        fixture_hello(self, newcomer);
+        attend(self, 1);
+    }
+}
+
+/* A stall, and just after it the connection to the task closes, which may only dial anew. */
+static void
+stall_and_close(fixture_t *self, const cadre_task_t *task)
+{
+    self->core.options.lease_ms = CADRE_LOCAL_LEASE_MS;
+    fixture_turn(self);
+    self->now_ms += 12000;
+    cadre_core_tick(&self->core, self->now_ms, false);
+    self->now_ms += 100;
+    cadre_core_gone(&self->core, task, self->now_ms);
+    cadre_core_tick(&self->core, self->now_ms, false);
+    fixture_collect(self);
+    cr_assert_not_null(cadre_membership_find(&self->core.membership, task->incarnation));
+}
+
+/* The launcher started it at once. Who dials anew is back when CADRE_MUTE_MS have passed. */
+Test(joining, the_successor_of_a_task_that_died_just_after_an_own_stall_gets_its_place)
+{
+    const cadre_task_t tasks[] = {fixture_ps(0), fixture_worker(0)};
+    for (size_t i = 0; i < CADRE_COUNT_OF(tasks); i++) {
+        fixture_t *self = fixture_new_cluster(1, 1);
+        cadre_task_t newcomer = {tasks[i].role, 0, 666};
+        stall_and_close(self, &tasks[i]);
+        ask_for(self, &newcomer, &tasks[1 - i], CADRE_MUTE_MS - 1000);
+        cr_assert_eq(answers(self, &newcomer), 0, "the holder may come back");
+        ask_for(self, &newcomer, &tasks[1 - i], 1500);
+        cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_REFUSED), 0);
+        cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_WELCOME), 1);
+        fixture_destroy(&self);
+    }
+}
+
+Test(joining, a_ps_of_open_index_waits_for_the_place_of_one_that_died_just_after_an_own_stall)
+{
+    fixture_t *self = fixture_new_cluster(1, 1);
+    const cadre_task_t dead = fixture_ps(0);
+    const cadre_task_t worker = fixture_worker(0);
+    cadre_task_t newcomer = {CADRE_ROLE_PS, CADRE_INDEX_ANY, 666};
+    stall_and_close(self, &dead);
+    ask_for(self, &newcomer, &worker, CADRE_MUTE_MS + CADRE_LOCAL_LEASE_MS + 1000);
+    cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_REFUSED), 0);
+    cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_WELCOME), 1);
+    cr_assert_eq(self->core.membership.ps[0]->task.incarnation, newcomer.incarnation);
+    fixture_destroy(&self);
+}
+
+Test(joining, a_task_that_comes_back_after_an_own_stall_keeps_its_place)
+{
+    fixture_t *self = fixture_new_cluster(1, 1);
+    const cadre_task_t ps = fixture_ps(0);
+    const cadre_task_t worker = fixture_worker(0);
+    cadre_task_t newcomer = {CADRE_ROLE_PS, 0, 666};
+    stall_and_close(self, &ps);
+    ask_for(self, &newcomer, &worker, CADRE_MUTE_MS - 1000);
+    cr_assert_eq(answers(self, &newcomer), 0);
+    fixture_hello(self, &ps);
+    ask_for(self, &newcomer, &ps, 500);
+    cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_REFUSED), 1, "it is heard");
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    fixture_destroy(&self);
+}
+
 /* --- versions --- */
 
 static const cadre_message_t *

@@ -1,4 +1,5 @@
 /* Leases: who is presumed dead, and that the coordinator's own stalls are nobody's silence. */
+#include "coordinator/status_json.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(leases, .timeout = 240);
@@ -150,6 +151,74 @@ Test(leases, a_task_that_dials_anew_because_of_an_own_stall_stays)
     attend(self, CADRE_TICK_MS_MAX);
     cr_assert_gt(self->core.totals.workers_lost, 0, "worker 1 has died");
     cr_assert_eq(closure->suspicion.deaths, 0);
+    fixture_destroy(&self);
+}
+
+/* Whatever is sent to it tells again that its connection has closed, and a busy machine is late now
+ * and then. */
+Test(leases, a_connection_that_closes_after_an_own_stall_lengthens_the_lease_once)
+{
+    enum { LATE_MS = LEASE_MS / 10 };
+    fixture_t *self = cluster(1);
+    cadre_task_t worker = fixture_worker(0);
+    uint64_t late_ms = 0;
+    turn(self, false);
+    self->now_ms += 12 * 1000;
+    cadre_core_gone(&self->core, &worker, self->now_ms);
+    turn(self, false);
+    uint64_t since_ms = self->now_ms;
+    while (self->core.totals.workers_lost == 0 && self->now_ms < since_ms + 20 * LEASE_MS) {
+        attend(self, 2000);
+        self->now_ms = self->due_ms + LATE_MS;
+        late_ms += LATE_MS;
+        cadre_core_gone(&self->core, &worker, self->now_ms);
+        turn(self, false);
+    }
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    uint64_t listened_ms = self->now_ms - since_ms - late_ms;
+    cr_expect_geq(listened_ms, CADRE_MUTE_MS + LEASE_MS - LATE_MS);
+    cr_expect_leq(listened_ms, CADRE_MUTE_MS + LEASE_MS + 2000 + CADRE_TICK_MS_MAX);
+    fixture_destroy(&self);
+}
+
+Test(leases, another_stall_leaves_a_task_as_long_to_come_back_as_it_had)
+{
+    fixture_t *self = cluster(1);
+    cadre_task_t worker = fixture_worker(0);
+    turn(self, false);
+    self->now_ms += 12 * 1000;
+    turn(self, false);
+    cadre_core_gone(&self->core, &worker, self->now_ms);
+    turn(self, false);
+    self->now_ms += 60 * 1000;
+    turn(self, false);
+    attend(self, CADRE_MUTE_MS + LEASE_MS - 2 * CADRE_TICK_MS_MAX);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    attend(self, 3 * CADRE_TICK_MS_MAX);
+    cr_assert_eq(self->core.totals.workers_lost, 1);
+    fixture_destroy(&self);
+}
+
+Test(leases, a_task_whose_connection_closed_gets_no_new_work_before_it_is_heard_again)
+{
+    fixture_t *self = cluster(1);
+    cadre_task_t worker = fixture_worker(0);
+    turn(self, false);
+    self->now_ms += 12 * 1000;
+    turn(self, false);
+    cadre_core_gone(&self->core, &worker, self->now_ms);
+    fixture_schedule(self, 1);
+    turn(self, false);
+    attend(self, 1000);
+    cr_expect(self->core.membership.workers[0]->suspect);
+    cr_expect_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0);
+    cadre_auto(cadre_free) char *status = cadre_core_status_json(&self->core, self->now_ms);
+    cr_expect(strstr(status, "\"suspect\""), "%s", status);
+    cr_expect_not(strstr(status, "\"silent_ms\":-"), "%s", status);
+    fixture_hello(self, &worker);
+    turn(self, false);
+    cr_expect_not(self->core.membership.workers[0]->suspect);
+    cr_expect_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 1);
     fixture_destroy(&self);
 }
 
