@@ -25,6 +25,15 @@ cadre_contests_since(cadre_contests_t *self, const cadre_task_t *task, uint64_t 
 }
 
 void
+cadre_contests_excuse(cadre_contests_t *self, uint64_t ms, uint64_t now_ms)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        uint64_t since_ms = self->items[i].since_ms + ms;
+        self->items[i].since_ms = since_ms < now_ms ? since_ms : now_ms;
+    }
+}
+
+void
 cadre_contests_forget(cadre_contests_t *self, uint64_t incarnation)
 {
     for (size_t i = 0; i < self->count; i++) {

@@ -31,6 +31,10 @@ typedef struct {
 /* Returns since when `task` asks, which is `now_ms` when it was not known. */
 uint64_t cadre_contests_since(cadre_contests_t *self, const cadre_task_t *task, uint64_t now_ms);
 
+/* Nobody could be heard for `ms`, neither who asks nor who holds the place: all of them ask since
+ * that much later, `now_ms` at the latest. */
+void cadre_contests_excuse(cadre_contests_t *self, uint64_t ms, uint64_t now_ms);
+
 /* Forgets a task that has been answered. */
 void cadre_contests_forget(cadre_contests_t *self, uint64_t incarnation);
 

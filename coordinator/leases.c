@@ -27,6 +27,7 @@ excuse_stall(cadre_core_t *self)
     self->stalled_ms += late_ms;
     self->stall_end_ms = self->now_ms;
     cadre_membership_excuse(&self->membership, late_ms, self->now_ms);
+    cadre_contests_excuse(&self->contests, late_ms, self->now_ms);
     self->unread_since_ms += self->unread_since_ms != UINT64_MAX ? late_ms : 0;
     for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
         cadre_place_t *place = &self->shards[shard];

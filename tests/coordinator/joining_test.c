@@ -299,6 +299,22 @@ Test(joining, a_ps_of_open_index_waits_for_the_place_of_one_that_died_just_after
     fixture_destroy(&self);
 }
 
+/* Its host is gone, so nobody says that its connection has closed. */
+Test(joining, an_own_stall_shows_nobody_that_the_holder_of_a_place_lives)
+{
+    fixture_t *self = fixture_new_cluster(1, 1);
+    const cadre_task_t worker = fixture_worker(0);
+    cadre_task_t newcomer = {CADRE_ROLE_PS, 0, 666};
+    ask_for(self, &newcomer, &worker, 1000);
+    self->now_ms += 12000;
+    cadre_core_tick(&self->core, self->now_ms, false);
+    cr_assert_gt(self->core.stalled_ms, 0);
+    ask_for(self, &newcomer, &worker, CADRE_SUSPECT_MS);
+    cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_REFUSED), 0);
+    cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_WELCOME), 1);
+    fixture_destroy(&self);
+}
+
 Test(joining, a_task_that_comes_back_after_an_own_stall_keeps_its_place)
 {
     fixture_t *self = fixture_new_cluster(1, 1);
