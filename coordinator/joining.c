@@ -218,13 +218,30 @@ contest_all(cadre_core_t *self, const cadre_task_t *from)
                       self->options.ps_count);
 }
 
-/* Beyond what there are descriptors for: those of the ps are kept for them. */
+/* Whether some worker may be gone, so that its room is free soon. */
+static bool
+has_silent_worker(const cadre_core_t *self)
+{
+    for (uint32_t i = 0; i < self->membership.worker_places; i++) {
+        const cadre_member_t *worker = self->membership.workers[i];
+        if (worker && (worker->suspect || is_silent(self, worker))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns CADRE_EFULL beyond what there are descriptors for: those of the ps are kept for them.
+ * CADRE_EAGAIN while a worker is silent: the newcomer may be its successor. */
 static int
 check_room(const cadre_core_t *self, const cadre_task_t *from)
 {
     uint32_t limit = self->options.workers_max;
     if (from->role != CADRE_ROLE_WORKER || limit == 0 || self->membership.worker_count < limit) {
         return 0;
+    }
+    if (has_silent_worker(self)) {
+        return CADRE_EAGAIN;
     }
     return cadre_fail(CADRE_EFULL, "the coordinator has descriptors for %" PRIu32 " workers: %s",
                       limit, self->options.workers_why);

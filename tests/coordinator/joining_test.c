@@ -417,6 +417,33 @@ Test(joining, workers_beyond_the_descriptors_are_refused_in_words)
     fixture_destroy(&self);
 }
 
+/* It was killed without a word from its host, say, and is started again. */
+Test(joining, a_worker_waits_for_the_room_of_one_that_is_silent)
+{
+    enum { LIMIT = 2 };
+    const bool closes[] = {false, true}; /* its connection, after an own stall */
+    for (size_t i = 0; i < CADRE_COUNT_OF(closes); i++) {
+        fixture_t *self = fixture_new_cluster(1, LIMIT);
+        const cadre_task_t silent = fixture_worker(0);
+        const cadre_task_t living = fixture_worker(1);
+        const cadre_task_t newcomer = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 666};
+        self->core.options.workers_max = LIMIT;
+        self->core.options.workers_why = "RLIMIT_NOFILE is 80";
+        if (closes[i]) {
+            stall_and_close(self, &silent);
+        } else {
+            fixture_turn(self);
+            attend(self, CADRE_SUSPECT_MS);
+            beat(self, &living);
+        }
+        ask_for(self, &newcomer, &living, CADRE_MUTE_MS + CADRE_LEASE_MS);
+        cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_REFUSED), 0, "case %zu", i);
+        cr_assert_eq(fixture_count(self, &newcomer, CADRE_MESSAGE_WELCOME), 1, "case %zu", i);
+        cr_assert_eq(self->core.membership.worker_count, LIMIT);
+        fixture_destroy(&self);
+    }
+}
+
 /* A HELLO that says what the worker has of this session. */
 static void
 say_hello(fixture_t *self, const cadre_task_t *worker, uint64_t round, uint64_t definitions,
