@@ -111,8 +111,8 @@ enum {
                                     it asks, gives back what needs it: --shard-timeout, */
     CADRE_SHARD_TIMEOUT_S_MAX = 1000000, /* and the most that it takes */
     CADRE_WAIT_NAMED_MS = 1000,          /* a closure that waits so long for a shard is told of */
-    CADRE_OWN_STALL_MS = 1000, /* a worker that comes so late to its own timers stood still itself,
-                                  and counts that against nobody */
+    CADRE_OWN_STALL_MS = 1000, /* a worker or ps that comes so late to its own timers stood still
+                                  itself, and counts that against nobody */
     CADRE_LINK_RATE_MIN = 4 << 20, /* bytes per second: a data connection gets that much longer for
                                       what is under way on it, and twice as long for each one that
                                       was given up before it, up to */

@@ -108,6 +108,24 @@ cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms)
     *heard_ms = now_ms;
 }
 
+static uint64_t
+later(uint64_t since_ms, uint64_t late_ms, uint64_t now_ms)
+{
+    return since_ms + late_ms < now_ms ? since_ms + late_ms : now_ms;
+}
+
+void
+cadre_intake_excuse(cadre_intake_t *self, uint64_t late_ms, uint64_t now_ms)
+{
+    uint64_t *heard_ms = NULL;
+    for (size_t cursor = 0; (heard_ms = cadre_u64_map_next(&self->peers, &cursor));) {
+        *heard_ms = later(*heard_ms, late_ms, now_ms);
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        self->all[i].moved_ms = later(self->all[i].moved_ms, late_ms, now_ms);
+    }
+}
+
 size_t
 cadre_intake_window(const cadre_intake_t *self)
 {

@@ -49,6 +49,10 @@ void cadre_intake_clear(cadre_intake_t *self);
  * reserved for. */
 size_t cadre_intake_window(const cadre_intake_t *self);
 
+/* The shard read nothing for `late_ms`: all that peers said or sent could have come that much
+ * later, `now_ms` at the latest. */
+void cadre_intake_excuse(cadre_intake_t *self, uint64_t late_ms, uint64_t now_ms);
+
 /* Notes that a peer has said something. */
 void cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms);
 

@@ -283,9 +283,21 @@ say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
     }
 }
 
+/* While something is reserved the actor comes each CADRE_SHARD_TICK_MS, so what it is late by was
+ * this process's own stall, or one long turn: what peers said meanwhile lies unread. */
+static void
+excuse_stall(cadre_shard_t *self, uint64_t now_ms)
+{
+    uint64_t due_ms = self->now_ms + CADRE_SHARD_TICK_MS;
+    if (cadre_intake_is_busy(self->intake) && now_ms >= due_ms + CADRE_OWN_STALL_MS) {
+        cadre_intake_excuse(self->intake, now_ms - due_ms, now_ms);
+    }
+}
+
 void
 cadre_shard_tick(cadre_shard_t *self, uint64_t now_ms, cadre_outbox_t *outbox)
 {
+    excuse_stall(self, now_ms);
     self->now_ms = now_ms;
     say_grants(self, outbox);
 }

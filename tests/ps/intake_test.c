@@ -189,3 +189,22 @@ Test(intake, withdraws_all_that_silent_peers_have_reserved_together)
     cr_expect_not(cadre_intake_is_waiting(self, 2, 3));
     cadre_intake_destroy(&self);
 }
+
+Test(intake, excuses_peers_for_as_long_as_they_could_not_be_heard)
+{
+    enum { LATE_MS = 1000 * 1000 };
+    cadre_intake_t *self = cadre_intake_new((uint64_t)BUDGET_MIB * MIB, 0);
+    ask(self, 1, 1, 0);
+    ask(self, 2, 1, 0);
+    cr_expect_eq(granted(self, 0), 1);
+    cadre_intake_heard(self, 2, 1000);
+    cadre_intake_excuse(self, LATE_MS, 1000 + LATE_MS);
+    uint64_t silent_ms = LATE_MS + CADRE_GRANT_MS_MAX; /* since then 1 is */
+    while (granted(self, silent_ms - 1)) {
+    }
+    cr_expect(cadre_intake_is_waiting(self, 1, 1));
+    cr_expect_eq(granted(self, silent_ms), 0, "in the next turn");
+    cr_expect_eq(granted(self, silent_ms), 2);
+    cr_expect_not(cadre_intake_is_waiting(self, 1, 1));
+    cadre_intake_destroy(&self);
+}

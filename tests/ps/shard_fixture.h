@@ -172,16 +172,22 @@ open_shard(const cadre_loader_t *loader)
     return self;
 }
 
+static inline void
+fill_shard(fixture_t *self)
+{
+    uint64_t shape[2];
+    cr_assert_eq(restore(self, "", 1, GENERATION), 0);
+    cadre_create_message_t message = create_message(1, ROWS, COLUMNS, shape);
+    cr_assert_eq(create(self, &message), 0);
+    message = create_message(2, 2, 2, shape);
+    cr_assert_eq(create(self, &message), 0);
+}
+
 static inline fixture_t
 open_filled_shard(void)
 {
-    uint64_t shape[2];
     fixture_t self = open_shard(NULL);
-    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
-    cadre_create_message_t message = create_message(1, ROWS, COLUMNS, shape);
-    cr_assert_eq(create(&self, &message), 0);
-    message = create_message(2, 2, 2, shape);
-    cr_assert_eq(create(&self, &message), 0);
+    fill_shard(&self);
     return self;
 }
 

@@ -1,3 +1,4 @@
+#include "ps/intake.h"
 #include "tests/ps/shard_fixture.h"
 
 #include <math.h>
@@ -517,5 +518,37 @@ Test(shard_push, refuses_room_for_more_than_it_holds_and_forgets_it_with_its_sta
     message = reserve_message(10, 100);
     cr_assert_eq(answers_to(&self, &message, &type), 1, "of another generation");
     cr_expect_eq(type, CADRE_MESSAGE_APPLIED);
+    close_shard(&self);
+}
+
+/* What they said meanwhile lies in the sockets, which are read after the tick. */
+Test(shard_push, counts_its_own_stall_against_no_peer_that_has_reserved_room)
+{
+    enum { LATE_MS = 10 * CADRE_GRANT_MS_MAX, BEGIN_MS = 1000 };
+    const cadre_shard_options_t options = {
+        .incarnation = PS, .size_bytes_max = 64 << 20, .intake_bytes = 1000};
+    fixture_t self = {.shard = cadre_shard_new(&options), .request = 100};
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    fill_shard(&self);
+    cadre_shard_tick(self.shard, BEGIN_MS, &self.outbox);
+    cadre_message_type_t type = CADRE_MESSAGE_HELLO;
+    cadre_message_t message = reserve_message(10, 1000);
+    cr_assert_eq(answers_to(&self, &message, &type), 1);
+    cr_assert_eq(type, CADRE_MESSAGE_GRANT);
+    message = reserve_message(11, 1000);
+    message.request = 8;
+    cr_assert_eq(answers_to(&self, &message, &type), 0, "it waits");
+
+    uint64_t now_ms = BEGIN_MS + LATE_MS;
+    cadre_shard_tick(self.shard, now_ms, &self.outbox);
+    cadre_outbox_fini(&self.outbox); /* maybe the GRANT was lost */
+    cr_assert(cadre_shard_is_receiving(self.shard));
+    for (uint64_t ms = 0; ms < CADRE_GRANT_MS_MAX; ms += CADRE_SHARD_TICK_MS) {
+        cr_assert(cadre_shard_is_receiving(self.shard), "%zu ms after it", (size_t)ms);
+        cadre_shard_tick(self.shard, now_ms + ms, &self.outbox);
+    }
+    cadre_shard_tick(self.shard, now_ms + CADRE_GRANT_MS_MAX, &self.outbox);
+    cr_expect_not(cadre_shard_is_receiving(self.shard), "it was silent itself");
+    cadre_outbox_fini(&self.outbox);
     close_shard(&self);
 }
