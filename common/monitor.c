@@ -25,12 +25,39 @@ name_of(const cadre_socket_t *socket, char *name, size_t size)
     snprintf(name, size, "inproc://cadre-monitor-%p", (const void *)socket);
 }
 
-int
-cadre_monitor_open(cadre_context_t *context, cadre_socket_t *socket, cadre_monitor_t **out)
+/* The kind of each of libzmq's events that we know. */
+static const struct {
+    int event;
+    cadre_event_kind_t kind;
+} known_events[] = {
+    {ZMQ_EVENT_CONNECTED, CADRE_EVENT_CONNECTED},
+    {ZMQ_EVENT_ACCEPTED, CADRE_EVENT_ACCEPTED},
+    {ZMQ_EVENT_ACCEPT_FAILED, CADRE_EVENT_NOT_ACCEPTED},
+    {ZMQ_EVENT_HANDSHAKE_SUCCEEDED, CADRE_EVENT_READY},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL, CADRE_EVENT_HANDSHAKE_FAILED},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL, CADRE_EVENT_HANDSHAKE_FAILED},
+    {ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, CADRE_EVENT_HANDSHAKE_FAILED},
+    {ZMQ_EVENT_DISCONNECTED, CADRE_EVENT_DISCONNECTED},
+    {ZMQ_EVENT_CONNECT_RETRIED, CADRE_EVENT_RETRYING},
+    {ZMQ_EVENT_MONITOR_STOPPED, CADRE_EVENT_STOPPED},
+};
+
+static int
+events_of(unsigned kinds)
+{
+    int events = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(known_events); i++) {
+        events |= kinds & 1U << known_events[i].kind ? known_events[i].event : 0;
+    }
+    return events;
+}
+
+static int
+open_monitor(cadre_context_t *context, cadre_socket_t *socket, int events, cadre_monitor_t **out)
 {
     char name[64];
     name_of(socket, name, sizeof(name));
-    if (zmq_socket_monitor(cadre_socket_handle(socket), name, ZMQ_EVENT_ALL) < 0) {
+    if (zmq_socket_monitor(cadre_socket_handle(socket), name, events) < 0) {
         return cadre_fail(CADRE_EIO, "a socket cannot be monitored: %s", zmq_strerror(errno));
     }
     void *pair = zmq_socket(cadre_context_handle(context), ZMQ_PAIR);
@@ -53,6 +80,19 @@ cadre_monitor_open(cadre_context_t *context, cadre_socket_t *socket, cadre_monit
     return 0;
 }
 
+int
+cadre_monitor_open(cadre_context_t *context, cadre_socket_t *socket, cadre_monitor_t **out)
+{
+    return open_monitor(context, socket, ZMQ_EVENT_ALL, out);
+}
+
+int
+cadre_monitor_open_for(cadre_context_t *context, cadre_socket_t *socket, unsigned kinds,
+                       cadre_monitor_t **out)
+{
+    return open_monitor(context, socket, events_of(kinds), out);
+}
+
 void
 cadre_monitor_close(cadre_monitor_t **self_p)
 {
@@ -72,31 +112,15 @@ cadre_monitor_handle(cadre_monitor_t *self)
     return self->pair;
 }
 
+/* Numbers are libzmq's, and later versions may add some. */
 static cadre_event_kind_t
-kind_of(unsigned event)
+kind_of(int event)
 {
-    switch (event) {
-    case ZMQ_EVENT_CONNECTED:
-        return CADRE_EVENT_CONNECTED;
-    case ZMQ_EVENT_ACCEPTED:
-        return CADRE_EVENT_ACCEPTED;
-    case ZMQ_EVENT_ACCEPT_FAILED:
-        return CADRE_EVENT_NOT_ACCEPTED;
-    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-        return CADRE_EVENT_READY;
-    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        return CADRE_EVENT_HANDSHAKE_FAILED;
-    case ZMQ_EVENT_DISCONNECTED:
-        return CADRE_EVENT_DISCONNECTED;
-    case ZMQ_EVENT_CONNECT_RETRIED:
-        return CADRE_EVENT_RETRYING;
-    case ZMQ_EVENT_MONITOR_STOPPED:
-        return CADRE_EVENT_STOPPED;
-    default: /* numbers are libzmq's, and later versions may add some */
-        return CADRE_EVENT_OTHER;
+    cadre_event_kind_t kind = CADRE_EVENT_OTHER;
+    for (size_t i = 0; i < CADRE_COUNT_OF(known_events); i++) {
+        kind = known_events[i].event == event ? known_events[i].kind : kind;
     }
+    return kind;
 }
 
 static int

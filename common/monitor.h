@@ -40,6 +40,12 @@ typedef struct {
  * thread waits. */
 int cadre_monitor_open(cadre_context_t *context, cadre_socket_t *socket, cadre_monitor_t **out);
 
+/* Reports only the kinds in the set (bit 1 << kind). For a socket that strangers may connect to:
+ * three events for each of them, which its owner does not use, would add up to those ten thousand
+ * in one long turn; and closing a monitor waits for an I/O thread that waits. */
+int cadre_monitor_open_for(cadre_context_t *context, cadre_socket_t *socket, unsigned kinds,
+                           cadre_monitor_t **out);
+
 /* Close it before its socket. NULL inside is fine. */
 void cadre_monitor_close(cadre_monitor_t **self_p);
 
