@@ -79,7 +79,7 @@ Test(worker_faults, F8_a_ps_started_again_at_the_same_address_is_another_one)
         int64_t begin_ms = cadre_clock_now_ms();
         schedule(&self, round, 2, ADD_ONE);
         FAKE_UNTIL(&self, self.done == round);
-        cr_expect_lt(cadre_clock_now_ms(), begin_ms + 2000, "round %d", (int)round);
+        cr_expect_lt(cadre_clock_now_ms(), begin_ms + CADRE_MUTE_MS, "round %d", (int)round);
         cr_expect_float_eq(self.values[1][0], 1, 0);
         cr_expect_float_eq(self.values[0][0], (float)round, 0);
     }
@@ -246,7 +246,7 @@ Test(worker_faults, leaves_what_waits_for_a_ps_when_the_coordinator_stays_away)
     cr_assert_eq(cadre_socket_open_router(self.context, CADRE_PLANE_CONTROL, &self.control), 0);
     int64_t begin_ms = cadre_clock_now_ms();
     cr_expect_eq(fake_wait_exit(&self), 0);
-    cr_expect_lt(cadre_clock_now_ms(), begin_ms + 4000, "its slot was not waited for");
+    cr_expect_lt(cadre_clock_now_ms(), begin_ms + 60000, "its slot was not waited for");
     fake_end_natives(&self, folder);
 }
 
@@ -317,7 +317,7 @@ expect_exit(uint64_t function, bool again)
     cr_expect_eq(fake_wait_exit(&self), 143);
     int64_t took_ms = cadre_clock_now_ms() - begin_ms;
     if (again) {
-        cr_expect_lt(took_ms, 2000);
+        cr_expect_lt(took_ms, 20000); /* less than it would drain for */
     } else {
         cr_expect_geq(took_ms, 1000);
         cr_expect(self.left, "others may run what it had");
