@@ -328,10 +328,7 @@ await_end(field_t *self, field_role_t role, int index, int64_t timeout_ms)
 void
 field_close(field_t *self, board_t *last)
 {
-    /* Who is still on the way when the job ends would wait for the next one. A member that was cut
-     * off last is heard again or lost after a lease. */
-    field_spend(self, (int)self->options.settings.lease_ms);
-    field_await_whole(self);
+    field_await_whole(self); /* who is still on the way when the job ends would wait for the next */
     self->board->finish = 1;
     await_end(self, FIELD_JOB, 0, FINISH_MS);
     if (self->board->state != BOARD_DONE) {

@@ -125,6 +125,7 @@ chaos_namespaces(chaos_run_t *run)
     for (int i = 0; i < run->count; i++) {
         heals[i] = (double)cut_and_heal(run, &net, i % (int)CADRE_COUNT_OF(sides));
     }
+    field_spend(&net.field, LEASE_MS); /* a member that was cut off last is heard or lost by then */
     field_close(&net.field, &last);
     must(&net, "down", NULL);
     scratch_close(&net.scratch);

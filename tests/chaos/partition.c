@@ -109,6 +109,7 @@ chaos_partition(chaos_run_t *run)
         heals[i] = (double)cut_and_heal(run, &net, cut);
         field_spend(&net.field, chaos_draw(run, QUIET_MS));
     }
+    field_spend(&net.field, LEASE_MS); /* a member that was cut off last is heard or lost by then */
     net_close(&net, &last);
     double p50 = chaos_percentile(heals, run->count, 50);
     double most = chaos_percentile(heals, run->count, 100);
