@@ -222,9 +222,13 @@ cadre_trials_tick(cadre_core_t *self)
     qsort(suspects, count, sizeof(*suspects), compare_suspects);
     for (size_t i = 0; i < count; i++) {
         closure = cadre_u64_map_get(&self->apart, suspects[i].id);
-        if (closure && closure->state == CADRE_CLOSURE_QUEUED &&
-            cadre_dispatch_may_go(self, closure)) {
+        if (!closure || closure->state != CADRE_CLOSURE_QUEUED) {
+            continue;
+        }
+        if (cadre_dispatch_may_go(self, closure)) {
             hand_out(self, closure);
+        } else {
+            cadre_trials_end(self, closure); /* its worker may be who runs what goes before it */
         }
     }
     free(suspects);

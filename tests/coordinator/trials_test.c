@@ -91,6 +91,34 @@ Test(trials, a_busy_worker_ends_first_what_it_has)
 }
 
 /* Ten processes that join, take what is there and die: the healthy one has it in the end. */
+/* A replay holds back what comes after an assignment that it repeats: a worker that was kept free
+ * for that may be the only one for what the assignment waits for (simulation, seed 23643). */
+Test(trials, no_worker_is_kept_free_for_a_suspect_that_may_not_go)
+{
+    fixture_t *self = fixture_new(1);
+    fixture_join_ps(self);
+    cadre_closure_t *closure = fixture_schedule(self, 1);
+    make_suspect(self, closure, 5);
+    self->core.apart.count = 0; /* hides it for a moment */
+    cadre_u64_map_fini(&self->core.apart);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_hello(self, &worker);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    cadre_member_t *member = self->core.membership.workers[0];
+    cadre_trials_add(&self->core, closure);
+    fixture_turn(self);
+    cr_assert_eq(member->trial_closure, closure->id, "when it has ended what it has");
+    self->core.queue.cancelling = true;
+    cr_assert_not(cadre_dispatch_may_go(&self->core, closure));
+    fixture_turn(self);
+    cr_expect_eq(member->trial_closure, 0);
+    self->core.queue.cancelling = false;
+    fixture_turn(self);
+    cr_expect_eq(member->trial_closure, closure->id);
+    fixture_destroy(&self);
+}
+
 Test(trials, newcomers_that_come_and_die_condemn_nothing_while_somebody_is_there_for_long)
 {
     fixture_t *self = cluster(1);
