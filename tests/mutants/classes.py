@@ -212,4 +212,7 @@ CLASSES = [
      "coordinator/cli/silence.c",
      "    return !checkpoint || json_integer_value(json_object_get(checkpoint, \"closures\")) > 0;\n",
      "    return !checkpoint || json_integer_value(json_object_get(checkpoint, \"closures\")) >= 0;\n"),
+    ("trial-kept-free", "a worker is kept free for a suspect that may not go",
+     "coordinator/trials.c",
+     "            cadre_trials_end(self, closure); /* its worker may", "            ; /* its worker may"),
 ]
