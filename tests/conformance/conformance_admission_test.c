@@ -72,7 +72,7 @@ Test(conformance_admission, a_worker_without_the_function_leaves_it_to_the_other
     stage_schedule(&stage, "add_one", CLOSURES);
     stage_join(&stage);
     stage_expect(&stage, 2 * CLOSURES);
-    cr_expect_not(status_says(&stage, "native function"));
+    EVENTUALLY(!status_says(&stage, "native function"));
     stage_close(&stage);
 }
 
