@@ -34,7 +34,7 @@ enum {
     CADRE_DATA_HWM = 65536,            /* CADRE_IN_FLIGHT_SIZE_MAX in messages of 1 KiB */
     CADRE_CONTROL_FRAME_MAX = 1 << 20, /* bytes; a longer frame closes the connection */
     CADRE_DATA_FRAME_MAX = (1 << 20) + (64 << 10),
-    CADRE_LINGER_MIN_MS = 500,         /* see cadre_socket_close */
+    CADRE_LINGER_MIN_MS = 2000,        /* see cadre_socket_close */
     CADRE_CLEAN_STOP_LINGER_MS = 2000, /* control only, after STOP or GOODBYE */
 };
 
