@@ -29,6 +29,8 @@ enum {
     CADRE_TASKS_MAX = 4096,    /* HELLO beyond it is refused */
     CADRE_SHARDS_MAX = 1024,
 
+    CADRE_CERTIFICATE_SIZE_MAX = 4096, /* bytes of a file with a key: a longer one is refused */
+
     CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* refused when the variable is created */
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* in one PULL or PUSH: a worker sends several */
     CADRE_RESULTS_MAX = 64,                    /* named results of one closure */

@@ -1,0 +1,58 @@
+/*
+ * key_files - files with keys in the tree of a test.
+ *
+ * Thread: one, as fake_tree.h.
+ */
+#ifndef CADRE_TESTS_COMMON_KEY_FILES_H
+#define CADRE_TESTS_COMMON_KEY_FILES_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/certificate_file.h"
+#include "common/memory.h"
+#include "common/status.h"
+#include "tests/common/fake_tree.h"
+
+enum { KEY_FILES_USER = 12345 };
+
+/* "TREE/NAME", freed by the caller. */
+static inline char *
+key_file_path(const char *name)
+{
+    return cadre_asprintf("%s/%s", fake_tree, name);
+}
+
+/* What follows is done as a user, who owns the tree: root may do everything. */
+static inline void
+key_files_as_user(void)
+{
+    if (geteuid() == 0) {
+        cr_assert_eq(chown(fake_tree, KEY_FILES_USER, KEY_FILES_USER), 0);
+        cr_assert_eq(setegid(KEY_FILES_USER), 0);
+        cr_assert_eq(seteuid(KEY_FILES_USER), 0);
+    }
+}
+
+/* Writes a new certificate of that role and name; gives it. */
+static inline cadre_certificate_t
+key_file_make(const char *path, cadre_key_role_t role, bool secret)
+{
+    cadre_certificate_t certificate;
+    cr_assert_eq(cadre_certificate_make(role, cadre_key_role_text(role), &certificate), 0);
+    cr_assert_eq(cadre_certificate_file_write(&certificate, path, secret), 0, "%s",
+                 cadre_error_text());
+    return certificate;
+}
+
+/* Fails the test unless this thread's error text has `wanted` in it. */
+static inline void
+expect_error(const char *wanted)
+{
+    cr_expect(strstr(cadre_error_text(), wanted), "\"%s\" has no \"%s\"", cadre_error_text(),
+              wanted);
+}
+
+#endif
