@@ -30,6 +30,8 @@ enum {
     CADRE_SHARDS_MAX = 1024,
 
     CADRE_CERTIFICATE_SIZE_MAX = 4096, /* bytes of a file with a key: a longer one is refused */
+    CADRE_ALLOWED_KEYS_MAX = 4096,     /* keys in the folder of those that may connect: it is
+                                          refused as a whole */
 
     CADRE_PARTITIONS_PER_VARIABLE_MAX = 65536, /* refused when the variable is created */
     CADRE_PARTITIONS_PER_UPDATE_MAX = 1024,    /* in one PULL or PUSH: a worker sends several */

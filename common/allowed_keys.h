@@ -1,0 +1,55 @@
+/*
+ * allowed_keys - which keys may connect, and in which role: a folder of public certificates.
+ *
+ * Owner:   the task that authenticates others.
+ * Thread:  one at a time.
+ *
+ * Each file of the folder is a certificate (certificate_file.h says which files are accepted).
+ * Names that begin with "." are skipped: Kubernetes keeps `..data` beside the files that it mounts.
+ * A file that is wrong makes the whole folder wrong. Passing over it would let a task start that
+ * keeps out those who should come in, or keep a typing error quiet until a worker is missed.
+ *
+ * A change is found by looking: at the names, and at what stat says of each file. Notifications of
+ * the kernel do not cross network file systems, and Kubernetes replaces a folder as a whole.
+ */
+#ifndef CADRE_COMMON_ALLOWED_KEYS_H
+#define CADRE_COMMON_ALLOWED_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/certificate.h"
+
+typedef struct cadre_allowed_keys cadre_allowed_keys_t;
+
+/* Reads all certificates in `directory`. Every error text names the file at fault.
+ *
+ * CADRE_ENOTFOUND  there is no such directory, or no certificate in it.
+ * CADRE_EDATA      what cadre_certificate_file_read says of a file; the same key in two files.
+ * CADRE_EREFUSED   a file that others may write to, or that is no regular file.
+ * CADRE_ETOOLARGE  more than CADRE_ALLOWED_KEYS_MAX.
+ * CADRE_ECONFIG, CADRE_EIO  as cadre_certificate_file_read. */
+int cadre_allowed_keys_open(const char *directory, cadre_allowed_keys_t **out);
+
+void cadre_allowed_keys_close(cadre_allowed_keys_t **self_p);
+
+/* Whether the directory is not as it was when it was last read, successfully or not: so each state
+ * of it is tried once. Costs one stat for each file. */
+bool cadre_allowed_keys_changed(const cadre_allowed_keys_t *self);
+
+/* Reads the directory once more. Fails as cadre_allowed_keys_open; the keys stay what they were
+ * then, so that a half-copied file locks nobody out. A key is withdrawn only when the directory can
+ * be read as a whole without it: who withdraws one must look for the error. */
+int cadre_allowed_keys_reload(cadre_allowed_keys_t *self);
+
+/* The certificate of `public_key`, CADRE_KEY_TEXT_LENGTH characters; NULL when it is not allowed.
+ * Valid until the next reload. It takes as long for one key as for another only roughly, which
+ * tells nothing: these keys are public. */
+const cadre_certificate_t *cadre_allowed_keys_find(const cadre_allowed_keys_t *self,
+                                                   const char *public_key);
+
+/* All of them, in the order of their public keys: `index` below the count. Valid as above. */
+size_t cadre_allowed_keys_count(const cadre_allowed_keys_t *self);
+const cadre_certificate_t *cadre_allowed_keys_item(const cadre_allowed_keys_t *self, size_t index);
+
+#endif
