@@ -22,6 +22,7 @@ int cadre_command_evaluate(int argc, char **argv);
 
 int cadre_command_checkpoint(int argc, char **argv);
 int cadre_command_config(int argc, char **argv);
+int cadre_command_keygen(int argc, char **argv);
 int cadre_command_version(int argc, char **argv);
 
 /* Says this thread's error text on stderr and gives the exit code of `status`. */

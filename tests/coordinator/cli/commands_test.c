@@ -46,7 +46,8 @@ Test(commands, list_the_verbs, .init = cr_redirect_stdout)
     char text[4096];
     size_t length = fread(text, 1, sizeof(text) - 1, file);
     text[length] = '\0';
-    static const char *const wanted[] = {"run", "train", "worker", "evaluate", "checkpoint", "130"};
+    static const char *const wanted[] = {"run",        "train",  "worker", "evaluate",
+                                         "checkpoint", "keygen", "130"};
     for (size_t i = 0; i < CADRE_COUNT_OF(wanted); i++) {
         cr_expect(strstr(text, wanted[i]), "%s", wanted[i]);
     }

@@ -1,0 +1,164 @@
+#include <argp.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/memory.h"
+#include "common/status.h"
+#include "common/utf8.h"
+#include "coordinator/cli/command_text.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/job_keys.h"
+
+enum { KEY_KUBERNETES = 0x1000 };
+
+typedef struct {
+    const char *directory;
+    const char *secret_name; /* of Kubernetes; NULL: files */
+    bool json;
+} flags_t;
+
+static void
+check_flags(const flags_t *self, struct argp_state *state)
+{
+    if (self->secret_name && (self->directory || self->json)) {
+        argp_error(state, "--kubernetes writes no directory and has no -o json");
+    }
+    if (!self->secret_name && !self->directory) {
+        argp_error(state, "a directory for the keys is missing");
+    }
+}
+
+static error_t
+parse(int key, char *argument, struct argp_state *state)
+{
+    flags_t *self = state->input;
+    switch (key) {
+    case KEY_KUBERNETES:
+        if (!cadre_kubernetes_name_valid(argument)) {
+            argp_error(state,
+                       "--kubernetes: \"%s\" is no name of a Secret: a-z, 0-9, - and ., a letter "
+                       "or digit first and last",
+                       argument);
+        }
+        self->secret_name = argument;
+        break;
+    case 'o':
+        if (strcmp(argument, "json") != 0 && strcmp(argument, "text") != 0) {
+            argp_error(state, "-o: \"%s\" is neither json nor text", argument);
+        }
+        self->json = argument[0] == 'j';
+        break;
+    case ARGP_KEY_ARG:
+        if (self->directory) {
+            argp_error(state, "one directory, not also \"%s\"", argument);
+        }
+        if (!argument[0] || !cadre_utf8_valid(argument, strlen(argument))) {
+            argp_error(state, "the directory's name is empty, no UTF-8 or has control characters");
+        }
+        self->directory = argument;
+        break;
+    case ARGP_KEY_END:
+        check_flags(self, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static void
+print_json(const cadre_job_keys_t *keys, const char *directory)
+{
+    json_t *array = json_array();
+    for (cadre_key_role_t role = 0; role < CADRE_KEY_ROLES; role++) {
+        cadre_auto(cadre_free) char *key = cadre_job_keys_path(directory, role, true);
+        cadre_auto(cadre_free) char *allowed = cadre_job_keys_path(directory, role, false);
+        json_array_append_new(array,
+                              json_pack("{s:s, s:s, s:s, s:s}", "role", cadre_key_role_text(role),
+                                        "key", key, "allowed", allowed, "public_key",
+                                        keys->certificates[role].public_key));
+    }
+    json_t *object = json_pack("{s:s, s:o}", "schema", "cadre.keys/v1", "keys", array);
+    cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
+    printf("%s\n", text);
+    json_decref(object);
+}
+
+static void
+print_text(const char *directory)
+{
+    static const char *const owners[CADRE_KEY_ROLES] = {
+        [CADRE_KEY_COORDINATOR] = "secret, for the coordinator alone",
+        [CADRE_KEY_PS] = "secret, for every ps alone",
+        [CADRE_KEY_WORKER] = "secret, for every worker alone",
+        [CADRE_KEY_CLIENT] = "secret, for who looks at the job",
+    };
+    for (cadre_key_role_t role = 0; role < CADRE_KEY_ROLES; role++) {
+        cadre_auto(cadre_free) char *path = cadre_job_keys_path(directory, role, true);
+        printf("%s  %s\n", path, owners[role]);
+    }
+    printf("%s/allowed  public, for every task: who may connect\n", directory);
+    fflush(stdout);
+    fprintf(stderr, "next: copy to each task the key of its role and the directory allowed, no "
+                    "other key\n");
+}
+
+static int
+make_files(const cadre_job_keys_t *keys, const flags_t *flags)
+{
+    int status = cadre_job_keys_write(keys, flags->directory);
+    if (status < 0) {
+        int code = cadre_command_fail(status);
+        return status == CADRE_EEXISTS ? code : CADRE_EXIT_CANNOT_WRITE;
+    }
+    if (flags->json) {
+        print_json(keys, flags->directory);
+    } else {
+        print_text(flags->directory);
+    }
+    return CADRE_EXIT_OK;
+}
+
+static int
+make_secret(const cadre_job_keys_t *keys, const char *name)
+{
+    cadre_job_keys_print_secret(keys, name, stdout);
+    fflush(stdout);
+    if (isatty(STDOUT_FILENO)) {
+        fprintf(stderr,
+                "cadre: these secret keys stand on a terminal now: do not use them\n"
+                "next: %s keygen --kubernetes %s | kubectl create -f -\n",
+                cadre_command_name(), name);
+    }
+    return CADRE_EXIT_OK;
+}
+
+int
+cadre_command_keygen(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"kubernetes", KEY_KUBERNETES, "NAME", 0,
+         "Print a Secret of that name as YAML and write no file", 0},
+        {"output", 'o', "json|text", 0, "As JSON on one line", 0},
+        {0}};
+    static const struct argp parser = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "DIR\n--kubernetes NAME",
+        .doc = "Makes the keys of a job, one pair for each role: DIR/ROLE.key, which is secret, "
+               "and DIR/allowed/ROLE.pub. DIR is made, or is empty; nothing is written over (exit "
+               "77). Exit 73 when DIR cannot be written.",
+    };
+    flags_t flags = {0};
+    argv[0] = "cadre keygen";
+    argp_parse(&parser, argc, argv, 0, NULL, &flags);
+    cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
+    int status = cadre_job_keys_make(&keys);
+    if (status < 0) {
+        return cadre_command_fail(status);
+    }
+    return flags.secret_name ? make_secret(&keys, flags.secret_name) : make_files(&keys, &flags);
+}
