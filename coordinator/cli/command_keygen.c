@@ -46,10 +46,7 @@ parse(int key, char *argument, struct argp_state *state)
         self->secret_name = argument;
         break;
     case 'o':
-        if (strcmp(argument, "json") != 0 && strcmp(argument, "text") != 0) {
-            argp_error(state, "-o: \"%s\" is neither json nor text", argument);
-        }
-        self->json = argument[0] == 'j';
+        self->json = cadre_command_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         if (self->directory) {

@@ -54,6 +54,16 @@ print_help(FILE *to)
     fputs("\n", to);
 }
 
+bool
+cadre_command_is_json(const char *argument, const struct argp_state *state)
+{
+    bool is_json = strcmp(argument, "json") == 0;
+    if (!is_json && strcmp(argument, "text") != 0) {
+        argp_error(state, "-o: \"%s\" is neither json nor text", argument);
+    }
+    return is_json;
+}
+
 int
 cadre_command_fail(int status)
 {

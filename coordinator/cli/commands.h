@@ -7,6 +7,9 @@
 #ifndef CADRE_COORDINATOR_CLI_COMMANDS_H
 #define CADRE_COORDINATOR_CLI_COMMANDS_H
 
+#include <argp.h>
+#include <stdbool.h>
+
 /* A local cluster and a job on it, or a program of the user's: `run job.json`, `run -- program`. */
 int cadre_command_run(int argc, char **argv);
 
@@ -24,6 +27,10 @@ int cadre_command_checkpoint(int argc, char **argv);
 int cadre_command_config(int argc, char **argv);
 int cadre_command_keygen(int argc, char **argv);
 int cadre_command_version(int argc, char **argv);
+
+/* What -o says: whether it is json. Anything but json and text is a usage error, which ends the
+ * process. */
+bool cadre_command_is_json(const char *argument, const struct argp_state *state);
 
 /* Says this thread's error text on stderr and gives the exit code of `status`. */
 int cadre_command_fail(int status);

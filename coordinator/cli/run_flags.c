@@ -8,6 +8,7 @@
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/cli/command_text.h"
+#include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/suggest.h"
@@ -153,10 +154,7 @@ parse_other(int key, char *argument, struct argp_state *state)
         self->address = argument;
         break;
     case 'o':
-        if (strcmp(argument, "json") != 0 && strcmp(argument, "text") != 0) {
-            argp_error(state, "-o: \"%s\" is neither json nor text", argument);
-        }
-        self->json = argument[0] == 'j';
+        self->json = cadre_command_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         if (self->job_file || self->program) {

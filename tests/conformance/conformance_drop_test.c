@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/memory.h"
 #include "common/tensor.h"
 #include "tests/conformance/stage.h"
@@ -25,15 +26,18 @@ create(stage_t *stage, const char *name, int64_t rows, int parts, cadre_variable
 /* Two parts, one of them on a ps that is frozen for longer than the call waits. */
 Test(conformance_drop, a_creation_that_fails_leaves_nothing_behind)
 {
+    enum { LEASE_MS = 60000 };
     stage_t stage;
     local_cluster_options_t options = {.ps = 2, .workers = 1};
     options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.lease_ms = 60000;
+    options.coordinator.lease_ms = LEASE_MS;
     options.coordinator.ps_timeout_ms = 1500;
     stage_open_with(&stage, &options);
     cadre_variable_t *variable = NULL;
     local_cluster_signal(&stage.cluster, LOCAL_PS, 1, SIGSTOP);
+    int64_t begin_ms = cadre_clock_now_ms();
     FAILS(create(&stage, "old", 10, 2, &variable), CADRE_ETIMEOUT, "variable old");
+    cr_expect_lt(cadre_clock_now_ms() - begin_ms, LEASE_MS, "who is silent is not waited for");
     cr_expect_null(variable);
     local_cluster_signal(&stage.cluster, LOCAL_PS, 1, SIGCONT);
     int status = CADRE_ETIMEOUT;
