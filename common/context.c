@@ -12,6 +12,8 @@
 
 struct cadre_context {
     void *handle;
+    cadre_keyring_t *keyring; /* or NULL */
+    bool permits_plain;
 };
 
 int
@@ -61,7 +63,32 @@ cadre_context_close(cadre_context_t **self_p)
             pthread_detach(thread);
         }
     }
+    cadre_keyring_close(&self->keyring);
     free(self);
+}
+
+void
+cadre_context_guard(cadre_context_t *self, cadre_keyring_t *keyring)
+{
+    self->keyring = keyring;
+}
+
+void
+cadre_context_permit_plain(cadre_context_t *self)
+{
+    self->permits_plain = true;
+}
+
+cadre_keyring_t *
+cadre_context_keyring(const cadre_context_t *self)
+{
+    return self->keyring;
+}
+
+bool
+cadre_context_permits_plain(const cadre_context_t *self)
+{
+    return self->permits_plain;
 }
 
 void *

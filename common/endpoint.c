@@ -152,6 +152,15 @@ cadre_endpoint_is_local(const cadre_endpoint_t *endpoint)
 }
 
 bool
+cadre_endpoint_is_name(const cadre_endpoint_t *endpoint)
+{
+    struct in6_addr address;
+    return endpoint->kind == CADRE_ENDPOINT_TCP && strcmp(endpoint->host, "*") != 0 &&
+           inet_pton(AF_INET, endpoint->host, &address) != 1 &&
+           inet_pton(AF_INET6, endpoint->host, &address) != 1;
+}
+
+bool
 cadre_endpoint_is_concrete(const cadre_endpoint_t *endpoint)
 {
     if (endpoint->kind == CADRE_ENDPOINT_IPC) {

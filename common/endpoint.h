@@ -45,6 +45,9 @@ const char *cadre_endpoint_text(const cadre_endpoint_t *endpoint, char *text);
 /* True for ipc, for 127.0.0.0/8, ::1 and "localhost": only this machine can connect. */
 bool cadre_endpoint_is_local(const cadre_endpoint_t *endpoint);
 
+/* True when the host of a tcp endpoint is a name, neither an address nor "*". */
+bool cadre_endpoint_is_name(const cadre_endpoint_t *endpoint);
+
 /* True when a peer can connect to it: a host other than "*", 0.0.0.0 and ::, and a port. */
 bool cadre_endpoint_is_concrete(const cadre_endpoint_t *endpoint);
 

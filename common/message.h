@@ -62,6 +62,7 @@ typedef struct {
     uint64_t request;     /* pairs an answer with its question; 0 where none is awaited */
     uint64_t incarnation; /* of the sender */
     uint64_t epoch;       /* of the session, as the sender knows it; 0 before WELCOME */
+    uint64_t key;         /* not on the wire: of the connection it came by, cadre_peer_key_t */
     union {
 #define X(name, NAME, number, limit, senders) cadre_##name##_message_t name;
         CADRE_MESSAGE_LIST(X)

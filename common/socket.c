@@ -1,6 +1,5 @@
 #include "common/socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <zmq.h>
 
 #include "common/assert.h"
+#include "common/authenticator.h"
 #include "common/descriptors.h"
 #include "common/limits.h"
 #include "common/memory.h"
@@ -18,9 +18,12 @@
 
 struct cadre_socket {
     void *handle;
+    cadre_context_t *context;
+    cadre_plane_t plane;
     bool is_router;
-    bool allow_plain;
-    cadre_endpoint_t endpoint; /* kind 0 until bound */
+    bool is_guarded;                   /* by keys */
+    char trusted[CADRE_KEY_TEXT_SIZE]; /* guarded DEALER: the other end's public key */
+    cadre_endpoint_t endpoint;         /* kind 0 until bound */
 };
 
 /* option, on the control plane, on the data plane (protocol.md section 9, which says why). Two that
@@ -84,6 +87,8 @@ open_socket(cadre_context_t *context, int type, cadre_plane_t plane, cadre_socke
     }
     cadre_socket_t *self = cadre_calloc(1, sizeof(*self));
     self->handle = handle;
+    self->context = context;
+    self->plane = plane;
     self->is_router = type == ZMQ_ROUTER;
     *out = self;
     return 0;
@@ -133,33 +138,86 @@ cadre_socket_close(cadre_socket_t **self_p, int linger_ms)
     free(self);
 }
 
-void
-cadre_socket_allow_plain(cadre_socket_t *self, bool allowed)
+/* --- keys --- */
+
+/* libzmq's header tells of it among its drafts only; the library has had it since 4.3.0. */
+#ifndef ZMQ_ZAP_ENFORCE_DOMAIN
+#define ZMQ_ZAP_ENFORCE_DOMAIN 93
+#endif
+
+/* A ROUTER is the server of CURVE: the ZAP handler says who may connect to it (authenticator.c),
+ * and without one that answers nobody may. */
+static bool
+guard_router(cadre_socket_t *self, cadre_keyring_t *keyring)
 {
-    self->allow_plain = allowed;
+    const char *secret = cadre_keyring_own(keyring)->secret_key;
+    const char *domain = cadre_zap_domain(self->plane);
+    self->is_guarded = true;
+    return set_int(self->handle, ZMQ_CURVE_SERVER, 1) &&
+           zmq_setsockopt(self->handle, ZMQ_CURVE_SECRETKEY, secret, CADRE_KEY_TEXT_SIZE) == 0 &&
+           zmq_setsockopt(self->handle, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) == 0 &&
+           set_int(self->handle, ZMQ_ZAP_ENFORCE_DOMAIN, 1);
 }
 
 static bool
-is_name(const cadre_endpoint_t *endpoint)
+guard_dealer(cadre_socket_t *self, const cadre_certificate_t *own)
 {
-    struct in6_addr address;
-    return endpoint->kind == CADRE_ENDPOINT_TCP && strcmp(endpoint->host, "*") != 0 &&
-           inet_pton(AF_INET, endpoint->host, &address) != 1 &&
-           inet_pton(AF_INET6, endpoint->host, &address) != 1;
+    self->is_guarded = true;
+    return zmq_setsockopt(self->handle, ZMQ_CURVE_SERVERKEY, self->trusted, CADRE_KEY_TEXT_SIZE) ==
+               0 &&
+           zmq_setsockopt(self->handle, ZMQ_CURVE_PUBLICKEY, own->public_key,
+                          CADRE_KEY_TEXT_SIZE) == 0 &&
+           zmq_setsockopt(self->handle, ZMQ_CURVE_SECRETKEY, own->secret_key,
+                          CADRE_KEY_TEXT_SIZE) == 0;
 }
 
+/* Before the socket is bound or connected: with keys every tcp address is guarded by them. */
 static int
-check_bind(const cadre_socket_t *self, const cadre_endpoint_t *endpoint)
+guard(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
+{
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    cadre_keyring_t *keyring = cadre_context_keyring(self->context);
+    if (!keyring && !cadre_endpoint_is_local(endpoint) &&
+        !cadre_context_permits_plain(self->context)) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "%s is beyond this machine, and without keys whoever reaches it takes "
+                          "part or reads along: make some with `cadre keygen DIR` and give each "
+                          "task --keys DIR, or stay on 127.0.0.1 or ipc://PATH",
+                          cadre_endpoint_text(endpoint, text));
+    }
+    if (!keyring || endpoint->kind != CADRE_ENDPOINT_TCP) {
+        return 0;
+    }
+    if (!self->is_router) {
+        cadre_key_role_t role =
+            self->plane == CADRE_PLANE_CONTROL ? CADRE_KEY_COORDINATOR : CADRE_KEY_PS;
+        int status = cadre_keyring_server(keyring, role, self->trusted);
+        if (status < 0) {
+            return status;
+        }
+    }
+    bool ok = self->is_router ? guard_router(self, keyring)
+                              : guard_dealer(self, cadre_keyring_own(keyring));
+    return ok ? 0
+              : cadre_fail(CADRE_EIO, "%s cannot be guarded by keys: %s",
+                           cadre_endpoint_text(endpoint, text), zmq_strerror(errno));
+}
+
+bool
+cadre_socket_trusted(const cadre_socket_t *self)
+{
+    cadre_certificate_t found;
+    return !self->is_guarded || self->is_router ||
+           cadre_keyring_find(cadre_context_keyring(self->context), self->trusted, &found);
+}
+
+/* --- addresses --- */
+
+static int
+check_bind(const cadre_endpoint_t *endpoint)
 {
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_endpoint_text(endpoint, text);
-    if (!self->allow_plain && !cadre_endpoint_is_local(endpoint)) {
-        return cadre_fail(CADRE_EREFUSED,
-                          "binding %s would let anyone who reaches that port take part, since "
-                          "connections are neither authenticated nor encrypted; bind 127.0.0.1 or "
-                          "ipc://PATH",
-                          text);
-    }
     struct stat about = {0};
     if (endpoint->kind == CADRE_ENDPOINT_IPC && lstat(endpoint->path, &about) == 0 &&
         !S_ISSOCK(about.st_mode)) {
@@ -180,11 +238,14 @@ int
 cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
 {
     cadre_assert(self->endpoint.kind == 0);
-    int status = check_bind(self, endpoint);
+    int status = guard(self, endpoint);
+    if (status == 0) {
+        status = check_bind(endpoint);
+    }
     if (status < 0) {
         return status;
     }
-    bool named = is_name(endpoint);
+    bool named = cadre_endpoint_is_name(endpoint);
     cadre_endpoint_t wanted = *endpoint;
     if (named) {
         snprintf(wanted.host, sizeof(wanted.host), "%s",
@@ -207,6 +268,9 @@ cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     if (named) {
         memcpy(self->endpoint.host, endpoint->host, sizeof(self->endpoint.host));
     }
+    if (self->is_guarded) {
+        cadre_keyring_bound(cadre_context_keyring(self->context), self->endpoint.port);
+    }
     return 0;
 }
 
@@ -218,6 +282,10 @@ cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     if (!cadre_endpoint_is_concrete(endpoint)) {
         return cadre_fail(CADRE_EINVALID, "nobody can connect to %s: it names no host and port",
                           text);
+    }
+    int status = guard(self, endpoint);
+    if (status < 0) {
+        return status;
     }
     if (!set_address_family(self, endpoint) || zmq_connect(self->handle, text) < 0) {
         return cadre_fail(CADRE_EIO, "connecting to %s: %s", text, zmq_strerror(errno));
@@ -462,6 +530,15 @@ clear(cadre_frames_t *frames)
     frames->count = 0;
 }
 
+/* The header's: libzmq 4.3.4 has forgotten it for the first frame when that was polled for. */
+static int
+take_key(cadre_frames_t *frames, zmq_msg_t *frame)
+{
+    const char *user = zmq_msg_gets(frame, "User-Id");
+    return user ? cadre_peer_key_parse(user, &frames->key)
+                : cadre_fail(CADRE_EMALFORMED, "a message under no key");
+}
+
 /* Puts the frame at `index` (0 routing id, 1 header, then chunks) where it belongs; 0 or
  * CADRE_EMALFORMED. */
 static int
@@ -510,6 +587,7 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
 {
     clear(frames);
     frames->from.size = 0;
+    frames->key = (cadre_peer_key_t){0};
     zmq_msg_t frame;
     zmq_msg_init(&frame);
     int status = receive_frame(self, &frame);
@@ -522,6 +600,9 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
     bool more = true;
     while (more) {
         more = zmq_msg_more(&frame);
+        if (status == 0 && self->is_router && self->is_guarded && index == 1) {
+            status = take_key(frames, &frame);
+        }
         if (status == 0) {
             status = take_frame(frames, index, &frame);
         }

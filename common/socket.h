@@ -22,6 +22,7 @@
 #include "common/chunk.h"
 #include "common/context.h"
 #include "common/endpoint.h"
+#include "common/peer_key.h"
 #include "common/plane.h"
 #include "common/routing_id.h"
 
@@ -46,6 +47,7 @@ typedef struct cadre_socket cadre_socket_t;
  * and badly aligned ones are copied. */
 typedef struct {
     cadre_routing_id_t from; /* ROUTER: the peer; DEALER: size 0 */
+    cadre_peer_key_t key;    /* ROUTER: the one that the peer has shown */
     cadre_chunk_t *header;
     cadre_chunk_t **chunks;
     size_t count;
@@ -72,24 +74,29 @@ int cadre_socket_open_dealer(cadre_context_t *context, cadre_plane_t plane, cons
  * processes that closed both ends of twenty busy connections). NULL inside is fine. */
 void cadre_socket_close(cadre_socket_t **self_p, int linger_ms);
 
-/* Permits binding to addresses other machines can reach without CURVE: anyone who reaches the port
- * may then take part. Off at the start. */
-void cadre_socket_allow_plain(cadre_socket_t *self, bool allowed);
-
 /* Binds, once. Port "*" takes a free one; "localhost" means 127.0.0.1; any other host *name* binds
  * all interfaces, as TensorFlow's servers do, because the name in a cluster description is often a
- * Service's and no local address. CADRE_EREFUSED when it would be reachable from other machines
- * without CURVE (see cadre_socket_allow_plain), CADRE_EIO with endpoint and reason when the system
- * refuses, or when an ipc path names a file that is no socket (ZeroMQ would delete it). */
+ * Service's and no local address. Over tcp it is guarded by the keys of its context, if there are
+ * any (common/authenticator.h answers who wants to connect). CADRE_EREFUSED when it would be
+ * reachable from other machines without keys (see cadre_context_permit_plain), CADRE_EIO with
+ * endpoint and reason when the system refuses, or when an ipc path names a file that is no socket
+ * (ZeroMQ would delete it). */
 int cadre_socket_bind(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
 
-/* Starts connecting in the background and keeps trying (50 ms up to 2 s between tries);
- * CADRE_EINVALID for an endpoint without host or port, CADRE_EIO with endpoint and reason. */
+/* Starts connecting in the background and keeps trying (50 ms up to 2 s between tries). Over tcp it
+ * speaks to a holder of an allowed key only, where its context has keys: the coordinator's on the
+ * control plane, a ps's on the data plane. CADRE_EINVALID for an endpoint without host or port,
+ * CADRE_EREFUSED for another machine without keys, CADRE_ECONFIG when no such key is allowed,
+ * CADRE_EIO with endpoint and reason. */
 int cadre_socket_connect(cadre_socket_t *self, const cadre_endpoint_t *endpoint);
 
 /* What a bound socket really got, with the port filled in, and the host as it was given when that
  * was a name; valid as long as the socket. Before a bind its kind is 0. */
 const cadre_endpoint_t *cadre_socket_endpoint(const cadre_socket_t *self);
+
+/* Whether the key that a connected socket trusts is still allowed; true for one without keys. Whose
+ * is not, the owner closes. */
+bool cadre_socket_trusted(const cadre_socket_t *self);
 
 /* The ZeroMQ socket, for zmq_poll only. */
 void *cadre_socket_handle(cadre_socket_t *self);
@@ -129,11 +136,11 @@ int cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to
                               cadre_sending_t *sending);
 
 /* Takes one message off the queue into `frames`, dropping what that held before. Never blocks.
- * CADRE_EAGAIN when there is none. CADRE_EMALFORMED when it has no header, a header over
- * CADRE_LARGE_HEADER_SIZE_MAX, a chunk over CADRE_CHUNK_SIZE_MAX, over CADRE_MESSAGE_CHUNKS_MAX
- * chunks, or a routing id over its size: the whole message has been taken and dropped, and `frames`
- * holds nothing but `from` (where that fits). CADRE_ECLOSED when the context is
- * being closed. CADRE_EAGAIN comes without a text. */
+ * CADRE_EAGAIN when there is none. CADRE_EMALFORMED when it has no header or, on a guarded socket,
+ * no key, a header over CADRE_LARGE_HEADER_SIZE_MAX, a chunk over CADRE_CHUNK_SIZE_MAX, over
+ * CADRE_MESSAGE_CHUNKS_MAX chunks, or a routing id over its size: the whole message has been taken
+ * and dropped, and `frames` holds nothing but `from` (where that fits). CADRE_ECLOSED when the
+ * context is being closed. CADRE_EAGAIN comes without a text. */
 int cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames);
 
 /* Drops all references and the array; zeroes the struct. Harmless on a zeroed one. */

@@ -26,6 +26,8 @@ destroy(cadre_coordinator_t *self)
 {
     cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->control, 0);
+    cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
+    free(self->core.events); /* where there was no core yet: who had connected */
     if (self->context) {
         cadre_context_close(&self->context);
     }
@@ -83,6 +85,7 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
     }
     if (status < 0) {
         cadre_actor_stop(&self->store, CADRE_ACTOR_STOP_MS);
+        cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
         cadre_core_fini(&self->core);
         destroy(self);
         return status;
@@ -110,7 +113,8 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     cadre_gate_broadcast(self->gate);
     cadre_gate_unlock_and_wake(self->gate);
     if (cadre_actor_stop(&self->actor, CADRE_ACTOR_STOP_MS) < 0 ||
-        cadre_actor_stop(&self->store, CADRE_STORE_STOP_MS) < 0) {
+        cadre_actor_stop(&self->store, CADRE_STORE_STOP_MS) < 0 ||
+        cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS) < 0) {
         return; /* a thread hangs, in a disk perhaps: what it uses is left to it */
     }
     cadre_gate_lock(self->gate);

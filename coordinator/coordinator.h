@@ -10,6 +10,7 @@
 #include <cadre/coordinator.h>
 
 #include "common/actor.h"
+#include "common/authenticator.h"
 #include "common/endpoint.h"
 #include "common/monitor.h"
 #include "common/name_map.h"
@@ -30,6 +31,8 @@ struct cadre_coordinator {
     char *job;
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_context_t *context;
+    cadre_authenticator_t *authenticator; /* NULL without keys */
+    bool is_insecure; /* its control socket is open to other machines, in the clear */
     cadre_lock_file_t address_lock;
     char *own_directory; /* of the socket, where nobody said where it is to be; else NULL */
     cadre_lock_file_t checkpoint_lock;

@@ -88,6 +88,7 @@ cadre_core_fini(cadre_core_t *self)
     cadre_checkpoint_fini(&self->checkpoint);
     cadre_outbox_fini(&self->outbox);
     free(self->events);
+    self->events = NULL;
     free(self->shards);
     free(self->assigned);
     cadre_restore_point_fini(&self->points[0]);

@@ -250,7 +250,7 @@ check_room(const cadre_core_t *self, const cadre_task_t *from)
 /* Lets a task in, in the place of an earlier incarnation of it that is gone. */
 static int
 admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t *hello,
-      cadre_member_t **member)
+      uint64_t key, cadre_member_t **member)
 {
     const cadre_membership_t *membership = &self->membership;
     uint32_t protocol = 0;
@@ -277,6 +277,7 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
     }
     if (status == 0) {
         (*member)->protocol = protocol;
+        (*member)->key = key;
         cadre_contests_forget(&self->contests, from->incarnation);
     }
     return status;
@@ -315,7 +316,7 @@ cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from, const cadre_me
         member = NULL;
     }
     bool known = member != NULL;
-    int status = admit(self, from, hello, &member);
+    int status = admit(self, from, hello, message->key, &member);
     if (status == CADRE_EAGAIN) {
         return; /* it says HELLO again */
     }

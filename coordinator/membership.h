@@ -25,6 +25,7 @@
 typedef struct cadre_member {
     cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
     uint32_t index;    /* the one it has */
+    uint64_t key;      /* that it joined under; 0: without one */
     uint64_t joined_ms;
     uint64_t heard_ms;      /* or, of one that is kept, by when it is expected to be */
     uint64_t heartbeat;     /* last sequence */

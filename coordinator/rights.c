@@ -2,9 +2,9 @@
  * rights - whether a message is one that its sender may send, and the count of those that are not.
  *
  * Default deny: the table of rights (proto-schemas/messages.h, `senders`) says which roles may send
- * a type, and a member speaks under the name that it joined with and no other. Without the second
- * half a task that joined as a worker could open another connection, call itself a ps there, and
- * have its own index taken for that of a shard.
+ * a type, and a member speaks under the name and the key that it joined with and no other. Without
+ * the second half a task that joined as a worker could open another connection, call itself a ps
+ * there, and have its own index taken for that of a shard.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,6 +38,9 @@ cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
     if (status == 0 && message->incarnation != from->incarnation) {
         status =
             cadre_fail(CADRE_EREFUSED, "the header names another incarnation than the sender's");
+    }
+    if (status == 0 && member && message->key != member->key) {
+        status = cadre_fail(CADRE_EREFUSED, "another key than it joined under");
     }
     return status == 0 && member ? check_name(member, from) : status;
 }

@@ -20,6 +20,7 @@
 #include "common/cluster_config.h"
 #include "common/descriptors.h"
 #include "common/memory.h"
+#include "common/security.h"
 #include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator.h"
@@ -112,6 +113,30 @@ lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
                                 self->job);
 }
 
+/* On the authenticator's thread: into the core's log, which the actor hands on. */
+static void
+tell_audit(void *context, char level, const char *event, const char *pairs)
+{
+    cadre_coordinator_t *self = context;
+    cadre_gate_lock(self->gate);
+    cadre_core_log(&self->core, level, event, "%s", pairs);
+    cadre_gate_unlock_and_wake(self->gate);
+}
+
+static int
+guard_context(cadre_coordinator_t *self, const cadre_coordinator_options_t *options)
+{
+    cadre_security_t security = {.keys = options->keys, .insecure = options->insecure_transport};
+    int status = cadre_security_read(&security);
+    if (status == 0) {
+        status = cadre_security_apply(&security, CADRE_KEY_COORDINATOR, self->context);
+    }
+    if (status == 0 && cadre_context_keyring(self->context)) {
+        status = cadre_authenticator_open(self->context, tell_audit, self, &self->authenticator);
+    }
+    return status;
+}
+
 static int
 bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
@@ -132,8 +157,13 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
     if (status == 0 && !known) {
         status = lock_address(self, cadre_socket_endpoint(self->control));
     }
+    if (status == 0 && self->authenticator && endpoint->kind == CADRE_ENDPOINT_TCP) {
+        status =
+            cadre_authenticator_check(self->authenticator, cadre_socket_endpoint(self->control));
+    }
     if (status == 0) {
         cadre_endpoint_text(cadre_socket_endpoint(self->control), self->address);
+        self->is_insecure = cadre_security_is_insecure(self->context, endpoint);
     }
     return status;
 }
@@ -435,7 +465,15 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
     if (core.seed == 0) {
         core.seed = random_u64();
     }
+    cadre_gate_lock(self->gate);
+    cadre_core_event_t *events = self->core.events; /* of who connected meanwhile */
+    size_t event_count = self->core.event_count;
     cadre_core_init(&self->core, &core, (uint64_t)cadre_clock_now_ms());
+    for (size_t i = 0; i < event_count; i++) {
+        cadre_core_emit(&self->core, &events[i]);
+    }
+    free(events);
+    cadre_gate_unlock(self->gate);
     self->core.checkpoint.enabled = self->checkpoint_dir != NULL;
     self->core.checkpoint.every_ms = (uint64_t)options->checkpoint_every_ms;
     if (resumed->found) {
@@ -450,6 +488,11 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         }
         cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
                        self->resumed_cut);
+    }
+    if (self->is_insecure) {
+        cadre_core_log(&self->core, 'W', "insecure_transport",
+                       "address=\"%s\" why=\"whoever reaches it takes part and reads along\"",
+                       self->address);
     }
     cadre_core_log(&self->core, 'I', "coordinator", "address=\"%s\" job=%s ps=%u seed=%" PRIu64,
                    self->address, self->job, ps_count, core.seed);
@@ -470,6 +513,9 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     }
     self->job = cadre_strdup(options->job ? options->job : "job");
     status = find_place(self, options, &endpoint, &ps_count);
+    if (status == 0) {
+        status = guard_context(self, options);
+    }
     if (status == 0) {
         status = bind_control(self, &endpoint);
     }

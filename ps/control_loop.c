@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/authenticator.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/log.h"
@@ -30,6 +31,7 @@ enum {
 struct cadre_control_loop {
     cadre_control_options_t options;
     cadre_context_t *context;
+    cadre_authenticator_t *authenticator; /* NULL without keys */
     cadre_socket_t *control;
     cadre_monitor_t *monitor;
     cadre_actor_t *shard;
@@ -61,6 +63,48 @@ now(void)
 
 /* --- opening --- */
 
+/* On the authenticator's thread. */
+static void
+tell_audit(void *context, char level, const char *event, const char *pairs)
+{
+    (void)context;
+    cadre_log(level == 'I'   ? CADRE_LOG_INFO
+              : level == 'W' ? CADRE_LOG_WARN
+                             : CADRE_LOG_ERROR,
+              event, "%s", pairs);
+}
+
+static int
+open_context(cadre_control_loop_t *self)
+{
+    int status = cadre_context_open(&self->context);
+    if (status == 0) {
+        status = cadre_security_apply(&self->options.security, CADRE_KEY_PS, self->context);
+    }
+    if (status == 0 && cadre_context_keyring(self->context)) {
+        status = cadre_authenticator_open(self->context, tell_audit, NULL, &self->authenticator);
+    }
+    return status;
+}
+
+/* Of the data socket, and of the connection to the coordinator. */
+static int
+check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
+{
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    const cadre_endpoint_t *const both[] = {bound, &self->options.coordinator};
+    for (size_t i = 0; i < CADRE_COUNT_OF(both); i++) {
+        if (cadre_security_is_insecure(self->context, both[i])) {
+            cadre_log(CADRE_LOG_WARN, "insecure_transport",
+                      "address=%s why=\"whoever reaches it takes part and reads along\"",
+                      cadre_endpoint_text(both[i], text));
+        }
+    }
+    return self->authenticator && bound->kind == CADRE_ENDPOINT_TCP
+               ? cadre_authenticator_check(self->authenticator, bound)
+               : 0;
+}
+
 /* What peers connect to: where the socket is bound, with this host's name where that is "any". */
 static int
 make_address(cadre_control_loop_t *self, const cadre_socket_t *data)
@@ -88,6 +132,9 @@ open_shard(cadre_control_loop_t *self)
     }
     if (status == 0) {
         status = cadre_socket_bind(data, &self->options.address);
+    }
+    if (status == 0) {
+        status = check_security(self, cadre_socket_endpoint(data));
     }
     if (status == 0) {
         status = make_address(self, data);
@@ -165,7 +212,7 @@ cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_lo
     if (gethostname(self->host, sizeof(self->host) - 1) < 0) {
         snprintf(self->host, sizeof(self->host), "localhost");
     }
-    int status = cadre_context_open(&self->context);
+    int status = open_context(self);
     if (status == 0) {
         status = open_shard(self);
     }
@@ -594,6 +641,10 @@ cadre_control_loop_close(cadre_control_loop_t **self_p)
     cadre_ps_core_destroy(&self->core);
     cadre_frames_fini(&self->frames);
     cadre_outbox_fini(&self->outbox);
+    status = cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
+    if (status < 0) {
+        return status;
+    }
     cadre_context_close(&self->context);
     free(self);
     return 0;

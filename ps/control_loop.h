@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/endpoint.h"
+#include "common/security.h"
 #include "ps/folders.h"
 
 typedef struct {
@@ -20,10 +21,11 @@ typedef struct {
     cadre_endpoint_t address; /* to bind for data; its port may be 0 */
     uint32_t index;           /* or CADRE_INDEX_ANY */
     uint64_t incarnation;
-    uint64_t size_bytes_max; /* of the shard's values and slots */
-    unsigned lanes;          /* threads that apply updates, the shard's own among them */
-    bool wait;               /* for another session when one has ended */
-    int64_t away_ms;         /* leave when a coordinator that was there is away so long; 0: never */
+    uint64_t size_bytes_max;   /* of the shard's values and slots */
+    unsigned lanes;            /* threads that apply updates, the shard's own among them */
+    cadre_security_t security; /* of the connections beyond this machine */
+    bool wait;                 /* for another session when one has ended */
+    int64_t away_ms; /* leave when a coordinator that was there is away so long; 0: never */
     const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
     int signals;                    /* a signalfd: whatever it reads means leave; borrowed */
 } cadre_control_options_t;
@@ -31,7 +33,7 @@ typedef struct {
 typedef struct cadre_control_loop cadre_control_loop_t;
 
 /* Binds, connects and starts the actors. CADRE_EREFUSED, CADRE_EIO, CADRE_EINVALID as
- * cadre_socket_bind and cadre_socket_connect. */
+ * cadre_socket_bind and cadre_socket_connect, CADRE_ECONFIG and more as cadre_security_apply. */
 int cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_loop_t **out);
 
 /* The data address that peers are told. */

@@ -46,6 +46,8 @@ enum {
     KEY_DIE_WITH_PARENT,
     KEY_COORDINATOR_TIMEOUT,
     KEY_CHECKPOINT_DIR,
+    KEY_KEYS,
+    KEY_INSECURE_TRANSPORT,
 };
 
 typedef struct {
@@ -55,6 +57,7 @@ typedef struct {
     long away_s;             /* how long a coordinator may be away */
     long lanes;              /* 0: half of the CPUs */
     cadre_folders_t folders; /* for checkpoints */
+    cadre_security_t security;
     bool wait;
     bool check;
     bool die_with_parent;
@@ -87,6 +90,8 @@ static const struct argp_option OPTIONS[] = {
      "more than once (default: anywhere when the coordinator is on ipc; when it is on tcp "
      "CADRE_CHECKPOINT_DIR, else nowhere)",
      0},
+    {"keys", KEY_KEYS, "DIR", 0, CADRE_SECURITY_KEYS_HELP, 0},
+    {"insecure-transport", KEY_INSECURE_TRANSPORT, 0, 0, CADRE_SECURITY_INSECURE_HELP, 0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, 0, 0, "Leave when the process that started it ends",
@@ -139,6 +144,12 @@ parse(int key, char *argument, struct argp_state *state)
         if (cadre_folders_add(&flags->folders, argument) < 0) {
             argp_error(state, "--checkpoint-dir: %s", cadre_error_text());
         }
+        return 0;
+    case KEY_KEYS:
+        flags->security.keys = argument;
+        return 0;
+    case KEY_INSECURE_TRANSPORT:
+        flags->security.insecure = true;
         return 0;
     case KEY_LOG_LEVEL:
         flags->log_level = argument;
@@ -236,7 +247,12 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
 {
     cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {.index = 0};
     flags->sources.role = "ps";
-    int status = cadre_cluster_config_read(&flags->sources, &config);
+    int status = cadre_security_read(&flags->security);
+    if (status < 0) {
+        return status;
+    }
+    options->security = flags->security;
+    status = cadre_cluster_config_read(&flags->sources, &config);
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG, "where is the coordinator? Give --coordinator ENDPOINT, "
                                          "or set CADRE_CLUSTER or TF_CONFIG");

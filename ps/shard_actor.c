@@ -310,6 +310,9 @@ decode(shard_actor_t *self, cadre_task_t *from, cadre_message_t *message)
 {
     cadre_frames_t *frames = &self->frames;
     int status = cadre_task_parse(frames->from.bytes, frames->from.size, from);
+    if (status == 0) {
+        status = cadre_peer_key_check(&frames->key, from);
+    }
     if (status < 0) {
         return status;
     }

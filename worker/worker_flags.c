@@ -27,6 +27,8 @@ enum {
     KEY_CHECK,
     KEY_TRACE,
     KEY_DIE_WITH_PARENT,
+    KEY_KEYS,
+    KEY_INSECURE_TRANSPORT,
 
     SLOTS_DEFAULT = 2,
     THREADS_MAX = 1024,
@@ -79,11 +81,11 @@ check_name(struct argp_state *state, const char *flag, int status)
     }
 }
 
+/* With whom it talks, and how. */
 static error_t
-parse_option(int key, char *text, struct argp_state *state)
+parse_connection(int key, char *text, struct argp_state *state)
 {
     parse_t *parse = state->input;
-    cadre_worker_flags_t *flags = parse->flags;
     switch (key) {
     case KEY_COORDINATOR:
         parse->sources.coordinator = text;
@@ -91,6 +93,23 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_INDEX:
         parse->sources.index = text;
         return 0;
+    case KEY_KEYS:
+        parse->flags->security.keys = text;
+        return 0;
+    case KEY_INSECURE_TRANSPORT:
+        parse->flags->security.insecure = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t
+parse_option(int key, char *text, struct argp_state *state)
+{
+    parse_t *parse = state->input;
+    cadre_worker_flags_t *flags = parse->flags;
+    switch (key) {
     case KEY_SLOTS:
         flags->slots = (uint32_t)number(state, "--slots", text, 1, CADRE_SLOTS_MAX);
         return 0;
@@ -149,7 +168,7 @@ parse_option(int key, char *text, struct argp_state *state)
         argp_error(state, "\"%s\" is no option", text);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_connection(key, text, state);
     }
 }
 
@@ -184,6 +203,8 @@ static const struct argp_option options[] = {
      "when a ps has said nothing to this worker for so many seconds, though it is asked, give back "
      "the closures that need it, for other workers to run (30; 0: wait as long as it takes)",
      0},
+    {"keys", KEY_KEYS, "DIR", 0, CADRE_SECURITY_KEYS_HELP, 0},
+    {"insecure-transport", KEY_INSECURE_TRANSPORT, NULL, 0, CADRE_SECURITY_INSECURE_HELP, 0},
     {"trace", KEY_TRACE, "FILE", 0,
      "write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file", 0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
@@ -248,6 +269,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     argp_parse(&parser, argc, argv, 0, NULL, &parse);
     take_defaults(flags);
     int status = check_environment(flags);
+    status = status < 0 ? status : cadre_security_read(&flags->security);
     return status < 0 ? status : cadre_cluster_config_read(&parse.sources, &flags->cluster);
 }
 

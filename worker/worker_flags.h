@@ -10,6 +10,7 @@
 
 #include "common/cluster_config.h"
 #include "common/log.h"
+#include "common/security.h"
 #include "worker/native.h"
 
 /* How the process ends; the numbers are those of the `cadre` command. */
@@ -42,7 +43,8 @@ typedef struct {
     int away_seconds;  /* for a coordinator to come back, unless `wait`; 0: as long as it takes */
     int drain_seconds; /* after SIGTERM, for what runs */
     int shard_seconds; /* until a silent ps counts as one that cannot be reached; 0: never */
-    bool wait;         /* after a session for the next one */
+    cadre_security_t security; /* of the connections beyond this machine */
+    bool wait;                 /* after a session for the next one */
     bool check;
     bool die_with_parent;
 } cadre_worker_flags_t;

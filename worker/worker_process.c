@@ -116,6 +116,9 @@ start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
 {
     int status = cadre_context_open(&self->context);
     if (status == 0) {
+        status = cadre_security_apply(&self->flags->security, CADRE_KEY_WORKER, self->context);
+    }
+    if (status == 0) {
         status = start_slots(self, device, registry);
     }
     if (status == 0) {

@@ -83,6 +83,8 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
     }
     cadre_supervisor_options_t options = supervisor_options(flags, job);
     options.address = flags->address;
+    options.keys = flags->keys;
+    options.insecure = flags->insecure;
     options.ps_count = (int)job->ps;
     return cadre_supervise(&options);
 }

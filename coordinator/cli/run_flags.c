@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/security.h"
 #include "common/status.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
@@ -20,6 +21,8 @@ enum {
     KEY_LOG_LEVEL,
     KEY_KEEP_SESSION,
     KEY_ADDRESS,
+    KEY_KEYS,
+    KEY_INSECURE_TRANSPORT,
 };
 
 /* Flags that are settings of the job. */
@@ -66,7 +69,7 @@ static const struct {
     {"wait", "S", "cluster.wait_s", false, "Seconds to wait for tasks at the start"},
 };
 
-enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 8 }; /* the end included */
+enum { OPTIONS_MAX = CADRE_COUNT_OF(setting_flags) + 10 }; /* the end included */
 
 static size_t
 make_options(bool local, struct argp_option *options)
@@ -92,6 +95,10 @@ make_options(bool local, struct argp_option *options)
                                  0,
                                  "Where to bind (default: as CADRE_CLUSTER or TF_CONFIG says)",
                                  0};
+        options[count++] =
+            (struct argp_option){"keys", KEY_KEYS, "DIR", 0, CADRE_SECURITY_KEYS_HELP, 0};
+        options[count++] = (struct argp_option){
+            "insecure-transport", KEY_INSECURE_TRANSPORT, 0, 0, CADRE_SECURITY_INSECURE_HELP, 0};
     }
     options[count++] = (struct argp_option){
         "output", 'o', "json|text", 0, "The result as JSON in the last line of stdout", 0};
@@ -152,6 +159,12 @@ parse_other(int key, char *argument, struct argp_state *state)
         break;
     case KEY_ADDRESS:
         self->address = argument;
+        break;
+    case KEY_KEYS:
+        self->keys = argument;
+        break;
+    case KEY_INSECURE_TRANSPORT:
+        self->insecure = true;
         break;
     case 'o':
         self->json = cadre_command_is_json(argument, state);

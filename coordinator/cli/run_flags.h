@@ -21,6 +21,8 @@ typedef struct {
     char *natives[CADRE_NATIVES_MAX]; /* absolute */
     size_t native_count;
     const char *address; /* train: where to bind */
+    const char *keys;    /* train: directory; or NULL */
+    bool insecure;       /* train: --insecure-transport */
     const char *events;
     bool json;
     bool keep_session;

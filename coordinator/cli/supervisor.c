@@ -263,6 +263,8 @@ open_coordinator(supervisor_t *self)
     options.checkpoint_keep = (int)job->checkpoint_keep;
     options.resume = job->resume;
     options.placement = job->placement ? "round_robin" : "bytes";
+    options.keys = self->options->keys;
+    options.insecure_transport = self->options->insecure;
     options.log = cadre_notice_log;
     options.log_context = self->notices;
     return cadre_coordinator_open(&options, &self->coordinator);

@@ -29,6 +29,8 @@ typedef struct {
     const cadre_launcher_options_t *launch; /* NULL: the cluster exists */
     const char *trace_place; /* what names the folder of traces, for messages; NULL without one */
     const char *address;     /* where to bind; NULL: as the environment says, or the launcher */
+    const char *keys;        /* of connections over tcp; NULL: as the environment says */
+    bool insecure;           /* they may be without */
     int ps_count;            /* 0: as the environment says */
     bool json;               /* the result as JSON on stdout */
     char log_level;     /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */

@@ -86,6 +86,12 @@ typedef struct {
     cadre_recovery_t recovery; /* of a ps that was lost */
     cadre_log_callback_t log;  /* NULL: no output */
     void *log_context;
+    const char *keys; /* directory with coordinator.key and allowed/, as `cadre keygen` makes it:
+                         tcp connections are then encrypted, and both ends known by their keys.
+                         NULL: CADRE_KEYS, else there are none */
+    bool insecure_transport; /* permits an address that other machines reach without keys: whoever
+                                reaches it takes part and reads along. Or CADRE_INSECURE_TRANSPORT
+                                is 1. Together with keys: CADRE_ECONFIG */
 } cadre_coordinator_options_t;
 
 /* Options with every default in place and `size` set. */

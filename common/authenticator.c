@@ -1,0 +1,314 @@
+#include "common/authenticator.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/actor.h"
+#include "common/clock.h"
+#include "common/connections.h"
+#include "common/memory.h"
+#include "common/peer_key.h"
+#include "common/poll.h"
+#include "common/status.h"
+#include "common/stranger.h"
+
+static const char ZAP_ENDPOINT[] = "inproc://zeromq.zap.01";
+
+enum {
+    KEY_SIZE = 32,
+    ADDRESS_SIZE = 64,
+    FIELD_SIZE = 256, /* of a request; libzmq's own are shorter */
+    PAIRS_SIZE = 640,
+};
+
+struct cadre_authenticator {
+    cadre_keyring_t *keyring;
+    cadre_audit_t audit;
+    void *audit_context;
+    void *handler; /* a REP socket: libzmq asks, one connection after the other */
+    cadre_actor_t *actor;
+    int64_t window_ms; /* when the log may have lines of connections again */
+    int lines;         /* that it had since */
+    uint64_t unsaid;
+    char stranger[CADRE_KEY_TEXT_SIZE]; /* our own, of the check; fixed when the actor starts */
+    cadre_certificate_t stranger_pair;
+};
+
+const char *
+cadre_zap_domain(cadre_plane_t plane)
+{
+    return plane == CADRE_PLANE_CONTROL ? "cadre.control" : "cadre.data";
+}
+
+/* --- telling --- */
+
+static void CADRE_PRINTF(4, 5)
+    tell(cadre_authenticator_t *self, char level, const char *event, const char *format, ...)
+{
+    char pairs[PAIRS_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(pairs, sizeof(pairs), format, arguments);
+    va_end(arguments);
+    self->audit(self->audit_context, level, event, pairs);
+}
+
+/* Whether another line of who connects may be written: strangers must not fill the disk. */
+static bool
+may_tell(cadre_authenticator_t *self)
+{
+    if (self->lines < CADRE_AUDIT_LINES_MAX) {
+        self->lines++;
+        return true;
+    }
+    self->unsaid++;
+    return false;
+}
+
+static void
+open_window(cadre_authenticator_t *self, int64_t now_ms)
+{
+    if (now_ms < self->window_ms) {
+        return;
+    }
+    if (self->unsaid > 0) {
+        tell(self, 'W', "audit_suppressed",
+             "count=%" PRIu64 " why=\"over %d connections a second\"", self->unsaid,
+             CADRE_AUDIT_LINES_MAX);
+    }
+    self->window_ms = now_ms + CADRE_AUDIT_WINDOW_MS;
+    self->lines = 0;
+    self->unsaid = 0;
+}
+
+static void
+on_told(void *context, const cadre_certificate_t *key, bool allowed)
+{
+    tell(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_withdrawn",
+         "key=\"%s\" role=%s name=\"%s\"%s", key->public_key, cadre_key_role_text(key->role),
+         key->name, allowed ? "" : " next=\"connections end; who is allowed comes back\"");
+}
+
+/* --- who may connect --- */
+
+/* Who has something to say on a plane. Which messages, is for the table of rights. */
+static bool
+has_business(cadre_key_role_t role, const char *domain)
+{
+    bool control = strcmp(domain, cadre_zap_domain(CADRE_PLANE_CONTROL)) == 0;
+    bool data = strcmp(domain, cadre_zap_domain(CADRE_PLANE_DATA)) == 0;
+    switch (role) {
+    case CADRE_KEY_COORDINATOR:
+        return data;
+    case CADRE_KEY_PS:
+    case CADRE_KEY_CLIENT:
+        return control;
+    case CADRE_KEY_WORKER:
+        return control || data;
+    case CADRE_KEY_ROLES:
+        break;
+    }
+    return false;
+}
+
+typedef struct {
+    char version[FIELD_SIZE];
+    char request[FIELD_SIZE];
+    char domain[FIELD_SIZE];
+    char address[FIELD_SIZE];
+    char mechanism[FIELD_SIZE];
+    char key[CADRE_KEY_TEXT_SIZE]; /* "": none */
+} request_t;
+
+/* One frame as text, of which as much as fits; false when there is none. */
+static bool
+take_text(void *handler, char *text, size_t size)
+{
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    bool ok = zmq_msg_recv(&frame, handler, ZMQ_DONTWAIT) >= 0;
+    size_t length = ok ? zmq_msg_size(&frame) : 0;
+    length = length < size ? length : size - 1;
+    memcpy(text, zmq_msg_data(&frame), length);
+    text[length] = '\0';
+    zmq_msg_close(&frame);
+    return ok;
+}
+
+static bool
+has_more(void *handler)
+{
+    int more = 0;
+    size_t size = sizeof(more);
+    return zmq_getsockopt(handler, ZMQ_RCVMORE, &more, &size) == 0 && more;
+}
+
+/* Reads one request as a whole; false when there is none. */
+static bool
+take_request(void *handler, request_t *out)
+{
+    char routing_id[FIELD_SIZE];
+    uint8_t key[FIELD_SIZE] = {0};
+    char *const fields[] = {out->request, out->domain, out->address, routing_id, out->mechanism};
+    *out = (request_t){.key = ""};
+    if (!take_text(handler, out->version, FIELD_SIZE)) {
+        return false;
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(fields) && has_more(handler); i++) {
+        take_text(handler, fields[i], FIELD_SIZE);
+    }
+    for (int i = 0; has_more(handler); i++) {
+        int size = zmq_recv(handler, key, sizeof(key), ZMQ_DONTWAIT);
+        if (i == 0 && size == KEY_SIZE && strcmp(out->mechanism, "CURVE") == 0) {
+            zmq_z85_encode(out->key, key, KEY_SIZE);
+        }
+    }
+    return true;
+}
+
+static void
+answer(void *handler, const request_t *request, const char *code, const char *text,
+       const char *user)
+{
+    const char *const frames[] = {"1.0", request->request, code, text, user, ""};
+    for (size_t i = 0; i < CADRE_COUNT_OF(frames); i++) {
+        bool last = i + 1 == CADRE_COUNT_OF(frames);
+        zmq_send(handler, frames[i], strlen(frames[i]), last ? 0 : ZMQ_SNDMORE);
+    }
+}
+
+static void
+refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
+{
+    answer(self->handler, request, "400", "refused", "");
+    if (strcmp(request->key, self->stranger) != 0 && may_tell(self)) {
+        tell(self, 'W', "key_refused", "address=\"%.64s\" domain=%.32s key=\"%s\" why=\"%s\"",
+             request->address, request->domain, request->key, why);
+    }
+}
+
+static void
+decide(cadre_authenticator_t *self, const request_t *request)
+{
+    cadre_certificate_t certificate;
+    char user[CADRE_PEER_KEY_TEXT_SIZE];
+    if (request->key[0] == '\0') {
+        refuse(self, request, "it shows no key");
+    } else if (!cadre_keyring_find(self->keyring, request->key, &certificate)) {
+        refuse(self, request, "its key is not allowed");
+    } else if (!has_business(certificate.role, request->domain)) {
+        refuse(self, request, "its role has no business here");
+    } else {
+        cadre_peer_key_t key = cadre_peer_key_of(&certificate);
+        answer(self->handler, request, "200", "OK", cadre_peer_key_text(&key, user));
+        if (may_tell(self)) {
+            tell(self, 'I', "key_accepted", "address=\"%.64s\" domain=%.32s role=%s name=\"%s\"",
+                 request->address, request->domain, cadre_key_role_text(certificate.role),
+                 certificate.name);
+        }
+    }
+}
+
+/* --- the actor --- */
+
+static void
+look(cadre_authenticator_t *self)
+{
+    int withdrawn = cadre_keyring_look(self->keyring, on_told, self);
+    if (withdrawn < 0) {
+        tell(self, 'E', "keys_unreadable", "why=\"%.400s\" next=\"the keys before stay allowed\"",
+             cadre_error_text());
+    } else if (withdrawn > 0) {
+        uint16_t ports[CADRE_KEYRING_PORTS_MAX];
+        size_t count = cadre_keyring_ports(self->keyring, ports);
+        cadre_connections_end(ports, count);
+    }
+}
+
+static void
+run(void *pipe, void *argument)
+{
+    cadre_authenticator_t *self = argument;
+    int64_t look_ms = 0;
+    bool stopped = false;
+    while (!stopped) {
+        int64_t now_ms = cadre_clock_now_ms();
+        open_window(self, now_ms);
+        if (now_ms >= look_ms) {
+            look(self);
+            look_ms = now_ms + CADRE_KEYS_LOOK_MS;
+        }
+        zmq_pollitem_t items[] = {{.socket = pipe, .events = ZMQ_POLLIN},
+                                  {.socket = self->handler, .events = ZMQ_POLLIN}};
+        int64_t left_ms = look_ms - cadre_clock_now_ms();
+        cadre_poll(items, 2, left_ms > 0 ? (long)left_ms : 0);
+        request_t request;
+        if (take_request(self->handler, &request)) {
+            decide(self, &request);
+        }
+        cadre_pipe_message_t message;
+        stopped = cadre_pipe_receive(pipe, &message) != CADRE_EAGAIN; /* nothing else comes */
+    }
+    zmq_close(self->handler);
+}
+
+int
+cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *audit_context,
+                         cadre_authenticator_t **out)
+{
+    cadre_authenticator_t *self = cadre_calloc(1, sizeof(*self));
+    self->keyring = cadre_context_keyring(context);
+    self->audit = audit;
+    self->audit_context = audit_context;
+    int status = cadre_certificate_make(CADRE_KEY_CLIENT, "self-check", &self->stranger_pair);
+    memcpy(self->stranger, self->stranger_pair.public_key, sizeof(self->stranger));
+    self->handler = status == 0 ? zmq_socket(cadre_context_handle(context), ZMQ_REP) : NULL;
+    int linger = 0;
+    if (status == 0 &&
+        (!self->handler || zmq_setsockopt(self->handler, ZMQ_LINGER, &linger, sizeof(linger)) < 0 ||
+         zmq_bind(self->handler, ZAP_ENDPOINT) < 0)) {
+        status = cadre_fail(CADRE_EIO, "no ZAP handler: %s", zmq_strerror(errno));
+    }
+    if (status == 0) {
+        status = cadre_actor_open(context, "cadre-zap", run, self, &self->actor);
+    }
+    if (status < 0) {
+        if (self->handler) {
+            zmq_close(self->handler);
+        }
+        cadre_certificate_fini(&self->stranger_pair);
+        free(self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+int
+cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms)
+{
+    cadre_authenticator_t *self = *self_p;
+    int status = self ? cadre_actor_stop(&self->actor, timeout_ms) : 0;
+    if (self && status == 0) {
+        *self_p = NULL;
+        cadre_certificate_fini(&self->stranger_pair);
+        free(self);
+    }
+    return status;
+}
+
+int
+cadre_authenticator_check(cadre_authenticator_t *self, const cadre_endpoint_t *bound)
+{
+    char server[CADRE_KEY_TEXT_SIZE];
+    memcpy(server, cadre_keyring_own(self->keyring)->public_key, sizeof(server));
+    int status = cadre_stranger_check(bound, NULL, NULL, CADRE_SELF_CHECK_MS);
+    return status < 0
+               ? status
+               : cadre_stranger_check(bound, server, &self->stranger_pair, CADRE_SELF_CHECK_MS);
+}

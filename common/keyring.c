@@ -1,0 +1,223 @@
+#include "common/keyring.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/allowed_keys.h"
+#include "common/assert.h"
+#include "common/certificate_file.h"
+#include "common/memory.h"
+#include "common/status.h"
+
+struct cadre_keyring {
+    pthread_mutex_t lock;
+    char *directory;
+    cadre_certificate_t own;
+    cadre_allowed_keys_t *allowed; /* under the lock, and so is all that follows */
+    uint64_t withdrawals;
+    uint16_t ports[CADRE_KEYRING_PORTS_MAX];
+    size_t port_count;
+};
+
+static int
+read_own(cadre_keyring_t *self, cadre_key_role_t role)
+{
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s.key", self->directory, cadre_key_role_text(role));
+    int status = cadre_certificate_file_read(path, true, &self->own);
+    if (status == 0 && self->own.role != role) {
+        status = cadre_fail(CADRE_ECONFIG, "%s: its role is %s, not %s", path,
+                            cadre_key_role_text(self->own.role), cadre_key_role_text(role));
+    }
+    return status;
+}
+
+/* Under the lock, or before there is anybody else. */
+static int
+find_server(const cadre_keyring_t *self, cadre_key_role_t role, char *public_key)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < cadre_allowed_keys_count(self->allowed); i++) {
+        const cadre_certificate_t *item = cadre_allowed_keys_item(self->allowed, i);
+        if (item->role == role) {
+            memcpy(public_key, item->public_key, CADRE_KEY_TEXT_SIZE);
+            count++;
+        }
+    }
+    return count == 1 ? 0
+                      : cadre_fail(CADRE_ECONFIG,
+                                   "%s/allowed: %zu keys of the role %s, where there must be one",
+                                   self->directory, count, cadre_key_role_text(role));
+}
+
+/* Whether it has the keys of all whom a task of that role connects to. */
+static int
+check_servers(const cadre_keyring_t *self, cadre_key_role_t role)
+{
+    char public_key[CADRE_KEY_TEXT_SIZE];
+    int status = 0;
+    if (role != CADRE_KEY_COORDINATOR) {
+        status = find_server(self, CADRE_KEY_COORDINATOR, public_key);
+    }
+    if (status == 0 && (role == CADRE_KEY_COORDINATOR || role == CADRE_KEY_WORKER)) {
+        status = find_server(self, CADRE_KEY_PS, public_key);
+    }
+    return status;
+}
+
+int
+cadre_keyring_open(const char *directory, cadre_key_role_t role, cadre_keyring_t **out)
+{
+    cadre_keyring_t *self = cadre_calloc(1, sizeof(*self));
+    pthread_mutex_init(&self->lock, NULL);
+    self->directory = cadre_strdup(directory);
+    cadre_auto(cadre_free) char *allowed = cadre_asprintf("%s/allowed", directory);
+    int status = read_own(self, role);
+    if (status == 0) {
+        status = cadre_allowed_keys_open(allowed, &self->allowed);
+    }
+    if (status == 0) {
+        status = check_servers(self, role);
+    }
+    if (status < 0) {
+        cadre_keyring_close(&self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void
+cadre_keyring_close(cadre_keyring_t **self_p)
+{
+    cadre_keyring_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_certificate_fini(&self->own);
+    cadre_allowed_keys_close(&self->allowed);
+    pthread_mutex_destroy(&self->lock);
+    free(self->directory);
+    free(self);
+}
+
+const cadre_certificate_t *
+cadre_keyring_own(const cadre_keyring_t *self)
+{
+    return &self->own;
+}
+
+bool
+cadre_keyring_find(cadre_keyring_t *self, const char *public_key, cadre_certificate_t *out)
+{
+    pthread_mutex_lock(&self->lock);
+    const cadre_certificate_t *found = cadre_allowed_keys_find(self->allowed, public_key);
+    if (found) {
+        *out = *found;
+    }
+    pthread_mutex_unlock(&self->lock);
+    return found != NULL;
+}
+
+int
+cadre_keyring_server(cadre_keyring_t *self, cadre_key_role_t role, char *public_key)
+{
+    pthread_mutex_lock(&self->lock);
+    int status = find_server(self, role, public_key);
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
+typedef struct {
+    cadre_certificate_t *items; /* in the order of their public keys */
+    size_t count;
+} keys_t;
+
+static void
+keys_fini(keys_t *self)
+{
+    free(self->items);
+}
+
+/* The allowed keys as they are, for comparing. */
+static keys_t
+copy_allowed(const cadre_keyring_t *self)
+{
+    keys_t keys = {.count = cadre_allowed_keys_count(self->allowed)};
+    keys.items = cadre_calloc(keys.count, sizeof(*keys.items));
+    for (size_t i = 0; i < keys.count; i++) {
+        keys.items[i] = *cadre_allowed_keys_item(self->allowed, i);
+    }
+    return keys;
+}
+
+/* Tells what is in `left` and not in `right`; how many. A key whose role has changed is another
+ * one. */
+static size_t
+tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_keyring_told_t told,
+                void *context)
+{
+    size_t count = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < left->count; i++) {
+        const cadre_certificate_t *key = &left->items[i];
+        while (at < right->count && strcmp(right->items[at].public_key, key->public_key) < 0) {
+            at++;
+        }
+        bool same = at < right->count && key->role == right->items[at].role &&
+                    strcmp(right->items[at].public_key, key->public_key) == 0;
+        if (!same) {
+            count++;
+            told(context, key, allowed);
+        }
+    }
+    return count;
+}
+
+int
+cadre_keyring_look(cadre_keyring_t *self, cadre_keyring_told_t told, void *context)
+{
+    pthread_mutex_lock(&self->lock);
+    if (!cadre_allowed_keys_changed(self->allowed)) {
+        pthread_mutex_unlock(&self->lock);
+        return 0;
+    }
+    cadre_auto(keys_fini) keys_t before = copy_allowed(self);
+    int status = cadre_allowed_keys_reload(self->allowed);
+    cadre_auto(keys_fini) keys_t after = copy_allowed(self);
+    size_t withdrawn = tell_difference(&before, &after, false, told, context);
+    tell_difference(&after, &before, true, told, context);
+    self->withdrawals += withdrawn;
+    pthread_mutex_unlock(&self->lock);
+    return status < 0 ? status : (int)withdrawn;
+}
+
+uint64_t
+cadre_keyring_withdrawals(cadre_keyring_t *self)
+{
+    pthread_mutex_lock(&self->lock);
+    uint64_t withdrawals = self->withdrawals;
+    pthread_mutex_unlock(&self->lock);
+    return withdrawals;
+}
+
+void
+cadre_keyring_bound(cadre_keyring_t *self, uint16_t port)
+{
+    pthread_mutex_lock(&self->lock);
+    cadre_assert(self->port_count < CADRE_KEYRING_PORTS_MAX);
+    self->ports[self->port_count++] = port;
+    pthread_mutex_unlock(&self->lock);
+}
+
+size_t
+cadre_keyring_ports(cadre_keyring_t *self, uint16_t *ports)
+{
+    pthread_mutex_lock(&self->lock);
+    size_t count = self->port_count;
+    memcpy(ports, self->ports, count * sizeof(*ports));
+    pthread_mutex_unlock(&self->lock);
+    return count;
+}

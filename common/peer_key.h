@@ -1,0 +1,33 @@
+/*
+ * peer_key - whose key the other end of a connection has shown, as the ZAP handler tells it to the
+ * socket: libzmq's User-Id.
+ *
+ * Thread:  any; the functions keep no state.
+ */
+#ifndef CADRE_COMMON_PEER_KEY_H
+#define CADRE_COMMON_PEER_KEY_H
+
+#include "common/certificate.h"
+#include "common/task.h"
+
+enum { CADRE_PEER_KEY_TEXT_SIZE = 32 };
+
+typedef struct {
+    uint64_t id; /* a hash of the public key; 0: the connection is not guarded by keys */
+    cadre_key_role_t role;
+} cadre_peer_key_t;
+
+/* That of an allowed key. */
+cadre_peer_key_t cadre_peer_key_of(const cadre_certificate_t *certificate);
+
+/* "worker 9f0c2b1d4e550000" into `text` of CADRE_PEER_KEY_TEXT_SIZE bytes; returns `text`. */
+const char *cadre_peer_key_text(const cadre_peer_key_t *self, char *text);
+
+/* Reads exactly that. CADRE_EMALFORMED otherwise. */
+int cadre_peer_key_parse(const char *text, cadre_peer_key_t *out);
+
+/* CADRE_EREFUSED unless a task of this role may have such a key; with words that name both. Without
+ * keys everybody may. */
+int cadre_peer_key_check(const cadre_peer_key_t *self, const cadre_task_t *task);
+
+#endif

@@ -1,0 +1,110 @@
+#include "common/stranger.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/status.h"
+
+static const char MONITOR[] = "inproc://stranger";
+
+enum {
+    FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+             ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+};
+
+/* Where a process reaches itself at an address that it has bound: a name stands for all
+ * interfaces (socket.h). */
+static void
+address_text(const cadre_endpoint_t *bound, char *text)
+{
+    cadre_endpoint_t at = *bound;
+    if (!cadre_endpoint_is_concrete(&at) || cadre_endpoint_is_name(&at)) {
+        snprintf(at.host, sizeof(at.host), "%s", strchr(at.host, ':') ? "::1" : "127.0.0.1");
+    }
+    cadre_endpoint_text(&at, text);
+}
+
+/* The event of the next message of a monitor within `left_ms`; 0 when there is none. */
+static int
+next_event(void *monitor, long left_ms)
+{
+    zmq_pollitem_t item = {.socket = monitor, .events = ZMQ_POLLIN};
+    uint8_t bytes[6] = {0};
+    uint16_t event = 0;
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    if (zmq_poll(&item, 1, left_ms) <= 0 || zmq_recv(monitor, bytes, sizeof(bytes), 0) < 0) {
+        return 0;
+    }
+    zmq_recv(monitor, address, sizeof(address), 0);
+    memcpy(&event, bytes, sizeof(event));
+    return event;
+}
+
+static int
+watch(void *monitor, const char *address, int timeout_ms)
+{
+    int64_t deadline_ms = cadre_clock_now_ms() + timeout_ms;
+    int64_t left_ms = timeout_ms;
+    while (left_ms > 0) {
+        int event = next_event(monitor, (long)left_ms);
+        if (event & ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+            return cadre_fail(CADRE_EREFUSED, "%s lets strangers in", address);
+        }
+        if (event & FAILED) {
+            return 0;
+        }
+        left_ms = deadline_ms - cadre_clock_now_ms();
+    }
+    return cadre_fail(CADRE_ETIMEOUT,
+                      "%s has neither refused a stranger nor let one in within %d s", address,
+                      timeout_ms / 1000);
+}
+
+static bool
+set_up(void *socket, const char *server_key, const cadre_certificate_t *pair)
+{
+    int linger = 0;
+    bool ok = zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof(linger)) == 0;
+    if (ok && server_key) {
+        ok =
+            zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, server_key, CADRE_KEY_TEXT_SIZE) == 0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, pair->public_key, CADRE_KEY_TEXT_SIZE) ==
+                0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, pair->secret_key, CADRE_KEY_TEXT_SIZE) == 0;
+    }
+    return ok && zmq_socket_monitor(socket, MONITOR, FAILED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED) == 0;
+}
+
+int
+cadre_stranger_check(const cadre_endpoint_t *bound, const char *server_key,
+                     const cadre_certificate_t *pair, int timeout_ms)
+{
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    address_text(bound, address);
+    void *context = zmq_ctx_new();
+    void *socket = context ? zmq_socket(context, ZMQ_DEALER) : NULL;
+    void *monitor = socket ? zmq_socket(context, ZMQ_PAIR) : NULL;
+    int v6 = strchr(address, '[') != NULL;
+    int status = 0;
+    if (!monitor || !set_up(socket, server_key, pair) || zmq_connect(monitor, MONITOR) < 0 ||
+        zmq_setsockopt(socket, ZMQ_IPV6, &v6, sizeof(v6)) < 0 || zmq_connect(socket, address) < 0) {
+        status = cadre_fail(CADRE_EIO, "%s cannot be tried: %s", address, zmq_strerror(errno));
+    } else {
+        status = watch(monitor, address, timeout_ms);
+    }
+    if (monitor) {
+        zmq_close(monitor);
+    }
+    if (socket) {
+        zmq_close(socket);
+    }
+    if (context) {
+        zmq_ctx_term(context);
+    }
+    return status;
+}
