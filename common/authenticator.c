@@ -86,14 +86,6 @@ open_window(cadre_authenticator_t *self, int64_t now_ms)
     self->unsaid = 0;
 }
 
-static void
-on_told(void *context, const cadre_certificate_t *key, bool allowed)
-{
-    tell(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_withdrawn",
-         "key=\"%s\" role=%s name=\"%s\"%s", key->public_key, cadre_key_role_text(key->role),
-         key->name, allowed ? "" : " next=\"connections end; who is allowed comes back\"");
-}
-
 /* --- who may connect --- */
 
 /* Who has something to say on a plane. Which messages, is for the table of rights. */
@@ -219,12 +211,8 @@ decide(cadre_authenticator_t *self, const request_t *request)
 static void
 look(cadre_authenticator_t *self)
 {
-    int withdrawn = cadre_keyring_look(self->keyring, on_told, self);
-    if (withdrawn < 0) {
-        tell(self, 'E', "keys_unreadable", "why=\"%.400s\" next=\"the keys before stay allowed\"",
-             cadre_error_text());
-    } else if (withdrawn > 0) {
-        uint16_t ports[CADRE_KEYRING_PORTS_MAX];
+    uint16_t ports[CADRE_KEYRING_PORTS_MAX];
+    if (cadre_keyring_look(self->keyring, self->audit, self->audit_context) > 0) {
         size_t count = cadre_keyring_ports(self->keyring, ports);
         cadre_connections_end(ports, count);
     }

@@ -18,7 +18,6 @@
 #include "common/plane.h"
 
 enum {
-    CADRE_KEYS_LOOK_MS = 1000,    /* between two looks at the allowed keys */
     CADRE_AUDIT_WINDOW_MS = 1000, /* in which the log gets so many lines of who connects, */
     CADRE_AUDIT_LINES_MAX = 20,   /* and then a count */
     CADRE_SELF_CHECK_MS = 30000,  /* for one's own socket to refuse a stranger */
@@ -26,11 +25,8 @@ enum {
 
 typedef struct cadre_authenticator cadre_authenticator_t;
 
-/* Called on the authenticator's thread with lines for the log: key_accepted, key_refused,
- * key_withdrawn, key_allowed, keys_unreadable, audit_suppressed. */
-typedef void (*cadre_audit_t)(void *context, char level, const char *event, const char *pairs);
-
-/* For the keyring of the context, which has one. CADRE_EIO. */
+/* For the keyring of the context, which has one. `audit` is called on the authenticator's thread:
+ * key_accepted, key_refused, audit_suppressed, and what cadre_keyring_look tells. CADRE_EIO. */
 int cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *audit_context,
                              cadre_authenticator_t **out);
 

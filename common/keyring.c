@@ -1,6 +1,8 @@
 #include "common/keyring.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +12,14 @@
 #include "common/memory.h"
 #include "common/status.h"
 
+enum { PAIRS_SIZE = 512 };
+
 struct cadre_keyring {
     pthread_mutex_t lock;
     char *directory;
     cadre_certificate_t own;
+    atomic_uint_fast64_t withdrawals;
     cadre_allowed_keys_t *allowed; /* under the lock, and so is all that follows */
-    uint64_t withdrawals;
     uint16_t ports[CADRE_KEYRING_PORTS_MAX];
     size_t port_count;
 };
@@ -153,10 +157,20 @@ copy_allowed(const cadre_keyring_t *self)
     return keys;
 }
 
+static void
+tell(const cadre_certificate_t *key, bool allowed, cadre_audit_t audit, void *context)
+{
+    char pairs[PAIRS_SIZE];
+    snprintf(pairs, sizeof(pairs), "key=\"%s\" role=%s name=\"%s\"%s", key->public_key,
+             cadre_key_role_text(key->role), key->name,
+             allowed ? "" : " next=\"connections end; who is allowed comes back\"");
+    audit(context, allowed ? 'I' : 'W', allowed ? "key_allowed" : "key_withdrawn", pairs);
+}
+
 /* Tells what is in `left` and not in `right`; how many. A key whose role has changed is another
  * one. */
 static size_t
-tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_keyring_told_t told,
+tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_audit_t audit,
                 void *context)
 {
     size_t count = 0;
@@ -170,37 +184,38 @@ tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_key
                     strcmp(right->items[at].public_key, key->public_key) == 0;
         if (!same) {
             count++;
-            told(context, key, allowed);
+            tell(key, allowed, audit, context);
         }
     }
     return count;
 }
 
-int
-cadre_keyring_look(cadre_keyring_t *self, cadre_keyring_told_t told, void *context)
+size_t
+cadre_keyring_look(cadre_keyring_t *self, cadre_audit_t audit, void *context)
 {
+    size_t withdrawn = 0;
     pthread_mutex_lock(&self->lock);
-    if (!cadre_allowed_keys_changed(self->allowed)) {
-        pthread_mutex_unlock(&self->lock);
-        return 0;
+    if (cadre_allowed_keys_changed(self->allowed)) {
+        cadre_auto(keys_fini) keys_t before = copy_allowed(self);
+        if (cadre_allowed_keys_reload(self->allowed) < 0) {
+            char pairs[PAIRS_SIZE];
+            snprintf(pairs, sizeof(pairs), "why=\"%.400s\" next=\"the keys before stay allowed\"",
+                     cadre_error_text());
+            audit(context, 'E', "keys_unreadable", pairs);
+        }
+        cadre_auto(keys_fini) keys_t after = copy_allowed(self);
+        withdrawn = tell_difference(&before, &after, false, audit, context);
+        tell_difference(&after, &before, true, audit, context);
+        atomic_fetch_add(&self->withdrawals, withdrawn);
     }
-    cadre_auto(keys_fini) keys_t before = copy_allowed(self);
-    int status = cadre_allowed_keys_reload(self->allowed);
-    cadre_auto(keys_fini) keys_t after = copy_allowed(self);
-    size_t withdrawn = tell_difference(&before, &after, false, told, context);
-    tell_difference(&after, &before, true, told, context);
-    self->withdrawals += withdrawn;
     pthread_mutex_unlock(&self->lock);
-    return status < 0 ? status : (int)withdrawn;
+    return withdrawn;
 }
 
 uint64_t
-cadre_keyring_withdrawals(cadre_keyring_t *self)
+cadre_keyring_withdrawals(const cadre_keyring_t *self)
 {
-    pthread_mutex_lock(&self->lock);
-    uint64_t withdrawals = self->withdrawals;
-    pthread_mutex_unlock(&self->lock);
-    return withdrawals;
+    return atomic_load(&self->withdrawals);
 }
 
 void

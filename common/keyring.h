@@ -16,7 +16,10 @@
 
 #include "common/certificate.h"
 
-enum { CADRE_KEYRING_PORTS_MAX = 8 }; /* that one context binds */
+enum {
+    CADRE_KEYRING_PORTS_MAX = 8, /* that one context binds */
+    CADRE_KEYS_LOOK_MS = 1000,   /* between two looks at the allowed keys */
+};
 
 typedef struct cadre_keyring cadre_keyring_t;
 
@@ -39,17 +42,18 @@ bool cadre_keyring_find(cadre_keyring_t *self, const char *public_key, cadre_cer
  * when there is none, or are several, by now. */
 int cadre_keyring_server(cadre_keyring_t *self, cadre_key_role_t role, char *public_key);
 
-/* Looks whether the directory of allowed keys has changed, and reads it again. Returns how many
- * keys are not allowed any more, 0 when nothing changed, or the error that
- * cadre_allowed_keys_reload ends with, once for each change: the keys then stay what they were.
- * `told`, which is called under the lock, gets each key that is not allowed any more, and each new
- * one. */
-typedef void (*cadre_keyring_told_t)(void *context, const cadre_certificate_t *key, bool allowed);
-int cadre_keyring_look(cadre_keyring_t *self, cadre_keyring_told_t told, void *context);
+/* Takes a line of who may or may not connect, for the log. */
+typedef void (*cadre_audit_t)(void *context, char level, const char *event, const char *pairs);
 
-/* Counts the times that keys were withdrawn: who connected under an older count asks
- * cadre_keyring_find whether the other's key still stands. */
-uint64_t cadre_keyring_withdrawals(cadre_keyring_t *self);
+/* Looks whether the directory of allowed keys has changed, and reads it again. Returns how many
+ * keys are not allowed any more. Tells, under the lock: key_withdrawn and key_allowed of each key,
+ * and keys_unreadable, once for each change, when the directory cannot be read: the keys then stay
+ * what they were, so that a half-copied file locks nobody out. */
+size_t cadre_keyring_look(cadre_keyring_t *self, cadre_audit_t audit, void *context);
+
+/* Changes whenever keys were withdrawn: who is connected then asks whether the other's key still
+ * stands. Takes no lock. */
+uint64_t cadre_keyring_withdrawals(const cadre_keyring_t *self);
 
 /* A tcp port that was bound with these keys: its connections end when a key is withdrawn. */
 void cadre_keyring_bound(cadre_keyring_t *self, uint16_t port);

@@ -62,6 +62,21 @@ cadre_log_level_parse(const char *text, cadre_log_level_t *level)
                       text);
 }
 
+cadre_log_level_t
+cadre_log_level_of(char letter)
+{
+    switch (letter) {
+    case 'D':
+        return CADRE_LOG_DEBUG;
+    case 'I':
+        return CADRE_LOG_INFO;
+    case 'W':
+        return CADRE_LOG_WARN;
+    default:
+        return CADRE_LOG_ERROR;
+    }
+}
+
 bool
 cadre_log_enabled(cadre_log_level_t level)
 {

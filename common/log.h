@@ -58,6 +58,9 @@ void cadre_log_setup_stderr(cadre_log_level_t level, const char *task);
 /* "debug", "info", "warn", "error" to a level; CADRE_EINVALID otherwise. */
 int cadre_log_level_parse(const char *text, cadre_log_level_t *level);
 
+/* The level that a letter stands for: 'D', 'I', 'W', any other 'E'. */
+cadre_log_level_t cadre_log_level_of(char letter);
+
 /* True when an event of `level` would be written: for callers whose arguments are costly. */
 bool cadre_log_enabled(cadre_log_level_t level);
 

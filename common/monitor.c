@@ -10,7 +10,10 @@
 #include "common/memory.h"
 #include "common/status.h"
 
-enum { EVENTS_UNREAD_MAX = 10000 };
+enum {
+    EVENTS_UNREAD_MAX = 10000,
+    ZAP_REFUSED = 400, /* ZeroMQ RFC 27 */
+};
 
 struct cadre_monitor {
     void *pair;
@@ -166,6 +169,17 @@ cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event)
         *event = decoded;
     }
     return status;
+}
+
+const char *
+cadre_event_why_failed(const cadre_event_t *self, bool guarded)
+{
+    if (!guarded) {
+        return "it wants a key: give --keys DIR";
+    }
+    return self->value == ZAP_REFUSED
+               ? "it does not allow the key of this task: put that into its allowed/"
+               : "it has none, or another key than the one in allowed/ here";
 }
 
 bool

@@ -59,12 +59,13 @@ typedef struct {
     cadre_send_queues_t queues;
     gone_t *gone; /* peers that could not be sent to since the last turn */
     size_t gone_count;
-    uint64_t full_ms;    /* when the log may tell again that descriptors have run out, */
-    uint64_t refused_ms; /* and that messages were too large, */
-    uint64_t refused;    /* so many of them */
-    bool disconnected;   /* a connection closed: find out whose */
-    int probes;          /* still to be sent */
-    uint64_t probe_ms;   /* when the next one is due */
+    uint64_t full_ms;     /* when the log may tell again that descriptors have run out, */
+    uint64_t refused_ms;  /* and that messages were too large, */
+    uint64_t refused;     /* so many of them */
+    uint64_t withdrawals; /* of keys, as far as they were looked at */
+    bool disconnected;    /* a connection closed: find out whose */
+    int probes;           /* still to be sent */
+    uint64_t probe_ms;    /* when the next one is due */
     bool stopped;
 } actor_t;
 
@@ -156,6 +157,23 @@ tell_refused(actor_t *self)
     self->refused = 0;
     self->refused_ms = now_ms + CADRE_DROPPED_LOG_MS;
     self->coordinator->log(self->coordinator->log_context, 'W', "connections_refused", pairs);
+}
+
+/* A connection to a ps whose key is withdrawn ends. */
+static void
+watch_keys(actor_t *self)
+{
+    const cadre_keyring_t *keyring = cadre_context_keyring(self->coordinator->context);
+    if (!keyring || cadre_keyring_withdrawals(keyring) == self->withdrawals) {
+        return;
+    }
+    self->withdrawals = cadre_keyring_withdrawals(keyring);
+    for (uint32_t i = 0; i < self->link_count; i++) {
+        data_link_t *link = &self->links[i];
+        if (link->socket && !cadre_socket_trusted(link->socket)) {
+            cadre_socket_close(&link->socket, 0);
+        }
+    }
 }
 
 static void
@@ -356,6 +374,7 @@ receive_all(actor_t *self, const zmq_pollitem_t *items)
         watch(self);
     }
     tell_refused(self);
+    watch_keys(self);
     /* Control before data: no heartbeat waits behind values. */
     receive(self, self->coordinator->control, NULL, 0, TURN_DATA_ROOM);
     for (uint32_t i = 0; i < self->link_count; i++) {

@@ -53,6 +53,8 @@ struct cadre_control_loop {
     int64_t waiting_since_ms;
     int64_t waiting_due_ms; /* when the log says again that the coordinator is away */
     int64_t waiting_ms;
+    int64_t failed_log_ms; /* when the log may tell again that a handshake failed */
+    uint64_t withdrawals;  /* of keys, as far as they were looked at */
 };
 
 static uint64_t
@@ -68,10 +70,7 @@ static void
 tell_audit(void *context, char level, const char *event, const char *pairs)
 {
     (void)context;
-    cadre_log(level == 'I'   ? CADRE_LOG_INFO
-              : level == 'W' ? CADRE_LOG_WARN
-                             : CADRE_LOG_ERROR,
-              event, "%s", pairs);
+    cadre_log(cadre_log_level_of(level), event, "%s", pairs);
 }
 
 static int
@@ -486,6 +485,39 @@ send_all(cadre_control_loop_t *self)
     return send_from(self, &self->outbox) && send_from(self, cadre_ps_core_outbox(self->core));
 }
 
+/* Each try to connect ends so: the log has one line now and then. */
+static void
+tell_failed(cadre_control_loop_t *self, const cadre_event_t *event)
+{
+    char text[CADRE_ENDPOINT_TEXT_SIZE];
+    int64_t now_ms = cadre_clock_now_ms();
+    if (now_ms >= self->failed_log_ms) {
+        self->failed_log_ms = now_ms + CADRE_DROPPED_LOG_MS;
+        bool guarded = cadre_context_keyring(self->context) != NULL;
+        cadre_log(CADRE_LOG_ERROR, "handshake_failed",
+                  "coordinator=%s why=\"%s\" next=\"keeps dialling\"",
+                  cadre_endpoint_text(&self->options.coordinator, text),
+                  cadre_event_why_failed(event, guarded));
+    }
+}
+
+/* A ps whose coordinator is not trusted any more ends: what it is told may be anybody's. */
+static void
+watch_keys(cadre_control_loop_t *self)
+{
+    const cadre_keyring_t *keyring = cadre_context_keyring(self->context);
+    if (!keyring || cadre_keyring_withdrawals(keyring) == self->withdrawals) {
+        return;
+    }
+    self->withdrawals = cadre_keyring_withdrawals(keyring);
+    if (!cadre_socket_trusted(self->control)) {
+        cadre_log(CADRE_LOG_ERROR, "refused",
+                  "why=\"the coordinator's key is withdrawn\" next=exit");
+        self->refused = CADRE_EREFUSED;
+        self->ended = true;
+    }
+}
+
 static void
 watch_connection(cadre_control_loop_t *self)
 {
@@ -498,6 +530,8 @@ watch_connection(cadre_control_loop_t *self)
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s",
                       cadre_endpoint_text(&self->options.coordinator, text));
             cadre_ps_core_connected(self->core, now());
+        } else if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
+            tell_failed(self, &event);
         } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
             self->connected = false;
             begin_waiting(self);
@@ -596,6 +630,7 @@ cadre_control_loop_run(cadre_control_loop_t *self)
         hear_store(self);
         hear_coordinator(self);
         take_events(self);
+        watch_keys(self);
     }
     send_all(self);
     return self->signal;

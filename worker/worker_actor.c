@@ -136,6 +136,19 @@ receive(cadre_worker_actor_t *self, cadre_peer_t *peer, int turn_max)
     }
 }
 
+/* Each try to connect ends so: the log has one line now and then. */
+static void
+tell_failed(cadre_worker_actor_t *self, const cadre_event_t *event)
+{
+    if (self->now_ms >= self->failed_log_ms) {
+        self->failed_log_ms = self->now_ms + LOST_REPEAT_MS;
+        bool guarded = cadre_context_keyring(self->context) != NULL;
+        cadre_log(CADRE_LOG_ERROR, "handshake_failed",
+                  "coordinator=%s why=\"%s\" next=\"keeps dialling\"", self->control.address,
+                  cadre_event_why_failed(event, guarded));
+    }
+}
+
 static void
 watch_connection(cadre_worker_actor_t *self)
 {
@@ -146,6 +159,8 @@ watch_connection(cadre_worker_actor_t *self)
             self->was_connected = true;
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->control.address);
             cadre_worker_core_connected(self->core, self->now_ms);
+        } else if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
+            tell_failed(self, &event);
         } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
             lose_connection(self);
             cadre_log(self->left ? CADRE_LOG_DEBUG : CADRE_LOG_WARN, "coordinator_lost",
@@ -269,6 +284,9 @@ static void
 wait(cadre_worker_actor_t *self)
 {
     uint64_t due_ms = self->due_ms < away_due_ms(self) ? self->due_ms : away_due_ms(self);
+    if (cadre_context_keyring(self->context) && self->keys_due_ms < due_ms) {
+        due_ms = self->keys_due_ms;
+    }
     if (!self->connected && self->lost_log_ms < due_ms) {
         due_ms = self->lost_log_ms;
     }
@@ -322,9 +340,41 @@ keep_draining(cadre_worker_actor_t *self)
 }
 
 static void
+tell_audit(void *context, char level, const char *event, const char *pairs)
+{
+    (void)context;
+    cadre_log(cadre_log_level_of(level), event, "%s", pairs);
+}
+
+/* A worker whose coordinator or ps is not trusted any more ends: what it is told may be anybody's.
+ */
+static void
+watch_keys(cadre_worker_actor_t *self)
+{
+    cadre_keyring_t *keyring = cadre_context_keyring(self->context);
+    if (!keyring || self->now_ms < self->keys_due_ms) {
+        return;
+    }
+    self->keys_due_ms = self->now_ms + CADRE_KEYS_LOOK_MS;
+    bool trusted = true;
+    if (cadre_keyring_look(keyring, tell_audit, NULL) > 0) {
+        trusted = cadre_socket_trusted(self->control.socket);
+        for (uint32_t i = 0; i < self->shard_count; i++) {
+            const cadre_peer_t *shard = &self->shards[i];
+            trusted = trusted && (!shard->socket || cadre_socket_trusted(shard->socket));
+        }
+    }
+    if (!trusted) {
+        cadre_pipe_send(self->main, CADRE_WORKER_UNWANTED,
+                        cadre_strdup("the key of the coordinator or the ps is withdrawn"));
+    }
+}
+
+static void
 keep_time(cadre_worker_actor_t *self)
 {
     self->now_ms = (uint64_t)cadre_clock_now_ms();
+    watch_keys(self);
     if (self->now_ms != self->ticked_ms) {
         self->ticked_ms = self->now_ms;
         self->stirred = false;

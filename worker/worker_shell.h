@@ -26,7 +26,9 @@ struct cadre_worker_actor {
     bool was_connected; /* at any time */
     uint64_t lost_ms;   /* since when there is no coordinator */
     uint64_t lost_log_ms;
-    cadre_peer_t *shards; /* [shard_count] */
+    uint64_t failed_log_ms; /* when the log may tell again that a handshake failed */
+    uint64_t keys_due_ms;   /* when to look at the allowed keys again */
+    cadre_peer_t *shards;   /* [shard_count] */
     uint32_t shard_count;
     uint32_t connections; /* made to shards so far */
     cadre_frames_t frames;
