@@ -194,8 +194,7 @@ Test(certificate_file, of_root_may_be_a_link_that_the_group_reads)
     cr_assert_eq(symlink("..2026/ps.key", link), 0);
     cr_assert_eq(chown(path, 0, KEY_FILES_USER), 0);
     cr_assert_eq(chmod(path, 0440), 0);
-    cr_assert_eq(setegid(KEY_FILES_USER), 0);
-    cr_assert_eq(seteuid(KEY_FILES_USER), 0);
+    key_files_leave_root();
     cadre_certificate_t certificate;
     cr_expect_eq(cadre_certificate_file_read(link, true, &certificate), 0, "%s",
                  cadre_error_text());
