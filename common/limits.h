@@ -107,6 +107,7 @@ enum {
                                           answered again */
     CADRE_LOAD_STALL_MS = 30000, /* a checkpoint of which nothing was read for so long: the ps says
                                     that its shard stands still, and is lost after a lease */
+    CADRE_REDIAL_MS = 2000,      /* after a handshake that failed, until the next one */
     CADRE_MUTE_MS = 5000,        /* connected, and HELLO unanswered that long: the connection may be
                                     one that the ROUTER ignores, so the task makes another one. The
                                     same for a data connection with requests unanswered and nothing

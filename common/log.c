@@ -288,6 +288,30 @@ cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
 }
 
 void
+cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
+{
+    if (!cadre_log_enabled(level)) {
+        return;
+    }
+    cadre_log_line_t line;
+    cadre_log_line_begin(&line, settings.options.style, level, settings.task, event);
+    while (*pairs) {
+        const char *key = pairs;
+        size_t key_size = strcspn(key, "= ");
+        const char *value = key + key_size + (key[key_size] == '=');
+        bool quoted = *value == '"';
+        value += quoted;
+        size_t size = strcspn(value, quoted ? "\"" : " ");
+        char text[CADRE_LOG_VALUE_SIZE];
+        snprintf(text, sizeof(text), "%.*s", (int)size, value);
+        cadre_log_line_add(&line, key, key_size, text, !quoted);
+        pairs = value + size;
+        pairs += strspn(pairs, "\" ");
+    }
+    write_line(level, &line);
+}
+
+void
 cadre_log_event(cadre_log_level_t level, const char *event)
 {
     if (!cadre_log_enabled(level)) {

@@ -78,6 +78,10 @@ bool cadre_log_enabled(cadre_log_level_t level);
 void cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
     CADRE_PRINTF(3, 4);
 
+/* Logs `event` with pairs that are ready, as above without conversions: for who is handed them,
+ * such as a cadre_audit_t. A value in quotes ends at the next quote. */
+void cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs);
+
 /* Logs an event that has no pairs. */
 void cadre_log_event(cadre_log_level_t level, const char *event);
 

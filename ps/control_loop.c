@@ -53,6 +53,7 @@ struct cadre_control_loop {
     int64_t waiting_since_ms;
     int64_t waiting_due_ms; /* when the log says again that the coordinator is away */
     int64_t waiting_ms;
+    int64_t redial_ms;     /* when to try again, after a failed handshake; 0: there was none */
     int64_t failed_log_ms; /* when the log may tell again that a handshake failed */
     uint64_t withdrawals;  /* of keys, as far as they were looked at */
 };
@@ -70,7 +71,7 @@ static void
 tell_audit(void *context, char level, const char *event, const char *pairs)
 {
     (void)context;
-    cadre_log(cadre_log_level_of(level), event, "%s", pairs);
+    cadre_log_pairs(cadre_log_level_of(level), event, pairs);
 }
 
 static int
@@ -319,26 +320,36 @@ leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     }
 }
 
-/* The connection is up and nobody answers: another socket, under the same name. When there is none
- * to be had, the old one stays until the next time. */
-static void
-dial_again(cadre_control_loop_t *self)
+/* Another socket, under the same name, in the place of the present one, which stays when there is
+ * none to be had. */
+static int
+replace_control(cadre_control_loop_t *self)
 {
     cadre_socket_t *control = NULL;
     cadre_monitor_t *monitor = NULL;
+    int status = dial(self, &control, &monitor);
+    if (status == 0) {
+        cadre_monitor_close(&self->monitor);
+        cadre_socket_close(&self->control, 0);
+        self->monitor = monitor;
+        self->control = control;
+    }
+    return status;
+}
+
+/* The connection is up and nobody answers. */
+static void
+dial_again(cadre_control_loop_t *self)
+{
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_endpoint_text(&self->options.coordinator, text);
-    if (dial(self, &control, &monitor) < 0) {
+    if (replace_control(self) < 0) {
         cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"", text,
                   cadre_error_text());
         return;
     }
     cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
               text, CADRE_MUTE_MS);
-    cadre_monitor_close(&self->monitor);
-    cadre_socket_close(&self->control, 0);
-    self->monitor = monitor;
-    self->control = control;
     self->connected = false;
     begin_waiting(self);
     cadre_ps_core_disconnected(self->core);
@@ -491,6 +502,7 @@ tell_failed(cadre_control_loop_t *self, const cadre_event_t *event)
 {
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     int64_t now_ms = cadre_clock_now_ms();
+    self->redial_ms = now_ms + CADRE_REDIAL_MS;
     if (now_ms >= self->failed_log_ms) {
         self->failed_log_ms = now_ms + CADRE_DROPPED_LOG_MS;
         bool guarded = cadre_context_keyring(self->context) != NULL;
@@ -498,6 +510,17 @@ tell_failed(cadre_control_loop_t *self, const cadre_event_t *event)
                   "coordinator=%s why=\"%s\" next=\"keeps dialling\"",
                   cadre_endpoint_text(&self->options.coordinator, text),
                   cadre_event_why_failed(event, guarded));
+    }
+}
+
+/* libzmq gives an address up whose handshake has failed; but keys are added, and others may have
+ * had the port of a coordinator that is to come. */
+static void
+dial_refused(cadre_control_loop_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    if (self->redial_ms > 0 && now_ms >= self->redial_ms) {
+        self->redial_ms = replace_control(self) < 0 ? now_ms + CADRE_REDIAL_MS : 0;
     }
 }
 
@@ -599,6 +622,7 @@ wait_for_something(cadre_control_loop_t *self, uint64_t due_ms, bool is_blocked)
     int64_t complain_ms = complain(self);
     int64_t now_ms = cadre_clock_now_ms();
     int64_t due = due_ms < (uint64_t)complain_ms ? (int64_t)due_ms : complain_ms;
+    due = self->redial_ms > 0 && self->redial_ms < due ? self->redial_ms : due;
     long timeout_ms = due == INT64_MAX ? -1 : due > now_ms ? (long)(due - now_ms) : 0;
     zmq_pollitem_t items[] = {
         {.socket = cadre_socket_handle(self->control),
@@ -631,6 +655,7 @@ cadre_control_loop_run(cadre_control_loop_t *self)
         hear_coordinator(self);
         take_events(self);
         watch_keys(self);
+        dial_refused(self);
     }
     send_all(self);
     return self->signal;

@@ -75,26 +75,49 @@ lose_connection(cadre_worker_actor_t *self)
     cadre_peer_drop_waiting(&self->control);
 }
 
-void
-cadre_worker_dial_again(cadre_worker_actor_t *self)
+/* Another socket in the place of the present one, which stays when there is none to be had. */
+static int
+replace_connection(cadre_worker_actor_t *self)
 {
     cadre_socket_t *socket = NULL;
     cadre_monitor_t *monitor = NULL;
+    int status = dial(self, &socket, &monitor);
+    if (status == 0) {
+        cadre_monitor_close(&self->monitor);
+        cadre_socket_close(&self->control.socket, 0);
+        self->monitor = monitor;
+        self->control.socket = socket;
+    }
+    return status;
+}
+
+void
+cadre_worker_dial_again(cadre_worker_actor_t *self)
+{
     if (!self->connected) {
         return;
     }
-    if (dial(self, &socket, &monitor) < 0) {
+    if (replace_connection(self) < 0) {
         cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"",
                   self->control.address, cadre_error_text());
         return;
     }
     cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
               self->control.address, CADRE_MUTE_MS);
-    cadre_monitor_close(&self->monitor);
-    cadre_socket_close(&self->control.socket, 0);
-    self->monitor = monitor;
-    self->control.socket = socket;
     lose_connection(self);
+}
+
+/* libzmq gives an address up whose handshake has failed; but keys are added, and others may have
+ * had the port of a coordinator that is to come. */
+static void
+dial_refused(cadre_worker_actor_t *self)
+{
+    if (self->redial_ms > 0 && self->now_ms >= self->redial_ms) {
+        self->redial_ms = 0;
+        if (replace_connection(self) < 0) {
+            self->redial_ms = self->now_ms + CADRE_REDIAL_MS;
+        }
+    }
 }
 
 /* --- what comes in --- */
@@ -140,6 +163,7 @@ receive(cadre_worker_actor_t *self, cadre_peer_t *peer, int turn_max)
 static void
 tell_failed(cadre_worker_actor_t *self, const cadre_event_t *event)
 {
+    self->redial_ms = self->now_ms + CADRE_REDIAL_MS;
     if (self->now_ms >= self->failed_log_ms) {
         self->failed_log_ms = self->now_ms + LOST_REPEAT_MS;
         bool guarded = cadre_context_keyring(self->context) != NULL;
@@ -287,6 +311,9 @@ wait(cadre_worker_actor_t *self)
     if (cadre_context_keyring(self->context) && self->keys_due_ms < due_ms) {
         due_ms = self->keys_due_ms;
     }
+    if (self->redial_ms > 0 && self->redial_ms < due_ms) {
+        due_ms = self->redial_ms;
+    }
     if (!self->connected && self->lost_log_ms < due_ms) {
         due_ms = self->lost_log_ms;
     }
@@ -343,7 +370,7 @@ static void
 tell_audit(void *context, char level, const char *event, const char *pairs)
 {
     (void)context;
-    cadre_log(cadre_log_level_of(level), event, "%s", pairs);
+    cadre_log_pairs(cadre_log_level_of(level), event, pairs);
 }
 
 /* A worker whose coordinator or ps is not trusted any more ends: what it is told may be anybody's.
@@ -375,6 +402,7 @@ keep_time(cadre_worker_actor_t *self)
 {
     self->now_ms = (uint64_t)cadre_clock_now_ms();
     watch_keys(self);
+    dial_refused(self);
     if (self->now_ms != self->ticked_ms) {
         self->ticked_ms = self->now_ms;
         self->stirred = false;

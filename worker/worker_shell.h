@@ -27,6 +27,7 @@ struct cadre_worker_actor {
     uint64_t lost_ms;   /* since when there is no coordinator */
     uint64_t lost_log_ms;
     uint64_t failed_log_ms; /* when the log may tell again that a handshake failed */
+    uint64_t redial_ms;     /* when to try again, after a failed handshake; 0: there was none */
     uint64_t keys_due_ms;   /* when to look at the allowed keys again */
     cadre_peer_t *shards;   /* [shard_count] */
     uint32_t shard_count;

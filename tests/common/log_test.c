@@ -206,6 +206,22 @@ Test(log, drops_events_below_its_level)
     cr_assert_eq(cadre_log_level_parse("loud", &level), CADRE_EINVALID);
 }
 
+Test(log, takes_pairs_that_are_ready)
+{
+    sink_t sink;
+    setup(&sink, CADRE_LOG_JSON);
+    cadre_log_pairs(cadre_log_level_of('W'), "key_refused",
+                    "address=10.0.0.1 key=\"%s=% n{}\" count=7 why=\"\" last");
+    json_t *object = parse(&sink);
+    cr_expect_str_eq(string_of(object, "level"), "warn");
+    cr_expect_str_eq(string_of(object, "address"), "10.0.0.1");
+    cr_expect_str_eq(string_of(object, "key"), "%s=% n{}");
+    cr_expect_eq(json_integer_value(json_object_get(object, "count")), 7);
+    cr_expect_str_eq(string_of(object, "why"), "");
+    cr_expect_str_eq(string_of(object, "last"), "");
+    json_decref(object);
+}
+
 Test(log, writes_whole_json_lines_when_stderr_is_no_terminal)
 {
     enum { PROCESSES = 4, LINES = 200 };

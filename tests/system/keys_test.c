@@ -1,0 +1,236 @@
+/* A cluster on tcp whose tasks know each other by keys: who may take part, who may not, and what
+ * ends when a key is withdrawn. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/memory.h"
+#include "tests/system/command.h"
+#include "tests/system/process.h"
+
+TestSuite(keys, .timeout = 300);
+
+enum {
+    PORT = 42200,
+    EPOCHS = 20,
+    CLOSURES = EPOCHS * 45,
+    TASKS_MAX = 8,
+    WAIT_MS = 200000,
+    WITHDRAWN_MS = 5000, /* within which a connection must have ended */
+};
+
+typedef struct {
+    command_t command; /* `cadre train`, and the scratch directory */
+    char *address;
+    char *keys;    /* of the job: keys/ */
+    char *strange; /* of another job, which allows this one's: strange/ */
+    pid_t tasks[TASKS_MAX];
+    size_t task_count;
+} cluster_t;
+
+/* Runs a line of shell in the scratch directory. */
+static void
+shell(const cluster_t *self, const char *line)
+{
+    cadre_auto(cadre_free) char *bin = program_path("");
+    cadre_auto(cadre_free) char *all =
+        cadre_asprintf("cd %s && PATH=%s:$PATH && %s", self->command.scratch.path, bin, line);
+    cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "shell.log");
+    const char *arguments[] = {"/bin/bash", "-c", all, NULL};
+    int end = 0;
+    pid_t pid = process_start(&(process_t){.arguments = arguments, .output = log});
+    cr_assert(process_wait(pid, WAIT_MS, &end) && end == 0, "%s", line);
+}
+
+/* The coordinator waits for two ps and `workers`. Strangers have pairs of their own and believe in
+ * the job's coordinator and ps. */
+static void
+cluster_open(cluster_t *self, const char *workers)
+{
+    unsigned pid = (unsigned)getpid();
+    *self = (cluster_t){.task_count = 0};
+    command_open(&self->command);
+    self->address = cadre_asprintf("tcp://127.%u.%u.%u:%d", 64 + pid / 62500 % 64, pid / 250 % 250,
+                                   pid % 250 + 1, PORT);
+    self->keys = scratch_path(&self->command.scratch, "keys");
+    self->strange = scratch_path(&self->command.scratch, "strange");
+    shell(self, "cadre keygen keys && cadre keygen strange && rm -r strange/allowed && "
+                "cp -r keys/allowed strange");
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    cadre_auto(cadre_free) char *data = source_path("examples");
+    const char *arguments[] = {"train",       job,           "--address",
+                               self->address, "--keys",      self->keys,
+                               "--data",      data,          "--checkpoint-dir",
+                               "none",        "--workers",   workers,
+                               "--epochs",    "20",          "--wait",
+                               "250",         "--log-level", "info",
+                               "-o",          "json",        NULL};
+    command_start(&self->command, arguments);
+}
+
+/* Starts a task with these keys, or without any; its log is the file `log`. */
+static void
+start(cluster_t *self, const char *program, const char *keys, const char *log)
+{
+    cadre_auto(cadre_free) char *path = program_path(program);
+    cadre_auto(cadre_free) char *data = source_path("examples");
+    cadre_auto(cadre_free) char *output = scratch_path(&self->command.scratch, log);
+    bool is_ps = strcmp(program, "cadre-ps") == 0;
+    const char *arguments[] = {path,
+                               "--coordinator",
+                               self->address,
+                               is_ps ? "--address" : "--data-dir",
+                               is_ps ? "tcp://127.0.0.1:*" : data,
+                               keys ? "--keys" : NULL,
+                               keys,
+                               NULL};
+    cr_assert_lt(self->task_count, TASKS_MAX);
+    self->tasks[self->task_count++] =
+        process_start(&(process_t){.arguments = arguments, .output = output});
+}
+
+/* Waits until a file of the scratch directory has these words `times` times, while the job runs. */
+static void
+wait_said(const cluster_t *self, const char *file, const char *words, int times)
+{
+    cadre_auto(cadre_free) char *path = scratch_path(&self->command.scratch, file);
+    int found = 0;
+    for (deadline_t deadline = deadline_in(WAIT_MS); found < times;) {
+        cadre_auto(cadre_free) char *text = file_text(path);
+        found = 0;
+        for (const char *at = text; (at = strstr(at, words)); at++) {
+            found++;
+        }
+        bool goes_on = !command_has_ended(&self->command) && again(deadline);
+        cr_assert(found >= times || goes_on, "%s: %d times \"%s\": %s", file, found, words, text);
+    }
+}
+
+/* The same of what the coordinator says. */
+static void
+wait_coordinator(const cluster_t *self, const char *words, int times)
+{
+    wait_said(self, strrchr(self->command.errors, '/') + 1, words, times);
+}
+
+/* The job ends by itself, and every closure was applied once on each shard. */
+static void
+expect_exact(cluster_t *self)
+{
+    int code = command_end(&self->command);
+    cadre_auto(cadre_free) char *words = command_words(&self->command);
+    cr_assert_eq(code, 0, "%s", words);
+    json_t *result = command_result(&self->command);
+    cr_expect_eq(json_number_at(result, "closures.finished"), CLOSURES);
+    cr_expect_eq(json_number_at(result, "updates.0.applied"), CLOSURES);
+    cr_expect_eq(json_number_at(result, "updates.1.applied"), CLOSURES);
+    json_decref(result);
+}
+
+/* Ends what strangers still run. */
+static void
+cluster_close(cluster_t *self)
+{
+    for (size_t i = 0; i < self->task_count; i++) {
+        int end = 0;
+        kill(self->tasks[i], SIGKILL);
+        process_wait(self->tasks[i], WAIT_MS, &end);
+    }
+    command_close(&self->command);
+    free(self->address);
+    free(self->keys);
+    free(self->strange);
+}
+
+/* Strangers come first and stay: none of them is let in while the job runs. */
+Test(keys, let_the_tasks_of_a_job_in_and_nobody_else)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "2");
+    wait_coordinator(&cluster, "coordinator address", 1);
+    start(&cluster, "cadre-worker", cluster.strange, "strange.log");
+    start(&cluster, "cadre-worker", NULL, "plain.log");
+    wait_said(&cluster, "strange.log", "it does not allow the key of this task", 1);
+    wait_said(&cluster, "plain.log", "it wants a key: give --keys DIR", 1);
+    wait_coordinator(&cluster, "its key is not allowed", 1);
+    for (int i = 0; i < 2; i++) {
+        start(&cluster, "cadre-ps", cluster.keys, "ps.log");
+        start(&cluster, "cadre-worker", cluster.keys, "worker.log");
+    }
+    expect_exact(&cluster);
+    cluster_close(&cluster);
+}
+
+/* Whoever has a worker's key can be a worker and nothing else, whatever its file says. */
+Test(keys, of_a_worker_make_no_ps)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "1");
+    wait_coordinator(&cluster, "coordinator address", 1);
+    shell(&cluster,
+          "cp -r keys thief && sed 's/\"worker\"/\"ps\"/' keys/worker.key > thief/ps.key");
+    cadre_auto(cadre_free) char *thief = scratch_path(&cluster.command.scratch, "thief");
+    start(&cluster, "cadre-ps", thief, "thief.log");
+    wait_coordinator(&cluster, "a key of the role worker speaks as ps", 1);
+    for (int i = 0; i < 2; i++) {
+        start(&cluster, "cadre-ps", cluster.keys, "ps.log");
+    }
+    start(&cluster, "cadre-worker", cluster.keys, "worker.log");
+    expect_exact(&cluster);
+    cluster_close(&cluster);
+}
+
+/* A guest has joined when its key is withdrawn: its connection ends, and it does not come back.
+ * That of a ps, whose key stands, does, and the job is as if nothing had been. Until the second ps
+ * is there nothing runs. */
+Test(keys, that_are_withdrawn_end_their_connections)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "2");
+    shell(&cluster, "sed '/secret-key/d' strange/worker.key > keys/allowed/.new && "
+                    "chmod 644 keys/allowed/.new && mv keys/allowed/.new keys/allowed/guest.pub");
+    start(&cluster, "cadre-ps", cluster.keys, "ps.log");
+    wait_coordinator(&cluster, "task_joined task=\"ps", 1);
+    start(&cluster, "cadre-worker", cluster.strange, "guest.log");
+    wait_coordinator(&cluster, "task_joined task=\"worker", 1);
+    shell(&cluster, "rm keys/allowed/guest.pub");
+    int64_t begin_ms = cadre_clock_now_ms();
+    wait_said(&cluster, "guest.log", "coordinator_lost", 1);
+    int64_t took_ms = cadre_clock_now_ms() - begin_ms;
+    wait_coordinator(&cluster, "key_withdrawn", 1);
+    wait_coordinator(&cluster, "worker_lost", 1);
+    wait_said(&cluster, "guest.log", "it does not allow the key of this task", 1);
+    start(&cluster, "cadre-ps", cluster.keys, "ps.log");
+    for (int i = 0; i < 2; i++) {
+        start(&cluster, "cadre-worker", cluster.keys, "worker.log");
+    }
+    expect_exact(&cluster);
+    fprintf(stderr, "keys: a connection ended %d ms after its key was withdrawn (wanted %d)\n",
+            (int)took_ms, WITHDRAWN_MS);
+    cluster_close(&cluster);
+}
+
+/* Every task says what is missing, before anybody connects. */
+Test(keys, are_asked_for_where_others_could_connect)
+{
+    cluster_t cluster = {.task_count = 0};
+    command_open(&cluster.command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *const beyond[] = {"train", job, "--address", "tcp://chief.example:42209", NULL};
+    cr_expect_neq(command_run(&cluster.command, beyond), 0);
+    cadre_auto(cadre_free) char *errors = command_errors(&cluster.command);
+    cr_expect(strstr(errors, "cadre keygen DIR"), "%s", errors);
+    const char *const both[] = {
+        "train",  job, "--address", "tcp://chief.example:42209", "--insecure-transport",
+        "--keys", "k", NULL};
+    cr_expect_neq(command_run(&cluster.command, both), 0);
+    cadre_auto(cadre_free) char *excluded = command_errors(&cluster.command);
+    cr_expect(strstr(excluded, "exclude each other"), "%s", excluded);
+    command_close(&cluster.command);
+}
