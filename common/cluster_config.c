@@ -149,6 +149,8 @@ read_role_list(reader_t *reader, const char *key, json_t *list)
         return read_endpoints(reader, key, list, &reader->config.workers);
     case CADRE_ROLE_EVALUATOR:
         return read_endpoints(reader, key, list, &reader->config.evaluators);
+    case CADRE_ROLE_CLIENT:
+        break; /* cadre_role_parse knows none */
     }
     return 0;
 }
@@ -321,6 +323,8 @@ listed(const reader_t *reader)
         return reader->config.workers.count;
     case CADRE_ROLE_EVALUATOR:
         return reader->config.evaluators.count;
+    case CADRE_ROLE_CLIENT:
+        break;
     }
     return 0;
 }

@@ -152,7 +152,7 @@ int
 cadre_message_authorize(cadre_message_type_t type, cadre_role_t sender)
 {
     const cadre_message_schema_t *schema = cadre_message_schema((uint64_t)type);
-    bool known = (unsigned)sender <= CADRE_ROLE_EVALUATOR;
+    bool known = (unsigned)sender <= CADRE_ROLE_CLIENT;
     if (schema && known && schema->senders & UINT32_C(1) << sender) {
         return 0;
     }

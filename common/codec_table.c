@@ -14,6 +14,7 @@ enum {
     COORDINATOR = 1 << CADRE_ROLE_COORDINATOR,
     PS = 1 << CADRE_ROLE_PS,
     WORKER = 1 << CADRE_ROLE_WORKER,
+    CLIENT = 1 << CADRE_ROLE_CLIENT,
 };
 
 /* Every message struct lies at the same place, that of the union. */

@@ -95,6 +95,7 @@ enum {
     CADRE_SUSPECT_MS = 3000,      /* silent that long: no new work */
     CADRE_LEASE_MS = 10000,       /* silent that long: presumed dead */
     CADRE_LOCAL_LEASE_MS = 3000,  /* the same under the local launcher */
+    CADRE_STATUS_MS = 100,        /* clients are told how the job stands no more often */
     CADRE_DROPPED_LOG_MS = 10000, /* the log tells of dropped messages no more often */
     CADRE_RESEND_MS = 1000,       /* small control messages that nobody has answered go again */
     CADRE_PROBE_MS = 1000,     /* a request unanswered that long is asked after with PROBE, then */

@@ -44,6 +44,8 @@ cadre_role_text(cadre_role_t role)
         return "worker";
     case CADRE_ROLE_EVALUATOR:
         return "evaluator";
+    case CADRE_ROLE_CLIENT:
+        return "client";
     }
     return "?";
 }

@@ -79,6 +79,7 @@ typedef enum {
     CADRE_ROLE_PS = 1,
     CADRE_ROLE_WORKER = 2,
     CADRE_ROLE_EVALUATOR = 3,
+    CADRE_ROLE_CLIENT = 4, /* looks at a job and is no task of it */
 } cadre_role_t;
 
 #define CADRE_INDEX_ANY UINT32_MAX
@@ -143,7 +144,7 @@ const char *cadre_message_type_text(cadre_message_type_t type);
  * REPLY answers on the plane its question came on; this function says control. */
 cadre_plane_t cadre_message_plane(cadre_message_type_t type);
 
-/* "coordinator", "ps", "worker", "evaluator"; "?" otherwise. */
+/* "coordinator", "ps", "worker", "evaluator", "client"; "?" otherwise. */
 const char *cadre_role_text(cadre_role_t role);
 
 /* Returns where a message says for which shard it is, NULL where it does not. */

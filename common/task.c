@@ -31,7 +31,7 @@ cadre_task_text(const cadre_task_t *self, char *text)
 static bool
 read_role(const char *text, size_t length, cadre_role_t *out)
 {
-    for (cadre_role_t role = CADRE_ROLE_COORDINATOR; role <= CADRE_ROLE_EVALUATOR; role++) {
+    for (cadre_role_t role = CADRE_ROLE_COORDINATOR; role <= CADRE_ROLE_CLIENT; role++) {
         const char *name = cadre_role_text(role);
         if (strlen(name) == length && memcmp(name, text, length) == 0) {
             *out = role;

@@ -21,6 +21,7 @@
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/send_queues.h"
+#include "coordinator/status_json.h"
 
 enum {
     TURN_MESSAGES_MAX = 256, /* received before the core's answers are sent; */
@@ -62,6 +63,7 @@ typedef struct {
     uint64_t full_ms;     /* when the log may tell again that descriptors have run out, */
     uint64_t refused_ms;  /* and that messages were too large, */
     uint64_t refused;     /* so many of them */
+    uint64_t status_ms;   /* when a client may be answered again */
     uint64_t withdrawals; /* of keys, as far as they were looked at */
     bool disconnected;    /* a connection closed: find out whose */
     int probes;           /* still to be sent */
@@ -303,10 +305,42 @@ probe(actor_t *self, uint64_t now_ms)
     }
 }
 
+/* A client asks how the job stands. Not more often than CADRE_STATUS_MS allows, all clients
+ * together: the text of a large job takes its time, during which nobody else is heard. Who is not
+ * answered asks again. */
+static void
+answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
+{
+    cadre_core_t *core = &self->coordinator->core;
+    if (cadre_core_check_sender(core, &received->from, &received->message) < 0) {
+        cadre_core_dropped(core, 1, cadre_error_text());
+        return;
+    }
+    if (now_ms < self->status_ms) {
+        return;
+    }
+    self->status_ms = now_ms + CADRE_STATUS_MS;
+    cadre_auto(cadre_free) char *text = cadre_core_status_json(core, now_ms);
+    cadre_message_t answer = cadre_core_message(core, CADRE_MESSAGE_STATUS_TEXT);
+    answer.request = received->message.request;
+    for (size_t at = 0, size = strlen(text); at < size; at += CADRE_CHUNK_SIZE_MAX) {
+        size_t left = size - at;
+        left = left < CADRE_CHUNK_SIZE_MAX ? left : CADRE_CHUNK_SIZE_MAX;
+        cadre_message_add_chunk(&answer, cadre_chunk_new_copy(text + at, left));
+    }
+    cadre_outbox_send(&core->outbox, &received->from, &answer);
+}
+
 /* Whoever has joined may send results. */
 static void
-receive_one(cadre_core_t *core, received_t *received, uint64_t now_ms)
+receive_one(actor_t *self, received_t *received, uint64_t now_ms)
 {
+    cadre_core_t *core = &self->coordinator->core;
+    if (received->message.type == CADRE_MESSAGE_STATUS) {
+        answer_status(self, received, now_ms);
+        cadre_message_fini(&received->message);
+        return;
+    }
     bool is_hello = received->message.type == CADRE_MESSAGE_HELLO;
     cadre_core_receive(core, &received->from, &received->message, now_ms);
     if (is_hello && cadre_membership_find(&core->membership, received->from.incarnation)) {
@@ -322,7 +356,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
     for (size_t i = 0; i < self->received_count; i++) {
-        receive_one(core, &self->received[i], now_ms);
+        receive_one(self, &self->received[i], now_ms);
     }
     if (self->malformed > 0) {
         cadre_core_dropped(core, self->malformed, self->malformed_text);

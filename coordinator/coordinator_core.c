@@ -245,6 +245,8 @@ from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *m
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
     case CADRE_MESSAGE_REFUSED:
+    case CADRE_MESSAGE_STATUS: /* the shell answers it */
+    case CADRE_MESSAGE_STATUS_TEXT:
     case CADRE_MESSAGE_UNKNOWN_PEER:
     case CADRE_MESSAGE_DRAIN:
     case CADRE_MESSAGE_STOP:

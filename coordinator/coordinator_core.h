@@ -27,11 +27,12 @@
 #include "coordinator/shard_requests.h"
 
 typedef struct {
-    uint64_t incarnation; /* random, of this process */
-    uint64_t epoch;       /* of the session: random, also after a resume, so that what tasks say of
-                             any other session is known by it; at least 1 */
-    const char *job;      /* borrowed for the life of the core, like the next one */
-    const char *build;    /* this release, for people whose task is of another one */
+    uint64_t incarnation;  /* random, of this process */
+    uint64_t epoch;        /* of the session: random, also after a resume, so that what tasks say of
+                              any other session is known by it; at least 1 */
+    const char *transport; /* "curve", "plain" or "insecure", for people; NULL: plain */
+    const char *job;       /* borrowed for the life of the core, like the next one */
+    const char *build;     /* this release, for people whose task is of another one */
     uint32_t ps_count;
     uint32_t workers_max;    /* that there are descriptors for; 0: as many as may join, */
     const char *workers_why; /* and what to do about it, borrowed */

@@ -446,6 +446,9 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .incarnation = random_u64(),
         .epoch = random_u64(),
         .job = self->job,
+        .transport = self->is_insecure     ? "insecure"
+                     : self->authenticator ? "curve"
+                                           : "plain",
         .build = CADRE_VERSION,
         .ps_count = ps_count,
         .workers_max = workers_max,

@@ -189,6 +189,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
                         json_integer((json_int_t)core->returned));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
+    const char *transport = core->options.transport;
+    json_object_set_new(status, "transport", json_string(transport ? transport : "plain"));
     json_object_set_new(status, "resources", resources_json(core));
     json_object_set_new(status, "variables", variables_json(core));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {

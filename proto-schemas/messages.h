@@ -14,7 +14,8 @@
  * Message rows:  X(name, NAME, number, header limit, senders)
  *   number   on the wire; never reused
  *   limit    SMALL (CADRE_HEADER_SIZE_MAX) or LARGE (CADRE_LARGE_HEADER_SIZE_MAX)
- *   senders  roles that may send it: COORDINATOR, PS, WORKER, joined with |; anyone else is refused
+ *   senders  roles that may send it: COORDINATOR, PS, WORKER, CLIENT, joined with |; anyone else is
+ *            refused
  *
  * Field rows:  F(kind, name, limit)
  *   U64   uint64_t, limit: the largest value
@@ -44,6 +45,8 @@
     X(goodbye,           GOODBYE,            7, SMALL, PS | WORKER)                \
     X(reply,             REPLY,              8, SMALL, PS)                         \
     X(refused,           REFUSED,            9, SMALL, COORDINATOR)                \
+    X(status,            STATUS,            10, SMALL, CLIENT)                     \
+    X(status_text,       STATUS_TEXT,       11, SMALL, COORDINATOR)                \
     /* definitions, control plane */                                               \
     X(shard,             SHARD,             16, SMALL, COORDINATOR)                \
     X(variable,          VARIABLE,          17, LARGE, COORDINATOR)                \
@@ -135,6 +138,12 @@
     F(STR,  build,       CADRE_BUILD_SIZE_MAX)                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)
+
+/* A client, who looks at a job and is no member of it, asks how it stands. */
+#define CADRE_STATUS_FIELDS(F)
+
+/* What cadre_status_json gives, in the payload. */
+#define CADRE_STATUS_TEXT_FIELDS(F)
 
 /* The coordinator does not know the sender: say HELLO again. */
 #define CADRE_UNKNOWN_PEER_FIELDS(F)

@@ -359,6 +359,8 @@ on_member_message(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_
     case CADRE_MESSAGE_WELCOME:
     case CADRE_MESSAGE_REFUSED:
     case CADRE_MESSAGE_UNKNOWN_PEER:
+    case CADRE_MESSAGE_STATUS:
+    case CADRE_MESSAGE_STATUS_TEXT:
     case CADRE_MESSAGE_HEARTBEAT:
     case CADRE_MESSAGE_STOP:
     case CADRE_MESSAGE_GOODBYE:

@@ -151,6 +151,8 @@ of_session(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_ms)
     case CADRE_MESSAGE_HELLO:
     case CADRE_MESSAGE_WELCOME:
     case CADRE_MESSAGE_UNKNOWN_PEER:
+    case CADRE_MESSAGE_STATUS:
+    case CADRE_MESSAGE_STATUS_TEXT:
     case CADRE_MESSAGE_HEARTBEAT:
     case CADRE_MESSAGE_GOODBYE:
     case CADRE_MESSAGE_REPLY:

@@ -29,6 +29,8 @@ static const struct {
     {"worker", cadre_command_worker, "one worker (cadre-worker)"},
     {"evaluate", cadre_command_evaluate,
      "JOB.json: test the newest checkpoint on the rows held out, also while it trains"},
+    {"status", cadre_command_status,
+     "how a job stands that runs somewhere: its tasks and closures"},
     {"checkpoint", cadre_command_checkpoint, "list DIR, or verify DIR: look at checkpoints"},
     {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},
     {"keygen", cadre_command_keygen,

@@ -304,7 +304,7 @@ Test(codec, asserts_a_header_within_its_limit, .signal = SIGABRT)
 
 static const struct {
     cadre_message_type_t type;
-    const char *senders; /* c, p, w */
+    const char *senders; /* c, p, w; s of a client, who asks for the status */
 } rights[] = {
     {CADRE_MESSAGE_HELLO, "pw"},
     {CADRE_MESSAGE_WELCOME, "c"},
@@ -315,6 +315,8 @@ static const struct {
     {CADRE_MESSAGE_GOODBYE, "pw"},
     {CADRE_MESSAGE_REPLY, "p"},
     {CADRE_MESSAGE_REFUSED, "c"},
+    {CADRE_MESSAGE_STATUS, "s"},
+    {CADRE_MESSAGE_STATUS_TEXT, "c"},
     {CADRE_MESSAGE_SHARD, "c"},
     {CADRE_MESSAGE_VARIABLE, "c"},
     {CADRE_MESSAGE_DEFINITIONS, "c"},
@@ -367,7 +369,7 @@ Test(codec, lets_each_role_send_its_messages_and_no_other)
     for (uint64_t type = 0; type < 300; type++) {
         const char *senders = senders_of(type);
         for (unsigned role = 0; role < 70; role++) {
-            bool allowed = role < 3 && strchr(senders, "cpw"[role]);
+            bool allowed = role < 5 && strchr(senders, "cpwes"[role]);
             cr_assert_eq(cadre_message_authorize((cadre_message_type_t)type, (cadre_role_t)role),
                          allowed ? 0 : CADRE_EREFUSED, "type %zu, role %u", (size_t)type, role);
         }

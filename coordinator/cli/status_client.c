@@ -1,0 +1,157 @@
+#include "coordinator/cli/status_client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/codec.h"
+#include "common/limits.h"
+#include "common/memory.h"
+#include "common/monitor.h"
+#include "common/poll.h"
+#include "common/status.h"
+#include "common/task.h"
+
+typedef struct {
+    cadre_context_t *context;
+    cadre_socket_t *socket;
+    cadre_monitor_t *monitor;
+    cadre_frames_t frames;
+    cadre_task_t task;
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+    int64_t ask_ms; /* when to ask again */
+} client_t;
+
+static int
+client_open(client_t *self, const cadre_endpoint_t *coordinator, const cadre_security_t *security)
+{
+    char name[CADRE_TASK_TEXT_SIZE];
+    self->task = (cadre_task_t){CADRE_ROLE_CLIENT, CADRE_INDEX_ANY, 0};
+    cadre_endpoint_text(coordinator, self->address);
+    if (getrandom(&self->task.incarnation, sizeof(self->task.incarnation), 0) < 0) {
+        return cadre_fail(CADRE_EIO, "no random number: %s", strerror(errno));
+    }
+    int status = cadre_context_open(&self->context);
+    if (status == 0) {
+        status = cadre_security_apply(security, CADRE_KEY_CLIENT, self->context);
+    }
+    if (status == 0) {
+        status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
+                                          cadre_task_text(&self->task, name), &self->socket);
+    }
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, self->socket, &self->monitor);
+    }
+    return status < 0 ? status : cadre_socket_connect(self->socket, coordinator);
+}
+
+static void
+client_close(client_t *self)
+{
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->socket, 0);
+    cadre_frames_fini(&self->frames);
+    cadre_context_close(&self->context);
+}
+
+static void
+ask(client_t *self, int64_t now_ms)
+{
+    if (now_ms < self->ask_ms) {
+        return;
+    }
+    cadre_message_t question = {
+        .type = CADRE_MESSAGE_STATUS, .request = 1, .incarnation = self->task.incarnation};
+    cadre_auto(cadre_chunk_unref) cadre_chunk_t *header = cadre_message_encode(&question);
+    cadre_socket_send(self->socket, NULL, header, NULL, 0); /* what is lost is asked again */
+    self->ask_ms = now_ms + CADRE_RESEND_MS;
+}
+
+static char *
+join_chunks(const cadre_message_t *message)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        size += cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    char *text = cadre_calloc(size + 1, 1);
+    for (size_t i = 0, at = 0; i < message->chunk_count; i++) {
+        size_t part = cadre_chunk_size_bytes(message->chunks[i]);
+        memcpy(text + at, cadre_chunk_data(message->chunks[i]), part);
+        at += part;
+    }
+    return text;
+}
+
+/* The text of an answer that is there; NULL while there is none. */
+static char *
+take_answer(client_t *self)
+{
+    char *text = NULL;
+    while (!text && cadre_socket_receive(self->socket, &self->frames) == 0) {
+        cadre_message_t message;
+        int status = cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                          cadre_chunk_size_bytes(self->frames.header),
+                                          self->frames.chunks, self->frames.count, &message);
+        if (status == 0) {
+            text = message.type == CADRE_MESSAGE_STATUS_TEXT ? join_chunks(&message) : NULL;
+            cadre_message_fini(&message);
+        }
+    }
+    return text;
+}
+
+/* CADRE_EREFUSED when the handshake has failed. */
+static int
+watch(client_t *self)
+{
+    cadre_event_t event;
+    bool guarded = cadre_context_keyring(self->context) != NULL;
+    while (cadre_monitor_receive(self->monitor, &event) == 0) {
+        if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
+            return cadre_fail(CADRE_EREFUSED, "%s: %s", self->address,
+                              cadre_event_why_failed(&event, guarded));
+        }
+    }
+    return 0;
+}
+
+static int
+converse(client_t *self, int64_t timeout_ms, char **text)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    int64_t deadline_ms = now_ms + timeout_ms;
+    while (now_ms < deadline_ms) {
+        ask(self, now_ms);
+        zmq_pollitem_t items[] = {
+            {.socket = cadre_socket_handle(self->socket), .events = ZMQ_POLLIN},
+            {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN}};
+        int64_t due_ms = self->ask_ms < deadline_ms ? self->ask_ms : deadline_ms;
+        cadre_poll(items, 2, due_ms > now_ms ? (long)(due_ms - now_ms) : 0);
+        *text = take_answer(self);
+        int status = *text ? 0 : watch(self);
+        if (*text || status < 0) {
+            return status;
+        }
+        now_ms = cadre_clock_now_ms();
+    }
+    return cadre_fail(CADRE_ETIMEOUT, "%s: no answer within %lld s", self->address,
+                      (long long)(timeout_ms / 1000));
+}
+
+int
+cadre_status_ask(const cadre_endpoint_t *coordinator, const cadre_security_t *security,
+                 int64_t timeout_ms, char **text)
+{
+    client_t client = {.context = NULL};
+    *text = NULL;
+    int status = client_open(&client, coordinator, security);
+    if (status == 0) {
+        status = converse(&client, timeout_ms, text);
+    }
+    client_close(&client);
+    return status;
+}
