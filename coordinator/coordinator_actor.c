@@ -18,6 +18,7 @@
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/receiving.h"
+#include "common/refusals.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/send_queues.h"
@@ -60,9 +61,8 @@ typedef struct {
     cadre_send_queues_t queues;
     gone_t *gone; /* peers that could not be sent to since the last turn */
     size_t gone_count;
-    uint64_t full_ms;     /* when the log may tell again that descriptors have run out, */
-    uint64_t refused_ms;  /* and that messages were too large, */
-    uint64_t refused;     /* so many of them */
+    uint64_t full_ms; /* when the log may tell again that descriptors have run out */
+    cadre_refusals_t refusals;
     uint64_t status_ms;   /* when a client may be answered again */
     uint64_t withdrawals; /* of keys, as far as they were looked at */
     bool disconnected;    /* a connection closed: find out whose */
@@ -143,22 +143,14 @@ tell_full(actor_t *self)
     self->coordinator->log(self->coordinator->log_context, 'E', "descriptors_used_up", pairs);
 }
 
-/* Connections were ended because their message was too large (common/accept.c). */
 static void
 tell_refused(actor_t *self)
 {
-    uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
-    self->refused += cadre_receiving_refused();
-    if (self->refused == 0 || now_ms < self->refused_ms || !self->coordinator->log) {
-        return;
+    char pairs[CADRE_REFUSALS_TEXT_SIZE];
+    if (self->coordinator->log &&
+        cadre_refusals_tell(&self->refusals, cadre_clock_now_ms(), pairs)) {
+        self->coordinator->log(self->coordinator->log_context, 'W', "connections_refused", pairs);
     }
-    char pairs[128];
-    snprintf(pairs, sizeof(pairs),
-             "count=%" PRIu64 " why=\"a message of more frames or bytes than may come\"",
-             self->refused);
-    self->refused = 0;
-    self->refused_ms = now_ms + CADRE_DROPPED_LOG_MS;
-    self->coordinator->log(self->coordinator->log_context, 'W', "connections_refused", pairs);
 }
 
 /* A connection to a ps whose key is withdrawn ends. */

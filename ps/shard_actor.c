@@ -13,6 +13,7 @@
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/receiving.h"
+#include "common/refusals.h"
 #include "common/status.h"
 #include "ps/intake.h"
 #include "ps/lane_pool.h"
@@ -22,9 +23,8 @@ typedef struct {
     void *pipe;
     cadre_socket_t *data;
     cadre_monitor_t *monitor; /* its */
-    int64_t full_ms;          /* when the log may tell again that descriptors have run out, */
-    int64_t refused_ms;       /* and that messages were too large, */
-    uint64_t refused;         /* so many of them */
+    int64_t full_ms;          /* when the log may tell again that descriptors have run out */
+    cadre_refusals_t refusals;
     cadre_actor_t *load;
     uint64_t loads_from; /* as the load actor knows it */
     size_t loads_out;    /* that it has */
@@ -364,20 +364,13 @@ serve(shard_actor_t *self)
     }
 }
 
-/* Tells of connections that were ended because their message was too large (common/accept.c). */
 static void
 tell_refused(shard_actor_t *self)
 {
-    int64_t now_ms = cadre_clock_now_ms();
-    self->refused += cadre_receiving_refused();
-    if (self->refused == 0 || now_ms < self->refused_ms) {
-        return;
+    char pairs[CADRE_REFUSALS_TEXT_SIZE];
+    if (cadre_refusals_tell(&self->refusals, cadre_clock_now_ms(), pairs)) {
+        cadre_log_pairs(CADRE_LOG_WARN, "connections_refused", pairs);
     }
-    cadre_log(CADRE_LOG_WARN, "connections_refused",
-              "count=%" PRIu64 " why=\"a message of more frames or bytes than may come\"",
-              self->refused);
-    self->refused = 0;
-    self->refused_ms = now_ms + CADRE_DROPPED_LOG_MS;
 }
 
 /* Tells when a connection was closed for want of descriptors (common/accept.c). */
