@@ -21,9 +21,10 @@ struct cadre_socket {
     cadre_context_t *context;
     cadre_plane_t plane;
     bool is_router;
-    bool is_guarded;                   /* by keys */
-    char trusted[CADRE_KEY_TEXT_SIZE]; /* guarded DEALER: the other end's public key */
-    cadre_endpoint_t endpoint;         /* kind 0 until bound */
+    bool is_guarded;             /* by keys */
+    cadre_certificate_t trusted; /* guarded DEALER: whose key the other end must have, */
+    cadre_peer_key_t key;        /* and that as messages tell it */
+    cadre_endpoint_t endpoint;   /* kind 0 until bound */
 };
 
 /* option, on the control plane, on the data plane (protocol.md section 9, which says why). Two that
@@ -163,8 +164,8 @@ static bool
 guard_dealer(cadre_socket_t *self, const cadre_certificate_t *own)
 {
     self->is_guarded = true;
-    return zmq_setsockopt(self->handle, ZMQ_CURVE_SERVERKEY, self->trusted, CADRE_KEY_TEXT_SIZE) ==
-               0 &&
+    return zmq_setsockopt(self->handle, ZMQ_CURVE_SERVERKEY, self->trusted.public_key,
+                          CADRE_KEY_TEXT_SIZE) == 0 &&
            zmq_setsockopt(self->handle, ZMQ_CURVE_PUBLICKEY, own->public_key,
                           CADRE_KEY_TEXT_SIZE) == 0 &&
            zmq_setsockopt(self->handle, ZMQ_CURVE_SECRETKEY, own->secret_key,
@@ -191,10 +192,12 @@ guard(cadre_socket_t *self, const cadre_endpoint_t *endpoint)
     if (!self->is_router) {
         cadre_key_role_t role =
             self->plane == CADRE_PLANE_CONTROL ? CADRE_KEY_COORDINATOR : CADRE_KEY_PS;
-        int status = cadre_keyring_server(keyring, role, self->trusted);
+        int status = cadre_keyring_server(keyring, role, self->trusted.public_key);
         if (status < 0) {
             return status;
         }
+        self->trusted.role = role;
+        self->key = cadre_peer_key_of(&self->trusted);
     }
     bool ok = self->is_router ? guard_router(self, keyring)
                               : guard_dealer(self, cadre_keyring_own(keyring));
@@ -208,7 +211,8 @@ cadre_socket_trusted(const cadre_socket_t *self)
 {
     cadre_certificate_t found;
     return !self->is_guarded || self->is_router ||
-           cadre_keyring_find(cadre_context_keyring(self->context), self->trusted, &found);
+           cadre_keyring_find(cadre_context_keyring(self->context), self->trusted.public_key,
+                              &found);
 }
 
 /* --- addresses --- */
@@ -587,7 +591,7 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
 {
     clear(frames);
     frames->from.size = 0;
-    frames->key = (cadre_peer_key_t){0};
+    frames->key = self->key;
     zmq_msg_t frame;
     zmq_msg_init(&frame);
     int status = receive_frame(self, &frame);

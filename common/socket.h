@@ -47,7 +47,7 @@ typedef struct cadre_socket cadre_socket_t;
  * and badly aligned ones are copied. */
 typedef struct {
     cadre_routing_id_t from; /* ROUTER: the peer; DEALER: size 0 */
-    cadre_peer_key_t key;    /* ROUTER: the one that the peer has shown */
+    cadre_peer_key_t key;    /* that the peer has shown */
     cadre_chunk_t *header;
     cadre_chunk_t **chunks;
     size_t count;

@@ -108,11 +108,11 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
             status = decode(&self->frames, &slot->message);
             status = status < 0 && !link ? decode_greeting(&self->frames, &slot->message) : status;
         }
+        slot->message.key = self->frames.key.id;
         if (status == 0 && link) {
             slot->from = (cadre_task_t){CADRE_ROLE_PS, shard, link->incarnation};
         } else if (status == 0) {
             status = cadre_task_parse(self->frames.from.bytes, self->frames.from.size, &slot->from);
-            slot->message.key = self->frames.key.id;
             status = status == 0 ? cadre_peer_key_check(&self->frames.key, &slot->from) : status;
         }
         if (status < 0) {

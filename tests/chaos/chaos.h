@@ -64,5 +64,6 @@ void chaos_unreachable(chaos_run_t *run);
 void chaos_stuck_ps(chaos_run_t *run);
 void chaos_captive(chaos_run_t *run);
 void chaos_deadline(chaos_run_t *run);
+void chaos_strangers(chaos_run_t *run);
 
 #endif
