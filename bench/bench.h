@@ -40,6 +40,7 @@ int cadre_bench_lanes(cadre_bench_t *self);
 int cadre_bench_checkpoint(cadre_bench_t *self);
 int cadre_bench_training(cadre_bench_t *self);
 int cadre_bench_idle(cadre_bench_t *self);
+int cadre_bench_keys(cadre_bench_t *self);
 int cadre_bench_ops(cadre_bench_t *self);
 int cadre_bench_wide_mlp(cadre_bench_t *self);
 

@@ -11,37 +11,46 @@
 
 enum { LEAVE_MS = 3000 };
 
+/* Where the tasks of a cluster are, and how they know each other. */
+typedef struct {
+    const char *coordinator; /* to bind */
+    const char *ps;
+    const char *keys; /* directory; NULL: none */
+} places_t;
+
 static int
-start_tasks(cadre_bench_t *bench, cadre_bench_cluster_t *self, int workers)
+start_tasks(cadre_bench_t *bench, const places_t *places, cadre_bench_cluster_t *self, int workers)
 {
     const char *coordinator = cadre_coordinator_address(self->coordinator);
-    cadre_auto(cadre_free) char *own = cadre_bench_address(bench, "ps");
-    const char *const ps[] = {"--index", "0", "--coordinator", coordinator, "--address", own, NULL};
+    const char *flag = places->keys ? "--keys" : NULL;
+    const char *const ps[] = {"--index",  "0",  "--coordinator", coordinator, "--address",
+                              places->ps, flag, places->keys,    NULL};
     int status = cadre_bench_process_start("cadre-ps", ps, bench->verbose, &self->ps);
     for (int i = 0; i < workers && status == 0; i++) {
         char index[12];
         snprintf(index, sizeof(index), "%d", i);
-        const char *const worker[] = {"--index", index, "--coordinator", coordinator, NULL};
+        const char *const worker[] = {"--index",    index, "--coordinator", coordinator, flag,
+                                      places->keys, NULL};
         status = cadre_bench_process_start("cadre-worker", worker, bench->verbose,
                                            &self->workers[self->worker_count++]);
     }
     return status;
 }
 
-int
-cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_cluster_t *self)
+static int
+open_at(cadre_bench_t *bench, int workers, const places_t *places, cadre_bench_cluster_t *self)
 {
     cadre_assert(workers <= CADRE_BENCH_WORKERS_MAX);
     *self = (cadre_bench_cluster_t){.coordinator = NULL};
-    cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "coordinator");
     cadre_coordinator_options_t options = cadre_coordinator_options();
     options.job = "bench";
-    options.address = address;
+    options.address = places->coordinator;
+    options.keys = places->keys;
     options.ps_count = 1;
     options.seed = 1;
     int status = cadre_coordinator_open(&options, &self->coordinator);
     if (status == 0) {
-        status = start_tasks(bench, self, workers);
+        status = start_tasks(bench, places, self, workers);
     }
     if (status == 0) {
         status = cadre_coordinator_wait_ready(self->coordinator, workers, CADRE_BENCH_WAIT_MS);
@@ -51,6 +60,22 @@ cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_cluster_
         cadre_bench_cluster_close(self);
     }
     return status;
+}
+
+int
+cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_cluster_t *self)
+{
+    cadre_auto(cadre_free) char *coordinator = cadre_bench_address(bench, "coordinator");
+    cadre_auto(cadre_free) char *ps = cadre_bench_address(bench, "ps");
+    return open_at(bench, workers, &(places_t){coordinator, ps, NULL}, self);
+}
+
+int
+cadre_bench_cluster_open_tcp(cadre_bench_t *bench, int workers, const char *keys,
+                             cadre_bench_cluster_t *self)
+{
+    const places_t places = {"tcp://127.0.0.1:*", "tcp://127.0.0.1:*", keys};
+    return open_at(bench, workers, &places, self);
 }
 
 void

@@ -25,6 +25,11 @@ typedef struct {
  * there. On failure there is nothing left to close. */
 int cadre_bench_cluster_open(cadre_bench_t *bench, int workers, cadre_bench_cluster_t *self);
 
+/* The same over tcp on loopback, with the keys of that directory, or without any when it is NULL.
+ */
+int cadre_bench_cluster_open_tcp(cadre_bench_t *bench, int workers, const char *keys,
+                                 cadre_bench_cluster_t *self);
+
 /* Harmless on a zeroed one. */
 void cadre_bench_cluster_close(cadre_bench_cluster_t *self);
 

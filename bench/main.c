@@ -32,7 +32,7 @@ static const struct {
     {"apply", cadre_bench_apply},       {"checkpoint", cadre_bench_checkpoint},
     {"training", cadre_bench_training}, {"idle", cadre_bench_idle},
     {"ops", cadre_bench_ops},           {"mlp", cadre_bench_wide_mlp},
-    {"lanes", cadre_bench_lanes},
+    {"lanes", cadre_bench_lanes},       {"keys", cadre_bench_keys},
 };
 
 typedef struct {
@@ -122,7 +122,8 @@ parse(int key, char *argument, struct argp_state *state)
 static const struct argp_option options[] = {
     {NULL, 'o', "FORMAT", 0, "table (default), or json: one object at the end", 0},
     {"only", KEY_ONLY, "NAME,...", 0,
-     "of closures, values, apply, checkpoint, training, idle, ops, mlp; default: all", 0},
+     "of closures, values, apply, checkpoint, training, idle, ops, mlp, lanes, keys; default: all",
+     0},
     {"quick", KEY_QUICK, NULL, 0, "a tenth of the work: figures to look at, not to quote", 0},
     {"directory", KEY_DIRECTORY, "DIR", 0, "where checkpoint files go; default: /var/tmp", 0},
     {"digits", KEY_DIGITS, "FILE", 0, "the data of the training section", 0},

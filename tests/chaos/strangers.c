@@ -5,13 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/certificate_file.h"
 #include "common/clock.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "coordinator/cli/job_keys.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/crowd.h"
 #include "tests/chaos/field.h"
@@ -40,27 +39,12 @@ typedef struct {
 } siege_t;
 
 static void
-write_pair(const char *directory, cadre_key_role_t role)
-{
-    const char *name = cadre_key_role_text(role);
-    cadre_auto(cadre_free) char *secret = cadre_asprintf("%s/%s.key", directory, name);
-    cadre_auto(cadre_free) char *public = cadre_asprintf("%s/allowed/%s.pub", directory, name);
-    cadre_certificate_t pair = {.name = ""};
-    int status = cadre_certificate_make(role, name, &pair);
-    status = status == 0 ? cadre_certificate_file_write(&pair, secret, true) : status;
-    status = status == 0 ? cadre_certificate_file_write(&pair, public, false) : status;
-    require(status == 0, cadre_error_text());
-}
-
-static void
 make_keys(siege_t *self)
 {
     cadre_auto(cadre_free) char *directory = scratch_path(&self->scratch, "keys");
-    cadre_auto(cadre_free) char *allowed = scratch_path(&self->scratch, "keys/allowed");
-    require(mkdir(directory, 0700) == 0 && mkdir(allowed, 0700) == 0, "directories for keys");
-    for (cadre_key_role_t role = 0; role < CADRE_KEY_ROLES; role++) {
-        write_pair(directory, role);
-    }
+    cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
+    require(cadre_job_keys_make(&keys) == 0 && cadre_job_keys_write(&keys, directory) == 0,
+            cadre_error_text());
     self->keys = cadre_asprintf("CADRE_KEYS=%s", directory);
 }
 
