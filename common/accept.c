@@ -30,7 +30,7 @@ cadre_accept4(int listener, void *address, void *size, int flags)
 {
     int accepted = (int)syscall(SYS_accept4, listener, address, size, flags);
     bool is_reserved = accepted >= 0 && (cadre_descriptors_is_reserved(accepted) ||
-                                         !cadre_receiving_accepted(accepted));
+                                         !cadre_receiving_accepted(listener, accepted));
     if (is_reserved) {
         close(accepted);
     }
