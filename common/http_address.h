@@ -15,4 +15,9 @@ enum { CADRE_HTTP_ADDRESS_SIZE = CADRE_HOST_SIZE_MAX + 16 }; /* "[host]:65535", 
  * the text. */
 int cadre_http_address_parse(const char *text, cadre_endpoint_t *address);
 
+/* What was said of it: `flag`, the text of --http, or where that is NULL what CADRE_HTTP of the
+ * environment says; NULL into `out` where neither says anything. CADRE_EINVALID, naming the one of
+ * the two that is no address. */
+int cadre_http_address_choose(const char *flag, const char **out);
+
 #endif

@@ -16,6 +16,7 @@
 #include "common/cluster_config.h"
 #include "common/cpu_quota.h"
 #include "common/float_mode.h"
+#include "common/http_address.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -46,12 +47,14 @@ enum {
     KEY_DIE_WITH_PARENT,
     KEY_COORDINATOR_TIMEOUT,
     KEY_CHECKPOINT_DIR,
+    KEY_HTTP,
 };
 
 typedef struct {
     cadre_cluster_sources_t sources;
     const char *address;
     const char *log_level;
+    const char *http;        /* where it answers about itself; NULL: nowhere */
     long away_s;             /* how long a coordinator may be away */
     long lanes;              /* 0: half of the CPUs */
     cadre_folders_t folders; /* for checkpoints */
@@ -86,6 +89,10 @@ static const struct argp_option OPTIONS[] = {
      "Where the coordinator may have checkpoints written and read, with all below it; may be given "
      "more than once (default: anywhere when the coordinator is on ipc; when it is on tcp "
      "CADRE_CHECKPOINT_DIR, else nowhere)",
+     0},
+    {"http", KEY_HTTP, "ADDRESS", 0,
+     "Where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
+     "[IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
      0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
@@ -139,6 +146,12 @@ parse(int key, char *argument, struct argp_state *state)
         if (cadre_folders_add(&flags->folders, argument) < 0) {
             argp_error(state, "--checkpoint-dir: %s", cadre_error_text());
         }
+        return 0;
+    case KEY_HTTP:
+        if (cadre_http_address_parse(argument, &(cadre_endpoint_t){.port = 0}) < 0) {
+            argp_error(state, "--http: %s", cadre_error_text());
+        }
+        flags->http = argument;
         return 0;
     case KEY_LOG_LEVEL:
         flags->log_level = argument;
@@ -300,9 +313,29 @@ exit_status(int number, int refused)
 }
 
 static int
-serve(const flags_t *flags, const cadre_control_options_t *options)
+open_http(const flags_t *flags, cadre_http_server_t **out)
+{
+    if (!flags->http) {
+        return 0;
+    }
+    int status =
+        cadre_http_server_open(flags->http, CADRE_CONTROL_ACTORS, CADRE_CONTROL_ACTOR_COUNT, out);
+    if (status < 0) {
+        return cadre_fail_within(status, "--http");
+    }
+    cadre_log(CADRE_LOG_INFO, "http_listening", "address=%s", cadre_http_server_address(*out));
+    return 0;
+}
+
+static int
+serve(const flags_t *flags, cadre_control_options_t *options)
 {
     cadre_control_loop_t *loop = NULL;
+    cadre_auto(cadre_http_server_close) cadre_http_server_t *http = NULL;
+    if (open_http(flags, &http) < 0) {
+        return fail(EXIT_UNUSABLE);
+    }
+    options->http = http;
     if (cadre_control_loop_open(options, &loop) < 0) {
         return fail(EXIT_UNUSABLE);
     }
@@ -355,7 +388,8 @@ main(int argc, char **argv)
         fprintf(stderr, "cadre-ps: %s\n", strerror(errno));
         return EXIT_BUG;
     }
-    if (read_configuration(&flags, &options) < 0) {
+    if (cadre_http_address_choose(flags.http, &flags.http) < 0 ||
+        read_configuration(&flags, &options) < 0) {
         return fail(EXIT_CONFIGURATION);
     }
     char task[CADRE_LOG_TASK_SIZE] = "ps";
