@@ -7,6 +7,7 @@
 
 #include "common/cpu_quota.h"
 #include "common/device_name.h"
+#include "common/http_address.h"
 #include "common/limits.h"
 #include "common/status.h"
 
@@ -27,6 +28,7 @@ enum {
     KEY_CHECK,
     KEY_TRACE,
     KEY_DIE_WITH_PARENT,
+    KEY_HTTP,
 
     SLOTS_DEFAULT = 2,
     THREADS_MAX = 1024,
@@ -139,6 +141,10 @@ parse_option(int key, char *text, struct argp_state *state)
         }
         flags->trace = text;
         return 0;
+    case KEY_HTTP:
+        check_name(state, "--http", cadre_http_address_parse(text, &(cadre_endpoint_t){0}));
+        flags->http = text;
+        return 0;
     case KEY_DIE_WITH_PARENT:
         flags->die_with_parent = true;
         return 0;
@@ -186,6 +192,10 @@ static const struct argp_option options[] = {
      0},
     {"trace", KEY_TRACE, "FILE", 0,
      "write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file", 0},
+    {"http", KEY_HTTP, "ADDRESS", 0,
+     "where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
+     "[IPV6]:PORT (CADRE_HTTP, or nowhere)",
+     0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
      0},
@@ -194,7 +204,7 @@ static const struct argp_option options[] = {
 
 /* Flags were checked as they came; what the environment has instead only counts without them. */
 static int
-check_environment(const cadre_worker_flags_t *flags)
+check_environment(cadre_worker_flags_t *flags)
 {
     int device = 0;
     int status = cadre_device_name_parse(flags->device, &device);
@@ -207,7 +217,7 @@ check_environment(const cadre_worker_flags_t *flags)
         cadre_fail_within(status, "CADRE_MATH");
         return CADRE_ECONFIG;
     }
-    return 0;
+    return cadre_http_address_choose(flags->http, &flags->http) < 0 ? CADRE_ECONFIG : 0;
 }
 
 /* The variable's text, unless there is none or it is empty. */

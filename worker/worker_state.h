@@ -10,6 +10,7 @@
 #include "common/contact.h"
 #include "worker/kept_values.h"
 #include "worker/shard_link.h"
+#include "worker/staleness.h"
 #include "worker/value_cache.h"
 #include "worker/worker_core.h"
 
@@ -30,6 +31,15 @@ typedef struct {
     uint64_t closure;
     uint64_t attempt;
 } cadre_recent_t;
+
+/* What became of updates: sent = answered (the counters applied, duplicate and refused) + abandoned
+ * + pending. */
+typedef struct {
+    uint64_t sent; /* each once */
+    uint64_t abandoned;
+    uint64_t pending;
+    uint64_t repeated; /* times that one was sent again */
+} cadre_push_totals_t;
 
 struct cadre_worker_core {
     cadre_worker_options_t options;
@@ -74,6 +84,8 @@ struct cadre_worker_core {
     bool disowned; /* draining, and the coordinator has forgotten this worker: no ACK will come */
     cadre_recent_t recent[CADRE_RECENT_MAX]; /* at closure % CADRE_RECENT_MAX: ids ascend */
     uint64_t counters[CADRE_WORKER_COUNTER_COUNT];
+    cadre_push_totals_t pushes;  /* of links that are closed; see cadre_worker_pushes */
+    cadre_staleness_t staleness; /* where options.observes */
 };
 
 /* --- worker_core.c --- */
@@ -191,6 +203,9 @@ void cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_mes
                             uint64_t now_ms);
 void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
                              const cadre_message_t *message, uint64_t now_ms);
+
+/* What became of the updates of this process so far. */
+cadre_push_totals_t cadre_worker_pushes(const cadre_worker_core_t *self);
 
 void cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard,
                            const cadre_message_t *message, uint64_t now_ms);

@@ -178,6 +178,7 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
                                               .cut = run->message.closure.cut};
         request.update = message.push.update;
         self->counters[CADRE_WORKER_COUNTER_push_bytes] += request.size_bytes;
+        self->pushes.sent++;
         make_push(self, run, &entry->task, &message, items, &request);
     } else {
         message.pull = (cadre_pull_message_t){.generation = entry->generation,
@@ -307,7 +308,9 @@ cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run)
         return;
     }
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        self->pushes.abandoned += self->links[i].pushes;
         cadre_shard_link_forget(&self->links[i], cadre_run_id(run));
+        self->pushes.abandoned -= self->links[i].pushes;
     }
     run->pending = 0;
     cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
@@ -481,6 +484,7 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
     }
     const request_note_t *note = request.context;
     if (note->push || run->state != CADRE_RUN_PULLING) {
+        self->pushes.abandoned += note->push;
         cadre_worker_core_malformed(self);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
     } else if (message->values.status != 0) {
@@ -527,6 +531,39 @@ count_duplicate(cadre_worker_core_t *self, cadre_run_t *run)
     self->counters[CADRE_WORKER_COUNTER_duplicate]++;
 }
 
+/* How many updates came between what was pulled of a part and what is applied now, which made it
+ * `version`. */
+static uint64_t
+staleness_of(const cadre_run_part_t *part, uint64_t version)
+{
+    return version > part->version ? version - part->version - 1 : 0;
+}
+
+/* Notes the staleness of an update that was applied: of each variable, the largest of its parts,
+ * which stand beside each other. */
+static void
+observe(cadre_worker_core_t *self, const cadre_run_t *run, const request_note_t *note,
+        const cadre_applied_message_t *applied)
+{
+    if (!self->options.observes) {
+        return;
+    }
+    if (applied->versions.count != note->count) {
+        cadre_staleness_note_other(&self->staleness, applied->staleness);
+        return;
+    }
+    for (size_t i = 0; i < note->count;) {
+        const cadre_variable_entry_t *variable = run->parts[note->parts[i]].variable;
+        uint64_t stalest = 0;
+        for (; i < note->count && run->parts[note->parts[i]].variable == variable; i++) {
+            uint64_t versions =
+                staleness_of(&run->parts[note->parts[i]], applied->versions.items[i]);
+            stalest = versions > stalest ? versions : stalest;
+        }
+        cadre_staleness_note(&self->staleness, variable->id, variable->name, stalest);
+    }
+}
+
 void
 cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
                         uint64_t now_ms)
@@ -541,6 +578,7 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
     if (applied->status == 0) {
         run->totals.updates++;
         self->counters[CADRE_WORKER_COUNTER_applied]++;
+        observe(self, run, request.context, applied);
         if (applied->staleness > run->totals.staleness) {
             run->totals.staleness = applied->staleness;
         }
@@ -552,6 +590,17 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
     }
     cadre_link_request_fini(&request);
     part_answered(self, run);
+}
+
+cadre_push_totals_t
+cadre_worker_pushes(const cadre_worker_core_t *self)
+{
+    cadre_push_totals_t totals = self->pushes;
+    for (uint32_t i = 0; self->links && i < self->directory.shard_count; i++) {
+        totals.pending += self->links[i].pushes;
+        totals.repeated += self->links[i].repeated;
+    }
+    return totals;
 }
 
 /* --- what becomes of requests that wait --- */
@@ -637,6 +686,7 @@ fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char 
     while (link->first) {
         cadre_link_request_t request;
         cadre_shard_link_answered(link, link->first->request, now_ms, &request);
+        self->pushes.abandoned += ((const request_note_t *)request.context)->push;
         cadre_link_request_fini(&request);
         cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
         cadre_assert(run);
