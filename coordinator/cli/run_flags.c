@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/http_address.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/cli/command_text.h"
@@ -20,6 +21,7 @@ enum {
     KEY_LOG_LEVEL,
     KEY_KEEP_SESSION,
     KEY_ADDRESS,
+    KEY_HTTP,
 };
 
 /* Flags that are settings of the job. */
@@ -98,6 +100,14 @@ make_options(bool local, struct argp_option *options)
     options[count++] = (struct argp_option){
         "events", KEY_EVENTS, "FILE", 0, "What happens, one JSON object per line", 0};
     options[count++] = (struct argp_option){
+        "http",
+        KEY_HTTP,
+        "ADDRESS",
+        0,
+        "Where the coordinator answers /livez, /readyz and /metrics: PORT (on 127.0.0.1), "
+        "HOST:PORT, *:PORT or [IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
+        0};
+    options[count++] = (struct argp_option){
         "log-level",
         KEY_LOG_LEVEL,
         "LEVEL",
@@ -152,6 +162,12 @@ parse_other(int key, char *argument, struct argp_state *state)
         break;
     case KEY_ADDRESS:
         self->address = argument;
+        break;
+    case KEY_HTTP:
+        if (cadre_http_address_parse(argument, &(cadre_endpoint_t){.port = 0}) < 0) {
+            argp_error(state, "--http: %s", cadre_error_text());
+        }
+        self->http = argument;
         break;
     case 'o':
         self->json = cadre_command_is_json(argument, state);

@@ -22,6 +22,7 @@ typedef struct {
     size_t native_count;
     const char *address; /* train: where to bind */
     const char *events;
+    const char *http; /* where the coordinator answers about itself; NULL: nowhere */
     bool json;
     bool keep_session;
     char log_level;
