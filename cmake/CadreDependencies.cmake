@@ -24,8 +24,12 @@ endif()
 
 # Debian's libzmq.pc names the headers of everything libzmq was built with, one of them as a raw
 # `-isystem` flag that FindPkgConfig reads differently from its cache: every second configure then had
-# other command lines, and built everything again. Nothing of it is needed to use libzmq.
-foreach(package zmq czmq)
+# other command lines, and built everything again. Nothing of it is needed to use libzmq. libmicrohttpd's
+# names those of GnuTLS the same way.
+foreach(package zmq czmq microhttpd)
+    if(NOT TARGET PkgConfig::${package})
+        continue()
+    endif()
     get_target_property(folders PkgConfig::${package} INTERFACE_INCLUDE_DIRECTORIES)
     if(folders)
         list(FILTER folders EXCLUDE REGEX "^/usr/include/")
