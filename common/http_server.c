@@ -31,6 +31,11 @@ typedef struct {
     char unready[CADRE_HTTP_WORDS_SIZE];
 } page_t;
 
+typedef struct {
+    int descriptor; /* 0: none */
+    int64_t since_ms;
+} client_t;
+
 struct cadre_http_server {
     struct MHD_Daemon *daemon;
     int listener;
@@ -38,8 +43,9 @@ struct cadre_http_server {
     const char *actors[CADRE_HTTP_ACTORS_MAX];
     size_t actor_count;
     atomic_int_fast64_t turned_ms[CADRE_HTTP_ACTORS_MAX];
-    pthread_mutex_t lock; /* of `page` */
+    pthread_mutex_t lock; /* of the next two */
     page_t *page;
+    client_t clients[CADRE_HTTP_CONNECTIONS_MAX];
     int64_t published_ms; /* the publisher's, like the next one */
     char unready[CADRE_HTTP_WORDS_SIZE];
 };
@@ -88,6 +94,49 @@ new_page(cadre_metrics_text_t *metrics, const char *unready)
     return page;
 }
 
+/* --- connections --- */
+
+/* Keeps `clients`. libmicrohttpd tells of the end before it closes the descriptor. */
+static void
+on_connection(void *context, struct MHD_Connection *connection, void **kept,
+              enum MHD_ConnectionNotificationCode code)
+{
+    cadre_http_server_t *self = context;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    (void)kept;
+    if (!info) {
+        return;
+    }
+    bool begins = code == MHD_CONNECTION_NOTIFY_STARTED;
+    int wanted = begins ? 0 : info->connect_fd;
+    pthread_mutex_lock(&self->lock);
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
+        if (self->clients[i].descriptor == wanted) {
+            self->clients[i] = (client_t){.descriptor = begins ? info->connect_fd : 0,
+                                          .since_ms = cadre_clock_now_ms()};
+            break;
+        }
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* Ends connections that take too long: their timeout knows those only that bring nothing. */
+static void
+end_long_ones(cadre_http_server_t *self, int64_t now_ms)
+{
+    pthread_mutex_lock(&self->lock);
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
+        const client_t *client = &self->clients[i];
+        if (client->descriptor > 0 && now_ms - client->since_ms > CADRE_HTTP_CONNECTION_MS) {
+            shutdown(client->descriptor, SHUT_RDWR);
+        }
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* --- publishing --- */
+
 bool
 cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, int64_t now_ms)
 {
@@ -103,6 +152,7 @@ cadre_http_server_publish(cadre_http_server_t *self, cadre_metrics_text_t *metri
     memcpy(self->unready, page->unready, sizeof(self->unready));
     self->published_ms = now_ms;
     set_page(self, page);
+    end_long_ones(self, now_ms);
 }
 
 void
@@ -318,8 +368,9 @@ start(cadre_http_server_t *self)
         MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, handle, self, MHD_OPTION_LISTEN_SOCKET,
         self->listener, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CADRE_HTTP_CONNECTIONS_MAX,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)CADRE_HTTP_CONNECTIONS_PER_ADDRESS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CADRE_HTTP_IDLE_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CADRE_HTTP_REQUEST_SIZE_MAX, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, self, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)CADRE_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CADRE_HTTP_REQUEST_SIZE_MAX, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return self->daemon ? 0 : cadre_fail(CADRE_EIO, "no HTTP server can be started");
 }

@@ -54,8 +54,8 @@ void cadre_http_server_turned(cadre_http_server_t *self, size_t actor, int64_t n
  * said of readiness has changed. Its owner's thread. */
 bool cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, int64_t now_ms);
 
-/* Takes the text as what /metrics answers from now on. `unready`: why the process cannot do its
- * work, in words; "": it can. */
+/* Takes the text as what /metrics answers from now on, and ends connections that are there for too
+ * long. `unready`: why the process cannot do its work, in words; "": it can. */
 void cadre_http_server_publish(cadre_http_server_t *self, cadre_metrics_text_t *metrics,
                                const char *unready, int64_t now_ms);
 

@@ -296,6 +296,34 @@ Test(http_server, requests_that_never_end_hold_a_bounded_number_of_connections)
     cadre_http_server_close(&self.server);
 }
 
+Test(http_server, a_request_that_comes_drop_by_drop_is_ended_after_its_time)
+{
+    fixture_t self = open_server();
+    int client = http_connect(self.port);
+    int64_t end_ms = cadre_clock_now_ms() + 60000;
+    struct timeval moment = {.tv_usec = 20000};
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));
+    for (int i = 0; i < 10; i++) {
+        char byte = 0;
+        publish(&self, "", 1);
+        cr_assert_eq(send(client, "GET /livez", 1, MSG_NOSIGNAL), 1);
+        cr_assert(recv(client, &byte, 1, 0) < 0 && errno == EAGAIN, "it is served meanwhile");
+    }
+    ssize_t got = -1;
+    while (got != 0 && cadre_clock_now_ms() < end_ms) {
+        char byte = 0;
+        cadre_metrics_text_t text = {.bytes = NULL};
+        (void)!send(client, "x", 1, MSG_NOSIGNAL);
+        cadre_http_server_publish(self.server, &text, "",
+                                  cadre_clock_now_ms() + CADRE_HTTP_CONNECTION_MS + 1);
+        got = recv(client, &byte, 1, 0);
+    }
+    cr_expect_eq(got, 0, "it is ended");
+    close(client);
+    expect(&self, "GET", "/livez", 200, "alive\n");
+    cadre_http_server_close(&self.server);
+}
+
 Test(http_server, a_page_that_is_being_sent_stays_until_it_is_out)
 {
     fixture_t self = open_server();
