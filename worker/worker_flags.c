@@ -81,6 +81,23 @@ check_name(struct argp_state *state, const char *flag, int status)
     }
 }
 
+static void
+set_trace(struct argp_state *state, const char *path, cadre_worker_flags_t *flags)
+{
+    if (!*path) {
+        argp_error(state, "--trace: the name of a file is missing");
+    }
+    flags->trace = path;
+}
+
+static void
+set_http(struct argp_state *state, const char *address, cadre_worker_flags_t *flags)
+{
+    cadre_endpoint_t endpoint;
+    check_name(state, "--http", cadre_http_address_parse(address, &endpoint));
+    flags->http = address;
+}
+
 static error_t
 parse_option(int key, char *text, struct argp_state *state)
 {
@@ -136,14 +153,10 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->check = true;
         return 0;
     case KEY_TRACE:
-        if (!*text) {
-            argp_error(state, "--trace: the name of a file is missing");
-        }
-        flags->trace = text;
+        set_trace(state, text, flags);
         return 0;
     case KEY_HTTP:
-        check_name(state, "--http", cadre_http_address_parse(text, &(cadre_endpoint_t){0}));
-        flags->http = text;
+        set_http(state, text, flags);
         return 0;
     case KEY_DIE_WITH_PARENT:
         flags->die_with_parent = true;

@@ -5,6 +5,51 @@
 
 #include "worker/worker_state.h"
 
+/* --- what is counted --- */
+
+cadre_push_totals_t
+cadre_worker_pushes(const cadre_worker_core_t *self)
+{
+    cadre_push_totals_t totals = self->pushes;
+    for (uint32_t i = 0; self->links && i < self->directory.shard_count; i++) {
+        totals.pending += self->links[i].pushes;
+        totals.repeated += self->links[i].repeated;
+    }
+    return totals;
+}
+
+/* How many updates came between what was pulled of a part and the one that made it `version`. */
+static uint64_t
+staleness_of(const cadre_run_part_t *part, uint64_t version)
+{
+    return version > part->version ? version - part->version - 1 : 0;
+}
+
+/* Of each variable the largest of its parts, which stand beside each other. */
+void
+cadre_worker_observe(cadre_worker_core_t *self, const cadre_run_t *run, const size_t *parts,
+                     size_t count, const cadre_applied_message_t *applied)
+{
+    if (!self->options.observes) {
+        return;
+    }
+    if (applied->versions.count != count) {
+        cadre_staleness_note_other(&self->staleness, applied->staleness);
+        return;
+    }
+    for (size_t i = 0; i < count;) {
+        const cadre_variable_entry_t *variable = run->parts[parts[i]].variable;
+        uint64_t stalest = 0;
+        for (; i < count && run->parts[parts[i]].variable == variable; i++) {
+            uint64_t versions = staleness_of(&run->parts[parts[i]], applied->versions.items[i]);
+            stalest = versions > stalest ? versions : stalest;
+        }
+        cadre_staleness_note(&self->staleness, variable->id, variable->name, stalest);
+    }
+}
+
+/* --- what is told --- */
+
 const char *
 cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
                      uint64_t now_ms)

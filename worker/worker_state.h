@@ -84,7 +84,7 @@ struct cadre_worker_core {
     bool disowned; /* draining, and the coordinator has forgotten this worker: no ACK will come */
     cadre_recent_t recent[CADRE_RECENT_MAX]; /* at closure % CADRE_RECENT_MAX: ids ascend */
     uint64_t counters[CADRE_WORKER_COUNTER_COUNT];
-    cadre_push_totals_t pushes;  /* of links that are closed; see cadre_worker_pushes */
+    cadre_push_totals_t pushes;  /* of links that are closed; see worker_metrics.c */
     cadre_staleness_t staleness; /* where options.observes */
 };
 
@@ -204,9 +204,6 @@ void cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_mes
 void cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard,
                              const cadre_message_t *message, uint64_t now_ms);
 
-/* What became of the updates of this process so far. */
-cadre_push_totals_t cadre_worker_pushes(const cadre_worker_core_t *self);
-
 void cadre_worker_on_grant(cadre_worker_core_t *self, uint32_t shard,
                            const cadre_message_t *message, uint64_t now_ms);
 void cadre_worker_on_probed(cadre_worker_core_t *self, uint32_t shard,
@@ -221,5 +218,15 @@ void cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run);
 
 /* A shard is served by somebody else, or by nobody: what was asked of who did fails. */
 void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms);
+
+/* --- worker_metrics.c --- */
+
+/* What became of the updates of this core so far. */
+cadre_push_totals_t cadre_worker_pushes(const cadre_worker_core_t *self);
+
+/* An update was applied: notes how stale it was, where options.observes. `parts` of the run were in
+ * it, in the order in which `applied` names their versions. */
+void cadre_worker_observe(cadre_worker_core_t *self, const cadre_run_t *run, const size_t *parts,
+                          size_t count, const cadre_applied_message_t *applied);
 
 #endif

@@ -531,39 +531,6 @@ count_duplicate(cadre_worker_core_t *self, cadre_run_t *run)
     self->counters[CADRE_WORKER_COUNTER_duplicate]++;
 }
 
-/* How many updates came between what was pulled of a part and what is applied now, which made it
- * `version`. */
-static uint64_t
-staleness_of(const cadre_run_part_t *part, uint64_t version)
-{
-    return version > part->version ? version - part->version - 1 : 0;
-}
-
-/* Notes the staleness of an update that was applied: of each variable, the largest of its parts,
- * which stand beside each other. */
-static void
-observe(cadre_worker_core_t *self, const cadre_run_t *run, const request_note_t *note,
-        const cadre_applied_message_t *applied)
-{
-    if (!self->options.observes) {
-        return;
-    }
-    if (applied->versions.count != note->count) {
-        cadre_staleness_note_other(&self->staleness, applied->staleness);
-        return;
-    }
-    for (size_t i = 0; i < note->count;) {
-        const cadre_variable_entry_t *variable = run->parts[note->parts[i]].variable;
-        uint64_t stalest = 0;
-        for (; i < note->count && run->parts[note->parts[i]].variable == variable; i++) {
-            uint64_t versions =
-                staleness_of(&run->parts[note->parts[i]], applied->versions.items[i]);
-            stalest = versions > stalest ? versions : stalest;
-        }
-        cadre_staleness_note(&self->staleness, variable->id, variable->name, stalest);
-    }
-}
-
 void
 cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_message_t *message,
                         uint64_t now_ms)
@@ -578,7 +545,8 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
     if (applied->status == 0) {
         run->totals.updates++;
         self->counters[CADRE_WORKER_COUNTER_applied]++;
-        observe(self, run, request.context, applied);
+        const request_note_t *note = request.context;
+        cadre_worker_observe(self, run, note->parts, note->count, applied);
         if (applied->staleness > run->totals.staleness) {
             run->totals.staleness = applied->staleness;
         }
@@ -590,17 +558,6 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
     }
     cadre_link_request_fini(&request);
     part_answered(self, run);
-}
-
-cadre_push_totals_t
-cadre_worker_pushes(const cadre_worker_core_t *self)
-{
-    cadre_push_totals_t totals = self->pushes;
-    for (uint32_t i = 0; self->links && i < self->directory.shard_count; i++) {
-        totals.pending += self->links[i].pushes;
-        totals.repeated += self->links[i].repeated;
-    }
-    return totals;
 }
 
 /* --- what becomes of requests that wait --- */
