@@ -47,7 +47,6 @@ static void
 close_links(cadre_worker_core_t *self)
 {
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
-        self->pushes.abandoned += self->links[i].pushes;
         self->pushes.repeated += self->links[i].repeated;
         cadre_shard_link_fini(&self->links[i]);
     }

@@ -84,7 +84,7 @@ struct cadre_worker_core {
     bool disowned; /* draining, and the coordinator has forgotten this worker: no ACK will come */
     cadre_recent_t recent[CADRE_RECENT_MAX]; /* at closure % CADRE_RECENT_MAX: ids ascend */
     uint64_t counters[CADRE_WORKER_COUNTER_COUNT];
-    cadre_push_totals_t pushes;  /* of links that are closed; see worker_metrics.c */
+    cadre_push_totals_t pushes;  /* `repeated` of links that are closed; see worker_metrics.c */
     cadre_staleness_t staleness; /* where options.observes */
 };
 

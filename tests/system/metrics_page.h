@@ -41,6 +41,19 @@ page_port_of_log(const char *path)
     return page_port(path, "\"http_listening\",\"address\":\"");
 }
 
+/* Waits until a file has these words in it. */
+static inline void
+page_wait_said(const char *path, const char *words)
+{
+    for (deadline_t deadline = deadline_in(PAGE_WAIT_MS);;) {
+        cadre_auto(cadre_free) char *text = file_text(path);
+        if (strstr(text, words)) {
+            return;
+        }
+        cr_assert(again(deadline), "%s says no %s: %s", path, words, text);
+    }
+}
+
 /* Answers of /readyz and /livez must be these. */
 static inline void
 page_expect(int port, const char *path, int code, const char *words)

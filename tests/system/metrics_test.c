@@ -25,7 +25,6 @@ port_of_run(const digits_t *run)
     return page_port(run->command.errors, " http=");
 }
 
-/* 127.0.0.1 sees no more than so many of the requests that never end. */
 static void
 send_what_is_no_request(int port)
 {
@@ -56,6 +55,23 @@ begin_what_never_ends(int port, int slow[SLOW])
     }
 }
 
+/* A task of a run listens for its peers alone. */
+static void
+expect_tasks_answer_nothing(const digits_t *run)
+{
+    cadre_auto(cadre_free) char *said = command_errors(&run->command);
+    const char *session = strstr(said, "session=");
+    cr_assert(session, "%s", said);
+    session += strlen("session=");
+    for (int i = 0; i < 2; i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf(
+            "%.*s/%s-0.log", (int)strcspn(session, " "), session, i == 0 ? "ps" : "worker");
+        page_wait_said(path, "\"connected\"");
+        cadre_auto(cadre_free) char *log = file_text(path);
+        cr_expect_not(strstr(log, "http_listening"), "%s: %s", path, log);
+    }
+}
+
 Test(metrics, a_run_answers_and_strangers_change_nothing)
 {
     setenv("CADRE_HTTP", "0", 1); /* the coordinator's alone */
@@ -66,6 +82,7 @@ Test(metrics, a_run_answers_and_strangers_change_nothing)
     int port = port_of_run(&run);
     page_wait(port, "/readyz", 200, "ready\n");
     page_expect(port, "/livez", 200, "alive\n");
+    expect_tasks_answer_nothing(&run);
     send_what_is_no_request(port);
     begin_what_never_ends(port, slow);
     digits_expect_end(&run, 0);
