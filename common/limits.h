@@ -131,7 +131,7 @@ enum {
     CADRE_HTTP_PUBLISH_MS = 1000,        /* figures are told so often, or when readiness changes */
     CADRE_HTTP_ALIVE_MS = 30000,         /* an actor that takes no turn for so long: not alive */
     CADRE_STALENESS_VARIABLES_MAX = 256, /* histograms of one worker, one for each variable: later
-                                            variables share one of the name "other" */
+                                            variables share one of the name "(other)" */
     CADRE_METRICS_TASKS_MAX = 256,       /* tasks that a coordinator tells figures of one by one */
 };
 

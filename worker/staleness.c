@@ -11,11 +11,10 @@ static const uint64_t bounds[CADRE_STALENESS_BOUND_COUNT] = {0,  1,  2,   4,   8
 void
 cadre_staleness_fini(cadre_staleness_t *self)
 {
-    cadre_staleness_series_t *series = NULL;
-    for (size_t cursor = 0; (series = cadre_u64_map_next(&self->series, &cursor));) {
-        free(series);
+    for (size_t i = 0; i < self->names.count; i++) {
+        free(self->series[i]);
     }
-    cadre_u64_map_fini(&self->series);
+    cadre_name_map_fini(&self->names);
     *self = (cadre_staleness_t){.other = {.sum = 0}};
 }
 
@@ -31,13 +30,14 @@ add(cadre_staleness_series_t *series, uint64_t versions)
 }
 
 void
-cadre_staleness_note(cadre_staleness_t *self, uint64_t id, const char *name, uint64_t versions)
+cadre_staleness_note(cadre_staleness_t *self, const char *name, uint64_t versions)
 {
-    cadre_staleness_series_t *series = cadre_u64_map_get(&self->series, id);
-    if (!series && self->series.count < CADRE_STALENESS_VARIABLES_MAX) {
+    cadre_staleness_series_t *series = cadre_name_map_get(&self->names, name);
+    if (!series && self->names.count < CADRE_STALENESS_VARIABLES_MAX) {
         series = cadre_calloc(1, sizeof(*series));
         snprintf(series->name, sizeof(series->name), "%s", name);
-        cadre_u64_map_put(&self->series, id, series);
+        self->series[self->names.count] = series;
+        cadre_name_map_put(&self->names, series->name, series);
     }
     add(series ? series : &self->other, versions);
 }
@@ -62,12 +62,11 @@ void
 cadre_staleness_metrics(const cadre_staleness_t *self, const char *worker,
                         cadre_metrics_text_t *text)
 {
-    const cadre_staleness_series_t *series = NULL;
     cadre_metrics_text_family(text, "cadre_worker_staleness_versions", CADRE_METRIC_HISTOGRAM,
                               "Versions of a variable between the pull that an update was computed "
                               "from and its being applied.");
-    for (size_t cursor = 0; (series = cadre_u64_map_next(&self->series, &cursor));) {
-        tell(series, worker, series->name, text);
+    for (size_t i = 0; i < self->names.count; i++) {
+        tell(self->series[i], worker, self->series[i]->name, text);
     }
-    tell(&self->other, worker, "other", text);
+    tell(&self->other, worker, "(other)", text);
 }

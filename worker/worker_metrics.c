@@ -44,7 +44,7 @@ cadre_worker_observe(cadre_worker_core_t *self, const cadre_run_t *run, const si
             uint64_t versions = staleness_of(&run->parts[parts[i]], applied->versions.items[i]);
             stalest = versions > stalest ? versions : stalest;
         }
-        cadre_staleness_note(&self->staleness, variable->id, variable->name, stalest);
+        cadre_staleness_note(&self->staleness, variable->name, stalest);
     }
 }
 

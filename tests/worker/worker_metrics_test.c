@@ -178,7 +178,7 @@ Test(worker_metrics, an_answer_without_versions_counts_for_no_variable)
     pull_versions(&self, run, 8, 11);
     ask_push(&self, run, ids);
     answer_applied(&self, 0, ids[0], 0);
-    expect_told(&self, "_sum{worker=\"3\",variable=\"other\"} 50\n");
+    expect_told(&self, "_sum{worker=\"3\",variable=\"(other)\"} 50\n");
     fixture_fini(&self);
 }
 
