@@ -13,14 +13,25 @@ if(NOT CADRE_DEVICE_ONLY)
     pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
     pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 endif()
+set(CADRE_HTTP_LINK "")
+set(CADRE_HTTP_LIBS "") # of cadre.pc
+if(CADRE_HTTP AND NOT CADRE_DEVICE_ONLY)
+    pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
+    set(CADRE_HTTP_LINK PkgConfig::microhttpd)
+    set(CADRE_HTTP_LIBS " -lmicrohttpd")
+endif()
 if(CADRE_TESTS AND NOT CADRE_DEVICE_ONLY)
     pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
 endif()
 
 # Debian's libzmq.pc names the headers of everything libzmq was built with, one of them as a raw
 # `-isystem` flag that FindPkgConfig reads differently from its cache: every second configure then had
-# other command lines, and built everything again. Nothing of it is needed to use libzmq.
-foreach(package zmq czmq)
+# other command lines, and built everything again. Nothing of it is needed to use libzmq. libmicrohttpd's
+# names those of GnuTLS the same way.
+foreach(package zmq czmq microhttpd)
+    if(NOT TARGET PkgConfig::${package})
+        continue()
+    endif()
     get_target_property(folders PkgConfig::${package} INTERFACE_INCLUDE_DIRECTORIES)
     if(folders)
         list(FILTER folders EXCLUDE REGEX "^/usr/include/")

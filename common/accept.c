@@ -57,8 +57,9 @@ int
 cadre_accept4(int listener, void *address, void *size, int flags)
 {
     int accepted = (int)syscall(SYS_accept4, listener, address, size, flags);
-    bool is_reserved = accepted >= 0 && (cadre_descriptors_is_reserved(accepted) ||
-                                         !cadre_receiving_accepted(accepted) || !enter(accepted));
+    bool is_reserved =
+        accepted >= 0 && (cadre_descriptors_is_reserved(accepted) ||
+                          !cadre_receiving_accepted(listener, accepted) || !enter(accepted));
     if (is_reserved) {
         syscall(SYS_close, accepted);
     }

@@ -123,6 +123,18 @@ enum {
                                       what is under way on it, and twice as long for each one that
                                       was given up before it, up to */
     CADRE_MUTE_MAX_MS = 600000,
+
+    /* Probes and metrics (http_server.h). */
+    CADRE_HTTP_CONNECTIONS_MAX = 16,            /* a further one waits in the kernel's queue, */
+    CADRE_HTTP_CONNECTIONS_PER_ADDRESS_MAX = 8, /* or, of the same address, is closed */
+    CADRE_HTTP_IDLE_S = 10,              /* a connection that brings and takes nothing is closed, */
+    CADRE_HTTP_CONNECTION_MS = 30000,    /* and one that takes longer than this, whatever it does */
+    CADRE_HTTP_REQUEST_SIZE_MAX = 16384, /* bytes of a request's line and headers: 431 or 414 */
+    CADRE_HTTP_PUBLISH_MS = 1000,        /* figures are told so often, or when readiness changes */
+    CADRE_HTTP_ALIVE_MS = 30000,         /* an actor that takes no turn for so long: not alive */
+    CADRE_STALENESS_VARIABLES_MAX = 256, /* histograms of one worker, one for each variable: later
+                                            variables share one of the name "(other)" */
+    CADRE_METRICS_TASKS_MAX = 256,       /* tasks that a coordinator tells figures of one by one */
 };
 
 #endif

@@ -187,6 +187,7 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
 
 static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
 static atomic_uint_fast64_t refused;
+static atomic_int passed = -1; /* the listener whose connections are not followed */
 
 /* Tells sockets apart that had the same descriptor one after the other. It is asked only when one
  * is to be ended: a system call for each read would cost more than all else here. */
@@ -197,13 +198,20 @@ inode_of(int descriptor)
     return fstat(descriptor, &about) == 0 ? about.st_ino : 0;
 }
 
+void
+cadre_receiving_pass(int listener)
+{
+    atomic_store(&passed, listener);
+}
+
 bool
-cadre_receiving_accepted(int descriptor)
+cadre_receiving_accepted(int listener, int descriptor)
 {
     if (descriptor < 0 || descriptor >= CADRE_RECEIVING_DESCRIPTORS_MAX) {
         return false;
     }
-    connections[descriptor] = (cadre_receiving_t){.inode = inode_of(descriptor)};
+    bool is_followed = listener != atomic_load(&passed);
+    connections[descriptor] = (cadre_receiving_t){.inode = is_followed ? inode_of(descriptor) : 0};
     return true;
 }
 

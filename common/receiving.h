@@ -61,8 +61,13 @@ bool cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t siz
  * under its incarnation. The largest size that was said is everybody's who is admitted. */
 void cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes);
 
-/* Connections of the process, by descriptor. A new one; false when there is no room for it. */
-bool cadre_receiving_accepted(int descriptor);
+/* What this listener accepts from now on is not ZeroMQ's, and is not followed: the HTTP server's.
+ * There is one such listener at a time; -1: none. */
+void cadre_receiving_pass(int listener);
+
+/* Connections of the process, by descriptor. A new one that `listener` accepted; false when there
+ * is no room for it. */
+bool cadre_receiving_accepted(int listener, int descriptor);
 
 /* As cadre_receiving_take; true for what was not accepted. */
 bool cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes);

@@ -24,6 +24,7 @@ cadre_coordinator_options(void)
 static void
 destroy(cadre_coordinator_t *self)
 {
+    cadre_http_server_close(&self->http);
     cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->control, 0);
     cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
@@ -246,6 +247,12 @@ const char *
 cadre_coordinator_address(const cadre_coordinator_t *self)
 {
     return self->address;
+}
+
+const char *
+cadre_coordinator_http(const cadre_coordinator_t *self)
+{
+    return self->http ? cadre_http_server_address(self->http) : NULL;
 }
 
 void

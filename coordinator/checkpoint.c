@@ -476,6 +476,12 @@ take_commit(cadre_core_t *core, const char *path)
     free(self->last_path);
     self->last_path = cadre_strdup(path);
     self->last_id = self->id;
+    self->last_ms = core->now_ms;
+    self->last_took_ms = core->now_ms - self->begun_ms;
+    self->last_bytes = 0;
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        self->last_bytes += self->shards[i].size_bytes;
+    }
     self->saved = self->done;
     core->settled = self->cut > core->settled ? self->cut : core->settled;
     give_restore_point(core, path);

@@ -129,7 +129,10 @@ typedef struct {
     char last_text[CADRE_TEXT_SIZE_MAX + 1];
     bool ps_lost; /* that is why the last one failed: the next may well succeed */
     uint64_t last_id;
-    char *last_path; /* newest committed or resumed; NULL when none */
+    char *last_path;     /* newest committed or resumed; NULL when none */
+    uint64_t last_bytes; /* newest committed: size of its files; 0 when none was in this session, */
+    uint64_t last_took_ms; /* how long it took, */
+    uint64_t last_ms;      /* and when that was; before, when the session began */
 } cadre_checkpoint_t;
 
 /* The checkpoint that was resumed holds this variable. Until the program has created it again, a

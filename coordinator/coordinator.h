@@ -12,6 +12,7 @@
 #include "common/actor.h"
 #include "common/authenticator.h"
 #include "common/endpoint.h"
+#include "common/http_server.h"
 #include "common/monitor.h"
 #include "common/name_map.h"
 #include "common/socket.h"
@@ -45,8 +46,9 @@ struct cadre_coordinator {
     bool invited; /* somebody may know the address: the caller, or who described the cluster */
     cadre_log_callback_t log;
     void *log_context;
-    char *descriptors_why; /* how many descriptors there are, for workers that are too many */
-    char *resumed_path;    /* NULL when nothing was resumed; fixed at open */
+    cadre_http_server_t *http; /* the actor publishes to it; or NULL */
+    char *descriptors_why;     /* how many descriptors there are, for workers that are too many */
+    char *resumed_path;        /* NULL when nothing was resumed; fixed at open */
     uint64_t resumed_cut;
     char *resumed_progress;
     cadre_sequences_t resumed_sequences;

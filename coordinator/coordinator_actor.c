@@ -21,6 +21,7 @@
 #include "common/refusals.h"
 #include "common/status.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/job_metrics.h"
 #include "coordinator/send_queues.h"
 #include "coordinator/status_json.h"
 
@@ -340,6 +341,25 @@ receive_one(actor_t *self, received_t *received, uint64_t now_ms)
     }
 }
 
+/* Under the lock: tells over HTTP how the job stands, when that is due. */
+static void
+publish(const actor_t *self, uint64_t now_ms)
+{
+    const cadre_core_t *core = &self->coordinator->core;
+    cadre_http_server_t *http = self->coordinator->http;
+    char unready[CADRE_HTTP_WORDS_SIZE];
+    if (!http) {
+        return;
+    }
+    cadre_http_server_turned(http, 0, (int64_t)now_ms);
+    cadre_job_unready(core, unready);
+    if (cadre_http_server_is_due(http, unready, (int64_t)now_ms)) {
+        cadre_metrics_text_t text = {.bytes = NULL};
+        cadre_job_metrics(core, now_ms, &text);
+        cadre_http_server_publish(http, &text, unready, (int64_t)now_ms);
+    }
+}
+
 /* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
 static uint64_t
 turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t *event_count)
@@ -373,6 +393,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     for (size_t i = 0; i < *event_count; i++) {
         cadre_core_event(core, &(*events)[i]);
     }
+    publish(self, now_ms);
     if (core->progress) {
         core->progress = false;
         cadre_gate_broadcast(self->coordinator->gate);

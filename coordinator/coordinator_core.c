@@ -58,6 +58,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(""), .cut = 1};
     self->replay.cut = 1;
     self->settled = 1;
+    self->checkpoint.last_ms = now_ms;
 }
 
 void

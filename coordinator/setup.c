@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "common/cluster_config.h"
 #include "common/descriptors.h"
+#include "common/http_address.h"
 #include "common/memory.h"
 #include "common/security.h"
 #include "common/status.h"
@@ -413,6 +414,21 @@ random_u64(void)
 }
 
 static int
+open_http(cadre_coordinator_t *self, const char *address)
+{
+    static const char *const actors[] = {"coordinator's thread"};
+    if (!address) {
+        return 0;
+    }
+    int status = cadre_http_server_open(address, actors, CADRE_COUNT_OF(actors), &self->http);
+    if (status < 0) {
+        return cadre_fail_within(status, "options: http");
+    }
+    tell(self, 'I', "http_listening", "address=%s", cadre_http_server_address(self->http));
+    return 0;
+}
+
+static int
 check_options(const cadre_coordinator_options_t *options)
 {
     if (options->lease_ms < 0 || options->closure_deadline_ms < 0 || options->ps_timeout_ms < 0 ||
@@ -431,6 +447,11 @@ check_options(const cadre_coordinator_options_t *options)
     if ((unsigned)options->recovery > CADRE_RECOVERY_RELAXED) {
         return cadre_fail(CADRE_ECONFIG, "options: recovery %d is not one of cadre_recovery_t",
                           (int)options->recovery);
+    }
+    cadre_endpoint_t http;
+    if (options->http && cadre_http_address_parse(options->http, &http) < 0) {
+        cadre_fail_within(CADRE_ECONFIG, "options: http");
+        return CADRE_ECONFIG;
     }
     return options->job ? cadre_name_check("job", options->job) : 0;
 }
@@ -521,6 +542,9 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
     }
     if (status == 0) {
         status = bind_control(self, &endpoint);
+    }
+    if (status == 0) {
+        status = open_http(self, options->http);
     }
     if (status == 0) {
         status = count_room(self, ps_count, &workers_max);

@@ -12,7 +12,7 @@ set -euo pipefail
 packages=(
     gcc libc6-dev make cmake ninja-build pkg-config
     libzmq3-dev libczmq-dev libmsgpack-dev liblmdb-dev libjansson-dev libxxhash-dev zlib1g-dev
-    libopenblas-dev
+    libopenblas-dev libmicrohttpd-dev
 )
 test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3)
 

@@ -158,6 +158,12 @@ find(const cadre_admission_t *self, uint64_t incarnation, uint64_t request)
     return NULL;
 }
 
+size_t
+cadre_admission_count(const cadre_admission_t *self)
+{
+    return self->count;
+}
+
 bool
 cadre_admission_is_waiting(const cadre_admission_t *self, uint64_t incarnation, uint64_t request)
 {

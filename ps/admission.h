@@ -65,6 +65,9 @@ void cadre_admission_wait(cadre_admission_t *self, const cadre_task_t *from,
 bool cadre_admission_at(const cadre_admission_t *self, size_t position, cadre_task_t *from,
                         const cadre_message_t **message);
 
+/* How many wait. */
+size_t cadre_admission_count(const cadre_admission_t *self);
+
 /* Takes a PULL that waits out. */
 void cadre_admission_take(cadre_admission_t *self, size_t position, cadre_message_t *message);
 

@@ -18,6 +18,7 @@
 #include "common/poll.h"
 #include "common/status.h"
 #include "ps/ps_core.h"
+#include "ps/ps_metrics.h"
 #include "ps/shard_actor.h"
 #include "ps/store_actor.h"
 
@@ -56,7 +57,13 @@ struct cadre_control_loop {
     int64_t redial_ms;     /* when to try again, after a failed handshake; 0: there was none */
     int64_t failed_log_ms; /* when the log may tell again that a handshake failed */
     uint64_t withdrawals;  /* of keys, as far as they were looked at */
+    cadre_ps_figures_t
+        figures;      /* what is told of them over HTTP, but for what is known when asked */
+    int64_t write_ms; /* when a snapshot was given to the store */
 };
+
+const char *const CADRE_CONTROL_ACTORS[CADRE_CONTROL_ACTOR_COUNT] = {
+    [CADRE_CONTROL_TURN] = "control loop", [CADRE_CONTROL_SHARD_TURN] = "shard"};
 
 static uint64_t
 now(void)
@@ -227,6 +234,8 @@ cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_lo
         return status;
     }
     begin_waiting(self);
+    self->figures.build = CADRE_VERSION;
+    self->figures.size_bytes_max = options->size_bytes_max;
     *out = self;
     return 0;
 }
@@ -265,6 +274,8 @@ begin_session(cadre_control_loop_t *self, uint32_t index, uint64_t epoch)
                                 .coordinator = cadre_ps_core_coordinator(self->core).incarnation};
     tell_shard(self, CADRE_SHARD_SESSION, session);
     self->epoch = epoch;
+    self->figures.generation = 0;
+    self->figures.sessions += epoch != 0;
 }
 
 static void
@@ -399,10 +410,32 @@ static void
 write_snapshot(cadre_control_loop_t *self, cadre_shard_snapshot_t *snapshot)
 {
     bool wanted = snapshot->epoch == self->epoch;
+    self->write_ms = cadre_clock_now_ms();
     if (!wanted ||
         cadre_pipe_send(cadre_actor_socket(self->store), CADRE_STORE_WRITE, snapshot) < 0) {
         cadre_shard_snapshot_destroy(&snapshot);
     }
+}
+
+/* The shard's thread has taken a turn, and told its counters. */
+static void
+take_counts(cadre_control_loop_t *self, const cadre_shard_counts_t *counts)
+{
+    self->is_probed = false;
+    if (self->options.http) {
+        cadre_http_server_turned(self->options.http, CADRE_CONTROL_SHARD_TURN,
+                                 cadre_clock_now_ms());
+    }
+    if (counts->epoch != self->epoch) {
+        return;
+    }
+    cadre_ps_core_counted(self->core, counts->counters, counts->generation, counts->moves);
+    self->load_stands = !counts->moves;
+    cadre_ps_figures_t *figures = &self->figures;
+    memcpy(figures->counters, counts->counters, sizeof(figures->counters));
+    figures->restores += counts->generation && counts->generation != figures->generation;
+    figures->generation = counts->generation;
+    figures->shard = counts->figures;
 }
 
 /* What the shard says; never waits. */
@@ -420,13 +453,7 @@ hear_shard(cadre_control_loop_t *self)
             write_snapshot(self, message.pointer);
             continue;
         } else if (message.kind == CADRE_SHARD_COUNTED) {
-            self->is_probed = false;
-            const cadre_shard_counts_t *counts = message.pointer;
-            if (counts->epoch == self->epoch) {
-                cadre_ps_core_counted(self->core, counts->counters, counts->generation,
-                                      counts->moves);
-                self->load_stands = !counts->moves;
-            }
+            take_counts(self, message.pointer);
         }
         cadre_shard_actor_drop(&message);
     }
@@ -440,6 +467,12 @@ hear_store(cadre_control_loop_t *self)
         const cadre_ps_written_t *written = message.pointer;
         if (written->epoch == self->epoch) {
             cadre_ps_core_written(self->core, written, now());
+        }
+        self->figures.failed += written->status < 0;
+        if (written->status == 0) {
+            self->figures.written++;
+            self->figures.written_bytes = written->size_bytes;
+            self->figures.written_ms = now() - (uint64_t)self->write_ms;
         }
         free(message.pointer);
     }
@@ -600,6 +633,30 @@ complain(cadre_control_loop_t *self)
     return due_ms < self->waiting_due_ms ? due_ms : self->waiting_due_ms;
 }
 
+/* --- what is told over HTTP --- */
+
+/* Publishes the figures when that is due, and has the shard show then that it takes turns. */
+static void
+publish(cadre_control_loop_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    cadre_ps_figures_t *figures = &self->figures;
+    if (!self->options.http) {
+        return;
+    }
+    cadre_http_server_turned(self->options.http, CADRE_CONTROL_TURN, now_ms);
+    figures->connected = self->connected;
+    figures->leaving = self->ended;
+    figures->contact = cadre_ps_core_contact(self->core);
+    const char *unready = cadre_ps_unready(figures);
+    if (cadre_http_server_is_due(self->options.http, unready, now_ms)) {
+        cadre_metrics_text_t text = {.bytes = NULL};
+        cadre_ps_metrics(figures, (uint64_t)now_ms, &text);
+        cadre_http_server_publish(self->options.http, &text, unready, now_ms);
+        probe(self);
+    }
+}
+
 /* --- the loop --- */
 
 static void
@@ -623,6 +680,9 @@ wait_for_something(cadre_control_loop_t *self, uint64_t due_ms, bool is_blocked)
     int64_t now_ms = cadre_clock_now_ms();
     int64_t due = due_ms < (uint64_t)complain_ms ? (int64_t)due_ms : complain_ms;
     due = self->redial_ms > 0 && self->redial_ms < due ? self->redial_ms : due;
+    if (self->options.http && due > now_ms + CADRE_HTTP_PUBLISH_MS) {
+        due = now_ms + CADRE_HTTP_PUBLISH_MS;
+    }
     long timeout_ms = due == INT64_MAX ? -1 : due > now_ms ? (long)(due - now_ms) : 0;
     zmq_pollitem_t items[] = {
         {.socket = cadre_socket_handle(self->control),
@@ -645,6 +705,7 @@ cadre_control_loop_run(cadre_control_loop_t *self)
         uint64_t due_ms = cadre_ps_core_tick(self->core, now());
         take_events(self);
         bool is_blocked = !send_all(self);
+        publish(self);
         if (self->ended) {
             break;
         }

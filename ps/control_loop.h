@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/endpoint.h"
+#include "common/http_server.h"
 #include "common/security.h"
 #include "ps/folders.h"
 
@@ -28,7 +29,12 @@ typedef struct {
     int64_t away_ms; /* leave when a coordinator that was there is away so long; 0: never */
     const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
     int signals;                    /* a signalfd: whatever it reads means leave; borrowed */
+    cadre_http_server_t *http;      /* of CADRE_CONTROL_ACTORS, or NULL; borrowed */
 } cadre_control_options_t;
+
+/* Who takes turns in a ps, for options.http. */
+enum { CADRE_CONTROL_TURN, CADRE_CONTROL_SHARD_TURN, CADRE_CONTROL_ACTOR_COUNT };
+extern const char *const CADRE_CONTROL_ACTORS[CADRE_CONTROL_ACTOR_COUNT];
 
 typedef struct cadre_control_loop cadre_control_loop_t;
 

@@ -16,6 +16,7 @@
 #include "common/cluster_config.h"
 #include "common/cpu_quota.h"
 #include "common/float_mode.h"
+#include "common/http_address.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -48,12 +49,14 @@ enum {
     KEY_CHECKPOINT_DIR,
     KEY_KEYS,
     KEY_INSECURE_TRANSPORT,
+    KEY_HTTP,
 };
 
 typedef struct {
     cadre_cluster_sources_t sources;
     const char *address;
     const char *log_level;
+    const char *http;        /* where it answers about itself; NULL: nowhere */
     long away_s;             /* how long a coordinator may be away */
     long lanes;              /* 0: half of the CPUs */
     cadre_folders_t folders; /* for checkpoints */
@@ -92,6 +95,10 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"keys", KEY_KEYS, "DIR", 0, CADRE_SECURITY_KEYS_HELP, 0},
     {"insecure-transport", KEY_INSECURE_TRANSPORT, 0, 0, CADRE_SECURITY_INSECURE_HELP, 0},
+    {"http", KEY_HTTP, "ADDRESS", 0,
+     "Where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
+     "[IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
+     0},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "debug, info (default), warn or error", 0},
     {"check", KEY_CHECK, 0, 0, "Check flags, cluster description and address, then exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, 0, 0, "Leave when the process that started it ends",
@@ -150,6 +157,12 @@ parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_INSECURE_TRANSPORT:
         flags->security.insecure = true;
+        return 0;
+    case KEY_HTTP:
+        if (cadre_http_address_parse(argument, &(cadre_endpoint_t){.port = 0}) < 0) {
+            argp_error(state, "--http: %s", cadre_error_text());
+        }
+        flags->http = argument;
         return 0;
     case KEY_LOG_LEVEL:
         flags->log_level = argument;
@@ -316,9 +329,29 @@ exit_status(int number, int refused)
 }
 
 static int
-serve(const flags_t *flags, const cadre_control_options_t *options)
+open_http(const flags_t *flags, cadre_http_server_t **out)
+{
+    if (!flags->http) {
+        return 0;
+    }
+    int status =
+        cadre_http_server_open(flags->http, CADRE_CONTROL_ACTORS, CADRE_CONTROL_ACTOR_COUNT, out);
+    if (status < 0) {
+        return cadre_fail_within(status, "--http");
+    }
+    cadre_log(CADRE_LOG_INFO, "http_listening", "address=%s", cadre_http_server_address(*out));
+    return 0;
+}
+
+static int
+serve(const flags_t *flags, cadre_control_options_t *options)
 {
     cadre_control_loop_t *loop = NULL;
+    cadre_auto(cadre_http_server_close) cadre_http_server_t *http = NULL;
+    if (open_http(flags, &http) < 0) {
+        return fail(EXIT_UNUSABLE);
+    }
+    options->http = http;
     if (cadre_control_loop_open(options, &loop) < 0) {
         return fail(EXIT_UNUSABLE);
     }
@@ -371,7 +404,8 @@ main(int argc, char **argv)
         fprintf(stderr, "cadre-ps: %s\n", strerror(errno));
         return EXIT_BUG;
     }
-    if (read_configuration(&flags, &options) < 0) {
+    if (cadre_http_address_choose(flags.http, &flags.http) < 0 ||
+        read_configuration(&flags, &options) < 0) {
         return fail(EXIT_CONFIGURATION);
     }
     char task[CADRE_LOG_TASK_SIZE] = "ps";

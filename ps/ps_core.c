@@ -113,6 +113,15 @@ cadre_ps_core_coordinator(const cadre_ps_core_t *self)
     return (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, self->session};
 }
 
+cadre_ps_contact_t
+cadre_ps_core_contact(const cadre_ps_core_t *self)
+{
+    return (cadre_ps_contact_t){.is_member = self->state == STATE_MEMBER,
+                                .index = self->options.task.index,
+                                .lease_ms = self->lease_ms,
+                                .heard_ms = self->contact.heard_ms};
+}
+
 /* --- what a ps says --- */
 
 static cadre_message_t

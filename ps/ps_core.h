@@ -84,6 +84,16 @@ bool cadre_ps_core_event(cadre_ps_core_t *self, cadre_ps_event_t *event);
 /* The coordinator of the session, for whom the shard's answers to CADRE_PS_MESSAGE are. */
 cadre_task_t cadre_ps_core_coordinator(const cadre_ps_core_t *self);
 
+/* How it stands with the coordinator. */
+typedef struct {
+    bool is_member;
+    uint32_t index;    /* of the shard, or CADRE_INDEX_ANY */
+    uint64_t lease_ms; /* 0: none was told */
+    uint64_t heard_ms; /* when the newest question that was answered was sent; 0: never */
+} cadre_ps_contact_t;
+
+cadre_ps_contact_t cadre_ps_core_contact(const cadre_ps_core_t *self);
+
 /* A message on the control connection; takes it. */
 void cadre_ps_core_receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms);
 

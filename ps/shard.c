@@ -104,6 +104,18 @@ cadre_shard_partition_count(const cadre_shard_t *self)
     return self->parts.count;
 }
 
+cadre_shard_figures_t
+cadre_shard_figures(const cadre_shard_t *self)
+{
+    const cadre_admission_t *admission = self->options.admission;
+    return (cadre_shard_figures_t){.partitions = self->parts.count,
+                                   .size_bytes = self->size_bytes,
+                                   .granted_bytes = cadre_intake_granted_bytes(self->intake),
+                                   .collected_bytes = cadre_intake_collected_bytes(self->intake),
+                                   .pulls_waiting =
+                                       admission ? cadre_admission_count(admission) : 0};
+}
+
 const cadre_partition_t *
 cadre_shard_partition(const cadre_shard_t *self, uint64_t variable, uint64_t partition)
 {

@@ -128,4 +128,15 @@ const cadre_partition_t *cadre_shard_partition(const cadre_shard_t *self, uint64
 
 size_t cadre_shard_partition_count(const cadre_shard_t *self);
 
+/* What a shard holds now. */
+typedef struct {
+    uint64_t partitions;
+    uint64_t size_bytes;      /* of values and slots */
+    uint64_t granted_bytes;   /* of updates that may come, */
+    uint64_t collected_bytes; /* and of those that come in parts and are not whole */
+    uint64_t pulls_waiting;   /* for room */
+} cadre_shard_figures_t;
+
+cadre_shard_figures_t cadre_shard_figures(const cadre_shard_t *self);
+
 #endif

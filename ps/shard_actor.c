@@ -98,6 +98,7 @@ post_counts(shard_actor_t *self)
     counts->generation = generation;
     counts->epoch = self->epoch;
     counts->moves = moves(self, now_ms);
+    counts->figures = cadre_shard_figures(self->shard);
     self->told = generation;
     cadre_admission_tidy(self->admission, (uint64_t)now_ms);
     post(self, CADRE_SHARD_COUNTED, counts);

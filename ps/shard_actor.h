@@ -53,6 +53,7 @@ typedef struct {
     uint64_t generation;
     uint64_t epoch; /* of the session they belong to */
     bool moves;     /* no checkpoint that it waits for stands still */
+    cadre_shard_figures_t figures;
 } cadre_shard_counts_t;
 
 typedef struct {

@@ -129,6 +129,21 @@ refuse_trace(void)
     return refuse(CADRE_WORKER_EXIT_CANNOT_WRITE);
 }
 
+static int
+open_http(const cadre_worker_flags_t *flags, cadre_http_server_t **out)
+{
+    static const char *const actors[] = {"network thread"};
+    if (!flags->http) {
+        return 0;
+    }
+    int status = cadre_http_server_open(flags->http, actors, CADRE_COUNT_OF(actors), out);
+    if (status < 0) {
+        return cadre_fail_within(status, "--http");
+    }
+    cadre_log(CADRE_LOG_INFO, "http_listening", "address=%s", cadre_http_server_address(*out));
+    return 0;
+}
+
 /* Session after session, until there is an exit status. */
 static int
 serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
@@ -140,10 +155,12 @@ serve_sessions(const cadre_worker_flags_t *flags, cadre_device_t *device,
         return refuse_trace();
     }
     say_device(device);
-    int status = -1;
+    cadre_worker_outputs_t outputs = {.trace = trace};
+    int status = open_http(flags, &outputs.http) < 0 ? refuse(CADRE_WORKER_EXIT_UNAVAILABLE) : -1;
     while (status < 0) {
-        status = cadre_worker_process_serve(flags, device, registry, trace, signals);
+        status = cadre_worker_process_serve(flags, device, registry, &outputs, signals);
     }
+    cadre_http_server_close(&outputs.http);
     end_trace(trace, flags);
     return status;
 }

@@ -43,6 +43,12 @@ cadre_shard_link_fini(cadre_shard_link_t *self)
     cadre_shard_link_init(self, self->window);
 }
 
+static bool
+is_push(const cadre_link_request_t *request)
+{
+    return request->entry.type == CADRE_MESSAGE_PUSH;
+}
+
 void
 cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *request)
 {
@@ -52,15 +58,10 @@ cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *reque
     copy->sent = false;
     *self->last_p = copy;
     self->last_p = &copy->next;
+    self->pushes += is_push(copy);
     if (!self->unsent) {
         self->unsent = copy;
     }
-}
-
-static bool
-is_push(const cadre_link_request_t *request)
-{
-    return request->entry.type == CADRE_MESSAGE_PUSH;
 }
 
 /* Bytes are under way, or are not any more. */
@@ -95,6 +96,7 @@ send(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *ou
 static void
 send_again(cadre_shard_link_t *self, cadre_link_request_t *request, cadre_outbox_t *outbox)
 {
+    self->repeated += is_push(request) && !request->is_asked;
     if (is_push(request) && !request->is_unasked && !request->is_asked) {
         take_bytes(self, request);
         request->is_asked = true;
@@ -226,6 +228,7 @@ unlink_request(cadre_shard_link_t *self, cadre_link_request_t **at)
 {
     cadre_link_request_t *request = *at;
     *at = request->next;
+    self->pushes -= is_push(request);
     if (self->last_p == &request->next) {
         self->last_p = at;
     }

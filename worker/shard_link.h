@@ -65,6 +65,8 @@ typedef struct {
     uint64_t probe; /* number of the last PROBE */
     uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
     uint64_t probe_wait_ms; /* between that one and the one after it */
+    uint64_t pushes;        /* in the list */
+    uint64_t repeated;      /* PUSHes that were sent again */
 } cadre_shard_link_t;
 
 /* `window`: until the ps has told one. */

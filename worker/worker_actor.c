@@ -11,6 +11,7 @@
 #include "common/memory.h"
 #include "common/poll.h"
 #include "common/status.h"
+#include "worker/worker_metrics.h"
 #include "worker/worker_shell.h"
 
 enum {
@@ -323,6 +324,9 @@ wait(cadre_worker_actor_t *self)
     if (self->draining && !self->left && self->drain_due_ms < due_ms) {
         due_ms = self->drain_due_ms;
     }
+    if (self->options.http && self->now_ms + CADRE_HTTP_PUBLISH_MS < due_ms) {
+        due_ms = self->now_ms + CADRE_HTTP_PUBLISH_MS;
+    }
     uint64_t rest_ms = due_ms > self->now_ms ? due_ms - self->now_ms : 0;
     int count = fill_items(self);
     self->stirred = cadre_poll(self->items, count, rest_ms < INT_MAX ? (long)rest_ms : INT_MAX) > 0;
@@ -420,6 +424,28 @@ keep_time(cadre_worker_actor_t *self)
     keep_draining(self);
 }
 
+/* Tells over HTTP how it stands, when that is due. */
+static void
+publish(cadre_worker_actor_t *self)
+{
+    cadre_http_server_t *http = self->options.http;
+    if (!http) {
+        return;
+    }
+    cadre_http_server_turned(http, 0, (int64_t)self->now_ms);
+    bool drains = self->draining || cadre_worker_core_is_draining(self->core);
+    self->drained_ms = drains ? self->drained_ms : self->now_ms;
+    cadre_worker_figures_t figures = {.connected = self->connected,
+                                      .drains = drains,
+                                      .drain_ms = self->now_ms - self->drained_ms};
+    const char *unready = cadre_worker_unready(self->core, &figures, self->now_ms);
+    if (cadre_http_server_is_due(http, unready, (int64_t)self->now_ms)) {
+        cadre_metrics_text_t text = {.bytes = NULL};
+        cadre_worker_metrics(self->core, &figures, self->now_ms, &text);
+        cadre_http_server_publish(http, &text, unready, (int64_t)self->now_ms);
+    }
+}
+
 static bool
 finished(const cadre_worker_actor_t *self)
 {
@@ -452,6 +478,7 @@ run(void *pipe, void *argument)
     while (go_on) {
         keep_time(self);
         cadre_worker_settle(self);
+        publish(self);
         if (finished(self)) {
             break;
         }

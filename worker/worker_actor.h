@@ -12,6 +12,7 @@
 
 #include "common/context.h"
 #include "common/endpoint.h"
+#include "common/http_server.h"
 #include "worker/work_queue.h"
 #include "worker/worker_core.h"
 
@@ -25,6 +26,7 @@ typedef struct {
     cadre_work_queue_t *queue; /* borrowed for its life, like the next two */
     void **slots;              /* [core.slots] pipes to the slot actors */
     void *reader;              /* pipe to the reader actor */
+    cadre_http_server_t *http; /* that it publishes to, as its first actor; or NULL */
 } cadre_worker_actor_options_t;
 
 /* Kinds on its pipe. */

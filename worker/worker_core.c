@@ -47,6 +47,7 @@ static void
 close_links(cadre_worker_core_t *self)
 {
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        self->pushes.repeated += self->links[i].repeated;
         cadre_shard_link_fini(&self->links[i]);
     }
     free(self->links);
@@ -77,6 +78,7 @@ cadre_worker_core_destroy(cadre_worker_core_t **self_p)
         cadre_holding_destroy(&event->holding);
     }
     free(self->events);
+    cadre_staleness_fini(&self->staleness);
     free(self->slot_in_use);
     free(self);
 }

@@ -46,6 +46,7 @@ typedef struct {
                                   CADRE_WINDOW_SIZE_MIN, */
     size_t push_part_size;     /* CADRE_PUSH_PART_SIZE, */
     size_t partitions_max;     /* CADRE_PARTITIONS_PER_UPDATE_MAX */
+    bool observes;             /* notes how stale updates were */
     const cadre_registry_t *registry; /* native functions that are here, borrowed; NULL: whichever
                                          is asked for */
 } cadre_worker_options_t;

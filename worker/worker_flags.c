@@ -7,6 +7,7 @@
 
 #include "common/cpu_quota.h"
 #include "common/device_name.h"
+#include "common/http_address.h"
 #include "common/limits.h"
 #include "common/status.h"
 
@@ -29,6 +30,7 @@ enum {
     KEY_DIE_WITH_PARENT,
     KEY_KEYS,
     KEY_INSECURE_TRANSPORT,
+    KEY_HTTP,
 
     SLOTS_DEFAULT = 2,
     THREADS_MAX = 1024,
@@ -79,6 +81,23 @@ check_name(struct argp_state *state, const char *flag, int status)
     if (status < 0) {
         argp_error(state, "%s: %s", flag, cadre_error_text());
     }
+}
+
+static void
+set_trace(struct argp_state *state, const char *path, cadre_worker_flags_t *flags)
+{
+    if (!*path) {
+        argp_error(state, "--trace: the name of a file is missing");
+    }
+    flags->trace = path;
+}
+
+static void
+set_http(struct argp_state *state, const char *address, cadre_worker_flags_t *flags)
+{
+    cadre_endpoint_t endpoint;
+    check_name(state, "--http", cadre_http_address_parse(address, &endpoint));
+    flags->http = address;
 }
 
 /* With whom it talks, and how. */
@@ -153,10 +172,10 @@ parse_option(int key, char *text, struct argp_state *state)
         flags->check = true;
         return 0;
     case KEY_TRACE:
-        if (!*text) {
-            argp_error(state, "--trace: the name of a file is missing");
-        }
-        flags->trace = text;
+        set_trace(state, text, flags);
+        return 0;
+    case KEY_HTTP:
+        set_http(state, text, flags);
         return 0;
     case KEY_DIE_WITH_PARENT:
         flags->die_with_parent = true;
@@ -207,6 +226,10 @@ static const struct argp_option options[] = {
     {"insecure-transport", KEY_INSECURE_TRANSPORT, NULL, 0, CADRE_SECURITY_INSECURE_HELP, 0},
     {"trace", KEY_TRACE, "FILE", 0,
      "write what slots do when, as Chrome trace events (docs/tracing.md); replaces the file", 0},
+    {"http", KEY_HTTP, "ADDRESS", 0,
+     "where to answer /livez, /readyz and /metrics: PORT (on 127.0.0.1), HOST:PORT, *:PORT or "
+     "[IPV6]:PORT (CADRE_HTTP, or nowhere)",
+     0},
     {"check", KEY_CHECK, NULL, 0, "check all of this, say what was found, and exit", 0},
     {"die-with-parent", KEY_DIE_WITH_PARENT, NULL, 0, "end when the process that started it ends",
      0},
@@ -215,7 +238,7 @@ static const struct argp_option options[] = {
 
 /* Flags were checked as they came; what the environment has instead only counts without them. */
 static int
-check_environment(const cadre_worker_flags_t *flags)
+check_environment(cadre_worker_flags_t *flags)
 {
     int device = 0;
     int status = cadre_device_name_parse(flags->device, &device);
@@ -228,7 +251,7 @@ check_environment(const cadre_worker_flags_t *flags)
         cadre_fail_within(status, "CADRE_MATH");
         return CADRE_ECONFIG;
     }
-    return 0;
+    return cadre_http_address_choose(flags->http, &flags->http) < 0 ? CADRE_ECONFIG : 0;
 }
 
 /* The variable's text, unless there is none or it is empty. */

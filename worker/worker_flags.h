@@ -39,6 +39,7 @@ typedef struct {
     const char *device;   /* as cadre_device_options_t has it, and so is the next */
     const char *math;
     const char *trace; /* file to write, or NULL */
+    const char *http;  /* where it answers about itself, or NULL */
     cadre_log_level_t level;
     int away_seconds;  /* for a coordinator to come back, unless `wait`; 0: as long as it takes */
     int drain_seconds; /* after SIGTERM, for what runs */

@@ -27,7 +27,8 @@ enum {
 
 typedef struct {
     const cadre_worker_flags_t *flags;
-    cadre_trace_t *trace; /* or NULL */
+    cadre_trace_t *trace;      /* or NULL */
+    cadre_http_server_t *http; /* or NULL */
     cadre_context_t *context;
     cadre_work_queue_t *queue;
     cadre_slot_actor_t **slots; /* [flags->slots] */
@@ -94,10 +95,12 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
                  .shards_max = count_room(self),
                  .shards_why = self->descriptors_why,
                  .shard_timeout_ms = 1000 * (uint64_t)self->flags->shard_seconds,
+                 .observes = self->http != NULL,
                  .registry = registry},
         .coordinator = self->flags->cluster.coordinator,
         .away_ms = self->flags->wait ? 0 : 1000 * (uint64_t)self->flags->away_seconds,
         .drain_ms = 1000 * (uint64_t)self->flags->drain_seconds,
+        .http = self->http,
         .queue = self->queue,
         .slots = self->pipes,
         .reader = cadre_reader_actor_socket(self->reader)};
@@ -255,9 +258,11 @@ stop(process_t *self)
 
 int
 cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
-                           const cadre_registry_t *registry, cadre_trace_t *trace, int signals)
+                           const cadre_registry_t *registry, const cadre_worker_outputs_t *outputs,
+                           int signals)
 {
-    process_t self = {.flags = flags, .trace = trace, .signals = signals};
+    process_t self = {
+        .flags = flags, .trace = outputs->trace, .http = outputs->http, .signals = signals};
     if (start(&self, device, registry) < 0) {
         cadre_log(CADRE_LOG_ERROR, "start", "reason=\"%s\"", cadre_error_text());
         self.status = CADRE_WORKER_EXIT_IO;

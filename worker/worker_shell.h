@@ -43,6 +43,7 @@ struct cadre_worker_actor {
     bool cleared;          /* draining: what no slot had begun is handed back */
     const char *draining;  /* why, where it was not the coordinator's wish; NULL: it is not */
     uint64_t drain_due_ms; /* then what still runs is left to other workers */
+    uint64_t drained_ms;   /* when it was last told over HTTP that it does not drain */
     bool left;
     bool device_lost; /* said to main */
     uint64_t session; /* count of RESETs */

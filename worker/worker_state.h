@@ -10,6 +10,7 @@
 #include "common/contact.h"
 #include "worker/kept_values.h"
 #include "worker/shard_link.h"
+#include "worker/staleness.h"
 #include "worker/value_cache.h"
 #include "worker/worker_core.h"
 
@@ -30,6 +31,15 @@ typedef struct {
     uint64_t closure;
     uint64_t attempt;
 } cadre_recent_t;
+
+/* What became of updates: sent = answered (the counters applied, duplicate and refused) + abandoned
+ * + pending. */
+typedef struct {
+    uint64_t sent; /* each once */
+    uint64_t abandoned;
+    uint64_t pending;
+    uint64_t repeated; /* times that one was sent again */
+} cadre_push_totals_t;
 
 struct cadre_worker_core {
     cadre_worker_options_t options;
@@ -74,6 +84,8 @@ struct cadre_worker_core {
     bool disowned; /* draining, and the coordinator has forgotten this worker: no ACK will come */
     cadre_recent_t recent[CADRE_RECENT_MAX]; /* at closure % CADRE_RECENT_MAX: ids ascend */
     uint64_t counters[CADRE_WORKER_COUNTER_COUNT];
+    cadre_push_totals_t pushes;  /* `repeated` of links that are closed; see worker_metrics.c */
+    cadre_staleness_t staleness; /* where options.observes */
 };
 
 /* --- worker_core.c --- */
@@ -206,5 +218,15 @@ void cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run);
 
 /* A shard is served by somebody else, or by nobody: what was asked of who did fails. */
 void cadre_worker_shard_moved(cadre_worker_core_t *self, uint32_t shard, uint64_t now_ms);
+
+/* --- worker_metrics.c --- */
+
+/* What became of the updates of this core so far. */
+cadre_push_totals_t cadre_worker_pushes(const cadre_worker_core_t *self);
+
+/* An update was applied: notes how stale it was, where options.observes. `parts` of the run were in
+ * it, in the order in which `applied` names their versions. */
+void cadre_worker_observe(cadre_worker_core_t *self, const cadre_run_t *run, const size_t *parts,
+                          size_t count, const cadre_applied_message_t *applied);
 
 #endif

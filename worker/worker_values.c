@@ -178,6 +178,7 @@ ask_shard(cadre_worker_core_t *self, cadre_run_t *run, uint32_t shard, request_n
                                               .cut = run->message.closure.cut};
         request.update = message.push.update;
         self->counters[CADRE_WORKER_COUNTER_push_bytes] += request.size_bytes;
+        self->pushes.sent++;
         make_push(self, run, &entry->task, &message, items, &request);
     } else {
         message.pull = (cadre_pull_message_t){.generation = entry->generation,
@@ -307,7 +308,9 @@ cadre_worker_abandon(cadre_worker_core_t *self, cadre_run_t *run)
         return;
     }
     for (uint32_t i = 0; i < self->directory.shard_count; i++) {
+        self->pushes.abandoned += self->links[i].pushes;
         cadre_shard_link_forget(&self->links[i], cadre_run_id(run));
+        self->pushes.abandoned -= self->links[i].pushes;
     }
     run->pending = 0;
     cadre_run_fail(run, CADRE_FAILURE_RETURNED, CADRE_ECANCELLED, "cancelled");
@@ -481,6 +484,7 @@ cadre_worker_on_values(cadre_worker_core_t *self, uint32_t shard, cadre_message_
     }
     const request_note_t *note = request.context;
     if (note->push || run->state != CADRE_RUN_PULLING) {
+        self->pushes.abandoned += note->push;
         cadre_worker_core_malformed(self);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
     } else if (message->values.status != 0) {
@@ -541,6 +545,8 @@ cadre_worker_on_applied(cadre_worker_core_t *self, uint32_t shard, const cadre_m
     if (applied->status == 0) {
         run->totals.updates++;
         self->counters[CADRE_WORKER_COUNTER_applied]++;
+        const request_note_t *note = request.context;
+        cadre_worker_observe(self, run, note->parts, note->count, applied);
         if (applied->staleness > run->totals.staleness) {
             run->totals.staleness = applied->staleness;
         }
@@ -637,6 +643,7 @@ fail_requests(cadre_worker_core_t *self, uint32_t shard, int status, const char 
     while (link->first) {
         cadre_link_request_t request;
         cadre_shard_link_answered(link, link->first->request, now_ms, &request);
+        self->pushes.abandoned += ((const request_note_t *)request.context)->push;
         cadre_link_request_fini(&request);
         cadre_run_t *run = cadre_u64_map_get(&self->runs, request.closure);
         cadre_assert(run);

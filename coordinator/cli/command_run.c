@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "common/cluster_config.h"
+#include "common/http_address.h"
 #include "common/memory.h"
 #include "common/status.h"
 #include "coordinator/cli/command_text.h"
@@ -18,6 +19,7 @@ supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)
         .json = flags->json,
         .log_level = flags->log_level,
         .events = flags->events,
+        .http = flags->http,
         .command = flags->command,
     };
 }
@@ -89,6 +91,20 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
     return cadre_supervise(&options);
 }
 
+/* A program opens its coordinator itself; CADRE_HTTP is then its own to read. */
+static int
+choose_http(cadre_run_flags_t *flags)
+{
+    if (!flags->program) {
+        int status = cadre_http_address_choose(flags->http, &flags->http);
+        return status < 0 && !flags->http ? CADRE_ECONFIG : status;
+    }
+    return flags->http
+               ? cadre_fail(CADRE_EINVALID, "--http is for a job file: a program says where in "
+                                            "cadre_coordinator_options_t.http")
+               : 0;
+}
+
 static int
 run_or_train(bool local, int argc, char **argv)
 {
@@ -101,6 +117,9 @@ run_or_train(bool local, int argc, char **argv)
     }
     if (status == 0 && flags.job_file) {
         status = cadre_model_check(&job);
+    }
+    if (status == 0) {
+        status = choose_http(&flags);
     }
     if (status < 0) {
         return cadre_command_fail(status);

@@ -144,7 +144,8 @@ command_for(const cadre_launcher_t *self, const cadre_launch_task_t *task)
     return command;
 }
 
-/* A copy of our environment without any description of a cluster, plus `extra`. */
+/* A copy of our environment without any description of a cluster, plus `extra`. Without that it is
+ * the tasks': where the coordinator answers over HTTP is no place for them. */
 static char **
 environment_with(const char *extra)
 {
@@ -155,7 +156,8 @@ environment_with(const char *extra)
     char **copy = cadre_calloc(count + 2, sizeof(*copy));
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
+        bool is_ours = !extra && strncmp(environ[i], "CADRE_HTTP=", 11) == 0;
+        if (!is_ours && strncmp(environ[i], "CADRE_CLUSTER=", 14) != 0 &&
             strncmp(environ[i], "TF_CONFIG=", 10) != 0) {
             copy[kept++] = cadre_strdup(environ[i]);
         }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/http_address.h"
 #include "common/memory.h"
 #include "common/security.h"
 #include "common/status.h"
@@ -23,6 +24,7 @@ enum {
     KEY_ADDRESS,
     KEY_KEYS,
     KEY_INSECURE_TRANSPORT,
+    KEY_HTTP,
 };
 
 /* Flags that are settings of the job. */
@@ -105,6 +107,14 @@ make_options(bool local, struct argp_option *options)
     options[count++] = (struct argp_option){
         "events", KEY_EVENTS, "FILE", 0, "What happens, one JSON object per line", 0};
     options[count++] = (struct argp_option){
+        "http",
+        KEY_HTTP,
+        "ADDRESS",
+        0,
+        "Where the coordinator answers /livez, /readyz and /metrics: PORT (on 127.0.0.1), "
+        "HOST:PORT, *:PORT or [IPV6]:PORT (default: CADRE_HTTP, else nowhere)",
+        0};
+    options[count++] = (struct argp_option){
         "log-level",
         KEY_LOG_LEVEL,
         "LEVEL",
@@ -165,6 +175,12 @@ parse_other(int key, char *argument, struct argp_state *state)
         break;
     case KEY_INSECURE_TRANSPORT:
         self->insecure = true;
+        break;
+    case KEY_HTTP:
+        if (cadre_http_address_parse(argument, &(cadre_endpoint_t){.port = 0}) < 0) {
+            argp_error(state, "--http: %s", cadre_error_text());
+        }
+        self->http = argument;
         break;
     case 'o':
         self->json = cadre_command_is_json(argument, state);

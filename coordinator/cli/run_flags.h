@@ -24,6 +24,7 @@ typedef struct {
     const char *keys;    /* train: directory; or NULL */
     bool insecure;       /* train: --insecure-transport */
     const char *events;
+    const char *http; /* where the coordinator answers about itself; NULL: nowhere */
     bool json;
     bool keep_session;
     char log_level;

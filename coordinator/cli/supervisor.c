@@ -265,6 +265,7 @@ open_coordinator(supervisor_t *self)
     options.placement = job->placement ? "round_robin" : "bytes";
     options.keys = self->options->keys;
     options.insecure_transport = self->options->insecure;
+    options.http = self->options->http;
     options.log = cadre_notice_log;
     options.log_context = self->notices;
     return cadre_coordinator_open(&options, &self->coordinator);
@@ -357,9 +358,12 @@ open_all(supervisor_t *self)
     const char *session = self->launcher ? cadre_launcher_session(self->launcher)->path : "none";
     const char *address = self->coordinator ? cadre_coordinator_address(self->coordinator)
                                             : cadre_launcher_address(self->launcher);
-    cadre_console_say(&self->console, "session=%s coordinator=%s", session, address);
-    cadre_events_write(&self->events, "started",
-                       json_pack("{s:s, s:s}", "session", session, "coordinator", address));
+    const char *http = self->coordinator ? cadre_coordinator_http(self->coordinator) : NULL;
+    cadre_console_say(&self->console, "session=%s coordinator=%s%s%s", session, address,
+                      http ? " http=" : "", http ? http : "");
+    cadre_events_write(
+        &self->events, "started",
+        json_pack("{s:s, s:s, s:s*}", "session", session, "coordinator", address, "http", http));
     if (options->job) {
         say_recovery(self);
     }

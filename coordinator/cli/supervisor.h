@@ -35,6 +35,7 @@ typedef struct {
     bool json;               /* the result as JSON on stdout */
     char log_level;     /* 'D', 'I', 'W', 'E': events of the coordinator below it are not shown */
     const char *events; /* file, or NULL */
+    const char *http;   /* where the coordinator answers about itself, or NULL */
     char **command;     /* the user's own, for telling how to go on; NULL-terminated */
 } cadre_supervisor_options_t;
 

@@ -1,8 +1,9 @@
 /*
- * Short texts of others: endpoints, tasks, routing ids, device names, numbers, values in log lines,
- * names in error texts. What is accepted is written and read again as the same; what is written is
- * one line without control characters.
+ * Short texts of others: endpoints, addresses of --http, labels of metrics, tasks, routing ids,
+ * device names, numbers, values in log lines, names in error texts. What is accepted is written and
+ * read again as the same; what is written is one line without control characters.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 #include "common/assert.h"
 #include "common/device_name.h"
 #include "common/endpoint.h"
+#include "common/http_address.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/metrics_text.h"
 #include "common/routing_id.h"
 #include "common/task.h"
 #include "common/utf8.h"
@@ -31,6 +34,41 @@ read_endpoint(const char *text)
         cadre_endpoint_is_local(&endpoint);
         cadre_endpoint_is_concrete(&endpoint);
     }
+}
+
+static void
+read_http_address(const char *text)
+{
+    cadre_endpoint_t address;
+    if (cadre_http_address_parse(text, &address) == 0) {
+        cadre_assert(address.kind == CADRE_ENDPOINT_TCP && address.host[0] != '\0');
+    }
+}
+
+/* Takes the value of the one label in `line` apart again; returns whether it is `text`. */
+static bool
+is_label(const char *line, const char *text)
+{
+    const char *at = line + strlen("m{l=\"");
+    while (*text && *at == (*text == '\n' || *text == '"' ? '\\' : *text)) {
+        at += *at == '\\';
+        at++;
+        text++;
+    }
+    return !*text && strcmp(at, "\"} 1\n") == 0;
+}
+
+static void
+tell_label(const char *text)
+{
+    cadre_metrics_text_t metrics = {.bytes = NULL};
+    cadre_metrics_text_family(&metrics, "m", CADRE_METRIC_GAUGE, "h");
+    cadre_metrics_text_label(&metrics, "l", text);
+    cadre_metrics_text_count(&metrics, 1);
+    const char *line = strchr(strchr(metrics.bytes, '\n') + 1, '\n') + 1;
+    cadre_assert(strchr(line, '\n') == metrics.bytes + metrics.size_bytes - 1);
+    cadre_assert(strcmp(line, "m 1\n") == 0 || is_label(line, text));
+    cadre_metrics_text_fini(&metrics);
 }
 
 static void
@@ -78,6 +116,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     int device = 0;
     double value = 0;
     read_endpoint(text);
+    read_http_address(text);
+    tell_label(text);
     read_names(bytes, size_bytes);
     cadre_device_name_parse(text, &device);
     const char *end = text + size_bytes;

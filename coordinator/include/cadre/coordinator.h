@@ -92,6 +92,9 @@ typedef struct {
     bool insecure_transport; /* permits an address that other machines reach without keys: whoever
                                 reaches it takes part and reads along. Or CADRE_INSECURE_TRANSPORT
                                 is 1. Together with keys: CADRE_ECONFIG */
+    const char *http; /* where to answer /livez, /readyz and /metrics (docs/metrics.md): "PORT" on
+                         127.0.0.1, "HOST:PORT", "*:PORT" or "[IPV6]:PORT", port 0 for any free
+                         one; NULL: nowhere */
 } cadre_coordinator_options_t;
 
 /* Options with every default in place and `size` set. */
@@ -102,8 +105,9 @@ CADRE_API cadre_coordinator_options_t cadre_coordinator_options(void);
  * `resume` the newest valid checkpoint is verified and read first: variables created later with the
  * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
  * the address or `checkpoint_dir` (the text names it, its process and host), CADRE_ECONFIG for bad
- * options or environment, CADRE_ENOTFOUND or CADRE_ECORRUPT when `resume` names a checkpoint that
- * is not there or damaged, or is "auto" and there are checkpoints of which none can be loaded. */
+ * options or environment, CADRE_EUNAVAILABLE when the port of `http` is in use, CADRE_ENOTFOUND or
+ * CADRE_ECORRUPT when `resume` names a checkpoint that is not there or damaged, or is "auto" and
+ * there are checkpoints of which none can be loaded. */
 CADRE_API int cadre_coordinator_open(const cadre_coordinator_options_t *options,
                                      cadre_coordinator_t **coordinator);
 
@@ -123,6 +127,10 @@ CADRE_API int cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int6
 
 /* The address as bound, such as "tcp://127.0.0.1:40127"; valid as long as the coordinator. */
 CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self);
+
+/* Where `options.http` is bound, such as "127.0.0.1:9090"; NULL without that. Valid as long as the
+ * coordinator. */
+CADRE_API const char *cadre_coordinator_http(const cadre_coordinator_t *self);
 
 /* Makes every blocking call, now and later, end with CADRE_EINTERRUPTED until it is called with
  * false. The one function that may be called from a signal handler. */

@@ -1,0 +1,55 @@
+/* What http_server is in a build without libmicrohttpd (CADRE_HTTP=OFF): there never is one. */
+#include "common/assert.h"
+#include "common/http_server.h"
+#include "common/status.h"
+
+int
+cadre_http_server_open(const char *address, const char *const *actors, size_t actor_count,
+                       cadre_http_server_t **out)
+{
+    (void)actors;
+    (void)actor_count;
+    (void)out;
+    return cadre_fail(CADRE_EUNAVAILABLE, "%s: this build has no HTTP server (CADRE_HTTP=OFF)",
+                      address);
+}
+
+void
+cadre_http_server_close(cadre_http_server_t **self_p)
+{
+    cadre_assert(!*self_p);
+}
+
+const char *
+cadre_http_server_address(const cadre_http_server_t *self)
+{
+    cadre_assert(!self);
+    return "";
+}
+
+void
+cadre_http_server_turned(cadre_http_server_t *self, size_t actor, int64_t now_ms)
+{
+    (void)actor;
+    (void)now_ms;
+    cadre_assert(!self);
+}
+
+bool
+cadre_http_server_is_due(const cadre_http_server_t *self, const char *unready, int64_t now_ms)
+{
+    (void)unready;
+    (void)now_ms;
+    cadre_assert(!self);
+    return false;
+}
+
+void
+cadre_http_server_publish(cadre_http_server_t *self, cadre_metrics_text_t *metrics,
+                          const char *unready, int64_t now_ms)
+{
+    (void)unready;
+    (void)now_ms;
+    cadre_assert(!self);
+    cadre_metrics_text_fini(metrics);
+}
