@@ -342,7 +342,7 @@ bind_address(cadre_http_server_t *self, const char *text)
     const struct addrinfo *four = next_of(list, AF_INET);
     bool any = strcmp(endpoint.host, "*") == 0;
     const struct addrinfo *first = any && six ? six : list;
-    self->listener = listen_on(first);
+    self->listener = first ? listen_on(first) : -1;
     if (self->listener < 0 && any && four && errno == EAFNOSUPPORT) {
         self->listener = listen_on(four);
     }

@@ -35,6 +35,7 @@ sim_worker_start(sim_worker_t *self)
                                       .window = self->window,
                                       .push_part_size = self->push_part_size,
                                       .partitions_max = self->partitions_max,
+                                      .observes = true,
                                       .registry = self->registry};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);
     self->tick_due_ms = UINT64_MAX;
@@ -367,6 +368,23 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
     }
 }
 
+/* Every update that was sent is answered, abandoned or waited for (docs/metrics.md). */
+static void
+check_pushes(const sim_worker_t *self)
+{
+    const uint64_t *counters = self->core->counters;
+    cadre_push_totals_t pushes = cadre_worker_pushes(self->core);
+    uint64_t answered = counters[CADRE_WORKER_COUNTER_applied] +
+                        counters[CADRE_WORKER_COUNTER_duplicate] +
+                        counters[CADRE_WORKER_COUNTER_refused];
+    if (pushes.sent != answered + pushes.abandoned + pushes.pending) {
+        sim_check_fail(self->check,
+                       "worker %u has sent %" PRIu64 " updates, of which %" PRIu64
+                       " are answered, %" PRIu64 " abandoned, %" PRIu64 " pending",
+                       self->node, pushes.sent, answered, pushes.abandoned, pushes.pending);
+    }
+}
+
 void
 sim_worker_turn(sim_worker_t *self)
 {
@@ -378,6 +396,7 @@ sim_worker_turn(sim_worker_t *self)
     while (cadre_worker_core_event(self->core, &event)) {
         on_event(self, &event);
     }
+    check_pushes(self);
     if (due_ms < self->tick_due_ms || self->tick_due_ms <= self->network->now_ms) {
         self->tick_due_ms = due_ms;
         uint64_t now_ms = self->network->now_ms;
