@@ -208,3 +208,13 @@ cadre_metrics_text_build(cadre_metrics_text_t *self, const char *role, const cha
     cadre_metrics_text_label_number(self, "protocol", CADRE_PROTOCOL_VERSION);
     cadre_metrics_text_count(self, 1);
 }
+
+void
+cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role, const char *transport)
+{
+    cadre_metrics_text_family(self, "cadre_transport_info", CADRE_METRIC_GAUGE,
+                              "How connections are guarded; always 1.");
+    cadre_metrics_text_label(self, "role", role);
+    cadre_metrics_text_label(self, "transport", transport);
+    cadre_metrics_text_count(self, 1);
+}

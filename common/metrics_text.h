@@ -71,4 +71,8 @@ void cadre_metrics_text_gauge(cadre_metrics_text_t *self, const char *name, doub
 /* cadre_build_info: what runs here. */
 void cadre_metrics_text_build(cadre_metrics_text_t *self, const char *role, const char *build);
 
+/* cadre_transport_info: how its connections are guarded, as cadre_security_transport says. */
+void cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role,
+                                  const char *transport);
+
 #endif

@@ -57,3 +57,13 @@ cadre_security_is_insecure(const cadre_context_t *context, const cadre_endpoint_
 {
     return cadre_context_permits_plain(context) && !cadre_endpoint_is_local(endpoint);
 }
+
+const char *
+cadre_security_transport(const cadre_context_t *context, const cadre_endpoint_t *endpoint)
+{
+    if (cadre_security_is_insecure(context, endpoint)) {
+        return "insecure";
+    }
+    bool guarded = cadre_context_keyring(context) && endpoint->kind == CADRE_ENDPOINT_TCP;
+    return guarded ? "curve" : "plain";
+}

@@ -33,7 +33,7 @@ struct cadre_coordinator {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_context_t *context;
     cadre_authenticator_t *authenticator; /* NULL without keys */
-    bool is_insecure; /* its control socket is open to other machines, in the clear */
+    const char *transport; /* of its control socket: as cadre_security_transport says */
     cadre_lock_file_t address_lock;
     char *own_directory; /* of the socket, where nobody said where it is to be; else NULL */
     cadre_lock_file_t checkpoint_lock;

@@ -164,7 +164,7 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
     }
     if (status == 0) {
         cadre_endpoint_text(cadre_socket_endpoint(self->control), self->address);
-        self->is_insecure = cadre_security_is_insecure(self->context, endpoint);
+        self->transport = cadre_security_transport(self->context, endpoint);
     }
     return status;
 }
@@ -467,9 +467,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .incarnation = random_u64(),
         .epoch = random_u64(),
         .job = self->job,
-        .transport = self->is_insecure     ? "insecure"
-                     : self->authenticator ? "curve"
-                                           : "plain",
+        .transport = self->transport,
         .build = CADRE_VERSION,
         .ps_count = ps_count,
         .workers_max = workers_max,
@@ -513,7 +511,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         cadre_core_log(&self->core, 'I', "resumed", "path=\"%s\" cut=%" PRIu64, self->resumed_path,
                        self->resumed_cut);
     }
-    if (self->is_insecure) {
+    if (strcmp(self->transport, "insecure") == 0) {
         cadre_core_log(&self->core, 'W', "insecure_transport",
                        "address=\"%s\" why=\"whoever reaches it takes part and reads along\"",
                        self->address);

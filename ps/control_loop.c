@@ -41,6 +41,7 @@ struct cadre_control_loop {
     cadre_frames_t frames;
     cadre_outbox_t outbox; /* answers of the shard */
     uint64_t epoch;        /* the shard's; what it still says of another one is dropped */
+    const char *transport; /* of both sockets, the worse one */
     char host[HOST_SIZE];
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     bool connected;
@@ -100,8 +101,10 @@ check_security(cadre_control_loop_t *self, const cadre_endpoint_t *bound)
 {
     char text[CADRE_ENDPOINT_TEXT_SIZE];
     const cadre_endpoint_t *const both[] = {bound, &self->options.coordinator};
+    self->transport = cadre_security_transport(self->context, bound);
     for (size_t i = 0; i < CADRE_COUNT_OF(both); i++) {
         if (cadre_security_is_insecure(self->context, both[i])) {
+            self->transport = cadre_security_transport(self->context, both[i]);
             cadre_log(CADRE_LOG_WARN, "insecure_transport",
                       "address=%s why=\"whoever reaches it takes part and reads along\"",
                       cadre_endpoint_text(both[i], text));
@@ -652,6 +655,7 @@ publish(cadre_control_loop_t *self)
     if (cadre_http_server_is_due(self->options.http, unready, now_ms)) {
         cadre_metrics_text_t text = {.bytes = NULL};
         cadre_ps_metrics(figures, (uint64_t)now_ms, &text);
+        cadre_metrics_text_transport(&text, "ps", self->transport);
         cadre_http_server_publish(self->options.http, &text, unready, now_ms);
         probe(self);
     }

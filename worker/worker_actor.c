@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/poll.h"
+#include "common/security.h"
 #include "common/status.h"
 #include "worker/worker_metrics.h"
 #include "worker/worker_shell.h"
@@ -59,6 +60,10 @@ connect_control(cadre_worker_actor_t *self)
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     cadre_socket_t *socket = NULL;
     int status = dial(self, &socket, &self->monitor);
+    if (status == 0 && cadre_security_is_insecure(self->context, &self->options.coordinator)) {
+        cadre_log(CADRE_LOG_WARN, "insecure_transport",
+                  "why=\"whoever reaches its connections reads along\"");
+    }
     if (status == 0) {
         cadre_endpoint_text(&self->options.coordinator, address);
         cadre_peer_init(&self->control, socket, &(cadre_task_t){CADRE_ROLE_COORDINATOR, 0, 0},
@@ -442,6 +447,8 @@ publish(cadre_worker_actor_t *self)
     if (cadre_http_server_is_due(http, unready, (int64_t)self->now_ms)) {
         cadre_metrics_text_t text = {.bytes = NULL};
         cadre_worker_metrics(self->core, &figures, self->now_ms, &text);
+        cadre_metrics_text_transport(
+            &text, "worker", cadre_security_transport(self->context, &self->options.coordinator));
         cadre_http_server_publish(http, &text, unready, (int64_t)self->now_ms);
     }
 }

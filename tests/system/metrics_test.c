@@ -120,6 +120,7 @@ expect_sound(const scratch_t *scratch, int port)
     cadre_auto(cadre_free) char *text = page_metrics(port);
     cadre_auto(cadre_free) char *words = NULL;
     cr_assert(strstr(text, "cadre_build_info{"), "%s", text);
+    cr_assert(strstr(text, "transport=\"plain\"} 1"), "%s", text);
     int code = check_with_promtool(scratch, text, &words);
     if (code == 127) {
         cr_skip_test("there is no promtool (package prometheus): the figures are not checked");
