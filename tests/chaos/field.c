@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 
 #include "common/memory.h"
+#include "common/status.h"
+#include "coordinator/cli/job_keys.h"
 #include "tests/system/process.h"
 
 enum {
@@ -249,6 +251,16 @@ field_signal(field_t *self, field_role_t role, int index, int number)
         }
         forget_state(self, role);
     }
+}
+
+char *
+field_make_keys(const scratch_t *scratch)
+{
+    cadre_auto(cadre_free) char *directory = scratch_path(scratch, "keys");
+    cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
+    require(cadre_job_keys_make(&keys) == 0 && cadre_job_keys_write(&keys, directory) == 0,
+            cadre_error_text());
+    return cadre_asprintf("CADRE_KEYS=%s", directory);
 }
 
 /* --- the whole --- */

@@ -100,6 +100,10 @@ void field_await_whole(field_t *self);
 /* Waits until everything scheduled so far has ended and was found to count; the job checks it. */
 void field_await_fence(field_t *self);
 
+/* Makes keys for a field in a directory of `scratch`: "CADRE_KEYS=DIRECTORY", for the environment
+ * of its processes; freed by the caller. */
+char *field_make_keys(const scratch_t *scratch);
+
 /* Ends the test. */
 _Noreturn void field_fail(field_t *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,7 +1,8 @@
 /*
  * Partitions that the kernel makes: the workers live in one network namespace, coordinator and ps
  * in another, and the router between them (namespaces.sh) drops packets of one side or both without
- * a word. Unlike behind the proxy TCP gets no acknowledgements then. Needs root, ip and namespaces.
+ * a word. Unlike behind the proxy TCP gets no acknowledgements then. The addresses are not
+ * loopback's, so the tasks know each other by keys. Needs root, ip and namespaces.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,14 +28,15 @@ enum {
 };
 
 /* In the far namespace nobody else has ports. */
-static const char *const coordinator_address = "tcp://127.93.2.2:20100";
-static const char *const ps_addresses[PS] = {"tcp://127.93.2.2:20101", "tcp://127.93.2.2:20102"};
+static const char *const coordinator_address = "tcp://10.93.2.2:20100";
+static const char *const ps_addresses[PS] = {"tcp://10.93.2.2:20101", "tcp://10.93.2.2:20102"};
 
 static const char *const sides[] = {"near", "far", "both"};
 
 typedef struct {
     field_t field;
-    scratch_t scratch; /* of the script's output */
+    scratch_t scratch; /* of the script's output, and the keys */
+    char *keys;        /* "CADRE_KEYS=DIRECTORY" */
     char name[NAME_SIZE];
     char near[NAME_SIZE + 8];
     char far[NAME_SIZE + 8];
@@ -62,6 +64,7 @@ static void
 prepare(void *context, field_role_t role, int index, field_start_t *start)
 {
     const net_t *net = context;
+    start->environment[0] = net->keys;
     const char *const before[] = {"/sbin/ip", "netns", "exec",
                                   role == FIELD_WORKER ? net->near : net->far};
     memcpy(start->before, before, sizeof(before));
@@ -104,6 +107,7 @@ net_open(net_t *net, chaos_run_t *run)
         chaos_skip(run, "no network namespaces to be had here (root and ip are needed)");
     }
     require(code == 0, "network namespaces");
+    net->keys = field_make_keys(&net->scratch);
     field_options_t options = {
         .ps = PS,
         .workers = WORKERS,
@@ -129,6 +133,7 @@ chaos_namespaces(chaos_run_t *run)
     field_close(&net.field, &last);
     must(&net, "down", NULL);
     scratch_close(&net.scratch);
+    free(net.keys);
     double p50 = chaos_percentile(heals, run->count, 50);
     double most = chaos_percentile(heals, run->count, 100);
     chaos_say(

@@ -6,9 +6,7 @@
 # root and ip; exits 77 where namespaces cannot be made.
 set -eu
 name=$2
-# Loopback addresses, because Cadre binds no others without keys; each namespace is told that they are
-# not its own.
-near=127.93.1 far=127.93.2
+near=10.93.1 far=10.93.2
 
 place() {
     echo "$name-$1"
@@ -23,8 +21,8 @@ down() {
 # join SIDE NET: a link between that side and the router.
 join() {
     ip link add "cc$1" netns "$(place "$1")" type veth peer name "cr$1" netns "$(place router)"
-    ip -n "$(place "$1")" addr add "$2.2/24" dev "cc$1" scope global
-    ip -n "$(place router)" addr add "$2.1/24" dev "cr$1" scope global
+    ip -n "$(place "$1")" addr add "$2.2/24" dev "cc$1"
+    ip -n "$(place router)" addr add "$2.1/24" dev "cr$1"
     ip -n "$(place "$1")" link set "cc$1" up
     ip -n "$(place router)" link set "cr$1" up
     ip -n "$(place "$1")" route add default via "$2.1"
@@ -34,9 +32,6 @@ up() {
     for side in near router far; do
         ip netns add "$(place $side)" 2>/dev/null || exit 77
         ip -n "$(place $side)" link set lo up
-        ip -n "$(place $side)" addr del 127.0.0.1/8 dev lo
-        ip -n "$(place $side)" addr add 127.0.0.1/32 dev lo
-        ip netns exec "$(place $side)" sh -c 'echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet'
     done
     join near $near
     join far $far

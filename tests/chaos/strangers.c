@@ -9,8 +9,6 @@
 
 #include "common/clock.h"
 #include "common/memory.h"
-#include "common/status.h"
-#include "coordinator/cli/job_keys.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/crowd.h"
 #include "tests/chaos/field.h"
@@ -37,16 +35,6 @@ typedef struct {
     char addresses[PS][BOARD_PATH_SIZE];
     crowd_target_t targets[PS + 1];
 } siege_t;
-
-static void
-make_keys(siege_t *self)
-{
-    cadre_auto(cadre_free) char *directory = scratch_path(&self->scratch, "keys");
-    cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
-    require(cadre_job_keys_make(&keys) == 0 && cadre_job_keys_write(&keys, directory) == 0,
-            cadre_error_text());
-    self->keys = cadre_asprintf("CADRE_KEYS=%s", directory);
-}
 
 static void
 prepare(void *context, field_role_t role, int index, field_start_t *start)
@@ -90,7 +78,7 @@ siege_open(siege_t *self, chaos_run_t *run)
     uint16_t port = (uint16_t)(PORT + getpid() % 10000);
     *self = (siege_t){.keys = NULL};
     scratch_open(&self->scratch);
-    make_keys(self);
+    self->keys = field_make_keys(&self->scratch);
     snprintf(coordinator, sizeof(coordinator), "tcp://%s:%u", HOST, port);
     self->targets[0] = (crowd_target_t){HOST, port};
     for (int i = 0; i < PS; i++) {
