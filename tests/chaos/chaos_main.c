@@ -37,7 +37,7 @@ static const chaos_test_t tests[] = {
     {"stuck-ps", chaos_stuck_ps, 2, 40, 600, "a ps whose shard stands still while it lives"},
     {"captive", chaos_captive, 1, 10, 600, "a frozen coordinator, another one in its place"},
     {"deadline", chaos_deadline, 2, 40, 600, "closures that run past their deadline"},
-    {"strangers", chaos_strangers, 1, 12, 600, "a thousand who have no key and behave badly"},
+    {"strangers", chaos_strangers, 1, 4, 600, "a thousand who have no key and behave badly"},
     {"disk", chaos_disk, 1, 1000, 900, "ENOSPC, EIO, kill at calls of a checkpoint; a full disk"},
     {"ps-recovery-time", chaos_recovery_time, 2, 100, 600, "from kill -9 to the next push applied"},
     {"accuracy", chaos_accuracy, 0, 3, 900, "training while a ps and a worker die every 3 s"},

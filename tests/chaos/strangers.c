@@ -20,7 +20,7 @@ enum {
     LEASE_MS = 3000,
     STRANGERS = 1000,
     PORT = 20200,
-    ROUND_MS = 5000, /* quiet, then not, in turn: both see the same machine */
+    ROUND_MS = 15000, /* quiet, then not, in turn: both see the same machine */
     SHORT_ROUND_MS = 1000,
     MEMORY_MIB = 64,    /* that they may cost all tasks together */
     LEAST_PERCENT = 70, /* of the closures that a quiet job ends in the same time */
