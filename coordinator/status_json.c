@@ -189,6 +189,8 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
                         json_integer((json_int_t)core->returned));
     json_object_set_new(json_object_get(status, "closures"), "blocked",
                         json_integer((json_int_t)core->queue.blocked.count));
+    json_object_set_new(status, "messages",
+                        json_pack("{s:I}", "dropped", (json_int_t)core->dropped));
     const char *transport = core->options.transport;
     json_object_set_new(status, "transport", json_string(transport ? transport : "plain"));
     json_object_set_new(status, "resources", resources_json(core));
