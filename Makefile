@@ -1,13 +1,14 @@
 # The front door. Every target does all of its set-up on a Debian 12 (packages, configure, build)
 # and is quick when nothing changed. `make help` lists the targets.
 
-.PHONY: help build train check check-quick analyze install clean
+.PHONY: help build train check check-quick analyze fuzz install clean
 
 help:
 	@echo 'make train        install what is missing, build, train the shipped example'
 	@echo 'make check        install what the tests need, build, run all tests (see tests/README.md)'
 	@echo 'make check-quick  the same without the sanitizer builds'
 	@echo 'make analyze      the static analyzer over all sources, some minutes; continuous integration runs it too'
+	@echo 'make fuzz         libFuzzer on every target, 60 s each; SECONDS= sets how long'
 	@echo 'make build        build the programs into build/release/bin'
 	@echo 'make install      build and install; PREFIX=/usr/local, DESTDIR='
 	@echo 'make clean        remove build/'
@@ -39,6 +40,12 @@ analyze:
 	@mkdir -p build
 	@cmake --preset release -DCADRE_TESTS=ON >build/configure.log || { cat build/configure.log; exit 1; }
 	@tests/gates/clang_tidy.py --analyzer build/release
+
+SECONDS ?= 60
+
+fuzz:
+	@deploy/setup-debian.sh --fuzz
+	@tests/fuzz/run $(SECONDS)
 
 install: build
 	cmake --install build/release --prefix '$(PREFIX)'
