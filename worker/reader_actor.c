@@ -19,6 +19,7 @@
 struct cadre_reader_actor {
     cadre_actor_t *actor;
     char *folder;
+    bool confined;
     cadre_u64_map_t sources; /* cadre_source_t by dataset id */
 };
 
@@ -49,7 +50,7 @@ open_source(const cadre_reader_actor_t *self, const char *description, cadre_sou
     cadre_data_spec_t spec = {0};
     int status = cadre_data_spec_decode(description, strlen(description), &spec);
     if (status == 0) {
-        cadre_source_options_t options = {.base = self->folder};
+        cadre_source_options_t options = {.base = self->folder, .confined = self->confined};
         status = cadre_source_open(&spec, &options, out);
     }
     cadre_data_spec_fini(&spec);
@@ -182,10 +183,12 @@ run(void *pipe, void *argument)
 }
 
 int
-cadre_reader_actor_open(cadre_context_t *context, const char *folder, cadre_reader_actor_t **out)
+cadre_reader_actor_open(cadre_context_t *context, const char *folder, bool confined,
+                        cadre_reader_actor_t **out)
 {
     cadre_reader_actor_t *self = cadre_calloc(1, sizeof(*self));
     self->folder = folder ? cadre_strdup(folder) : NULL;
+    self->confined = confined;
     int status = cadre_actor_open(context, "reader", run, self, &self->actor);
     if (status < 0) {
         free(self->folder);

@@ -36,8 +36,9 @@ enum {
     CADRE_READER_RELEASE,  /* to: a cadre_holding_t to destroy */
 };
 
-/* Relative paths belong to `folder` (copied; NULL: the current one). CADRE_EIO. */
-int cadre_reader_actor_open(cadre_context_t *context, const char *folder,
+/* Relative paths belong to `folder` (copied; NULL: the current one), and with `confined` so must
+ * all others. CADRE_EIO. */
+int cadre_reader_actor_open(cadre_context_t *context, const char *folder, bool confined,
                             cadre_reader_actor_t **out);
 
 /* The network actor's end of the pipe. */

@@ -201,7 +201,10 @@ static const struct argp_option options[] = {
     {"threads", KEY_THREADS, "N", 0, "compute threads (usable CPUs / slots, at least 1)", 0},
     {"native", KEY_NATIVE, "FILE", 0,
      "shared object with native functions; may be given several times", 0},
-    {"data-dir", KEY_DATA_DIR, "DIR", 0, "where relative paths of datasets begin", 0},
+    {"data-dir", KEY_DATA_DIR, "DIR", 0,
+     "where relative paths of datasets begin, and all that a coordinator on tcp may have read "
+     "(CADRE_DATA_DIR, or the current folder)",
+     0},
     {"device", KEY_DEVICE, "NAME", 0,
      "what programs run on: cpu, cuda:N, or auto: cuda:0 if there is one, else cpu (auto, or "
      "CADRE_DEVICE)",
@@ -281,6 +284,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     *flags = (cadre_worker_flags_t){.slots = SLOTS_DEFAULT,
                                     .device = environment("CADRE_DEVICE", "auto"),
                                     .math = environment("CADRE_MATH", "f32"),
+                                    .data_dir = environment("CADRE_DATA_DIR", NULL),
                                     .level = CADRE_LOG_INFO,
                                     .away_seconds = CADRE_COORDINATOR_TIMEOUT_S,
                                     .drain_seconds = DRAIN_SECONDS_DEFAULT,

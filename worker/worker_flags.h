@@ -35,7 +35,7 @@ typedef struct {
     int threads;
     const char *natives[CADRE_NATIVE_FILES_MAX];
     int native_count;
-    const char *data_dir; /* NULL: the current folder */
+    const char *data_dir; /* or of CADRE_DATA_DIR; NULL: the current folder */
     const char *device;   /* as cadre_device_options_t has it, and so is the next */
     const char *math;
     const char *trace; /* file to write, or NULL */

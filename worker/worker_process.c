@@ -117,6 +117,8 @@ start_network(process_t *self, cadre_device_t *device, const cadre_registry_t *r
 static int
 start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
 {
+    /* On ipc it is the same user, or root; on tcp it may be anybody who has its place. */
+    bool on_tcp = self->flags->cluster.coordinator.kind == CADRE_ENDPOINT_TCP;
     int status = cadre_context_open(&self->context);
     if (status == 0) {
         status = cadre_security_apply(&self->flags->security, CADRE_KEY_WORKER, self->context);
@@ -125,7 +127,8 @@ start(process_t *self, cadre_device_t *device, const cadre_registry_t *registry)
         status = start_slots(self, device, registry);
     }
     if (status == 0) {
-        status = cadre_reader_actor_open(self->context, self->flags->data_dir, &self->reader);
+        status =
+            cadre_reader_actor_open(self->context, self->flags->data_dir, on_tcp, &self->reader);
     }
     return status < 0 ? status : start_network(self, device, registry);
 }

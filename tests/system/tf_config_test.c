@@ -65,7 +65,9 @@ start(const cluster_t *self, const char *type, int index, const char *const *arg
                        self->cluster, type, index);
     cadre_auto(cadre_free) char *folder =
         cadre_asprintf("CADRE_CHECKPOINT_DIR=%s", self->command.checkpoints);
-    const char *environment[] = {config, self->folderless ? NULL : folder, NULL};
+    cadre_auto(cadre_free) char *examples = source_path("examples");
+    cadre_auto(cadre_free) char *data = cadre_asprintf("CADRE_DATA_DIR=%s", examples);
+    const char *environment[] = {config, data, self->folderless ? NULL : folder, NULL};
     cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
     return process_start(&(process_t){.arguments = arguments,
                                       .environment = environment,

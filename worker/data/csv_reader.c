@@ -388,7 +388,7 @@ int
 cadre_csv_read(cadre_reader_t *self)
 {
     csv_t csv = {.reader = self, .delimiter = self->spec->delimiter};
-    int status = cadre_data_file_open(self->path, self->content_bytes_max, &csv.file);
+    int status = cadre_data_file_open(self->path, self->root, self->content_bytes_max, &csv.file);
     if (status < 0) {
         return status;
     }

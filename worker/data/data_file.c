@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -33,14 +35,66 @@ struct cadre_data_file {
     bool ended;
 };
 
-/* The descriptor of a regular file, or a status. Non-blocking, because opening a FIFO would wait
- * for a writer. */
-static int
-open_regular(const char *path, uint64_t *size_on_disk)
+/* Non-blocking, because opening a FIFO would wait for a writer. */
+enum { HOW = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+/* `path` as seen from `root`: without the root's own name in front, whichever of its names that is.
+ * What has another one is left as it is, and is not found to be below. */
+static const char *
+below(const char *root, const char *path)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    cadre_auto(cadre_free) char *real = realpath(root, NULL);
+    const char *const names[] = {root, real ? real : root};
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        size_t length = strlen(names[i]);
+        while (length > 0 && names[i][length - 1] == '/') {
+            length--;
+        }
+        if (strncmp(path, names[i], length) == 0 && path[length] == '/') {
+            path += length;
+            return path + strspn(path, "/");
+        }
+    }
+    return path;
+}
+
+/* Opens `path` where it is `root` or below it; the kernel sees to that, link by link. */
+static int
+open_below(const char *root, const char *path)
+{
+    struct open_how how = {.flags = HOW, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", root, strerror(errno));
+    }
+    int descriptor = (int)syscall(SYS_openat2, folder, below(root, path), &how, sizeof(how));
+    int error = errno;
+    close(folder);
+    if (descriptor < 0 && error == EXDEV) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "%s is not below %s, and a coordinator on tcp may have no other file "
+                          "read: give cadre-worker the --data-dir that holds it",
+                          path, root);
+    }
+    return descriptor < 0 ? cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(error))
+                          : descriptor;
+}
+
+static int
+open_anywhere(const char *path)
+{
+    int descriptor = open(path, HOW);
+    return descriptor < 0 ? cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno))
+                          : descriptor;
+}
+
+/* The descriptor of a regular file, or a status. */
+static int
+open_regular(const char *path, const char *root, uint64_t *size_on_disk)
+{
+    int descriptor = root ? open_below(root, path) : open_anywhere(path);
     if (descriptor < 0) {
-        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
+        return descriptor;
     }
     struct stat information;
     if (fstat(descriptor, &information) < 0 || !S_ISREG(information.st_mode)) {
@@ -52,10 +106,11 @@ open_regular(const char *path, uint64_t *size_on_disk)
 }
 
 int
-cadre_data_file_open(const char *path, uint64_t size_bytes_max, cadre_data_file_t **out)
+cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max,
+                     cadre_data_file_t **out)
 {
     uint64_t size_on_disk = 0;
-    int descriptor = open_regular(path, &size_on_disk);
+    int descriptor = open_regular(path, root, &size_on_disk);
     if (descriptor < 0) {
         return descriptor;
     }

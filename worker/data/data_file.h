@@ -18,8 +18,10 @@ enum { CADRE_DATA_LINE_SIZE_MAX = 16 << 20 }; /* bytes of a line; a longer one i
 typedef struct cadre_data_file cadre_data_file_t;
 
 /* Opens a regular file; reading stops with CADRE_ETOOLARGE after `size_bytes_max` of content.
- * CADRE_ENOTFOUND, with the reason, when it cannot be opened. */
-int cadre_data_file_open(const char *path, uint64_t size_bytes_max, cadre_data_file_t **out);
+ * CADRE_ENOTFOUND, with the reason, when it cannot be opened. With a `root` (else NULL) only what
+ * is in that folder or below is opened, wherever links lead: CADRE_EREFUSED for all else. */
+int cadre_data_file_open(const char *path, const char *root, uint64_t size_bytes_max,
+                         cadre_data_file_t **out);
 
 /* Closes and nulls the pointer; NULL inside is fine. */
 void cadre_data_file_close(cadre_data_file_t **self_p);

@@ -150,9 +150,9 @@ check_promise(idx_t *self)
 }
 
 static int
-idx_open(idx_t *self, const char *path, uint64_t content_bytes_max)
+idx_open(idx_t *self, const cadre_reader_t *reader, const char *path)
 {
-    int status = cadre_data_file_open(path, content_bytes_max, &self->file);
+    int status = cadre_data_file_open(path, reader->root, reader->content_bytes_max, &self->file);
     if (status == 0) {
         status = read_header(self);
     }
@@ -233,8 +233,8 @@ read_rows(cadre_reader_t *self, idx_t *images, idx_t *labels)
 static int
 read_both(cadre_reader_t *self, idx_t *images, idx_t *labels)
 {
-    int status = idx_open(images, self->path, self->content_bytes_max);
-    status = status < 0 ? status : idx_open(labels, self->labels_path, self->content_bytes_max);
+    int status = idx_open(images, self, self->path);
+    status = status < 0 ? status : idx_open(labels, self, self->labels_path);
     if (status < 0) {
         return status;
     }

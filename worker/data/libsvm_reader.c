@@ -169,7 +169,8 @@ cadre_libsvm_read(cadre_reader_t *self)
 {
     int64_t given = self->spec->features;
     libsvm_t libsvm = {.reader = self, .features = given ? given : CADRE_DATA_FEATURES_MAX};
-    int status = cadre_data_file_open(self->path, self->content_bytes_max, &libsvm.file);
+    int status =
+        cadre_data_file_open(self->path, self->root, self->content_bytes_max, &libsvm.file);
     if (status < 0) {
         return status;
     }

@@ -26,6 +26,7 @@ typedef struct {
     const cadre_data_spec_t *spec;
     const char *path; /* with the base in front */
     const char *labels_path;
+    const char *root;           /* that both must be below; or NULL */
     uint64_t size_bytes_max;    /* of the parsed rows */
     uint64_t content_bytes_max; /* of one file, uncompressed */
     cadre_label_rule_t label;

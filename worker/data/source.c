@@ -136,12 +136,14 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
     if (chosen.size_bytes_max == 0) {
         chosen.size_bytes_max = cadre_memory_size() / CADRE_SOURCE_MEMORY_SHARE;
     }
+    const char *root = chosen.base && *chosen.base ? chosen.base : ".";
     cadre_auto(cadre_free) char *path = resolve(chosen.base, spec->path);
     cadre_auto(cadre_free) char *labels_path = resolve(chosen.base, spec->labels_path);
     cadre_reader_t reader = {
         .spec = spec,
         .path = path,
         .labels_path = labels_path,
+        .root = chosen.confined ? root : NULL,
         .size_bytes_max = chosen.size_bytes_max,
         .content_bytes_max = chosen.size_bytes_max * CONTENT_PER_PARSED_BYTE,
     };

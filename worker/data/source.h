@@ -14,6 +14,7 @@
 #ifndef CADRE_WORKER_DATA_SOURCE_H
 #define CADRE_WORKER_DATA_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <cadre/tensor.h>
@@ -31,6 +32,7 @@ typedef struct cadre_source cadre_source_t;
 
 typedef struct {
     const char *base;        /* folder for relative paths; NULL: the current one */
+    bool confined;           /* no file that is not below the base is opened */
     uint64_t size_bytes_max; /* 0: by CADRE_SOURCE_MEMORY_SHARE */
 } cadre_source_options_t;
 
@@ -60,8 +62,9 @@ typedef struct {
 } cadre_source_info_t;
 
 /* Reads the file that `spec` describes; `options` may be NULL. CADRE_ENOTFOUND when a file is
- * missing or cannot be opened, CADRE_EDATA as `file:line: reason` when its content is bad (line: of
- * the text; for IDX the offset of the byte), CADRE_ETOOLARGE beyond a limit. */
+ * missing or cannot be opened, CADRE_EREFUSED when it may not be, CADRE_EDATA as `file:line:
+ * reason` when its content is bad (line: of the text; for IDX the offset of the byte),
+ * CADRE_ETOOLARGE beyond a limit. */
 int cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *options,
                       cadre_source_t **out);
 

@@ -141,6 +141,44 @@ Test(dataset, takes_absolute_paths_as_they_are)
     cadre_data_spec_fini(&spec);
 }
 
+/* Opens a dataset whose file is `path`, "@" standing for the folder of the test, below that folder
+ * alone. */
+static int
+open_confined(const char *path)
+{
+    char json[3 * FILES_PATH_SIZE];
+    const char *rest = path + (path[0] == '@');
+    snprintf(json, sizeof(json), "{\"format\":\"csv\",\"path\":\"%s%s\"}",
+             path[0] == '@' ? files_folder : "", rest);
+    cadre_data_spec_t spec = {0};
+    cadre_source_t *dataset = NULL;
+    cr_assert_eq(cadre_data_spec_decode(json, strlen(json), &spec), 0, "%s", cadre_error_text());
+    cadre_source_options_t options = {.base = files_folder, .confined = true};
+    int status = cadre_source_open(&spec, &options, &dataset);
+    cadre_source_close(&dataset);
+    cadre_data_spec_fini(&spec);
+    return status;
+}
+
+Test(dataset, is_read_below_its_folder_and_nowhere_else)
+{
+    char link[2 * FILES_PATH_SIZE];
+    files_write_text("a", six_rows);
+    snprintf(link, sizeof(link), "%s/b", files_folder);
+    cr_expect_eq(open_confined("a"), 0, "%s", cadre_error_text());
+    cr_expect_eq(open_confined("@/a"), 0, "%s", cadre_error_text());
+    cr_expect_eq(open_confined("@//a"), 0, "%s", cadre_error_text());
+    cr_expect_eq(open_confined("/etc/passwd"), CADRE_EREFUSED);
+    cr_expect(strstr(cadre_error_text(), "--data-dir"), "%s", cadre_error_text());
+    cr_expect_eq(open_confined("../../etc/passwd"), CADRE_EREFUSED);
+    cr_expect_eq(open_confined("@/../../etc/passwd"), CADRE_EREFUSED);
+    cr_assert_eq(symlink("/etc/passwd", link), 0);
+    cr_expect_eq(open_confined("b"), CADRE_EREFUSED);
+    cr_assert_eq(unlink(link), 0);
+    cr_assert_eq(symlink("a", link), 0);
+    cr_expect_eq(open_confined("b"), 0, "%s", cadre_error_text());
+}
+
 /* Each format at its limit and one byte below. */
 Test(dataset, holds_no_more_than_its_limit)
 {
