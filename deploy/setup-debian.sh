@@ -3,6 +3,7 @@
 #
 #   deploy/setup-debian.sh            what building and running need
 #   deploy/setup-debian.sh --tests    and what the tests need
+#   deploy/setup-debian.sh --containers   and what building images and running tests/containers needs
 #   deploy/setup-debian.sh --list ... prints the packages, installs nothing
 #
 # It asks dpkg first and touches nothing when all is there. Otherwise it needs root or sudo, and a
@@ -14,15 +15,23 @@ packages=(
     libzmq3-dev libczmq-dev libmsgpack-dev liblmdb-dev libjansson-dev libxxhash-dev zlib1g-dev
     libopenblas-dev libmicrohttpd-dev
 )
-test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3)
+test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv)
+container_packages=(podman runc buildah netavark aardvark-dns catatonit iptables debootstrap)
+# Kubernetes' schemas, and PyYAML, for the tests of deploy/k8s; used where kubectl is there.
+python_packages=(kubernetes-validate==1.37.0)
+python_place=$(dirname "$0")/../build/python
 
-list_only=0
+list_only=0 python=0
 for argument in "$@"; do
     case $argument in
-    --tests) packages+=("${test_packages[@]}") ;;
+    --tests)
+        packages+=("${test_packages[@]}")
+        python=1
+        ;;
+    --containers) packages+=("${container_packages[@]}") ;;
     --list) list_only=1 ;;
     *)
-        echo "setup-debian: unknown argument '$argument' (known: --tests, --list)" >&2
+        echo "setup-debian: unknown argument '$argument' (known: --tests, --containers, --list)" >&2
         exit 2
         ;;
     esac
@@ -47,8 +56,25 @@ missing_of() {
     done
 }
 
+# Puts python_packages into a folder of their own. Without a way to PyPI the tests that need them are
+# skipped.
+install_python() {
+    [ $python = 1 ] && command -v kubectl >/dev/null || return 0
+    [ "$(cat "$python_place/packages" 2>/dev/null)" != "${python_packages[*]}" ] || return 0
+    echo "setup-debian: installing from PyPI: ${python_packages[*]}" >&2
+    if python3 -m venv "$python_place" && "$python_place/bin/python3" -m pip install -q --disable-pip-version-check \
+        --retries 2 --timeout 20 "${python_packages[@]}"; then
+        echo "${python_packages[*]}" >"$python_place/packages"
+    else
+        echo "setup-debian: could not install them: tests/kubernetes and tests/containers will be skipped" >&2
+    fi
+}
+
 mapfile -t missing < <(missing_of "${packages[@]}")
-[ ${#missing[@]} -gt 0 ] || exit 0
+if [ ${#missing[@]} = 0 ]; then
+    install_python
+    exit 0
+fi
 
 as_root=()
 if [ "$(id -u)" != 0 ]; then
@@ -78,3 +104,4 @@ if ! apt install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
     echo "setup-debian: is there a network and a Debian 12 mirror in /etc/apt?" >&2
     exit 69
 fi
+install_python
