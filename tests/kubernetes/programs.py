@@ -1,0 +1,75 @@
+"""programs.py - hands to Cadre what the manifests hand to it: the job, the settings, the flags."""
+import base64
+import os
+import subprocess
+
+import lint
+
+PROGRAMS = {"coordinator": "cadre", "ps": "cadre-ps", "worker": "cadre-worker"}
+
+
+def content(found, kind, name):
+    for item in found:
+        if (item["kind"], item["metadata"]["name"]) == (kind, name):
+            text = {key: value.encode() for key, value in item.get("data", {}).items()}
+            return text | {key: base64.b64decode(value)
+                           for key, value in item.get("binaryData", {}).items()}
+    return {}
+
+
+def unpack(found, pods, root):
+    """Lays out the ConfigMaps that the pods mount as they would find them, below `root`."""
+    places = {mount["name"]: mount["mountPath"]
+              for container in pods.containers for mount in container.get("volumeMounts", [])}
+    for volume in pods.spec.get("volumes", []):
+        source = volume.get("configMap")
+        if not source or volume["name"] not in places:
+            continue
+        files = content(found, "ConfigMap", source["name"])
+        items = source.get("items") or [{"key": key, "path": key} for key in files]
+        for item in items:
+            path = root + places[volume["name"]] + "/" + item["path"]
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(files.get(item["key"], b""))
+
+
+def environment(found, container):
+    values = {}
+    for source in container.get("envFrom", []):
+        values |= {name: text.decode() for name, text in
+                   content(found, "ConfigMap", source["configMapRef"]["name"]).items()}
+    values |= {item["name"]: item["value"] for item in container.get("env", []) if "value" in item}
+    return values
+
+
+def faults(found, root):
+    """What the programs say against the pods of their role."""
+    said = []
+    everything = [pods for item in found for pods in lint.pods_of(item)]
+    for pods in everything:
+        unpack(found, pods, root)
+    unit = os.getpid()
+    address = f"127.{70 + unit // 62500 % 50}.{unit // 250 % 250}.{unit % 250 + 1}"
+    for pods in everything:
+        container = pods.spec["containers"][0]
+        values = environment(found, container)
+        known = values | {"POD_IP": address, "PS_INDEX": "1"}
+        words = []
+        for word in container["args"]:
+            for name, value in known.items():
+                word = word.replace(f"$({name})", value)
+            words.append(word)
+        words = [word.replace("=/data", f"={root}/data").replace("/etc/cadre", f"{root}/etc/cadre")
+                 for word in words]
+        role = container["name"]
+        words = ["config", "check", words[1]] if role == "coordinator" else words + ["--check"]
+        # What a check needs that only a cluster has.
+        values |= {"CADRE_DEVICE": "cpu", "CADRE_DATA": f"{root}/data", "CADRE_KEYS": "",
+                   "PATH": os.environ["PATH"]}
+        program = os.path.join(os.environ["CADRE_BIN_DIR"], PROGRAMS[role])
+        run = subprocess.run([program] + words, env=values, capture_output=True, text=True, timeout=60,
+                             check=False)
+        if run.returncode:
+            said.append(f"{pods.name}: {' '.join(words)}: exit {run.returncode}: {run.stderr.strip()}")
+    return said
