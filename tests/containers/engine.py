@@ -1,0 +1,124 @@
+"""engine.py - podman and buildah with a storage, a configuration and networks of their own.
+
+Nothing of the machine's own containers is seen or changed. The storage keeps the base and the newest images
+between runs, the rest is removed by close().
+"""
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+ROLES = ("coordinator", "ps", "worker")
+VERSION = "0.1.0"  # as the manifests name the images
+
+CONFIGURATION = """[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+log_driver = "k8s-file"
+[network]
+network_backend = "netavark"
+network_config_dir = "{place}/networks"
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+tmp_dir = "{place}/libpod"
+"""
+
+
+class Failure(Exception):
+    """What a test, or what it stands on, has found wrong."""
+
+
+class Engine:
+    def __init__(self):
+        kept = os.environ.get("CADRE_CONTAINERS_DIR", "build/containers")
+        os.makedirs(kept, exist_ok=True)
+        self.kept = os.path.realpath(kept)
+        self.lock = open(f"{self.kept}/lock", "w", encoding="utf-8")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure(f"another run uses {self.kept}") from None
+        # What podman knows of containers, none of which outlives a run; it names folders of that run.
+        shutil.rmtree(f"{self.kept}/storage/libpod", ignore_errors=True)
+        self.place = tempfile.mkdtemp(prefix="cadre-containers-", dir="/var/tmp")
+        self.network = f"cadre-{os.getpid()}"
+        self.environment = os.environ | {
+            "CONTAINERS_CONF": f"{self.place}/containers.conf", "TMPDIR": self.place,
+            "BUILDAH_ISOLATION": "chroot", "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+        with open(f"{self.place}/containers.conf", "w", encoding="utf-8") as file:
+            file.write(CONFIGURATION.format(place=self.place))
+        self.storage = ["--root", f"{self.kept}/storage", "--runroot", f"{self.place}/run"]
+
+    def call(self, *words, timeout=120, check=True, binary="podman"):
+        """The output of one command."""
+        run = subprocess.run([binary] + self.storage + list(words), env=self.environment, text=True,
+                             capture_output=True, timeout=timeout, check=False)
+        if check and run.returncode:
+            raise Failure(f"{binary} {' '.join(words)}: exit {run.returncode}: {run.stderr[-2000:]}")
+        return run.stdout.strip() if check else (run.returncode, run.stdout + run.stderr)
+
+    # --- images ---
+
+    def base(self):
+        """The image to build on: a new one whenever the packages change."""
+        packages = subprocess.run(["deploy/setup-debian.sh", "--list"], capture_output=True, text=True,
+                                  check=True).stdout
+        with open("deploy/containers/base", encoding="utf-8") as file:
+            mark = hashlib.sha256((packages + file.read()).encode()).hexdigest()[:12]
+        name = f"localhost/cadre-base:{mark}"
+        if self.call("image", "exists", name, check=False)[0] == 0:
+            return name, False
+        wrapped = self.wrapper("buildah")
+        run = subprocess.run(["deploy/containers/base"], env=self.environment | {"PATH": wrapped},
+                             text=True, capture_output=True, timeout=1500, check=False)
+        if run.returncode:
+            raise Failure(f"deploy/containers/base: {run.stderr[-2000:]}")
+        self.call("tag", run.stdout.split()[-1], name)
+        self.call("untag", "localhost/cadre-base:latest")
+        return name, True
+
+    def wrapper(self, *names):
+        """A PATH on which these programs use our storage."""
+        folder = f"{self.place}/bin"
+        os.makedirs(folder, exist_ok=True)
+        for name in names:
+            path = f"{folder}/{name}"
+            real = shutil.which(name, path=self.environment["PATH"])
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\nexec {real} {' '.join(self.storage)} \"$@\"\n")
+            os.chmod(path, 0o755)
+        return f"{folder}:{self.environment['PATH']}"
+
+    def build(self, base):
+        cache = f"{self.kept}/ccache"
+        os.makedirs(cache, exist_ok=True)
+        for role in ROLES:
+            self.call("build", "--layers", "-f", "deploy/containers/Containerfile", "--target", role,
+                      "--build-arg", f"BASE={base}", "--volume", f"{cache}:/ccache",
+                      "--env", "CCACHE_DIR=/ccache", "--env", f"JOBS={os.environ.get('J', '')}",
+                      "-t", f"localhost/cadre-{role}:{VERSION}", ".", binary="buildah", timeout=1800)
+
+    def image(self, role):
+        return json.loads(self.call("image", "inspect", f"cadre-{role}:{VERSION}"))[0]
+
+    # --- networks ---
+
+    def open_network(self):
+        self.call("network", "create", "--disable-dns", self.network)
+        return json.loads(self.call("network", "inspect", self.network))[0]["subnets"][0]["subnet"]
+
+    # --- the end ---
+
+    def remove_containers(self):
+        self.call("rm", "--force", "--time", "0", "--all", check=False)
+        self.call("network", "rm", "--force", self.network, check=False)
+
+    def close(self):
+        self.remove_containers()
+        self.call("image", "prune", "--force", timeout=600, check=False)
+        subprocess.run(["umount", f"{self.kept}/storage/overlay"], check=False, capture_output=True)
+        shutil.rmtree(self.place, ignore_errors=True)

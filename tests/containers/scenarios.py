@@ -1,0 +1,139 @@
+"""scenarios.py - what happens to a job in containers. Each returns its figure, or raises Failure."""
+import concurrent.futures
+import time
+
+from cluster import WAIT_S, wait
+from engine import ROLES, Failure
+
+SIZE_MAX = {"coordinator": 12e6, "ps": 12e6, "worker": 56e6}  # bytes; what is more has got in by mistake
+CONFINED = ("--rm", "--pull", "never", "--read-only", "--network", "none", "--cap-drop=all",
+            "--security-opt", "no-new-privileges")
+
+
+def images(engine):
+    """The images hold programs and libraries, run as nobody, and write nothing of theirs."""
+    sizes = []
+    for role in ROLES:
+        image = engine.image(role)
+        if image["Size"] > SIZE_MAX[role]:
+            raise Failure(f"the image of a {role} has {image['Size']} bytes")
+        if image["Config"]["User"] != "65532:65532":
+            raise Failure(f"the image of a {role} runs as {image['Config']['User']}")
+        sizes.append(f"{role} {image['Size'] / 1e6:.1f} MB")
+        name = f"cadre-{role}:0.1.0"
+        if "Usage" not in engine.call("run", *CONFINED, name, "--help"):
+            raise Failure(f"the {role} does not start")
+        if engine.call("run", *CONFINED, "--entrypoint", "/bin/sh", name, "-c", ":", check=False)[0] != 127:
+            raise Failure(f"the image of a {role} has a shell")
+    if not engine.call("run", *CONFINED, "cadre-coordinator:0.1.0", "version").startswith("cadre "):
+        raise Failure("cadre version says something else")
+    return ", ".join(sizes)
+
+
+def train(cluster):
+    """A job with all its pods."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    result = cluster.finish()
+    return f"accuracy {result['accuracy']:.3f}, {result['closures']['finished']} closures"
+
+
+def kill(cluster):
+    """A worker, a ps and the coordinator are killed while it trains."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    worker = cluster.of("worker")[0]
+    cluster.kill(worker)
+    cluster.wait_said("coordinator", "worker_lost")
+    cluster.restart(worker)
+    cluster.wait_training(workers=3)
+    ps = cluster.of("ps")[0]
+    cluster.kill(ps)
+    cluster.wait_said("coordinator", "ps_lost")
+    cluster.restart(ps)
+    cluster.wait_said("coordinator", "ps_restored")
+    cluster.wait_training()
+    cluster.kill(cluster.of("coordinator")[0])
+    began = time.monotonic()
+    cluster.replace_coordinator(["Count"])
+    cluster.wait_said("coordinator", "resumed from")
+    cluster.wait_training(1)
+    resumed = time.monotonic() - began
+    cluster.wait_training(workers=3)
+    result = cluster.finish()
+    failures = result["failures"]
+    if failures["worker"] < 1 or failures["ps"] < 1:
+        raise Failure(f"counted {failures}")
+    return (f"{result['closures']['finished']} closures exactly once, "
+            f"{result['closures']['attempts']} attempts; trains {resumed:.1f} s after a new coordinator")
+
+
+def scale(cluster):
+    """Workers 3 -> 5 -> 1 while it trains."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    for _ in range(2):
+        cluster.start("worker")
+    cluster.wait_training(workers=5)
+    leaving = cluster.of("worker")[1:]
+    with concurrent.futures.ThreadPoolExecutor(len(leaving)) as pool:
+        ends = list(pool.map(cluster.preempt, leaving))
+    if {code for code, _ in ends} != {143}:
+        raise Failure(f"workers that were told to leave ended with {ends}")
+    for pod in leaving:
+        cluster.remove(pod)
+    cluster.wait_training(workers=1)
+    result = cluster.finish()
+    return (f"{result['closures']['finished']} closures exactly once; four workers left within "
+            f"{max(took for _, took in ends):.1f} s")
+
+
+def preempt(cluster):
+    """SIGTERM to a worker, a ps and the coordinator, with 30 s each; other pods take their places."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    told = []
+    for role in ("worker", "ps"):
+        pod = cluster.of(role)[0]
+        code, took = cluster.preempt(pod)
+        if code != 143:
+            raise Failure(f"{pod.name} ended with {code}, not 143")
+        cluster.remove(pod)
+        cluster.start(role, pod.index)
+        cluster.wait_training(workers=3)
+        told.append(f"{role} {took:.1f} s")
+    code, took = cluster.preempt(cluster.of("coordinator")[0])
+    if code != 143:
+        raise Failure(f"the coordinator ended with {code}, not 143")
+    cluster.replace_coordinator(["Ignore"])
+    cluster.wait_training(workers=3)
+    told.append(f"coordinator {took:.1f} s")
+    result = cluster.finish()
+    return f"{', '.join(told)}; {result['closures']['finished']} closures exactly once"
+
+
+def move(cluster):
+    """A ps whose node is gone comes back at another address."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    ps = cluster.of("ps")[1]
+    cluster.kill(ps)
+    cluster.remove(ps)
+    began = time.monotonic()
+    other = cluster.start("ps", ps.index)
+    cluster.wait_said("coordinator", "ps_restored")
+    took = time.monotonic() - began
+    cluster.wait_training(workers=3)
+    result = cluster.finish()
+    return (f"{ps.address} -> {other.address}, restored {took:.1f} s after its start; "
+            f"{result['closures']['finished']} closures exactly once")
+
+
+SCENARIOS = (
+    ("images", None, images),
+    ("train", "plain", train),
+    ("kill", "plain", kill),
+    ("scale", "plain", scale),
+    ("preempt", "plain", preempt),
+    ("move", "plain", move),
+)
