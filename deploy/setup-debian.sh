@@ -4,6 +4,7 @@
 #   deploy/setup-debian.sh            what building and running need
 #   deploy/setup-debian.sh --tests    and what the tests need
 #   deploy/setup-debian.sh --containers   and what building images and running tests/containers needs
+#   deploy/setup-debian.sh --slurm    and what running tests/slurm needs
 #   deploy/setup-debian.sh --list ... prints the packages, installs nothing
 #
 # It asks dpkg first and touches nothing when all is there. Otherwise it needs root or sudo, and a
@@ -17,6 +18,7 @@ packages=(
 )
 test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv)
 container_packages=(podman runc buildah netavark aardvark-dns catatonit iptables debootstrap)
+slurm_packages=(slurmctld slurmd slurm-client)
 # Kubernetes' schemas, and PyYAML, for the tests of deploy/k8s; used where kubectl is there.
 python_packages=(kubernetes-validate==1.37.0)
 python_place=$(dirname "$0")/../build/python
@@ -29,9 +31,10 @@ for argument in "$@"; do
         python=1
         ;;
     --containers) packages+=("${container_packages[@]}") ;;
+    --slurm) packages+=("${slurm_packages[@]}") ;;
     --list) list_only=1 ;;
     *)
-        echo "setup-debian: unknown argument '$argument' (known: --tests, --containers, --list)" >&2
+        echo "setup-debian: unknown argument '$argument' (known: --tests, --containers, --slurm, --list)" >&2
         exit 2
         ;;
     esac
