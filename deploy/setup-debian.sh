@@ -19,8 +19,9 @@ packages=(
 test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv)
 container_packages=(podman runc buildah netavark aardvark-dns catatonit iptables debootstrap)
 slurm_packages=(slurmctld slurmd slurm-client)
-# Kubernetes' schemas, and PyYAML, for the tests of deploy/k8s; used where kubectl is there.
-python_packages=(kubernetes-validate==1.37.0)
+# Kubernetes' schemas, PyYAML and a runner of compose files, for the tests of deploy/; used where kubectl is
+# there.
+python_packages=(kubernetes-validate==1.37.0 podman-compose==1.6.0)
 python_place=$(dirname "$0")/../build/python
 
 list_only=0 python=0

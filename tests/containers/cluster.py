@@ -32,6 +32,17 @@ def wait(what, condition, seconds=WAIT_S):
     raise Failure(f"after {seconds} s still waiting for {what}")
 
 
+def check_totals(result, epochs):
+    """Every closure's update is on every shard exactly once."""
+    per_epoch = 45  # 1438 rows in batches of 32
+    counts = {result["closures"]["scheduled"], result["closures"]["finished"], epochs * per_epoch}
+    counts |= {shard["applied"] for shard in result["updates"]}
+    if len(counts) != 1:
+        raise Failure(f"totals are not exact: {epochs * per_epoch} wanted: {json.dumps(result)}")
+    if result["accuracy"] < 0.96:
+        raise Failure(f"the accuracy is {result['accuracy']}")
+
+
 class Pod:
     def __init__(self, role, name, address, index):
         self.role, self.name, self.address, self.index = role, name, address, index
@@ -201,18 +212,8 @@ class Cluster:
         if "resumed from" not in text:
             raise Failure(f"the coordinator did not resume: {text[-3000:]}")
         result = json.loads(next(line for line in text.splitlines() if line.startswith('{"schema"')))
-        self.check_totals(result, epochs)
+        check_totals(result, epochs)
         return result
-
-    def check_totals(self, result, epochs):
-        """Every closure's update is on every shard exactly once."""
-        per_epoch = 45  # 1438 rows in batches of 32
-        counts = {result["closures"]["scheduled"], result["closures"]["finished"], epochs * per_epoch}
-        counts |= {shard["applied"] for shard in result["updates"]}
-        if len(counts) != 1:
-            raise Failure(f"totals are not exact: {epochs * per_epoch} wanted: {json.dumps(result)}")
-        if result["accuracy"] < 0.96:
-            raise Failure(f"the accuracy is {result['accuracy']}")
 
     # --- the end ---
 

@@ -61,6 +61,17 @@ class Engine:
             raise Failure(f"{binary} {' '.join(words)}: exit {run.returncode}: {run.stderr[-2000:]}")
         return run.stdout.strip() if check else (run.returncode, run.stdout + run.stderr)
 
+    def run(self, *words, check=True, variables=None, timeout=300):
+        """The output of another command."""
+        run = subprocess.run(list(words), env=self.environment | (variables or {}), text=True,
+                             capture_output=True, timeout=timeout, check=False)
+        if check and run.returncode:
+            raise Failure(f"{' '.join(words)}: exit {run.returncode}: {run.stderr[-2000:]}")
+        return run.stdout
+
+    def run_cadre(self, *words):
+        return self.run(os.path.join(os.environ["CADRE_BIN_DIR"], "cadre"), *words)
+
     # --- images ---
 
     def base(self):

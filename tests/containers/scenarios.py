@@ -1,8 +1,11 @@
 """scenarios.py - what happens to a job in containers. Each returns its figure, or raises Failure."""
 import concurrent.futures
+import json
+import os
+import sys
 import time
 
-from cluster import WAIT_S, wait
+from cluster import WAIT_S, check_totals, wait
 from engine import ROLES, Failure
 
 SIZE_MAX = {"coordinator": 12e6, "ps": 12e6, "worker": 56e6}  # bytes; what is more has got in by mistake
@@ -129,6 +132,33 @@ def move(cluster):
             f"{result['closures']['finished']} closures exactly once")
 
 
+def compose(engine):
+    """deploy/compose: a worker is killed, podman starts it again."""
+    keys = f"{engine.place}/keys"
+    engine.run_cadre("keygen", keys)
+    engine.run("chown", "-R", "65532:65532", keys)
+    project = f"cadre-{os.getpid()}"
+    variables = {"KEYS": keys, "PATH": engine.wrapper("podman"), "COMPOSE_PROJECT_NAME": project}
+
+    def call(*words, check=True):
+        return engine.run(sys.executable, "-m", "podman_compose", "-f", "deploy/compose/compose.yaml",
+                          *words, check=check, variables=variables)
+    name = f"{project}_coordinator_1"
+    try:
+        call("up", "--detach")
+        wait("training", lambda: "epoch=" in engine.call("logs", name, check=False)[1])
+        engine.call("kill", f"{project}_worker_1")
+        code = int(engine.call("wait", name, timeout=WAIT_S))
+        text = engine.call("logs", name, check=False)[1]
+        if code:
+            raise Failure(f"the coordinator ended with {code}: {text[-3000:]}")
+        result = json.loads(next(line for line in text.splitlines() if line.startswith('{"schema"')))
+        check_totals(result, 40)
+        return f"accuracy {result['accuracy']:.3f}, {result['closures']['finished']} closures exactly once"
+    finally:
+        call("down", "--volumes", check=False)
+
+
 SCENARIOS = (
     ("images", None, images),
     ("train", "plain", train),
@@ -136,4 +166,5 @@ SCENARIOS = (
     ("scale", "plain", scale),
     ("preempt", "plain", preempt),
     ("move", "plain", move),
+    ("compose", None, compose),
 )
