@@ -4,12 +4,14 @@ Nothing of the machine's own containers is seen or changed. The storage keeps th
 between runs, the rest is removed by close().
 """
 import fcntl
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import tempfile
+import time
+
+import documents
 
 ROLES = ("coordinator", "ps", "worker")
 VERSION = "0.1.0"  # as the manifests name the images
@@ -74,24 +76,6 @@ class Engine:
 
     # --- images ---
 
-    def base(self):
-        """The image to build on: a new one whenever the packages change."""
-        packages = subprocess.run(["deploy/setup-debian.sh", "--list"], capture_output=True, text=True,
-                                  check=True).stdout
-        with open("deploy/containers/base", encoding="utf-8") as file:
-            mark = hashlib.sha256((packages + file.read()).encode()).hexdigest()[:12]
-        name = f"localhost/cadre-base:{mark}"
-        if self.call("image", "exists", name, check=False)[0] == 0:
-            return name, False
-        wrapped = self.wrapper("buildah")
-        run = subprocess.run(["deploy/containers/base"], env=self.environment | {"PATH": wrapped},
-                             text=True, capture_output=True, timeout=1500, check=False)
-        if run.returncode:
-            raise Failure(f"deploy/containers/base: {run.stderr[-2000:]}")
-        self.call("tag", run.stdout.split()[-1], name)
-        self.call("untag", "localhost/cadre-base:latest")
-        return name, True
-
     def wrapper(self, *names):
         """A PATH on which these programs use our storage."""
         folder = f"{self.place}/bin"
@@ -104,14 +88,13 @@ class Engine:
             os.chmod(path, 0o755)
         return f"{folder}:{self.environment['PATH']}"
 
-    def build(self, base):
-        cache = f"{self.kept}/ccache"
-        os.makedirs(cache, exist_ok=True)
-        for role in ROLES:
-            self.call("build", "--layers", "-f", "deploy/containers/Containerfile", "--target", role,
-                      "--build-arg", f"BASE={base}", "--volume", f"{cache}:/ccache",
-                      "--env", "CCACHE_DIR=/ccache", "--env", f"JOBS={os.environ.get('J', '')}",
-                      "-t", f"localhost/cadre-{role}:{VERSION}", ".", binary="buildah", timeout=1800)
+    def build(self):
+        """Builds the images as docs/kubernetes.md says."""
+        began = time.monotonic()
+        variables = {"PATH": self.wrapper("podman", "buildah")}
+        for block in documents.blocks("docs/kubernetes.md", "images"):
+            self.run("bash", "-euc", block, variables=variables, timeout=2400)
+        return time.monotonic() - began
 
     def image(self, role):
         return json.loads(self.call("image", "inspect", f"cadre-{role}:{VERSION}"))[0]

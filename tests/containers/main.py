@@ -16,15 +16,6 @@ def interrupted(number, _):
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
-def build(engine):
-    began = time.monotonic()
-    base, made = engine.base()
-    middle = time.monotonic()
-    engine.build(base)
-    print(f"base {'made' if made else 'kept'} in {middle - began:.0f} s, images built in "
-          f"{time.monotonic() - middle:.0f} s", flush=True)
-
-
 def run(engine, overlay, scenario, logs):
     if not overlay:
         return scenario(engine)
@@ -62,7 +53,7 @@ def main():
     engine = Engine()
     try:
         if not options.no_build:
-            build(engine)
+            print(f"images built in {engine.build():.0f} s", flush=True)
         for name, overlay, scenario in chosen:
             began = time.monotonic()
             try:
