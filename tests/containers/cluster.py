@@ -52,9 +52,7 @@ class Cluster:
     def __init__(self, engine, overlay):
         self.engine = engine
         self.objects = rendered.render(f"tests/containers/{overlay}")
-        if any("secret" in volume for item in self.objects if item["kind"] == "Job"
-               for volume in item["spec"]["template"]["spec"]["volumes"]):
-            self.objects.append(rendered.keygen("cadre-keys"))
+        self.objects.append(rendered.keygen("cadre-keys"))
         self.place = f"{engine.place}/{overlay}-{time.monotonic_ns()}"
         self.claims = {}
         self.addresses = ipaddress.ip_network(engine.open_network()).hosts()
@@ -67,6 +65,9 @@ class Cluster:
                 self.claims[item["metadata"]["name"]] = self.claim(item["metadata"]["name"])
         self.templates = {role: Template(self.objects, role, self.claims)
                           for role in ("coordinator", "ps", "worker")}
+        self.tfjob = next((item for item in self.objects if item["kind"] == "TFJob"), None)
+        for hosts in self.tf_hosts().values() if self.tfjob else ():
+            self.services |= {name: str(next(self.addresses)) for name in hosts}
         for template in self.templates.values():
             self.services |= {name: str(next(self.addresses)) for name in template.services()}
         self.changes = {}  # of the environment of coordinators
@@ -85,22 +86,53 @@ class Cluster:
         """A new pod, with an address of its own."""
         template = template or self.templates[role]
         self.made += 1
-        name = f"cadre-{role}-{index}" if role == "ps" else f"cadre-{role}-{self.made}"
-        service = template.services()
-        pod = Pod(role, name, self.services[service[0]] if service else str(next(self.addresses)), index)
-        words = template.arguments(name, pod.address, index, f"{self.place}/{name}-{self.made}",
-                                   changes or (self.changes if role == "coordinator" else {}))
+        pod = self.describe(role, index, template)
+        changes = changes or (self.changes if role == "coordinator" else {})
+        if self.tfjob:
+            changes = changes | {"TF_CONFIG": self.tf_config(role, index)}
+        words = template.arguments(pod.name, pod.address, index, f"{self.place}/{pod.name}-{self.made}",
+                                   changes)
         hosts = [f"--add-host={name}:{address}" for name, address in self.services.items()]
         # The same hardware address for the same address: nobody announces a change of it.
         number = "".join(f":{int(part):02x}" for part in pod.address.split("."))
         hosts += [f"--mac-address=02:ca{number}"]
         self.engine.call("run", "--detach", "--network", self.engine.network, *hosts, *words)
-        self.pods[name] = pod
+        self.pods[pod.name] = pod
         return pod
+
+    def describe(self, role, index, template):
+        """The name and address of the next pod: those of a Service where one leads to it alone."""
+        name = f"cadre-{role}-{index}" if role == "ps" else f"cadre-{role}-{self.made}"
+        service = template.services()
+        if self.tfjob:
+            name = self.tf_name(role, index)
+            service = [f"{name}.cadre.svc"]
+        return Pod(role, name, self.services[service[0]] if service else str(next(self.addresses)), index)
+
+    # --- Kubeflow's operator ---
+
+    def tf_name(self, role, index):
+        kind = "chief" if role == "coordinator" else role
+        return f"{self.tfjob['metadata']['name']}-{kind}-{index}"
+
+    def tf_hosts(self):
+        """The names of the Services that it makes, by type."""
+        hosts = {}
+        for role, kind in (("coordinator", "Chief"), ("ps", "PS"), ("worker", "Worker")):
+            count = self.tfjob["spec"]["tfReplicaSpecs"][kind]["replicas"]
+            hosts[kind.lower()] = [f"{self.tf_name(role, index)}.cadre.svc" for index in range(count)]
+        return hosts
+
+    def tf_config(self, role, index):
+        cluster = {kind: [f"{host}:2222" for host in hosts] for kind, hosts in self.tf_hosts().items()}
+        task = {"type": "chief" if role == "coordinator" else role, "index": index}
+        return json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})
 
     def start_all(self):
         for role in ("ps", "worker"):
-            for index in range(self.templates[role].owner["spec"]["replicas"]):
+            spec = self.templates[role].owner["spec"]
+            count = len(self.tf_hosts()[role]) if self.tfjob else spec["replicas"]
+            for index in range(count):
                 self.start(role, index)
         return self.start("coordinator")
 
@@ -206,14 +238,18 @@ class Cluster:
         self.changes = {"CADRE_EPOCHS": str(epochs)}
         pod = self.replace_coordinator(["Ignore"])
         wait("the end of the job", lambda: not self.state(pod)[0])
-        code, text = self.state(pod)[1], self.log(pod)
-        if self.job_verdict(code) != "Complete":
-            raise Failure(f"the coordinator ended with {code}: {text[-3000:]}")
-        if "resumed from" not in text:
-            raise Failure(f"the coordinator did not resume: {text[-3000:]}")
-        result = json.loads(next(line for line in text.splitlines() if line.startswith('{"schema"')))
+        result = self.result(pod)
+        if "resumed from" not in self.log(pod):
+            raise Failure(f"the coordinator did not resume: {self.log(pod)[-3000:]}")
         check_totals(result, epochs)
         return result
+
+    def result(self, pod):
+        """What a coordinator that has ended well printed."""
+        code, text = self.state(pod)[1], self.log(pod)
+        if code:
+            raise Failure(f"the coordinator ended with {code}: {text[-3000:]}")
+        return json.loads(next(line for line in text.splitlines() if line.startswith('{"schema"')))
 
     # --- the end ---
 

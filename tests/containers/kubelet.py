@@ -62,10 +62,7 @@ class Template:
 
     def __init__(self, objects, role, claims):
         self.objects, self.role, self.claims = objects, role, claims
-        kind = {"coordinator": "Job", "ps": "StatefulSet", "worker": "Deployment"}[role]
-        self.owner = next(item for item in objects if item["kind"] == kind and
-                          item["metadata"]["name"] == f"cadre-{role}")
-        template = self.owner["spec"]["template"]
+        self.owner, template = self.find()
         self.labels = template["metadata"]["labels"]
         self.spec = only(role, template["spec"], POD_FIELDS)
         self.security = only(role, self.spec["securityContext"], POD_SECURITY)
@@ -73,6 +70,17 @@ class Template:
             raise Failure(f"{role}: this test is for pods with one container")
         self.container = only(role, self.spec["containers"][0], CONTAINER_FIELDS)
         self.grace = self.spec["terminationGracePeriodSeconds"]
+
+    def find(self):
+        """The object that makes these pods, and their template."""
+        for item in self.objects:
+            if item["kind"] == "TFJob":
+                replicas = {"coordinator": "Chief", "ps": "PS", "worker": "Worker"}[self.role]
+                return item, item["spec"]["tfReplicaSpecs"][replicas]["template"]
+            kind = {"coordinator": "Job", "ps": "StatefulSet", "worker": "Deployment"}[self.role]
+            if (item["kind"], item["metadata"]["name"]) == (kind, f"cadre-{self.role}"):
+                return item, item["spec"]["template"]
+        raise Failure(f"nothing makes pods of a {self.role}")
 
     def services(self):
         """Services with an address that lead to these pods."""
@@ -145,6 +153,6 @@ class Template:
         for variable, value in values.items():
             words += ["--env", f"{variable}={value}"] if value is not None else []
         words.append(self.container["image"])
-        for word in self.container["args"]:
+        for word in self.container.get("args", []):
             words.append(re.sub(r"\$\((\w+)\)", lambda match: values[match[1]], word))
         return words

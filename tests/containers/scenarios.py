@@ -132,6 +132,20 @@ def move(cluster):
             f"{result['closures']['finished']} closures exactly once")
 
 
+def tf_config(cluster):
+    """The pods of a TFJob, which TF_CONFIG alone tells who they are; a ps is killed."""
+    coordinator = cluster.start_all()
+    cluster.wait_training(workers=3)
+    ps = cluster.of("ps")[0]
+    cluster.kill(ps)
+    cluster.restart(ps)
+    cluster.wait_said("coordinator", "ps_restored")
+    wait("the end of the job", lambda: not cluster.state(coordinator)[0], 2 * WAIT_S)
+    result = cluster.result(coordinator)
+    check_totals(result, 600)
+    return f"accuracy {result['accuracy']:.3f}, {result['closures']['finished']} closures exactly once"
+
+
 def compose(engine):
     """deploy/compose: a worker is killed, podman starts it again."""
     keys = f"{engine.place}/keys"
@@ -166,5 +180,6 @@ SCENARIOS = (
     ("scale", "plain", scale),
     ("preempt", "plain", preempt),
     ("move", "plain", move),
+    ("tf-config", "tfjob", tf_config),
     ("compose", None, compose),
 )

@@ -39,6 +39,9 @@ def pods_of(item):
                 pods.owner, pods.name = item, f"{title(item)}, {job['name']}"
                 found.append(pods)
         return found
+    if kind == "TFJob":
+        return [Pods(item, f"{title(item)}, {role}", replicas["template"])
+                for role, replicas in item["spec"]["tfReplicaSpecs"].items()]
     if kind in ("Deployment", "StatefulSet", "Job", "DaemonSet"):
         indexed = {"StatefulSet": "apps.kubernetes.io/pod-index"}.get(kind)
         if kind == "Job" and item["spec"].get("completionMode") == "Indexed":
@@ -295,6 +298,8 @@ class Lint:
         for item in self.of_kind("JobSet").values():
             count += [job["template"]["spec"]["completions"] for job in item["spec"]["replicatedJobs"]
                       if job["name"] == "ps"]
+        count += [item["spec"]["tfReplicaSpecs"]["PS"]["replicas"]
+                  for item in self.of_kind("TFJob").values()]
         if [int(item["data"]["CADRE_PS"]) for item in settings] != count:
             self.say("cadre-settings", f"CADRE_PS is not the number of ps, {count}")
 

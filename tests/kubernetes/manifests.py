@@ -13,7 +13,7 @@ import lint
 import objects
 import programs
 
-OVERLAYS = ("cpu", "gpu", "curve", "jobset")
+OVERLAYS = ("cpu", "gpu", "curve", "jobset", "tfjob")
 
 
 def main():

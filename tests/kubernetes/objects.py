@@ -78,6 +78,30 @@ def jobset_faults(item):
     return found
 
 
+# The same of kubeflow.org/v1's TFJob.
+TFJOB = {"runPolicy", "successPolicy", "tfReplicaSpecs", "enableDynamicWorker"}
+TFJOB_RUN = {"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit",
+             "schedulingPolicy", "suspend", "managedBy"}
+TFJOB_REPLICAS = {"replicas", "template", "restartPolicy"}
+TFJOB_RESTARTS = ("Always", "OnFailure", "Never", "ExitCode")
+
+
+def tfjob_faults(item):
+    spec = item["spec"]
+    found = unknown("spec", spec, TFJOB) + unknown("spec.runPolicy", spec.get("runPolicy", {}), TFJOB_RUN)
+    for role, replicas in spec["tfReplicaSpecs"].items():
+        if role not in ("Chief", "Master", "PS", "Worker", "Evaluator"):
+            found.append(f"there is no role {role}")
+        found += unknown(role, replicas, TFJOB_REPLICAS)
+        if replicas.get("restartPolicy") not in TFJOB_RESTARTS:
+            found.append(f"{role}: restartPolicy {replicas.get('restartPolicy')}")
+        if [one["name"] for one in replicas["template"]["spec"]["containers"]] != ["tensorflow"]:
+            found.append(f"{role}: its container is not called tensorflow")
+        pods = {"apiVersion": "v1", "kind": "PodTemplate", "template": replicas["template"]}
+        found += [f"{role}: {fault}" for fault in schema_fault(pods)]
+    return found
+
+
 def job_of(replicated):
     """The Job that JobSet makes of an element of its replicatedJobs."""
     template = replicated["template"]
@@ -89,6 +113,8 @@ def job_of(replicated):
 def schema_fault(item):
     if item["kind"] == "JobSet" and item["apiVersion"] == "jobset.x-k8s.io/v1alpha2":
         return jobset_faults(item)
+    if item["kind"] == "TFJob" and item["apiVersion"] == "kubeflow.org/v1":
+        return tfjob_faults(item)
     item = {name: value for name, value in item.items() if name != "generated"}
     try:
         kubernetes_validate.validate(item, KUBERNETES, strict=True)

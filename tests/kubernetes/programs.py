@@ -1,5 +1,6 @@
 """programs.py - hands to Cadre what the manifests hand to it: the job, the settings, the flags."""
 import base64
+import json
 import os
 import subprocess
 
@@ -43,6 +44,14 @@ def environment(found, container):
     return values
 
 
+def tf_config(role, address):
+    """What Kubeflow's operator tells a task, with addresses that this machine has."""
+    hosts = {"chief": [f"{address}:2222"], "ps": [f"{address}:2223", f"{address}:2224"],
+             "worker": [f"{address}:2225"]}
+    task = {"type": "chief" if role == "coordinator" else role, "index": 0}
+    return json.dumps({"cluster": hosts, "task": task, "environment": "cloud"})
+
+
 def faults(found, root):
     """What the programs say against the pods of their role."""
     said = []
@@ -56,14 +65,16 @@ def faults(found, root):
         values = environment(found, container)
         known = values | {"POD_IP": address, "PS_INDEX": "1"}
         words = []
-        for word in container["args"]:
+        for word in container.get("args", []):
             for name, value in known.items():
                 word = word.replace(f"$({name})", value)
             words.append(word)
         words = [word.replace("=/data", f"={root}/data").replace("/etc/cadre", f"{root}/etc/cadre")
                  for word in words]
-        role = container["name"]
+        role = pods.labels["app.kubernetes.io/component"]
         words = ["config", "check", words[1]] if role == "coordinator" else words + ["--check"]
+        if pods.owner["kind"] == "TFJob":
+            values["TF_CONFIG"] = tf_config(role, address)
         # What a check needs that only a cluster has.
         values |= {"CADRE_DEVICE": "cpu", "CADRE_DATA": f"{root}/data", "CADRE_KEYS": "",
                    "PATH": os.environ["PATH"]}
