@@ -80,6 +80,14 @@ class Cluster:
         os.chmod(folder, 0o2770)
         return folder
 
+    def secret(self):
+        return next(item for item in self.objects if item["kind"] == "Secret")
+
+    def template_with(self, role, secret):
+        """The template of a role with another Secret."""
+        return Template([secret if item["kind"] == "Secret" else item for item in self.objects], role,
+                        self.claims)
+
     # --- pods ---
 
     def start(self, role, index=0, template=None, changes=None):
@@ -206,16 +214,19 @@ class Cluster:
         lines = re.findall(r"^epoch=(\d+)/\d+ .*workers=(\d+)/", text, re.MULTILINE)
         return tuple(map(int, lines[-1])) if lines else (0, 0)
 
-    def said(self, role, words):
-        """Whether a pod of that role has logged a line with all these words; the line."""
-        for pod in self.of(role):
+    def said(self, pods, words):
+        """The first line with all these words in the logs of those pods."""
+        for pod in pods:
             for line in self.log(pod).splitlines():
                 if all(word in line for word in words):
                     return line
         return None
 
-    def wait_said(self, role, *words):
-        return wait(f"{role} to say {' '.join(words)}", lambda: self.said(role, words))
+    def wait_said(self, who, *words):
+        """Waits for such a line of a pod, or of any of a role."""
+        name = who if isinstance(who, str) else who.name
+        return wait(f"{name} to say {' '.join(words)}",
+                    lambda: self.said(self.of(who) if isinstance(who, str) else [who], words))
 
     def wait_training(self, epochs=20, workers=None):
         """Trains on for so many epochs, and until so many workers take part."""
@@ -257,7 +268,9 @@ class Cluster:
         for pod in self.pods.values():
             running, code = self.state(pod)
             print(f"--- {pod.name} {pod.address} " + ("runs" if running else f"exit {code}"))
-            print("\n".join(line[:300] for line in self.log(pod).splitlines()[-25:]))
+            lines = [line[:300] for line in self.log(pod).splitlines()
+                     if not line.startswith("epoch=") and "snapshot_written" not in line]
+            print("\n".join(lines[-25:]))
 
     def keep_logs(self, folder):
         for pod in self.pods.values():

@@ -1,5 +1,6 @@
 """scenarios.py - what happens to a job in containers. Each returns its figure, or raises Failure."""
 import concurrent.futures
+import copy
 import json
 import os
 import sys
@@ -7,6 +8,7 @@ import time
 
 from cluster import WAIT_S, check_totals, wait
 from engine import ROLES, Failure
+from objects import keygen
 
 SIZE_MAX = {"coordinator": 12e6, "ps": 12e6, "worker": 56e6}  # bytes; what is more has got in by mistake
 CONFINED = ("--rm", "--pull", "never", "--read-only", "--network", "none", "--cap-drop=all",
@@ -132,6 +134,32 @@ def move(cluster):
             f"{result['closures']['finished']} closures exactly once")
 
 
+def strangers(cluster):
+    """A pod without a key, one with the key of another job, and one with a worker's key that tries to be a ps."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    plain = cluster.start("worker", changes={"CADRE_KEYS": None, "CADRE_INSECURE_TRANSPORT": "1"})
+    cluster.wait_said(plain, "handshake_failed", "it wants a key")
+    secret = copy.deepcopy(cluster.secret())
+    files = secret["stringData"]
+    files["worker.key"] = keygen("cadre-keys")["stringData"]["worker.key"]
+    other = cluster.start("worker", template=cluster.template_with("worker", secret))
+    said = [cluster.wait_said("coordinator", "key_refused", other.address)]
+    secret = copy.deepcopy(cluster.secret())
+    files = secret["stringData"]
+    files["ps.key"] = files["worker.key"]
+    honest = cluster.start("ps", 2, template=cluster.template_with("ps", secret))
+    wait("a ps to see that its key is a worker's", lambda: not cluster.state(honest)[0])
+    files["ps.key"] = files["worker.key"].replace('role = "worker"', 'role = "ps"')
+    forged = cluster.start("ps", 3, template=cluster.template_with("ps", secret))
+    said.append(cluster.wait_said("coordinator", "messages_dropped", "role worker speaks as ps/3"))
+    if cluster.said([forged], ["joined"]):
+        raise Failure("a ps with a worker's key has joined")
+    cluster.wait_training(workers=3)
+    cluster.finish()
+    return "; ".join(line.removeprefix("warning: ") for line in said)
+
+
 def tf_config(cluster):
     """The pods of a TFJob, which TF_CONFIG alone tells who they are; a ps is killed."""
     coordinator = cluster.start_all()
@@ -176,10 +204,11 @@ def compose(engine):
 SCENARIOS = (
     ("images", None, images),
     ("train", "plain", train),
-    ("kill", "plain", kill),
-    ("scale", "plain", scale),
-    ("preempt", "plain", preempt),
-    ("move", "plain", move),
+    ("kill", "curve", kill),
+    ("scale", "curve", scale),
+    ("preempt", "curve", preempt),
+    ("move", "curve", move),
+    ("strangers", "curve", strangers),
     ("tf-config", "tfjob", tf_config),
     ("compose", None, compose),
 )
