@@ -3,6 +3,7 @@ import concurrent.futures
 import copy
 import json
 import os
+import signal
 import sys
 import time
 
@@ -180,7 +181,15 @@ def compose(engine):
     engine.run_cadre("keygen", keys)
     engine.run("chown", "-R", "65532:65532", keys)
     project = f"cadre-{os.getpid()}"
-    variables = {"KEYS": keys, "PATH": engine.wrapper("podman"), "COMPOSE_PROJECT_NAME": project}
+    variables = {"KEYS": keys, "PATH": engine.wrapper("podman"), "COMPOSE_PROJECT_NAME": project,
+                 "JOB": f"{engine.place}/job.json"}
+    with open("examples/digits.json", encoding="utf-8") as file:
+        job = json.load(file)
+    job["training"]["epochs"] = 200
+    with open(variables["JOB"], "w", encoding="utf-8") as file:
+        json.dump(job, file)
+    os.chmod(variables["JOB"], 0o644)
+    os.chmod(engine.place, 0o755)
 
     def call(*words, check=True):
         return engine.run(sys.executable, "-m", "podman_compose", "-f", "deploy/compose/compose.yaml",
@@ -189,14 +198,24 @@ def compose(engine):
     try:
         call("up", "--detach")
         wait("training", lambda: "epoch=" in engine.call("logs", name, check=False)[1])
-        engine.call("kill", f"{project}_worker_1")
-        code = int(engine.call("wait", name, timeout=WAIT_S))
+        worker = f"{project}_worker_1"
+        state = json.loads(engine.call("inspect", worker))[0]["State"]
+        os.kill(state["Pid"], signal.SIGKILL)  # not podman kill, after which podman starts nothing again
+        wait("the end of the job", lambda: engine.call("inspect", "--format", "{{.State.Status}}", name) ==
+             "exited")
+        code = int(engine.call("inspect", "--format", "{{.State.ExitCode}}", name))
         text = engine.call("logs", name, check=False)[1]
         if code:
             raise Failure(f"the coordinator ended with {code}: {text[-3000:]}")
         result = json.loads(next(line for line in text.splitlines() if line.startswith('{"schema"')))
-        check_totals(result, 40)
+        check_totals(result, 200)
+        restarts = json.loads(engine.call("inspect", worker))[0]["RestartCount"]
+        if restarts != 1:
+            raise Failure(f"the worker was started again {restarts} times")
         return f"accuracy {result['accuracy']:.3f}, {result['closures']['finished']} closures exactly once"
+    except Failure:
+        print(call("ps", check=False), call("logs", check=False)[-6000:])
+        raise
     finally:
         call("down", "--volumes", check=False)
 
