@@ -13,6 +13,8 @@ import os
 import re
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import objects as rendered
 from engine import Failure
@@ -137,12 +139,16 @@ class Cluster:
         return json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})
 
     def start_all(self):
+        self.start_tasks()
+        return self.start("coordinator")
+
+    def start_tasks(self):
+        """All ps and workers."""
         for role in ("ps", "worker"):
             spec = self.templates[role].owner["spec"]
             count = len(self.tf_hosts()[role]) if self.tfjob else spec["replicas"]
             for index in range(count):
                 self.start(role, index)
-        return self.start("coordinator")
 
     def of(self, role):
         return [pod for pod in self.pods.values() if pod.role == role]
@@ -203,6 +209,25 @@ class Cluster:
         return self.start("coordinator")
 
     # --- what is to be seen ---
+
+    def probe(self, pod, name):
+        """The answer to one of the probes of a pod, as its template asks: a status, 0 for none."""
+        container = self.templates[pod.role].container
+        get = container[name]["httpGet"]
+        port = next(item["containerPort"] for item in container["ports"] if item["name"] == get["port"])
+        return self.get(pod, port, get["path"])[0]
+
+    def get(self, pod, port, path):
+        try:
+            with urllib.request.urlopen(f"http://{pod.address}:{port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_probe(self, pod, name, status=200):
+        wait(f"{name} of {pod.name} to be {status}", lambda: self.probe(pod, name) == status)
 
     def progress(self):
         """The newest line of progress of the coordinator: epoch, workers."""

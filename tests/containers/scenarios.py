@@ -37,11 +37,25 @@ def images(engine):
 
 
 def train(cluster):
-    """A job with all its pods."""
-    cluster.start_all()
+    """A job with all its pods, and what their probes and metrics tell."""
+    cluster.start_tasks()
+    tasks = list(cluster.pods.values())
+    for pod in tasks:
+        cluster.wait_probe(pod, "startupProbe")
+        cluster.wait_probe(pod, "readinessProbe", 503)  # no coordinator yet
+    cluster.start("coordinator")
+    for pod in cluster.pods.values():
+        cluster.wait_probe(pod, "readinessProbe")
     cluster.wait_training(workers=3)
+    for pod in cluster.pods.values():
+        cluster.wait_probe(pod, "livenessProbe")
+        if "# TYPE cadre_" not in cluster.get(pod, 8080, "/metrics")[1]:
+            raise Failure(f"{pod.name} tells no metrics")
     result = cluster.finish()
-    return f"accuracy {result['accuracy']:.3f}, {result['closures']['finished']} closures"
+    for pod in tasks:  # they wait for the next job
+        cluster.wait_probe(pod, "readinessProbe", 503)
+        cluster.wait_probe(pod, "livenessProbe")
+    return f"accuracy {result['accuracy']:.3f}, {result['closures']['finished']} closures; probes of 6 pods"
 
 
 def kill(cluster):

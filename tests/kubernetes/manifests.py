@@ -21,8 +21,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cadre-kubernetes-") as scratch:
         for overlay in OVERLAYS:
             found = objects.render(os.path.join("deploy/k8s/overlays", overlay))
-            keys = objects.keygen("cadre-keys")
-            faults = objects.schema_faults(found + [keys]) + lint.faults(found + [keys])
+            found.append(objects.keygen("cadre-keys"))
+            faults = objects.schema_faults(found) + lint.faults(found)
             faults += programs.faults(found, os.path.join(scratch, overlay))
             for fault in faults:
                 print(f"{overlay}: {fault}")
