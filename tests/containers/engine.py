@@ -94,6 +94,11 @@ class Engine:
         variables = {"PATH": self.wrapper("podman", "buildah")}
         for block in documents.blocks("docs/kubernetes.md", "images"):
             self.run("bash", "-euc", block, variables=variables, timeout=2400)
+        base = self.run("deploy/containers/base", variables=variables).strip()
+        for name in self.call("images", "--format", "{{.Repository}}:{{.Tag}}", "--filter",
+                              "reference=localhost/cadre-base").split():
+            if name != base:  # of other packages than now
+                self.call("rmi", "--force", name, check=False)
         return time.monotonic() - began
 
     def image(self, role):
