@@ -236,7 +236,8 @@ def compose(engine):
 
 SCENARIOS = (
     ("images", None, images),
-    ("train", "plain", train),
+    ("train", "curve", train),
+    ("plain", "plain", train),
     ("kill", "curve", kill),
     ("scale", "curve", scale),
     ("preempt", "curve", preempt),
