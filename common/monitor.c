@@ -171,6 +171,12 @@ cadre_monitor_receive(cadre_monitor_t *self, cadre_event_t *event)
     return status;
 }
 
+bool
+cadre_event_is_strange(const cadre_event_t *self)
+{
+    return self->kind == CADRE_EVENT_HANDSHAKE_FAILED && self->value != ZAP_REFUSED;
+}
+
 const char *
 cadre_event_why_failed(const cadre_event_t *self, bool guarded)
 {

@@ -55,6 +55,10 @@ void *cadre_monitor_handle(cadre_monitor_t *self);
 /* Whether a connection was not accepted, or closed, because no descriptor was left for it. */
 bool cadre_event_wants_descriptors(const cadre_event_t *self);
 
+/* Whether a handshake failed and the ZAP handler, which tells of those it refuses, was not asked:
+ * somebody has no key, or speaks something else. */
+bool cadre_event_is_strange(const cadre_event_t *self);
+
 /* Why a handshake failed, as the end that connects sees it, and what to do; `guarded`: this end has
  * keys. */
 const char *cadre_event_why_failed(const cadre_event_t *self, bool guarded);

@@ -179,6 +179,9 @@ watch(actor_t *self)
         if (cadre_event_wants_descriptors(&event)) {
             tell_full(self);
         }
+        if (cadre_event_is_strange(&event)) {
+            cadre_refusals_add_strange(&self->refusals);
+        }
         self->disconnected = self->disconnected || event.kind == CADRE_EVENT_DISCONNECTED;
     }
 }
@@ -459,6 +462,7 @@ cadre_coordinator_run(void *pipe, void *argument)
     cadre_coordinator_t *coordinator = argument;
     actor_t *self = cadre_calloc(1, sizeof(*self));
     self->coordinator = coordinator;
+    self->refusals.checked = strcmp(coordinator->transport, "curve") != 0;
     self->pipe = pipe;
     self->link_count = coordinator->core.options.ps_count;
     self->links = cadre_calloc(self->link_count, sizeof(*self->links));

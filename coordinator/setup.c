@@ -148,9 +148,11 @@ bind_control(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
         status = cadre_socket_open_router(self->context, CADRE_PLANE_CONTROL, &self->control);
     }
     if (status == 0) {
-        status = cadre_monitor_open_for(
-            self->context, self->control,
-            1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_DISCONNECTED, &self->monitor);
+        status =
+            cadre_monitor_open_for(self->context, self->control,
+                                   1U << CADRE_EVENT_NOT_ACCEPTED | 1U << CADRE_EVENT_DISCONNECTED |
+                                       1U << CADRE_EVENT_HANDSHAKE_FAILED,
+                                   &self->monitor);
     }
     if (status == 0) {
         status = cadre_socket_bind(self->control, endpoint);

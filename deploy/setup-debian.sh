@@ -3,6 +3,7 @@
 #
 #   deploy/setup-debian.sh            what building and running need
 #   deploy/setup-debian.sh --tests    and what the tests need
+#   deploy/setup-debian.sh --fuzz     and what `make fuzz` needs
 #   deploy/setup-debian.sh --containers   and what building images and running tests/containers needs
 #   deploy/setup-debian.sh --slurm    and what running tests/slurm needs
 #   deploy/setup-debian.sh --list ... prints the packages, installs nothing
@@ -17,6 +18,7 @@ packages=(
     libopenblas-dev libmicrohttpd-dev
 )
 test_packages=(libcriterion-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv)
+fuzz_packages=(clang-14 libclang-rt-14-dev)
 container_packages=(podman runc buildah netavark aardvark-dns catatonit iptables debootstrap)
 slurm_packages=(slurmctld slurmd slurm-client)
 # Kubernetes' schemas, PyYAML and a runner of compose files, for the tests of deploy/; used where kubectl is
@@ -31,11 +33,12 @@ for argument in "$@"; do
         packages+=("${test_packages[@]}")
         python=1
         ;;
+    --fuzz) packages+=("${test_packages[@]}" "${fuzz_packages[@]}") ;;
     --containers) packages+=("${container_packages[@]}") ;;
     --slurm) packages+=("${slurm_packages[@]}") ;;
     --list) list_only=1 ;;
     *)
-        echo "setup-debian: unknown argument '$argument' (known: --tests, --containers, --slurm, --list)" >&2
+        echo "setup-debian: unknown argument '$argument' (known: --tests, --fuzz, --containers, --slurm, --list)" >&2
         exit 2
         ;;
     esac

@@ -67,8 +67,6 @@ typedef struct {
     bool own_socket; /* nobody named the ipc socket: nobody but this process looks after it */
 } flags_t;
 
-const char *argp_program_version = "cadre-ps " CADRE_VERSION;
-
 static const struct argp_option OPTIONS[] = {
     {"coordinator", 'c', "ENDPOINT", 0,
      "Where the coordinator listens: tcp://HOST:PORT, HOST:PORT or ipc:///PATH", 0},
@@ -390,6 +388,7 @@ main(int argc, char **argv)
     cadre_memory_keep_freed();
     cadre_flush_subnormals();
     cadre_cluster_sources_from_environment(&flags.sources);
+    argp_program_version = "cadre-ps " CADRE_VERSION;
     argp_err_exit_status = EXIT_USAGE;
     argp_parse(&(struct argp){.options = OPTIONS, .parser = parse, .doc = DOC}, argc, argv, 0, NULL,
                &flags);

@@ -14,6 +14,7 @@
 #include "common/poll.h"
 #include "common/receiving.h"
 #include "common/refusals.h"
+#include "common/security.h"
 #include "common/status.h"
 #include "ps/intake.h"
 #include "ps/lane_pool.h"
@@ -381,6 +382,9 @@ watch(shard_actor_t *self)
     cadre_event_t event;
     while (cadre_monitor_receive(self->monitor, &event) == 0) {
         int64_t now_ms = cadre_clock_now_ms();
+        if (cadre_event_is_strange(&event)) {
+            cadre_refusals_add_strange(&self->refusals);
+        }
         if (!cadre_event_wants_descriptors(&event) || now_ms < self->full_ms) {
             continue;
         }
@@ -473,6 +477,8 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         shard.step_context = self;
         self->data = data;
         self->monitor = monitor;
+        const char *transport = cadre_security_transport(context, cadre_socket_endpoint(data));
+        self->refusals.checked = strcmp(transport, "curve") != 0;
         self->shard = cadre_shard_new(&shard);
         status = cadre_actor_open(context, "cadre-shard", run, self, out);
     }

@@ -292,6 +292,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     parse_t parse = {.flags = flags};
     cadre_cluster_sources_from_environment(&parse.sources);
     parse.sources.role = "worker";
+    argp_program_version = "cadre-worker " CADRE_VERSION;
     argp_err_exit_status = CADRE_WORKER_EXIT_USAGE;
     argp_parse(&parser, argc, argv, 0, NULL, &parse);
     take_defaults(flags);

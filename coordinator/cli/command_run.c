@@ -56,14 +56,25 @@ run(const cadre_run_flags_t *flags, const cadre_job_t *job)
     return cadre_supervise(&options);
 }
 
-/* The number of shards is that of the cluster's description. */
+/* The number of shards is that of the cluster's description. Where to bind may be an address that
+ * nobody can dial, such as *:4000: then it is no part of that. */
 static int
 read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
 {
-    cadre_cluster_sources_t sources = {.role = "coordinator", .coordinator = flags->address};
+    cadre_endpoint_t endpoint = {.kind = 0};
+    int status = flags->address ? cadre_endpoint_parse(flags->address, &endpoint) : 0;
+    if (status < 0) {
+        return cadre_fail_within(CADRE_ECONFIG, "--address");
+    }
+    bool dialled = flags->address && cadre_endpoint_is_concrete(&endpoint);
+    cadre_cluster_sources_t sources = {.role = "coordinator",
+                                       .coordinator = dialled ? flags->address : NULL};
     cadre_cluster_sources_from_environment(&sources);
     cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {0};
-    int status = cadre_cluster_config_read(&sources, &config);
+    status = cadre_cluster_config_read(&sources, &config);
+    if (status == CADRE_ENOTFOUND && flags->address) {
+        return 0;
+    }
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG,
                           "no cluster is named by CADRE_CLUSTER, TF_CONFIG or "

@@ -39,6 +39,8 @@ expect_short_form(const char *program)
     cadre_auto(cadre_free) char *given = ask(&scratch, program, "-h");
     cr_expect(strstr(wanted, "--coordinator-timeout"), "%s", wanted);
     cr_expect_str_eq(given, wanted);
+    cadre_auto(cadre_free) char *version = ask(&scratch, program, "--version");
+    cr_expect_eq(strncmp(version, program, strlen(program)), 0, "%s", version);
     scratch_close(&scratch);
 }
 
