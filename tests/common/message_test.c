@@ -14,7 +14,8 @@ Test(message, types_and_roles_have_names)
     cr_assert_str_eq(cadre_message_type_text((cadre_message_type_t)0), "?");
     cr_assert_str_eq(cadre_message_type_text((cadre_message_type_t)9999), "?");
     cr_assert_str_eq(cadre_role_text(CADRE_ROLE_PS), "ps");
-    cr_assert_str_eq(cadre_role_text((cadre_role_t)4), "?");
+    cr_assert_str_eq(cadre_role_text(CADRE_ROLE_CLIENT), "client");
+    cr_assert_str_eq(cadre_role_text((cadre_role_t)5), "?");
 }
 
 Test(message, values_travel_on_the_data_plane)
