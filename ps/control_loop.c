@@ -587,6 +587,7 @@ watch_connection(cadre_control_loop_t *self)
         if (event.kind == CADRE_EVENT_READY) {
             self->connected = true;
             self->was_connected = true;
+            self->redial_ms = 0; /* libzmq had tried again by itself */
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s",
                       cadre_endpoint_text(&self->options.coordinator, text));
             cadre_ps_core_connected(self->core, now());

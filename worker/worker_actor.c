@@ -187,6 +187,7 @@ watch_connection(cadre_worker_actor_t *self)
         if (event.kind == CADRE_EVENT_READY) {
             self->connected = true;
             self->was_connected = true;
+            self->redial_ms = 0; /* libzmq had tried again by itself */
             cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->control.address);
             cadre_worker_core_connected(self->core, self->now_ms);
         } else if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
