@@ -160,10 +160,10 @@ Test(keys, let_the_tasks_of_a_job_in_and_nobody_else)
     wait_said(&cluster, "plain.log", "it wants a key: give --keys DIR", 1);
     wait_coordinator(&cluster, "its key is not allowed", 1);
     wait_coordinator(&cluster, "connections_refused large=0 many=0 strange=", 1);
-    cadre_auto(cadre_free) char *ask =
-        cadre_asprintf("cadre status --coordinator %s --keys keys | grep '^job digits: 0 of 2 ps' "
-                       "&& ! cadre status --coordinator %s --keys strange",
-                       cluster.address, cluster.address);
+    cadre_auto(cadre_free) char *ask = cadre_asprintf(
+        "cadre status --wait 200 --coordinator %s --keys keys | grep '^job digits: 0 of 2 ps' "
+        "&& ! cadre status --wait 200 --coordinator %s --keys strange",
+        cluster.address, cluster.address);
     shell(&cluster, ask);
     for (int i = 0; i < 2; i++) {
         start(&cluster, "cadre-ps", cluster.keys, "ps.log");
