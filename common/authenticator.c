@@ -35,8 +35,7 @@ struct cadre_authenticator {
     int64_t window_ms; /* when the log may have lines of connections again */
     int lines;         /* that it had since */
     uint64_t unsaid;
-    char stranger[CADRE_KEY_TEXT_SIZE]; /* our own, of the check; fixed when the actor starts */
-    cadre_certificate_t stranger_pair;
+    cadre_certificate_t stranger; /* our own, of the check; fixed when the actor starts */
 };
 
 const char *
@@ -178,7 +177,7 @@ static void
 refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
 {
     answer(self->handler, request, "400", "refused", "");
-    if (strcmp(request->key, self->stranger) != 0 && may_tell(self)) {
+    if (strcmp(request->key, self->stranger.public_key) != 0 && may_tell(self)) {
         tell(self, 'W', "key_refused", "address=\"%.64s\" domain=%.32s key=\"%s\" why=\"%s\"",
              request->address, request->domain, request->key, why);
     }
@@ -253,8 +252,7 @@ cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *au
     self->keyring = cadre_context_keyring(context);
     self->audit = audit;
     self->audit_context = audit_context;
-    int status = cadre_certificate_make(CADRE_KEY_CLIENT, "self-check", &self->stranger_pair);
-    memcpy(self->stranger, self->stranger_pair.public_key, sizeof(self->stranger));
+    int status = cadre_certificate_make(CADRE_KEY_CLIENT, "self-check", &self->stranger);
     self->handler = status == 0 ? zmq_socket(cadre_context_handle(context), ZMQ_REP) : NULL;
     int linger = 0;
     if (status == 0 &&
@@ -269,7 +267,7 @@ cadre_authenticator_open(cadre_context_t *context, cadre_audit_t audit, void *au
         if (self->handler) {
             zmq_close(self->handler);
         }
-        cadre_certificate_fini(&self->stranger_pair);
+        cadre_certificate_fini(&self->stranger);
         free(self);
         return status;
     }
@@ -284,7 +282,7 @@ cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms)
     int status = self ? cadre_actor_stop(&self->actor, timeout_ms) : 0;
     if (self && status == 0) {
         *self_p = NULL;
-        cadre_certificate_fini(&self->stranger_pair);
+        cadre_certificate_fini(&self->stranger);
         free(self);
     }
     return status;
@@ -293,10 +291,8 @@ cadre_authenticator_close(cadre_authenticator_t **self_p, int timeout_ms)
 int
 cadre_authenticator_check(cadre_authenticator_t *self, const cadre_endpoint_t *bound)
 {
-    char server[CADRE_KEY_TEXT_SIZE];
-    memcpy(server, cadre_keyring_own(self->keyring)->public_key, sizeof(server));
+    const char *server = cadre_keyring_own(self->keyring)->public_key;
     int status = cadre_stranger_check(bound, NULL, NULL, CADRE_SELF_CHECK_MS);
-    return status < 0
-               ? status
-               : cadre_stranger_check(bound, server, &self->stranger_pair, CADRE_SELF_CHECK_MS);
+    return status < 0 ? status
+                      : cadre_stranger_check(bound, server, &self->stranger, CADRE_SELF_CHECK_MS);
 }
