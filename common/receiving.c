@@ -9,7 +9,10 @@
 /* ZMTP's flags of a frame. */
 enum { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
 
-enum { PROBES = 8, VERSION_AT = 10, VERSION = 3 };
+enum { PROBES = 8, VERSION_AT = 10, VERSION = 3, MECHANISM_AT = 12 };
+
+/* What CURVE adds to a frame (RFC 26): a name of 8 bytes, a nonce of 8, a code of 16, flags. */
+enum { HIDDEN_SIZE = 33 };
 
 /* --- who is admitted --- */
 
@@ -67,6 +70,7 @@ take_greeting(cadre_receiving_t *self, const uint8_t *bytes, size_t size_bytes)
 {
     for (size_t i = 0; i < size_bytes; i++) {
         size_t at = self->greeted++;
+        self->is_hidden = self->is_hidden || (at == MECHANISM_AT && bytes[i] == 'C');
         if ((at == 0 && bytes[i] != 0xff) || (at == VERSION_AT - 1 && !(bytes[i] & 1)) ||
             (at == VERSION_AT && bytes[i] < VERSION)) {
             return false;
@@ -119,6 +123,9 @@ begin_frame(cadre_receiving_t *self)
     }
     if (self->body_left > CADRE_RECEIVING_DATA_MAX) {
         return false;
+    }
+    if (self->is_hidden && !(self->head[0] & FLAG_COMMAND) && self->body_left >= HIDDEN_SIZE) {
+        self->brought += cadre_receiving_cost(self->body_left - HIDDEN_SIZE);
     }
     self->frames++;
     self->size_bytes += self->body_left;
@@ -185,7 +192,24 @@ cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_byt
 
 /* --- those of the process --- */
 
+/* Of an encrypted connection: the first is the I/O thread's, the others are written by who reads
+ * the socket. What a connection before it had under the same descriptor and was taken late counts
+ * for it. */
+typedef struct {
+    atomic_uint_fast64_t brought;
+    atomic_uint_fast64_t taken;
+    atomic_uint_fast64_t incarnation; /* of its peer; 0: no message of it was taken */
+    atomic_bool is_over;              /* it holds too much */
+    atomic_uint connection;           /* counts those that have had this descriptor */
+    uint64_t seen;                    /* `brought` at the look, */
+    unsigned seen_of;                 /* and `connection` */
+} hidden_t;
+
 static cadre_receiving_t connections[CADRE_RECEIVING_DESCRIPTORS_MAX];
+static hidden_t hidden[CADRE_RECEIVING_DESCRIPTORS_MAX];
+static atomic_int hidden_max; /* one more than the highest descriptor that was accepted */
+static int64_t look_ms;       /* when to look next, and */
+static bool is_looking;       /* whether `seen` is filled in: who reads the socket has both */
 static atomic_uint_fast64_t refused;
 static atomic_int passed = -1; /* the listener whose connections are not followed */
 
@@ -212,7 +236,69 @@ cadre_receiving_accepted(int listener, int descriptor)
     }
     bool is_followed = listener != atomic_load(&passed);
     connections[descriptor] = (cadre_receiving_t){.inode = is_followed ? inode_of(descriptor) : 0};
+    hidden_t *held = &hidden[descriptor];
+    atomic_store(&held->brought, 0);
+    atomic_store(&held->taken, 0);
+    atomic_store(&held->incarnation, 0);
+    atomic_store(&held->is_over, false);
+    atomic_fetch_add(&held->connection, 1);
+    int highest = atomic_load(&hidden_max);
+    while (highest <= descriptor &&
+           !atomic_compare_exchange_weak(&hidden_max, &highest, descriptor + 1)) {
+    }
     return true;
+}
+
+void
+cadre_receiving_taken(int descriptor, const void *from, size_t from_size, uint64_t cost)
+{
+    if (descriptor < 0 || descriptor >= atomic_load(&hidden_max)) {
+        return;
+    }
+    hidden_t *held = &hidden[descriptor];
+    cadre_task_t task;
+    if (atomic_load(&held->incarnation) == 0 && cadre_task_parse(from, from_size, &task) == 0) {
+        atomic_store(&held->incarnation, task.incarnation);
+    }
+    atomic_fetch_add(&held->taken, cost);
+}
+
+/* Finds who holds too much of what was there at the look: all messages that were whole then have
+ * been taken. */
+static void
+find_those_over(int count)
+{
+    for (int i = 0; i < count; i++) {
+        hidden_t *held = &hidden[i];
+        uint64_t taken = atomic_load(&held->taken);
+        uint64_t size_max = is_admitted(atomic_load(&held->incarnation))
+                                ? atomic_load(&admitted_size_max)
+                                : CADRE_RECEIVING_STRANGER_MAX;
+        bool is_same = held->seen_of == atomic_load(&held->connection);
+        if (is_same && held->seen > taken && held->seen - taken > 2 * size_max) {
+            atomic_store(&held->is_over, true);
+        }
+    }
+}
+
+void
+cadre_receiving_drained(int64_t now_ms)
+{
+    static int looked; /* descriptors that have a `seen` */
+    if (is_looking) {
+        find_those_over(looked);
+        is_looking = false;
+    }
+    if (now_ms < look_ms) {
+        return;
+    }
+    look_ms = now_ms + CADRE_RECEIVING_LOOK_MS;
+    looked = atomic_load(&hidden_max);
+    for (int i = 0; i < looked; i++) {
+        hidden[i].seen_of = atomic_load(&hidden[i].connection);
+        hidden[i].seen = atomic_load(&hidden[i].brought);
+    }
+    is_looking = true;
 }
 
 bool
@@ -222,7 +308,15 @@ cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes)
         return true;
     }
     cadre_receiving_t *self = &connections[descriptor];
-    if (self->inode == 0 || cadre_receiving_take(self, bytes, size_bytes)) {
+    if (self->inode == 0) {
+        return true;
+    }
+    bool is_good = cadre_receiving_take(self, bytes, size_bytes);
+    if (self->is_hidden) {
+        atomic_store(&hidden[descriptor].brought, self->brought);
+        is_good = is_good && !atomic_load(&hidden[descriptor].is_over);
+    }
+    if (is_good) {
         return true;
     }
     bool is_another = self->inode != inode_of(descriptor);

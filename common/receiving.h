@@ -11,6 +11,10 @@
  * say whether another one of the same message follows. Nothing is measured against time or against
  * a reader, so no peer is refused because its reader stands still: what is whole is bounded by the
  * high-water mark, and then by TCP.
+ *
+ * Under CURVE a frame's size is to be seen, and not whether another one follows. But whoever reads
+ * the socket tells which messages it has taken, by connection, and when there were no more: what
+ * had come by then and was not taken belongs to a message that is not whole.
  */
 #ifndef CADRE_COMMON_RECEIVING_H
 #define CADRE_COMMON_RECEIVING_H
@@ -32,6 +36,8 @@ enum {
     CADRE_RECEIVING_ADMITTED_MAX = 16384,    /* of more, some are strangers again */
     CADRE_GREETING_SIZE = 64,
     CADRE_READY_SIZE_MAX = 255, /* of a peer that says who it is; a longer one is of a stranger */
+    CADRE_RECEIVING_FRAME_COST = 64, /* bytes that libzmq spends on a frame besides its own */
+    CADRE_RECEIVING_LOOK_MS = 100,   /* between looks at what encrypted connections hold */
 };
 
 /* The most that the coordinator sends to a ps in one message: a partition. */
@@ -49,7 +55,9 @@ typedef struct {
     uint8_t head_size;
     uint8_t head[9];
     uint8_t ready_size;
-    bool was_ready; /* its READY is over */
+    bool was_ready;   /* its READY is over */
+    bool is_hidden;   /* encrypted */
+    uint64_t brought; /* cost of all its frames, if it is */
     uint8_t ready[CADRE_READY_SIZE_MAX];
 } cadre_receiving_t;
 
@@ -71,6 +79,23 @@ bool cadre_receiving_accepted(int listener, int descriptor);
 
 /* As cadre_receiving_take; true for what was not accepted. */
 bool cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes);
+
+/* What a frame of `size_bytes` costs while it waits for the others of its message. */
+static inline uint64_t
+cadre_receiving_cost(uint64_t size_bytes)
+{
+    return size_bytes + CADRE_RECEIVING_FRAME_COST;
+}
+
+/* A message whose frames cost so much was taken off a guarded socket; it came by this descriptor,
+ * from a peer that calls itself so. The thread that reads the socket; there is one such socket in a
+ * program. */
+void cadre_receiving_taken(int descriptor, const void *from, size_t from_size, uint64_t cost);
+
+/* There was no further message in it. Every CADRE_RECEIVING_LOOK_MS it looks which connections hold
+ * more than twice what one message may be of: these end with the next bytes that they bring. Twice,
+ * because what came last may be a whole message that was not there yet. The same thread. */
+void cadre_receiving_drained(int64_t now_ms);
 
 /* How many connections were ended since the last call. */
 uint64_t cadre_receiving_refused(void);

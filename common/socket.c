@@ -11,9 +11,11 @@
 
 #include "common/assert.h"
 #include "common/authenticator.h"
+#include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/limits.h"
 #include "common/memory.h"
+#include "common/receiving.h"
 #include "common/status.h"
 
 struct cadre_socket {
@@ -586,9 +588,29 @@ receive_frame(cadre_socket_t *self, zmq_msg_t *frame)
     return errno == EAGAIN ? CADRE_EAGAIN : cadre_fail(CADRE_ECLOSED, "the context is closed");
 }
 
+/* A whole message of a guarded ROUTER, good or bad: receiving.h counts what it cost. */
+typedef struct {
+    int descriptor; /* of the connection that it came by; negative: not known */
+    uint64_t cost;
+} taken_t;
+
+static void
+count_frame(taken_t *taken, size_t index, zmq_msg_t *frame)
+{
+    if (index == 0) {
+        return; /* the routing id is libzmq's own */
+    }
+    if (index == 1) {
+        taken->descriptor = zmq_msg_get(frame, ZMQ_SRCFD);
+    }
+    taken->cost += cadre_receiving_cost(zmq_msg_size(frame));
+}
+
 int
 cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
 {
+    bool is_counted = self->is_router && self->is_guarded;
+    taken_t taken = {.descriptor = -1};
     clear(frames);
     frames->from.size = 0;
     frames->key = self->key;
@@ -597,6 +619,9 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
     int status = receive_frame(self, &frame);
     if (status < 0) {
         zmq_msg_close(&frame);
+        if (is_counted && status == CADRE_EAGAIN) {
+            cadre_receiving_drained(cadre_clock_now_ms());
+        }
         return status;
     }
     /* libzmq hands over whole messages only: the later frames are there already. */
@@ -604,7 +629,10 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
     bool more = true;
     while (more) {
         more = zmq_msg_more(&frame);
-        if (status == 0 && self->is_router && self->is_guarded && index == 1) {
+        if (is_counted) {
+            count_frame(&taken, index, &frame);
+        }
+        if (status == 0 && is_counted && index == 1) {
             status = take_key(frames, &frame);
         }
         if (status == 0) {
@@ -617,6 +645,9 @@ cadre_socket_receive(cadre_socket_t *self, cadre_frames_t *frames)
         }
     }
     zmq_msg_close(&frame);
+    if (is_counted) {
+        cadre_receiving_taken(taken.descriptor, frames->from.bytes, frames->from.size, taken.cost);
+    }
     if (status == 0 && index < 2) {
         status = cadre_fail(CADRE_EMALFORMED, "message: no header");
     }

@@ -66,6 +66,7 @@ typedef struct {
     cadre_refusals_t refusals;
     uint64_t status_ms;   /* when a client may be answered again */
     uint64_t withdrawals; /* of keys, as far as they were looked at */
+    bool is_guarded;      /* the control socket, by keys */
     bool disconnected;    /* a connection closed: find out whose */
     int probes;           /* still to be sent */
     uint64_t probe_ms;    /* when the next one is due */
@@ -440,6 +441,9 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy)
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     long timeout_ms = due_ms > now_ms ? (long)(due_ms - now_ms) : 0; /* CADRE_TICK_MS_MAX */
     timeout_ms = busy || self->gone_count > 0 ? 0 : timeout_ms;
+    if (self->is_guarded && timeout_ms > CADRE_RECEIVING_LOOK_MS) {
+        timeout_ms = CADRE_RECEIVING_LOOK_MS;
+    }
     items[0] = (zmq_pollitem_t){.socket = self->pipe, .events = ZMQ_POLLIN};
     items[1] = (zmq_pollitem_t){.fd = self->coordinator->gate->wake_fd, .events = ZMQ_POLLIN};
     items[2] = (zmq_pollitem_t){.socket = cadre_socket_handle(self->coordinator->control),
@@ -462,7 +466,8 @@ cadre_coordinator_run(void *pipe, void *argument)
     cadre_coordinator_t *coordinator = argument;
     actor_t *self = cadre_calloc(1, sizeof(*self));
     self->coordinator = coordinator;
-    self->refusals.checked = strcmp(coordinator->transport, "curve") != 0;
+    self->is_guarded = strcmp(coordinator->transport, "curve") == 0;
+    self->refusals.checked = !self->is_guarded;
     self->pipe = pipe;
     self->link_count = coordinator->core.options.ps_count;
     self->links = cadre_calloc(self->link_count, sizeof(*self->links));

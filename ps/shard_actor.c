@@ -26,6 +26,7 @@ typedef struct {
     cadre_monitor_t *monitor; /* its */
     int64_t full_ms;          /* when the log may tell again that descriptors have run out */
     cadre_refusals_t refusals;
+    bool is_guarded; /* the data socket, by keys */
     cadre_actor_t *load;
     uint64_t loads_from; /* as the load actor knows it */
     size_t loads_out;    /* that it has */
@@ -434,6 +435,9 @@ run(void *pipe, void *argument)
                    (timeout_ms < 0 || timeout_ms > CADRE_SHARD_TICK_MS)) {
             timeout_ms = CADRE_SHARD_TICK_MS;
         }
+        if (self->is_guarded && (timeout_ms < 0 || timeout_ms > CADRE_RECEIVING_LOOK_MS)) {
+            timeout_ms = CADRE_RECEIVING_LOOK_MS;
+        }
         cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
         watch(self);
         tell_refused(self);
@@ -478,7 +482,8 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         self->data = data;
         self->monitor = monitor;
         const char *transport = cadre_security_transport(context, cadre_socket_endpoint(data));
-        self->refusals.checked = strcmp(transport, "curve") != 0;
+        self->is_guarded = strcmp(transport, "curve") == 0;
+        self->refusals.checked = !self->is_guarded;
         self->shard = cadre_shard_new(&shard);
         status = cadre_actor_open(context, "cadre-shard", run, self, out);
     }

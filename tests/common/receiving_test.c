@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { PIECE = 1 << 20 };
 
@@ -110,4 +112,80 @@ Test(receiving, refuses_other_protocols)
     cr_expect_not(cadre_receiving_take(&one, "GET / HTTP/1.1\r\n", 16));
     one = (cadre_receiving_t){.inode = 0};
     cr_expect_not(cadre_receiving_take(&one, "\xff\0\0\0\0\0\0\0\1\x7f\1", 11));
+}
+
+/* --- encrypted --- */
+
+enum { HIDDEN_SIZE = 33 };
+
+/* A connection that was accepted, under CURVE; returns its descriptor. */
+static int
+open_hidden(void)
+{
+    static const char greeting[CADRE_GREETING_SIZE + 1] = "\xff\0\0\0\0\0\0\0\1\x7f\3\0CURVE";
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    cr_assert(fd >= 0 && cadre_receiving_accepted(0, fd));
+    cr_assert(cadre_receiving_read(fd, greeting, CADRE_GREETING_SIZE));
+    return fd;
+}
+
+/* Brings a frame of a mebibyte. */
+static bool
+bring(int fd)
+{
+    static char frame[9 + HIDDEN_SIZE + PIECE] = "\2\0\0\0\0\0\x10\0\x21";
+    return cadre_receiving_read(fd, frame, sizeof(frame));
+}
+
+static size_t
+bring_and_take_none(int fd, const char *from)
+{
+    int64_t now_ms = 0;
+    size_t count = 0;
+    cadre_receiving_taken(fd, from, strlen(from), 0);
+    while (count < 1000 && bring(fd)) {
+        count++;
+        cadre_receiving_drained(now_ms += 2 * CADRE_RECEIVING_LOOK_MS);
+    }
+    return count;
+}
+
+Test(receiving, ends_an_encrypted_connection_that_holds_more_than_its_messages_may)
+{
+    int fd = open_hidden();
+    size_t few = bring_and_take_none(fd, "worker/0/00000000000000aa");
+    cr_expect(few > 10 && few < 16, "%zu", few);
+    cr_expect_eq(cadre_receiving_refused(), 1);
+    int next = open_hidden();
+    cadre_receiving_admit(0xaa, CADRE_RECEIVING_CONTROL_MAX);
+    size_t many = bring_and_take_none(next, "worker/0/00000000000000aa");
+    cr_expect(many > 130 && many < 136, "%zu", many);
+    close(fd);
+    close(next);
+}
+
+Test(receiving, ends_no_encrypted_connection_whose_messages_are_taken)
+{
+    int fd = open_hidden();
+    for (int i = 0; i < 1000; i++) {
+        cr_assert(bring(fd), "%d", i);
+        cadre_receiving_drained((int64_t)i * CADRE_RECEIVING_LOOK_MS);
+        cadre_receiving_taken(fd, "worker/0/00000000000000aa", 25, cadre_receiving_cost(PIECE));
+    }
+    cr_expect_eq(cadre_receiving_refused(), 0);
+    close(fd);
+}
+
+/* A reader that stands still says nothing of what is whole. */
+Test(receiving, ends_no_encrypted_connection_while_nobody_has_looked)
+{
+    int fd = open_hidden();
+    for (int i = 0; i < 1000; i++) {
+        cr_assert(bring(fd), "%d", i);
+    }
+    cadre_receiving_taken(fd, "worker/0/00000000000000aa", 25, 1000 * cadre_receiving_cost(PIECE));
+    cadre_receiving_drained(0);
+    cadre_receiving_drained(CADRE_RECEIVING_LOOK_MS);
+    cr_expect(bring(fd));
+    close(fd);
 }

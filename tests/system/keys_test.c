@@ -9,8 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/chunk.h"
 #include "common/clock.h"
+#include "common/context.h"
+#include "common/keyring.h"
+#include "common/limits.h"
 #include "common/memory.h"
+#include "common/socket.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
@@ -219,6 +224,75 @@ Test(keys, that_are_withdrawn_end_their_connections)
     expect_exact(&cluster);
     fprintf(stderr, "keys: a connection ended %d ms after its key was withdrawn (wanted %d)\n",
             (int)took_ms, WITHDRAWN_MS);
+    cluster_close(&cluster);
+}
+
+/* The address that a ps has told in its log; freed by the caller. */
+static char *
+ps_address(const cluster_t *self)
+{
+    wait_said(self, "ps.log", "\"listening\"", 1);
+    cadre_auto(cadre_free) char *path = scratch_path(&self->command.scratch, "ps.log");
+    cadre_auto(cadre_free) char *log = file_text(path);
+    const char *begin = strstr(log, "tcp://");
+    cr_assert(begin, "%s", log);
+    return cadre_strndup(begin, strcspn(begin, " \"\n"));
+}
+
+/* Sends a message of 2 GiB under a worker's key, until the connection is ended. */
+static void
+send_large(const cluster_t *self, const char *address, cadre_plane_t plane)
+{
+    cadre_chunk_t *chunks[CADRE_MESSAGE_CHUNKS_MAX];
+    cadre_context_t *context = NULL;
+    cadre_keyring_t *keyring = NULL;
+    cadre_socket_t *dealer = NULL;
+    cadre_endpoint_t endpoint;
+    cr_assert_eq(cadre_endpoint_parse(address, &endpoint), 0);
+    cr_assert_eq(cadre_context_open(&context), 0);
+    cr_assert_eq(cadre_keyring_open(self->keys, CADRE_KEY_WORKER, &keyring), 0);
+    cadre_context_guard(context, keyring);
+    cr_assert_eq(cadre_socket_open_dealer(context, plane, "worker/7/00000000000000aa", &dealer), 0);
+    cr_assert_eq(cadre_socket_connect(dealer, &endpoint), 0);
+    cadre_chunk_t *header = cadre_chunk_new(1);
+    cadre_chunk_t *chunk = cadre_chunk_new(CADRE_CHUNK_SIZE_MAX / 2);
+    for (size_t i = 0; i < CADRE_MESSAGE_CHUNKS_MAX; i++) {
+        chunks[i] = chunk;
+    }
+    cr_assert_eq(cadre_socket_send(dealer, NULL, header, chunks, CADRE_MESSAGE_CHUNKS_MAX), 0);
+    if (plane == CADRE_PLANE_CONTROL) {
+        wait_coordinator(self, "connections_refused large=1", 1);
+    } else {
+        wait_said(self, "ps.log", "\"large\":1", 1);
+    }
+    cadre_chunk_unref(&chunk);
+    cadre_chunk_unref(&header);
+    cadre_socket_close(&dealer, 0);
+    cadre_context_close(&context);
+}
+
+/* Under CURVE nobody but the reader sees where a message ends: it is ended all the same. */
+Test(keys, allow_no_message_that_is_too_large)
+{
+    enum { GROWTH_MAX_KIB = 1 << 20 };
+    cluster_t cluster;
+    cluster_open(&cluster, "1");
+    start(&cluster, "cadre-ps", cluster.keys, "ps.log");
+    wait_coordinator(&cluster, "task_joined task=\"ps", 1);
+    cadre_auto(cadre_free) char *ps = ps_address(&cluster);
+    int64_t coordinator_kib = process_memory_kib(cluster.command.pid, "VmRSS:");
+    int64_t ps_kib = process_memory_kib(cluster.tasks[0], "VmRSS:");
+    send_large(&cluster, cluster.address, CADRE_PLANE_CONTROL);
+    send_large(&cluster, ps, CADRE_PLANE_DATA);
+    coordinator_kib = process_memory_kib(cluster.command.pid, "VmHWM:") - coordinator_kib;
+    ps_kib = process_memory_kib(cluster.tasks[0], "VmHWM:") - ps_kib;
+    fprintf(stderr, "keys: a message of 2 GiB: coordinator +%d MiB, ps +%d MiB\n",
+            (int)(coordinator_kib >> 10), (int)(ps_kib >> 10));
+    cr_expect_lt(coordinator_kib, GROWTH_MAX_KIB);
+    cr_expect_lt(ps_kib, GROWTH_MAX_KIB);
+    start(&cluster, "cadre-ps", cluster.keys, "second.log");
+    start(&cluster, "cadre-worker", cluster.keys, "worker.log");
+    expect_exact(&cluster);
     cluster_close(&cluster);
 }
 
