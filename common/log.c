@@ -1,5 +1,7 @@
 #include "common/log.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,15 +29,63 @@ cadre_log_setup(const cadre_log_options_t *options)
     settings.options.task = settings.task;
 }
 
-/* One write(2) per line: lines of several processes do not mix on a pipe or a terminal. What cannot
- * be written is lost; there is nobody left to tell. */
+/* --- stderr --- */
+
+/* Lines that were left out because nobody read; the lock is held while one is written, so that the
+ * room for it that was found is there. */
+static pthread_mutex_t stderr_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long long lost_lines;
+
+/* Room for a line in a pipe: a page of it, and no line is longer. Always, in a file. */
+static bool
+has_room(int timeout_ms)
+{
+    struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&to, 1, timeout_ms) != 0;
+}
+
+/* One write(2): lines of several processes do not mix on a pipe or a terminal. What cannot be
+ * written is lost; there is nobody left to tell. */
+static void
+write_bytes(const char *line, size_t size_bytes)
+{
+    ssize_t written = write(STDERR_FILENO, line, size_bytes);
+    (void)written;
+}
+
+static void
+tell_lost(void)
+{
+    char count[24];
+    cadre_log_line_t line;
+    snprintf(count, sizeof(count), "%llu", lost_lines);
+    cadre_log_line_begin(&line, settings.options.style, CADRE_LOG_WARN, settings.options.task,
+                         "log_lines_lost");
+    cadre_log_line_add(&line, "count", strlen("count"), count, true);
+    cadre_log_line_end(&line);
+    write_bytes(line.bytes, line.size);
+    lost_lines = 0;
+}
+
+/* Whoever holds the other end of a pipe and does not read it must not stop the threads that log:
+ * after CADRE_LOG_STALL_MS lines are lost, and counted, until there is room again. */
 static void
 write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size_bytes)
 {
     (void)owner;
     (void)level;
-    ssize_t written = write(STDERR_FILENO, line, size_bytes);
-    (void)written;
+    pthread_mutex_lock(&stderr_lock);
+    bool room = has_room(lost_lines == 0 ? CADRE_LOG_STALL_MS : 0);
+    if (room && lost_lines > 0) {
+        tell_lost();
+        room = has_room(0);
+    }
+    if (room) {
+        write_bytes(line, size_bytes);
+    } else {
+        lost_lines++;
+    }
+    pthread_mutex_unlock(&stderr_lock);
 }
 
 void

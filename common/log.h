@@ -20,6 +20,7 @@ enum {
     CADRE_LOG_LINE_SIZE = 4096,  /* bytes with the newline: one atomic write to a pipe; pairs that
                                     do not fit are left out and the line says cut=true */
     CADRE_LOG_VALUE_SIZE = 1024, /* bytes of one value before escaping; longer ones are cut */
+    CADRE_LOG_STALL_MS = 2000,   /* a line waits so long for room in a pipe that nobody reads */
     CADRE_LOG_TASK_SIZE = 64,    /* bytes of the task's name with the 0; longer ones are cut */
 };
 
@@ -52,7 +53,9 @@ typedef struct {
 void cadre_log_setup(const cadre_log_options_t *options);
 
 /* The same for a command: to stderr, as text when that is a terminal, else as JSON lines. Each line
- * is one write(2). */
+ * is one write(2). Lines that find no room within CADRE_LOG_STALL_MS are left out, so that no
+ * thread stands still for a reader of a pipe: the next one that is written comes after
+ * log_lines_lost with their number. */
 void cadre_log_setup_stderr(cadre_log_level_t level, const char *task);
 
 /* "debug", "info", "warn", "error" to a level; CADRE_EINVALID otherwise. */

@@ -142,6 +142,9 @@ cadre_core_log(cadre_core_t *self, char level, const char *name, const char *for
 {
     cadre_core_event_t event = {.kind = CADRE_CORE_LOG, .level = level, .name = name};
     va_list arguments;
+    if (!cadre_log_budget_take(&self->log_budget, name, self->now_ms)) {
+        return;
+    }
     va_start(arguments, format);
     vsnprintf(event.text, sizeof(event.text), format, arguments);
     va_end(arguments);
@@ -349,10 +352,23 @@ pump_requests(cadre_core_t *self)
     }
 }
 
+static void
+tell_held_lines(cadre_core_t *self)
+{
+    uint64_t held = 0;
+    const char *name = NULL;
+    while ((name = cadre_log_budget_tell(&self->log_budget, self->now_ms, &held))) {
+        cadre_core_log(self, 'W', "lines_left_out",
+                       "event=%s count=%" PRIu64 " why=\"more than %d at once\"", name, held,
+                       CADRE_LOG_BURST);
+    }
+}
+
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
 {
     self->now_ms = now_ms;
+    tell_held_lines(self);
     uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
     if (!self->stopping) {
         due_ms = earlier(due_ms, cadre_windows_tick(self));

@@ -21,6 +21,7 @@
 #include "coordinator/contests.h"
 #include "coordinator/definitions.h"
 #include "coordinator/drops.h"
+#include "coordinator/log_budget.h"
 #include "coordinator/membership.h"
 #include "coordinator/recovery.h"
 #include "coordinator/replay.h"
@@ -154,7 +155,8 @@ struct cadre_core {
     uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
     uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
     uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
-    uint64_t dropped_due_ms;  /* when the log may tell of them again */
+    cadre_log_budget_t log_budget;
+    uint64_t dropped_due_ms; /* when the log may tell of them again */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);

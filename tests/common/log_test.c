@@ -254,6 +254,42 @@ Test(log, writes_whole_json_lines_when_stderr_is_no_terminal)
     cr_assert_eq(lines, PROCESSES * LINES);
 }
 
+/* Nobody reads the pipe until the last line but one was left out. */
+Test(log, leaves_lines_out_when_nobody_reads_them)
+{
+    enum { LINES = 300 };
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    int kept = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    cadre_log_setup_stderr(CADRE_LOG_INFO, "ps/0");
+    for (int i = 0; i < LINES; i++) {
+        cadre_log(CADRE_LOG_INFO, "line", "number=%d padding=%0900d", i, 7);
+    }
+    char bytes[1 << 16];
+    cr_assert_gt(read(ends[0], bytes, sizeof(bytes)), 0);
+    cadre_log(CADRE_LOG_INFO, "last", "number=%d", LINES);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(ends[1]);
+    FILE *stream = fdopen(ends[0], "r");
+    char line[CADRE_LOG_LINE_SIZE + 1];
+    json_int_t lost = 0;
+    bool is_last = false;
+    while (fgets(line, sizeof(line), stream)) {
+        json_t *object = json_loads(line, 0, NULL);
+        cr_assert_not_null(object, "a torn line: %s", line);
+        if (strcmp(string_of(object, "event"), "log_lines_lost") == 0) {
+            lost += json_integer_value(json_object_get(object, "count"));
+        }
+        is_last = strcmp(string_of(object, "event"), "last") == 0;
+        json_decref(object);
+    }
+    fclose(stream);
+    cr_expect(lost > 0 && lost < LINES, "%d", (int)lost);
+    cr_expect(is_last, "%s", line);
+}
+
 Test(clock, does_not_go_back_and_agrees_in_both_units)
 {
     int64_t before_us = cadre_clock_now_us();

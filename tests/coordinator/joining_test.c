@@ -550,3 +550,22 @@ Test(joining, what_a_worker_wants_again_is_told_later_each_time)
     cr_expect_leq(told, 12, "%zu times in a minute", told);
     fixture_destroy(&self);
 }
+
+/* A peer that may connect must not fill the disk that the log is on. */
+Test(joining, a_flood_of_refused_hellos_is_told_in_a_line_now_and_then)
+{
+    fixture_t *self = fixture_new(1);
+    size_t lines = 0;
+    for (uint32_t i = 0; i < 3 * CADRE_LOG_BURST; i++) {
+        cadre_task_t ps = {CADRE_ROLE_PS, 3, 9 + i};
+        fixture_hello(self, &ps);
+        fixture_turn(self);
+        lines += fixture_logged(self, "hello_refused");
+        fixture_clear(self);
+    }
+    cr_expect_lt(lines, 2 * CADRE_LOG_BURST, "%zu", lines);
+    self->now_ms += CADRE_DROPPED_LOG_MS;
+    fixture_turn(self);
+    cr_expect(fixture_logged(self, "lines_left_out"));
+    fixture_destroy(&self);
+}

@@ -38,8 +38,8 @@ open_server(void)
     atexit(close_server);
 }
 
-/* A connection from an address of 127/8 that was not used for a while: a port that was is kept by
- * the kernel for a minute. */
+/* A connection from an address of 127/8 that was not used for a while, negative when there is none:
+ * a pair of ports that was used is kept by the kernel for a minute. */
 static int
 connect_from_elsewhere(void)
 {
@@ -50,8 +50,24 @@ connect_from_elsewhere(void)
     const char *port = strrchr(cadre_http_server_address(server), ':') + 1;
     to.sin_port = htons((uint16_t)strtoul(port, NULL, 10));
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cadre_assert(client >= 0 && bind(client, (struct sockaddr *)&from, sizeof(from)) == 0);
-    cadre_assert(connect(client, (struct sockaddr *)&to, sizeof(to)) == 0);
+    cadre_assert(client >= 0);
+    if (bind(client, (struct sockaddr *)&from, sizeof(from)) < 0 ||
+        connect(client, (struct sockaddr *)&to, sizeof(to)) < 0) {
+        close(client);
+        return -1;
+    }
+    return client;
+}
+
+static int
+connect_to_server(void)
+{
+    enum { TRIES_MAX = 100 };
+    int client = -1;
+    for (int i = 0; client < 0 && i < TRIES_MAX; i++) {
+        client = connect_from_elsewhere();
+    }
+    cadre_assert(client >= 0);
     return client;
 }
 
@@ -62,7 +78,7 @@ static size_t
 exchange(const uint8_t *bytes, size_t size_bytes, char answer[ANSWER_SIZE])
 {
     static const char rest[] = "\r\n\r\nX\r\n\r\n";
-    int client = connect_from_elsewhere();
+    int client = connect_to_server();
     size_t size = 0;
     ssize_t moved = 1;
     for (size_t sent = 0; sent < size_bytes && moved > 0; sent += moved > 0 ? (size_t)moved : 0) {
