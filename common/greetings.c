@@ -24,10 +24,8 @@ hash(const void *bytes, size_t size)
     return sum ? sum : 1;
 }
 
-/* 0 for an address of the machine's own kind. Of IPv6 the network counts, since one machine has all
- * addresses of its own. */
-static uint64_t
-hash_of(const struct sockaddr *address)
+uint64_t
+cadre_greetings_hash(const struct sockaddr *address)
 {
     struct sockaddr_in four;
     struct sockaddr_in6 six;
@@ -71,7 +69,7 @@ find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
 int
 cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, int64_t now_us)
 {
-    uint64_t name = hash_of(address);
+    uint64_t name = cadre_greetings_hash(address);
     if (name == 0) {
         return 0;
     }

@@ -36,6 +36,10 @@ typedef struct {
     } places[CADRE_GREETINGS_ADDRESSES];
 } cadre_greetings_t;
 
+/* Tells addresses apart: a hash, of IPv6 of the network, since one machine has all addresses of its
+ * own; 0 for a local socket's. */
+uint64_t cadre_greetings_hash(const struct sockaddr *address);
+
 /* A connection from `address`. Gives the place to hand to cadre_greetings_leave, 0 for what is not
  * counted (a local socket), or -1 when it is to be closed. */
 int cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, int64_t now_us);

@@ -15,6 +15,7 @@
 
 #include "common/assert.h"
 #include "common/clock.h"
+#include "common/greetings.h"
 #include "common/http_address.h"
 #include "common/limits.h"
 #include "common/memory.h"
@@ -34,6 +35,8 @@ typedef struct {
 typedef struct {
     int descriptor; /* 0: none */
     int64_t since_ms;
+    uint64_t address; /* cadre_greetings_hash */
+    bool is_ended;
 } client_t;
 
 struct cadre_http_server {
@@ -96,7 +99,52 @@ new_page(cadre_metrics_text_t *metrics, const char *unready)
 
 /* --- connections --- */
 
-/* Keeps `clients`. libmicrohttpd tells of the end before it closes the descriptor. */
+/* Under the lock: libmicrohttpd finds it closed and says so before it closes the descriptor. */
+static void
+end_client(client_t *client)
+{
+    client->is_ended = true;
+    shutdown(client->descriptor, SHUT_RDWR);
+}
+
+/* How many the address of `of` has that are not ended. */
+static size_t
+count_of(const cadre_http_server_t *self, const client_t *of)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
+        const client_t *client = &self->clients[i];
+        count += client->descriptor > 0 && !client->is_ended && client->address == of->address;
+    }
+    return count;
+}
+
+/* Under the lock: when there are too many, ends the oldest of the address that has the most. */
+static void
+thin_out(cadre_http_server_t *self)
+{
+    client_t *chosen = NULL;
+    size_t chosen_count = 0;
+    size_t total = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
+        client_t *client = &self->clients[i];
+        if (client->descriptor == 0 || client->is_ended) {
+            continue;
+        }
+        size_t count = count_of(self, client);
+        total++;
+        if (count > chosen_count ||
+            (count == chosen_count && client->since_ms < chosen->since_ms)) {
+            chosen = client;
+            chosen_count = count;
+        }
+    }
+    if (total > CADRE_HTTP_CROWD) {
+        end_client(chosen);
+    }
+}
+
+/* Keeps `clients`. */
 static void
 on_connection(void *context, struct MHD_Connection *connection, void **kept,
               enum MHD_ConnectionNotificationCode code)
@@ -104,6 +152,8 @@ on_connection(void *context, struct MHD_Connection *connection, void **kept,
     cadre_http_server_t *self = context;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *from =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     (void)kept;
     if (!info) {
         return;
@@ -113,10 +163,15 @@ on_connection(void *context, struct MHD_Connection *connection, void **kept,
     pthread_mutex_lock(&self->lock);
     for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
         if (self->clients[i].descriptor == wanted) {
-            self->clients[i] = (client_t){.descriptor = begins ? info->connect_fd : 0,
-                                          .since_ms = cadre_clock_now_ms()};
+            self->clients[i] =
+                (client_t){.descriptor = begins ? info->connect_fd : 0,
+                           .since_ms = cadre_clock_now_ms(),
+                           .address = from ? cadre_greetings_hash(from->client_addr) : 0};
             break;
         }
+    }
+    if (begins) {
+        thin_out(self);
     }
     pthread_mutex_unlock(&self->lock);
 }
@@ -127,9 +182,9 @@ end_long_ones(cadre_http_server_t *self, int64_t now_ms)
 {
     pthread_mutex_lock(&self->lock);
     for (size_t i = 0; i < CADRE_COUNT_OF(self->clients); i++) {
-        const client_t *client = &self->clients[i];
+        client_t *client = &self->clients[i];
         if (client->descriptor > 0 && now_ms - client->since_ms > CADRE_HTTP_CONNECTION_MS) {
-            shutdown(client->descriptor, SHUT_RDWR);
+            end_client(client);
         }
     }
     pthread_mutex_unlock(&self->lock);

@@ -125,8 +125,10 @@ enum {
     CADRE_MUTE_MAX_MS = 600000,
 
     /* Probes and metrics (http_server.h). */
-    CADRE_HTTP_CONNECTIONS_MAX = 16,            /* a further one waits in the kernel's queue, */
-    CADRE_HTTP_CONNECTIONS_PER_ADDRESS_MAX = 8, /* or, of the same address, is closed */
+    CADRE_HTTP_CONNECTIONS_MAX = 32, /* a further one waits in the kernel's queue; */
+    CADRE_HTTP_CROWD = 16,           /* of more than these, the oldest is ended of the address that
+                                        has the most: no two addresses keep the others out */
+    CADRE_HTTP_CONNECTIONS_PER_ADDRESS_MAX = 8, /* a further one is closed */
     CADRE_HTTP_IDLE_S = 10,              /* a connection that brings and takes nothing is closed, */
     CADRE_HTTP_CONNECTION_MS = 30000,    /* and one that takes longer than this, whatever it does */
     CADRE_HTTP_REQUEST_SIZE_MAX = 16384, /* bytes of a request's line and headers: 431 or 414 */

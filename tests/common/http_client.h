@@ -31,21 +31,30 @@ http_answer_fini(http_answer_t *self)
     *self = (http_answer_t){.code = 0};
 }
 
-/* A connection to 127.0.0.1:port with a deadline for every read and write; negative: refused. */
+/* A connection from `host`, an address of 127/8, to 127.0.0.1:port with a deadline for every read
+ * and write; negative: refused. */
 static inline int
-http_connect(int port)
+http_connect_from(uint32_t host, int port)
 {
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct timeval limit = {.tv_sec = HTTP_WAIT_S};
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    if (connect(client, (struct sockaddr *)&at, sizeof(at)) < 0) {
+    if (bind(client, (struct sockaddr *)&from, sizeof(from)) < 0 ||
+        connect(client, (struct sockaddr *)&at, sizeof(at)) < 0) {
         close(client);
         return -1;
     }
     return client;
+}
+
+static inline int
+http_connect(int port)
+{
+    return http_connect_from(INADDR_LOOPBACK, port);
 }
 
 /* Reads until the other side closes. */

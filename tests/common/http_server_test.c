@@ -296,6 +296,26 @@ Test(http_server, requests_that_never_end_hold_a_bounded_number_of_connections)
     cadre_http_server_close(&self.server);
 }
 
+/* The oldest of theirs end, not who asks. */
+Test(http_server, a_few_addresses_do_not_keep_the_others_out)
+{
+    fixture_t self = open_server();
+    enum { SLOW = 64, HOSTS = 4 };
+    int slow[SLOW];
+    for (uint32_t i = 0; i < SLOW; i++) {
+        slow[i] = http_connect_from(INADDR_LOOPBACK + 1 + i % HOSTS, self.port);
+        cr_assert_geq(slow[i], 0);
+        (void)!send(slow[i], "GET /livez HT", 13, MSG_NOSIGNAL);
+        int64_t begin_ms = cadre_clock_now_ms();
+        expect(&self, "GET", "/livez", 200, "alive\n");
+        cr_assert_lt(cadre_clock_now_ms() - begin_ms, CADRE_HTTP_IDLE_S * 1000 - 1000);
+    }
+    for (int i = 0; i < SLOW; i++) {
+        close(slow[i]);
+    }
+    cadre_http_server_close(&self.server);
+}
+
 Test(http_server, a_request_that_comes_drop_by_drop_is_ended_after_its_time)
 {
     fixture_t self = open_server();
