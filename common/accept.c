@@ -11,9 +11,9 @@
  * tcp tries again without end; nothing can be said to it before. Its listener cannot be stopped
  * either: zmq_unbind closes the connections that came by it. So accept4 is ours: the loader finds
  * a program's own functions before those of the C library. It closes what is of the reserve
- * (descriptors.h), or too much of one address (greetings.h), and says ENFILE, which libzmq bears on
- * both, and tells its monitor. And recv is ours: it follows what accepted connections bring
- * (receiving.h), and says ECONNRESET to end one. close counts them out.
+ * (descriptors.h), or too much of one address (greetings.h), and says ENFILE or ECONNABORTED, which
+ * libzmq bears on both, and tells its monitor. And recv is ours: it follows what accepted
+ * connections bring (receiving.h), and says ECONNRESET to end one. close counts them out.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -57,14 +57,15 @@ int
 cadre_accept4(int listener, void *address, void *size, int flags)
 {
     int accepted = (int)syscall(SYS_accept4, listener, address, size, flags);
-    bool is_reserved =
-        accepted >= 0 && (cadre_descriptors_is_reserved(accepted) ||
-                          !cadre_receiving_accepted(listener, accepted) || !enter(accepted));
-    if (is_reserved) {
-        syscall(SYS_close, accepted);
+    if (accepted < 0) {
+        errno = errno == EMFILE ? ENFILE : errno;
+        return -1;
     }
-    if (is_reserved || (accepted < 0 && errno == EMFILE)) {
-        errno = ENFILE;
+    bool is_reserved =
+        cadre_descriptors_is_reserved(accepted) || !cadre_receiving_accepted(listener, accepted);
+    if (is_reserved || !enter(accepted)) {
+        syscall(SYS_close, accepted);
+        errno = is_reserved ? ENFILE : ECONNABORTED;
         return -1;
     }
     return accepted;

@@ -149,6 +149,21 @@ check_folders(const cadre_core_t *self, const cadre_hello_message_t *hello)
     return 0;
 }
 
+/* What is guarded stays so: the path of a local socket would be opened by coordinator and workers,
+ * each on its own machine, and there asks nobody for a key. */
+static int
+check_guarded(const cadre_core_t *self, const cadre_hello_message_t *hello)
+{
+    bool guarded = self->options.transport && strcmp(self->options.transport, "curve") == 0;
+    if (guarded && hello->role == CADRE_ROLE_PS && strncmp(hello->address, "tcp://", 6) != 0) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "this ps serves on %.100s, where no key is asked for, and the job has "
+                          "keys: start cadre-ps with --address tcp://HOST:PORT",
+                          hello->address);
+    }
+    return 0;
+}
+
 /* --- places that are held --- */
 
 /* How long a holder may be silent before its place is given away, and how long it is waited whether
@@ -257,6 +272,9 @@ admit(cadre_core_t *self, const cadre_task_t *from, const cadre_hello_message_t 
     int status = choose_protocol(self, hello, &protocol);
     if (status == 0) {
         status = check_folders(self, hello);
+    }
+    if (status == 0) {
+        status = check_guarded(self, hello);
     }
     if (status < 0) {
         return status;

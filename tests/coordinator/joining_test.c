@@ -551,6 +551,32 @@ Test(joining, what_a_worker_wants_again_is_told_later_each_time)
     fixture_destroy(&self);
 }
 
+/* What a ps says of where it serves, in a job whose transport is `transport`. */
+static uint64_t
+status_of_ps(const char *transport, const char *address)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = {CADRE_ROLE_PS, 0, 9};
+    cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_HELLO);
+    message.epoch = 0;
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_PS, .address = address};
+    self->core.options.transport = transport;
+    fixture_say(self, &ps, &message);
+    fixture_turn(self);
+    const cadre_message_t *answer = fixture_sent(self, &ps, CADRE_MESSAGE_REFUSED, 0);
+    uint64_t status = answer ? answer->refused.status : 0;
+    fixture_destroy(&self);
+    return status;
+}
+
+Test(joining, a_ps_of_a_job_with_keys_serves_where_a_key_is_asked_for)
+{
+    cr_expect_eq(status_of_ps("curve", "ipc:///tmp/x"), (uint64_t)-CADRE_EREFUSED);
+    cr_expect_eq(status_of_ps("curve", "inproc://x"), (uint64_t)-CADRE_EREFUSED);
+    cr_expect_eq(status_of_ps("curve", "tcp://127.0.0.1:5555"), 0);
+    cr_expect_eq(status_of_ps("plain", "ipc:///tmp/x"), 0);
+}
+
 /* A peer that may connect must not fill the disk that the log is on. */
 Test(joining, a_flood_of_refused_hellos_is_told_in_a_line_now_and_then)
 {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # hardening.sh FOLDER - nothing built or installed below FOLDER looks for libraries where anybody can
 # plant one: every element of a RUNPATH is an absolute folder (an empty one, as CMake pads it, is the
-# current folder), and every program is position independent, with relocations read-only. What is in our
+# current folder), every program is position independent, and every program and library of ours has its
+# relocations bound and read-only before main, stack protectors and checked string functions. What is in our
 # static libraries was compiled for indirect branch tracking and shadow stacks; the linked programs do not
 # say so, because Debian's crt1.o and libc.so.6 do not.
 set -euo pipefail
@@ -29,6 +30,16 @@ for file in "${files[@]}"; do
     head=$(readelf -hlW "$file")
     [[ $head == *"DYN (Position-Independent"* && $head == *GNU_RELRO* && $head != *"GNU_STACK"*"RWE"* ]] ||
         { echo "$file: is not position independent, has no RELRO or an executable stack"; status=1; }
+done
+
+for file in "${files[@]}"; do
+    [[ $file == */bin/cadre* || $file == */libcadre*.so* ]] || continue
+    head=$(readelf -ldW "$file")
+    names=$(nm -D --undefined-only "$file")
+    [[ $head == *GNU_RELRO* && $head == *"(FLAGS"*NOW* ]] ||
+        { echo "$file: its relocations are not bound and read-only at the start (-z relro -z now)"; status=1; }
+    [[ $names == *__stack_chk_fail* && $names == *_chk@* ]] ||
+        { echo "$file: has no stack protector (-fstack-protector-strong) or no _FORTIFY_SOURCE"; status=1; }
 done
 
 if [ "$(uname -m)" = x86_64 ]; then
