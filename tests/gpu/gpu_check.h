@@ -26,11 +26,10 @@ typedef struct {
     cadre_device_t *device;
     cadre_device_t *cpu;
     const char *name; /* of the device, for another process; NULL when it is this one's alone */
-    int (*open_math)(const char *math,
-                     cadre_device_t **out); /* the device once more, multiplying
-                                               in that way; NULL when it has one */
-    int scale;                              /* 1: sizes for a device, 0: smaller ones for a fake */
-    int every;                              /* one in so many cases is run; 0 is 1 */
+    /* Opens the device once more, multiplying in that way; NULL when it has one. */
+    int (*open_math)(const char *math, cadre_device_t **out);
+    int scale; /* 1: sizes for a device, 0: smaller ones for a fake */
+    int every; /* one in so many cases is run; 0 is 1 */
     int cases;
     int checks;
     int failures;

@@ -67,7 +67,7 @@ CADRE_API cadre_dim_t cadre_dim(int64_t size);
 CADRE_API cadre_dim_t cadre_sym(const char *symbol);
 CADRE_API cadre_dim_t cadre_sym_times(const char *symbol, int64_t factor);
 
-/* ---- life ---- */
+/* --- life --- */
 
 CADRE_API cadre_program_t *cadre_program_new(const char *name);
 CADRE_API void cadre_program_destroy(cadre_program_t **self_p);
@@ -82,7 +82,7 @@ CADRE_API int cadre_program_finish(cadre_program_t *self);
 CADRE_API void cadre_scope_begin(cadre_program_t *self, const char *name);
 CADRE_API void cadre_scope_end(cadre_program_t *self);
 
-/* ---- leaves ---- */
+/* --- leaves --- */
 
 /* An argument that each closure brings under this name; what else it brings is not looked at. */
 CADRE_API cadre_node_t cadre_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
@@ -97,7 +97,7 @@ CADRE_API cadre_node_t cadre_var(cadre_program_t *self, const char *name, const 
 CADRE_API cadre_node_t cadre_const(cadre_program_t *self, const cadre_tensor_t *tensor);
 CADRE_API cadre_node_t cadre_const_f32(cadre_program_t *self, float value);
 
-/* ---- arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) ---- */
+/* --- arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) --- */
 
 CADRE_API cadre_node_t cadre_add(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 CADRE_API cadre_node_t cadre_sub(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
@@ -154,7 +154,7 @@ CADRE_API cadre_node_t cadre_argmax(cadre_program_t *self, cadre_node_t x, int a
 CADRE_API cadre_node_t cadre_sum_all(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_mean_all(cadre_program_t *self, cadre_node_t x);
 
-/* ---- movement ---- */
+/* --- movement --- */
 
 CADRE_API cadre_node_t cadre_broadcast(cadre_program_t *self, cadre_node_t x,
                                        const cadre_dim_t *dims, int rank);
@@ -177,7 +177,7 @@ CADRE_API cadre_node_t cadre_slice(cadre_program_t *self, cadre_node_t x, int ax
 CADRE_API cadre_node_t cadre_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
                                  int64_t after);
 
-/* ---- rows of a table, found by their positions (i32) ---- */
+/* --- rows of a table, found by their positions (i32) --- */
 
 /* The rows of table [N, D..] at index [I..]: [I.., D..], of rank 4 at most. A position outside
  * 0..N-1 fails the closure with CADRE_EDATA. */
@@ -202,7 +202,7 @@ typedef enum {
 CADRE_API cadre_node_t cadre_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
                                  cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode);
 
-/* ---- rows: over the last axis ---- */
+/* --- rows: over the last axis --- */
 
 CADRE_API cadre_node_t cadre_softmax(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_log_softmax(cadre_program_t *self, cadre_node_t x);
@@ -216,7 +216,7 @@ CADRE_API cadre_node_t cadre_xent(cadre_program_t *self, cadre_node_t logits, ca
  * without scale and shift. */
 CADRE_API cadre_node_t cadre_rownorm(cadre_program_t *self, cadre_node_t x, float eps);
 
-/* ---- images: [batch, height, width, channels], of which the last three are numbers ---- */
+/* --- images: [batch, height, width, channels], of which the last three are numbers --- */
 
 /* Every place of a window of `kernel` (height, width) over x [B, H, W, C] with `padding` zeros on
  * each side, `stride` apart: [B, OH, OW, KH * KW * C], each row in the order (row in the kernel,
@@ -224,7 +224,7 @@ CADRE_API cadre_node_t cadre_rownorm(cadre_program_t *self, cadre_node_t x, floa
 CADRE_API cadre_node_t cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2],
                                     int stride, int padding);
 
-/* ---- other ---- */
+/* --- other --- */
 
 /* To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by way of f32. A
  * gradient flows between f32 and bf16 as if nothing was rounded. */
@@ -237,7 +237,7 @@ CADRE_API cadre_node_t cadre_rand_uniform(cadre_program_t *self, const cadre_dim
 /* The same value, through which no gradient flows. */
 CADRE_API cadre_node_t cadre_detach(cadre_program_t *self, cadre_node_t x);
 
-/* ---- layers, built of the above ---- */
+/* --- layers, built of the above --- */
 
 /* x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
 CADRE_API cadre_node_t cadre_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
@@ -297,7 +297,7 @@ CADRE_API cadre_node_t cadre_attention(cadre_program_t *self, cadre_node_t queri
                                        cadre_node_t keys, cadre_node_t values, int heads,
                                        int causal);
 
-/* ---- losses: means over all rows or elements, as scalars ---- */
+/* --- losses: means over all rows or elements, as scalars --- */
 
 /* Of logits [.., C] and labels [..] (i32). `smoothed` takes 1 - smoothing of the label and spreads
  * `smoothing` (0 to below 1) evenly over all classes (Szegedy and others 2016). */
@@ -352,7 +352,7 @@ CADRE_API cadre_node_t cadre_correct(cadre_program_t *self, cadre_node_t logits,
 CADRE_API cadre_node_t cadre_binary_correct(cadre_program_t *self, cadre_node_t logits,
                                             cadre_node_t targets);
 
-/* ---- layers and losses over tables ---- */
+/* --- layers and losses over tables --- */
 
 /* cadre_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L] without
  * offsets, which is then the empty node. Such an index has no padding. */
@@ -384,7 +384,7 @@ CADRE_API cadre_node_t cadre_sgns(cadre_program_t *self, cadre_node_t input, cad
                                   cadre_node_t center, cadre_node_t context,
                                   cadre_node_t negatives);
 
-/* ---- gradients and outputs ---- */
+/* --- gradients and outputs --- */
 
 /* The gradient of the scalar `loss` with respect to each of `count` nodes, into `gradients`. A node
  * that the loss does not depend on is a mistake. */

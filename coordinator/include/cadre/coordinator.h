@@ -41,8 +41,7 @@ typedef struct cadre_dataset cadre_dataset_t;   /* the same */
 typedef struct cadre_resource cadre_resource_t; /* the same */
 typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_drop */
 
-/* ---- Opening and closing
- * ---------------------------------------------------------------------------------- */
+/* --- Opening and closing --- */
 
 /* Called on the coordinator's own thread for each event worth a line: `level` is one of 'D', 'I',
  * 'W', 'E', `event` a word such as "worker_lost", `pairs` the details as key=value. It must return
@@ -144,8 +143,7 @@ CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
  */
 CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
 
-/* ---- Variables
- * -------------------------------------------------------------------------------------------- */
+/* --- Variables --- */
 
 /* How a variable is cut along axis 0. `count` parts for FIXED; for MIN_BYTES and MAX_BYTES the size
  * in `bytes` and at most `max_partitions` parts (0: as many as there are ps). FIXED with count 0:
@@ -268,8 +266,7 @@ CADRE_API int cadre_variable_partition_count(const cadre_variable_t *self);
 CADRE_API void cadre_variable_partition(const cadre_variable_t *self, int partition,
                                         int64_t *first_row, int64_t *rows, int *shard);
 
-/* ---- Functions
- * -------------------------------------------------------------------------------------------- */
+/* --- Functions --- */
 
 /* Makes a finished program something that can be scheduled; takes the program and nulls the pointer
  * on success. Its variables must exist with the shapes it says. The same content registered twice
@@ -283,9 +280,7 @@ CADRE_API int cadre_function_register(cadre_coordinator_t *self, cadre_program_t
 CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
                                     cadre_function_t **function);
 
-/* ---- Data
- * -------------------------------------------------------------------------------------------------
- */
+/* --- Data --- */
 
 /* A dataset lives in files that the workers can read; the coordinator hands out ranges of rows. */
 typedef struct {
@@ -326,8 +321,7 @@ CADRE_API int cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t
 /* The next batch; false at the end of the epoch, which is not an error. */
 CADRE_API bool cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch);
 
-/* ---- Closures
- * --------------------------------------------------------------------------------------------- */
+/* --- Closures --- */
 
 typedef struct {
     const char *name;
@@ -413,8 +407,7 @@ CADRE_API int cadre_done(cadre_coordinator_t *self, bool *done);
  * Returns when none of them runs any more. */
 CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
-/* ---- Resources
- * ---------------------------------------------------------------------------------------------- */
+/* --- Resources --- */
 
 /* Makes something that every worker has for itself: `function` runs once on each worker, those that
  * come later and those that take the place of another included, before any closure that names the
@@ -449,9 +442,7 @@ CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
 
 CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
 
-/* ---- Futures
- * ------------------------------------------------------------------------------------------------
- */
+/* --- Futures --- */
 
 /* Waits for the closure's end: 0, or how it failed - the same status and text every time. */
 CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
@@ -475,8 +466,7 @@ CADRE_API uint64_t cadre_future_closure_id(const cadre_future_t *self);
 /* Ends the future and nulls the pointer; the closure goes on, its results are not sent back. */
 CADRE_API void cadre_future_drop(cadre_future_t **self_p);
 
-/* ---- Checkpoints
- * ------------------------------------------------------------------------------------------ */
+/* --- Checkpoints --- */
 
 /* A cut is a place in the order in which closures are handed out to workers. A checkpoint holds
  * what every closure handed out before its cut has pushed and what was assigned before it, and
@@ -529,8 +519,7 @@ CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64
  * NULL when none. Waits up to 10 s for one that is just being committed. */
 CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);
 
-/* ---- Counters
- * --------------------------------------------------------------------------------------------- */
+/* --- Counters --- */
 
 typedef struct {
     uint64_t applied;

@@ -100,8 +100,7 @@ CADRE_API uint32_t cadre_invocation_worker_index(const cadre_invocation_t *self)
  * closure was handed out. It only grows; who is away is counted too. */
 CADRE_API uint32_t cadre_invocation_worker_count(const cadre_invocation_t *self);
 
-/* ---- What stays on a worker
- * ------------------------------------------------------------------------------- */
+/* --- What stays on a worker --- */
 
 /* For a function that builds a resource (cadre_resource_create): keeps `pointer` as what the
  * resource is on this worker, until the session ends; then `destructor` (NULL: none) is called with
