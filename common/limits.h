@@ -52,6 +52,7 @@ enum {
 
     CADRE_IN_FLIGHT_SIZE_MAX =
         64 << 20, /* bytes per worker and shard; further messages wait their turn */
+    CADRE_SEND_QUEUE_SIZE_MAX = 256 << 20, /* bytes that wait for one peer; then it is lost */
     CADRE_WINDOW_SIZE_MIN = 16 << 10, /* bytes of PUSHes unanswered that a worker has not asked for:
                                          before a ps has told it how many, */
     CADRE_WINDOW_SIZE_MAX = 4 << 20,  /* and the most that one tells */

@@ -1,7 +1,6 @@
 #include "common/socket.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,54 +312,11 @@ cadre_socket_handle(cadre_socket_t *self)
 
 /* --- sending --- */
 
-struct cadre_sending {
-    atomic_size_t references;
-    atomic_size_t bytes;
-};
-
 /* A frame that is counted. */
 typedef struct {
     cadre_chunk_t *chunk;
     cadre_sending_t *sending;
 } counted_t;
-
-cadre_sending_t *
-cadre_sending_new(void)
-{
-    cadre_sending_t *self = cadre_calloc(1, sizeof(*self));
-    atomic_init(&self->references, 1);
-    return self;
-}
-
-void
-cadre_sending_unref(cadre_sending_t **self_p)
-{
-    cadre_sending_t *self = *self_p;
-    *self_p = NULL;
-    if (self && atomic_fetch_sub(&self->references, 1) == 1) {
-        free(self);
-    }
-}
-
-size_t
-cadre_sending_bytes(const cadre_sending_t *self)
-{
-    return atomic_load(&self->bytes);
-}
-
-void
-cadre_sending_add(cadre_sending_t *self, size_t size_bytes)
-{
-    atomic_fetch_add(&self->references, 1);
-    atomic_fetch_add(&self->bytes, size_bytes);
-}
-
-void
-cadre_sending_end(cadre_sending_t *self, size_t size_bytes)
-{
-    atomic_fetch_sub(&self->bytes, size_bytes);
-    cadre_sending_unref(&self);
-}
 
 static void
 end_counted(void *bytes, void *hint)

@@ -25,6 +25,7 @@
 #include "common/peer_key.h"
 #include "common/plane.h"
 #include "common/routing_id.h"
+#include "common/sending.h"
 
 enum {
     CADRE_FRAME_COPY_MAX = 512,        /* bytes; larger frames are not copied (measured: up to
@@ -115,20 +116,6 @@ void *cadre_socket_handle(cadre_socket_t *self);
  * that peer had sent: receive first, then probe. */
 int cadre_socket_send(cadre_socket_t *self, const cadre_routing_id_t *to, cadre_chunk_t *header,
                       cadre_chunk_t *const *chunks, size_t count);
-
-/* Counts the bytes of frames that were sent and have not left: the socket's owner adds, and
- * ZeroMQ's I/O thread, which ends a frame when its bytes are with the system or its connection has
- * gone, subtracts. The count is atomic and tells nothing but itself, so whoever reads it late errs
- * on the safe side only; the object lives until its last frame has ended. */
-typedef struct cadre_sending cadre_sending_t;
-
-cadre_sending_t *cadre_sending_new(void);
-void cadre_sending_unref(cadre_sending_t **self_p);
-size_t cadre_sending_bytes(const cadre_sending_t *self);
-
-/* Bytes are on their way, which takes a reference; they have left, which drops it. */
-void cadre_sending_add(cadre_sending_t *self, size_t size_bytes);
-void cadre_sending_end(cadre_sending_t *self, size_t size_bytes);
 
 /* As cadre_socket_send, and counts the frames that are not copied in `sending`, if there is one. */
 int cadre_socket_send_counted(cadre_socket_t *self, const cadre_routing_id_t *to,

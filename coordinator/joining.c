@@ -8,9 +8,9 @@
 
 #include "common/assert.h"
 #include "common/codec.h"
+#include "common/limits.h"
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
-#include "coordinator/send_queues.h"
 
 /* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is
  * there. */

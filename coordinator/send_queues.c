@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
 

@@ -17,8 +17,7 @@
 #include "common/u64_map.h"
 
 enum {
-    CADRE_SEND_QUEUE_SIZE_MAX = 256 << 20, /* bytes that wait for one peer; then it is lost */
-    CADRE_SEND_RETRY_MS = 2,               /* a peer was full: it is tried again then; */
+    CADRE_SEND_RETRY_MS = 2,      /* a peer was full: it is tried again then; */
     CADRE_SEND_RETRY_MAX_MS = 16, /* twice as late each time that nothing went, up to this */
 };
 

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
 
