@@ -1,10 +1,15 @@
 # One static library per folder, one program per main file, one test program per *_test.c.
 
-# cadre_folder_library(NAME [EXCLUDE file...] [LINK target...])
-# Builds every .c file of the current folder, but for those named, into the static library NAME.
+# cadre_folder_library(NAME [ROOMS folder...] [EXCLUDE file...] [LINK target...])
+# Builds every .c file of the current folder and of the folders in it that are named, but for those
+# excluded, into the static library NAME.
 function(cadre_folder_library name)
-    cmake_parse_arguments(arg "" "" "EXCLUDE;LINK" ${ARGN})
-    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+    cmake_parse_arguments(arg "" "" "ROOMS;EXCLUDE;LINK" ${ARGN})
+    set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+    foreach(room IN LISTS arg_ROOMS)
+        list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.c")
+    endforeach()
+    file(GLOB sources CONFIGURE_DEPENDS ${patterns})
     foreach(file IN LISTS arg_EXCLUDE)
         list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
     endforeach()
@@ -52,18 +57,22 @@ function(cadre_test_program target)
         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 endfunction()
 
-# cadre_class_tests(PREFIX FOLDER LINK target...)
-# One Criterion program per FOLDER/*_test.c, registered with CTest as PREFIX/<name> under a deadline.
+# cadre_class_tests(PREFIX FOLDER [ROOMS folder...] LINK target...)
+# One Criterion program per FOLDER/*_test.c, and those of the folders in it that are named, registered with CTest as PREFIX/<name> under a deadline.
 # What is tested is built as it ships; the tests around it are compiled for less.
 function(cadre_class_tests prefix folder)
-    cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+    cmake_parse_arguments(arg "" "" "ROOMS;LINK" ${ARGN})
     if(CADRE_SANITIZE STREQUAL "thread")
         return() # Criterion does not start under ThreadSanitizer
     endif()
     if(CADRE_SANITIZE)
         set(runner "${CMAKE_SOURCE_DIR}/tests/criterion_runner.c")
     endif()
-    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c")
+    set(patterns "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c")
+    foreach(room IN LISTS arg_ROOMS)
+        list(APPEND patterns "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${room}/*_test.c")
+    endforeach()
+    file(GLOB sources CONFIGURE_DEPENDS ${patterns})
     foreach(source IN LISTS sources)
         get_filename_component(stem "${source}" NAME_WE)
         set(target "test_${prefix}_${stem}")
