@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""documents.py RULE ... - checks that what the documents name is there, one test per rule.
+
+    links        relative links in Markdown lead to a file, and to a heading of it
+    paths        paths of this repository in code spans and code blocks exist
+    citations    sources cite files and headings of docs/ that exist
+
+Prints `file:line: what is wrong` for each finding and exits 1 when there is any.
+"""
+import glob
+import os
+import re
+import sys
+
+import source
+
+TOP = source.FOLDERS + ("cmake", "deploy", "docs")
+ROUTING_ID = re.compile(r"(?:ps|worker)/\d+/[0-9a-f]{16}$")
+EXTENSIONS = (".c", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".cmake", ".supp")
+INCLUDE_FOLDERS = ("common/include", "coordinator/include", "worker/include")
+FENCE = re.compile(r"^ {0,3}(```|~~~)")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^()\s]+)\)|!\[[^\]]*\]\(([^()\s]+)\)")
+CITATION = re.compile(r"\bdocs/[\w-]+\.md(?:#([\w-]+))?")
+
+
+def documents():
+    """Paths from the root of all documents."""
+    return source.files((".md",), TOP) + [name for name in sorted(os.listdir(source.ROOT))
+                                          if name.endswith(".md")]
+
+
+def lines_of(path):
+    """(number, line, whether it is code) of each line of a document."""
+    fenced = False
+    blank = True
+    for number, line in enumerate(source.read(path).splitlines(), 1):
+        if FENCE.match(line):
+            fenced = not fenced
+            yield number, "", True
+            continue
+        # An indented line is code after an empty line or after code; elsewhere it goes on with a
+        # list or a paragraph.
+        indented = line.startswith("    ") and blank
+        yield number, line, fenced or indented
+        blank = not line.strip() or indented
+
+
+def slug(heading):
+    """The anchor that a heading gets."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(path):
+    """The anchors of all headings of a document."""
+    found = {}
+    for _, line, code in lines_of(path):
+        match = re.match(r"#{1,6}\s+(.*?)\s*#*$", line)
+        if match and not code:
+            name = slug(match.group(1))
+            count = found[name] = found.get(name, -1) + 1
+            if count:
+                found.setdefault(f"{name}-{count}", 0)
+    return set(found)
+
+
+def fault_of(target, folder):
+    """What is wrong with the link `target` of a document in `folder`; None when nothing is."""
+    name, _, anchor = target.partition("#")
+    path = os.path.normpath(os.path.join(folder, name)) if name else None
+    if path and (path.startswith("..") or not source.exists(path)):
+        return f"{target}: there is no {path}"
+    return None if not anchor else (path, anchor)
+
+
+def rule_links():
+    for document in documents():
+        for number, line, code in lines_of(document):
+            if code:
+                continue
+            for match in LINK.finditer(re.sub(r"`[^`]*`", "", line)):
+                target = match.group(1) or match.group(2)
+                if re.match(r"[a-z]+:", target):
+                    continue
+                fault = fault_of(target, os.path.dirname(document))
+                if isinstance(fault, str):
+                    yield document, number, fault
+                elif fault and fault[1] not in anchors(fault[0] or document):
+                    yield document, number, f"{target}: there is no such heading"
+
+
+def words_of(document):
+    """(line number, word) of each word of code in a document."""
+    for number, line, code in lines_of(document):
+        for text in [line] if code else re.findall(r"`([^`]+)`", line):
+            for word in text.split():
+                yield number, word.strip("\"'(),;:").removesuffix(".")
+
+
+def is_path(word):
+    """Whether `word` can only be a path of this repository."""
+    if "/" not in word or not re.fullmatch(r"[\w./*{},\[\]+-]+", word) or word[0] in "/.-":
+        return False
+    top = word.split("/")[0]
+    elsewhere = top in ("build", "libdir") or re.search(r"[A-Z]{3}(?!DME)", word)
+    return not ROUTING_ID.match(word) and (
+        top in TOP or (word.endswith(EXTENSIONS + ("/",)) and not elsewhere))
+
+
+def is_there(word, folder):
+    """Whether there is such a file, folder or class, from the root or from `folder`."""
+    names = re.sub(r"\{[^}]*\}|\[[^\]]*\]", "*", word)
+    return any(glob.glob(os.path.join(source.ROOT, place, name))
+               for place in ("", folder) + INCLUDE_FOLDERS for name in (names, names + ".[ch]"))
+
+
+def rule_paths():
+    for document in documents():
+        for number, word in words_of(document):
+            if is_path(word) and not is_there(word, os.path.dirname(document)):
+                yield document, number, f"{word}: there is no such path"
+
+
+def rule_citations():
+    suffixes = (".c", ".h", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".yaml", ".conf")
+    names = source.files(suffixes, TOP) + ["CMakeLists.txt", "Makefile"]
+    for path in names:
+        for number, line in enumerate(source.read(path).splitlines(), 1):
+            for match in CITATION.finditer(line):
+                name, _, anchor = match.group(0).partition("#")
+                if path.startswith("tests/gates/"):
+                    continue
+                if not source.exists(name):
+                    yield path, number, f"{name}: there is no such document"
+                elif anchor and anchor not in anchors(name):
+                    yield path, number, f"{match.group(0)}: there is no such heading"
+
+
+RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
+
+
+def main(arguments):
+    if not arguments or any(name not in RULES for name in arguments):
+        print(f"documents: rules are {' '.join(RULES)}", file=sys.stderr)
+        return 2
+    findings = 0
+    for name in arguments:
+        for path, line, text in RULES[name]():
+            print(f"{path}:{line}: {text}")
+            findings += 1
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
