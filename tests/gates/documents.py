@@ -4,6 +4,7 @@
     links        relative links in Markdown lead to a file, and to a heading of it
     paths        paths of this repository in code spans and code blocks exist
     citations    sources cite files and headings of docs/ that exist
+    conformance  docs/conformance.md lists the behaviours that tests name, and no others
 
 Prints `file:line: what is wrong` for each finding and exits 1 when there is any.
 """
@@ -21,6 +22,7 @@ INCLUDE_FOLDERS = ("common/include", "coordinator/include", "worker/include")
 FENCE = re.compile(r"^ {0,3}(```|~~~)")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^()\s]+)\)|!\[[^\]]*\]\(([^()\s]+)\)")
 CITATION = re.compile(r"\bdocs/[\w-]+\.md(?:#([\w-]+))?")
+BEHAVIOUR = re.compile(r"\b[A-Z]\w*\((?:\w+,\s*)?([A-Z]\d+)_\w+")
 
 
 def documents():
@@ -134,6 +136,33 @@ def rule_citations():
                     yield path, number, f"{name}: there is no such document"
                 elif anchor and anchor not in anchors(name):
                     yield path, number, f"{match.group(0)}: there is no such heading"
+
+
+def tested_behaviours():
+    """id -> names of the files, without _test.c, whose tests begin with it."""
+    found = {}
+    for path in source.files(("_test.c",), ("tests",)):
+        for name in BEHAVIOUR.findall(source.read(path)):
+            found.setdefault(name, set()).add(os.path.basename(path)[:-len("_test.c")])
+    return found
+
+
+def rule_conformance():
+    document = "docs/conformance.md"
+    tested = tested_behaviours()
+    listed = set()
+    for number, line in enumerate(source.read(document).splitlines(), 1):
+        row = re.match(r"\| ([A-Z]\d+) \|.*\|([^|]*)\|$", line)
+        if row:
+            name = row.group(1)
+            files = set(re.findall(r"`([^`]+)`", row.group(2)))
+            listed.add(name)
+            for file in sorted(tested.get(name, set()) - files):
+                yield document, number, f"{name} is tested in {file}, too"
+            for file in sorted(files - tested.get(name, set())) or ([] if files else ["..."]):
+                yield document, number, f"{name}: no test in {file} is named {name}_..."
+    for name in sorted(set(tested) - listed):
+        yield document, 1, f"{name} is missing, {min(tested[name])} tests it"
 
 
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
