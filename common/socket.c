@@ -28,7 +28,7 @@ struct cadre_socket {
     cadre_endpoint_t endpoint;   /* kind 0 until bound */
 };
 
-/* option, on the control plane, on the data plane (protocol.md section 9, which says why). Two that
+/* option, on the control plane, on the data plane (docs/protocol.md#socket-settings). Two that
  * look wrong are not: ZMTP heartbeats abort libzmq 4.3.4 when a receive queue is full, and with
  * ZMQ_IMMEDIATE a connection that breaks while a message is being queued leaks the frames queued so
  * far, with the chunks they refer to. */

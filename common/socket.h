@@ -1,5 +1,5 @@
 /*
- * socket - every ZeroMQ socket of Cadre, with the settings of protocol.md section 9.
+ * socket - every ZeroMQ socket of Cadre, with the settings of docs/protocol.md#socket-settings.
  *
  * Owner:   one actor.
  * Thread:  opened and bound on the caller's thread, then handed to its actor's thread when that
@@ -10,7 +10,8 @@
  * here blocks, prints, or keeps state outside its objects.
  *
  * A message is: [routing id (ROUTER only)] header chunk*. A send that succeeded is only queued; it
- * may still be lost with the connection. Whoever must know asks again (protocol.md, section 5).
+ * may still be lost with the connection. Whoever must know asks again
+ * (docs/protocol.md#retransmission).
  */
 #ifndef CADRE_COMMON_SOCKET_H
 #define CADRE_COMMON_SOCKET_H

@@ -1,5 +1,5 @@
 /*
- * checkpoint - taking one: cut, snapshot, write, commit.
+ * checkpoint - taking one: cut, snapshot, write, commit (docs/protocol.md#checkpoints).
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *

@@ -1,5 +1,5 @@
 /*
- * recovery - what becomes of a shard whose ps is lost.
+ * recovery - what becomes of a shard whose ps is lost (docs/protocol.md#recovery).
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *

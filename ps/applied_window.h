@@ -3,11 +3,11 @@
  *
  * Ids below `base` are settled: the coordinator said that every closure below it has ended, so an
  * update with such an id can only be a repetition. At and above the base one bit per id says
- * applied. The window never guesses: an id at base
- * + CADRE_APPLIED_WINDOW_MAX or beyond is refused, because forgetting one would let an update count
- * twice (invariant I1). Nor does it move its base by itself past a run of applied ids: a closure
- * reserves ids on every shard, uses them on some, and what was never applied here may still arrive
- * until the coordinator says otherwise.
+ * applied. The window never guesses: an id at base + CADRE_APPLIED_WINDOW_MAX or beyond is refused,
+ * because forgetting one would let an update count twice (docs/protocol.md#i1-at-most-once). Nor
+ * does it move its base by itself past a run of applied ids: a closure reserves ids on every shard,
+ * uses them on some, and what was never applied here may still arrive until the coordinator says
+ * otherwise.
  *
  * The bits stand in a ring, id modulo capacity, so that moving the base costs only the bits that it
  * passes. The ring begins small and doubles when an id needs it; at the limit it is 8 MiB.

@@ -9,11 +9,12 @@
  * with RESERVE and goes when GRANT comes. Nothing else waits for that.
  *
  * Nothing is retransmitted because time has passed: over a link that is merely slow that is
- * congestion collapse. While requests are unanswered a PROBE goes out now and then, ever more
- * seldom (cadre_shard_link_probe). One connection keeps its order in both directions, so a request
- * that was sent before a PROBE, and is still unanswered when its PROBED comes, was lost, or its
- * answer was, unless PROBED says that the shard has it queued. Then, and on a new connection, it
- * goes out again with the same id: PULL changes nothing and PUSH is told apart by its update id.
+ * congestion collapse (docs/protocol.md#retransmission). While requests are unanswered a PROBE goes
+ * out now and then, ever more seldom (cadre_shard_link_probe). One connection keeps its order in
+ * both directions, so a request that was sent before a PROBE, and is still unanswered when its
+ * PROBED comes, was lost, or its answer was, unless PROBED says that the shard has it queued. Then,
+ * and on a new connection, it goes out again with the same id: PULL changes nothing and PUSH is
+ * told apart by its update id.
  *
  * A shard that says nothing at all, not even PROBED, is first mute (another connection is tried)
  * and then unreachable: what waits for it is given up, and only PROBEs that ask after nothing go

@@ -4,14 +4,14 @@
  *
  * Owner:   the worker's network actor (or the simulation). Thread: its owner's.
  *
- * A core (docs/decisions.md): no socket, thread, clock or file. Messages and the time go in;
- * messages (the outbox) and events for the shell come out, and the shell empties both after every
- * call. Computing is the shell's: it gets START with a run, asks with cadre_worker_core_pull and
- * _push, gets VALUES and PUSHED, and ends with _finish.
+ * A core (docs/architecture.md#core-and-shell): no socket, thread, clock or file. Messages and the
+ * time go in; messages (the outbox) and events for the shell come out, and the shell empties both
+ * after every call. Computing is the shell's: it gets START with a run, asks with
+ * cadre_worker_core_pull and _push, gets VALUES and PUSHED, and ends with _finish.
  *
- * Exactly once (proto-schemas/README.md): every attempt of a closure pushes under the same update
- * ids, each push is repeated until its shard has answered, and a closure is reported only after all
- * have.
+ * Exactly once (docs/protocol.md#exactly-once): every attempt of a closure pushes under the same
+ * update ids, each push that is found lost goes again, and a closure is reported only after every
+ * shard has answered.
  */
 #ifndef CADRE_WORKER_WORKER_CORE_H
 #define CADRE_WORKER_WORKER_CORE_H

@@ -22,7 +22,7 @@ part_size_bytes(const cadre_run_part_t *part)
 
 /* The parts of `run` on `shard` from the part *at on, and moves *at behind them; NULL when there
  * are none. For a pull as many as one message takes, whole parts only: the values of one are one
- * version (I4). A push is all of them: it is applied in one turn. */
+ * version (docs/protocol.md#i4-one-version). A push is all of them: it is applied in one turn. */
 static request_note_t *
 next_note(const cadre_run_t *run, uint32_t shard, bool push, size_t *at)
 {

@@ -38,7 +38,7 @@ enum {
  * element of its variable; its dtype may differ. The strings and bytes belong to whoever filled the
  * struct. */
 typedef struct {
-    const char *variable; /* a name as protocol.md, section 10 has it */
+    const char *variable; /* letters, digits and ._-, the first a letter or digit */
     const char *kind;     /* CADRE_CHECKPOINT_KIND_VALUE or a slot; the same alphabet */
     cadre_dtype_t dtype;
     int rank;

@@ -1,4 +1,4 @@
-/* What the public headers say beyond the conformance list: whom join waits for, what the seeds of
+/* What the public headers say beyond docs/conformance.md: whom join waits for, what the seeds of
  * native functions are good for, outputs that nobody wants, totals of a resumed job. */
 #include <inttypes.h>
 #include <math.h>

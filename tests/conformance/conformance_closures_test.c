@@ -1,4 +1,4 @@
-/* Closures, futures, data: the ids C of the conformance list. */
+/* Closures, futures, data: the ids C of docs/conformance.md. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

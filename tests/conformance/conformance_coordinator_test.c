@@ -1,6 +1,4 @@
-/* A coordinator that is killed, and everything with it: ids F17, F24 and D3 of the conformance
- * list.
- */
+/* A coordinator that is killed, and everything with it: ids F24 and D3 of docs/conformance.md. */
 #include <criterion/criterion.h>
 #include <signal.h>
 

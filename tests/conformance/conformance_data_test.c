@@ -1,4 +1,4 @@
-/* Epochs and evaluations: ids D1, D2 and D4 of the conformance list. D3 is in
+/* Epochs and evaluations: ids D1, D2 and D4 of docs/conformance.md. D3 is in
  * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
 #include <pthread.h>
 #include <stdatomic.h>

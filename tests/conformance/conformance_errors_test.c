@@ -1,4 +1,4 @@
-/* Errors of closures: the ids E of the conformance list, and Q where it shows through the API. */
+/* Errors of closures: the ids E of docs/conformance.md, and Q where it shows through the API. */
 #include <pthread.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* `cadre evaluate` beside the run that it looks at: id D5 of the conformance list. */
+/* `cadre evaluate` beside the run that it looks at: id D5 of docs/conformance.md. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>

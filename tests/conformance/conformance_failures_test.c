@@ -1,4 +1,4 @@
-/* Workers that die: ids F of the conformance list, with real processes. Workers that come and go
+/* Workers that die: ids F of docs/conformance.md, with real processes. Workers that come and go
  * are in conformance_membership_test.c, ps in conformance_ps_test.c, the coordinator in
  * conformance_coordinator_test.c. */
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* Results of closures as arguments of others: C12 of the conformance list, and what Q, E and F mean
+/* Results of closures as arguments of others: C12 of docs/conformance.md, and what Q, E and F mean
  * for it. */
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Workers that join, leave, pause and are replaced: ids F18 to F22 and F25 of the conformance list,
+/* Workers that join, leave, pause and are replaced: ids F18 to F22 and F25 of docs/conformance.md,
  * with real processes. */
 #include <jansson.h>
 #include <pthread.h>

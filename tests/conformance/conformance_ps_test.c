@@ -1,4 +1,4 @@
-/* Lost ps: ids F7, F8, F11, F15, F17, F23 and F25 of the conformance list, and Q with one that is
+/* Lost ps: ids F7, F8, F11, F15, F17, F23 and F25 of docs/conformance.md, and Q with one that is
  * lost while the queue is full. */
 #include <signal.h>
 #include <stdio.h>

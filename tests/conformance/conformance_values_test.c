@@ -1,5 +1,5 @@
 /* What stays on workers: resources, values of each worker, several datasets in one call; C1, C7,
- * C10, E6, E7, E9 and F5 of the conformance list. */
+ * C10, E6, E7, E9 and F5 of docs/conformance.md. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Variables: the ids V of the conformance list, and P10 end to end. */
+/* Variables: the ids V of docs/conformance.md, and P10 end to end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

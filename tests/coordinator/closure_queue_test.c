@@ -1,5 +1,5 @@
 /*
- * The rules of the closure queue, by the ids of the conformance list (Q). Every test runs with the
+ * The rules of the closure queue, by the ids of docs/conformance.md (Q). Every test runs with the
  * default capacity and with 2. `put`, `join` and `done` ask the queue as the API's calls do, and
  * answer CADRE_EAGAIN where those would block.
  */

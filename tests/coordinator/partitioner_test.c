@@ -1,4 +1,4 @@
-/* How variables are cut and placed, by the ids of the conformance list (P). */
+/* How variables are cut and placed, by the ids of docs/conformance.md (P). */
 #include "coordinator/partitioner.h"
 
 #include <criterion/criterion.h>

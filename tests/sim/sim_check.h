@@ -1,5 +1,6 @@
 /*
- * sim_check - the oracle: an additive model of every shard, and the invariants of the protocol.
+ * sim_check - the oracle: an additive model of every shard, and the invariants of the protocol
+ * (docs/protocol.md#what-is-promised).
  *
  * Owner:   the cluster.
  * Thread:  one.

@@ -1,6 +1,6 @@
 /*
- * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants of the protocol
- * after every event.
+ * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants
+ * (docs/protocol.md) after every event.
  *
  *     sim_test                     seeds 1 to 500 (150 with a sanitizer) and 1 to 10 quiet, and
  *                                  that a seed repeats itself
