@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """documents.py RULE ... - checks that what the documents name is there, one test per rule.
 
-    links        relative links in Markdown lead to a file, and to a heading of it
+    links        relative links in Markdown lead to a file, and to a heading of it; README.md links to
+                 each document of docs/
     paths        paths of this repository in code spans and code blocks exist
+    commands     verbs and flags of our programs in code spans and code blocks exist
     citations    sources cite files and headings of docs/ that exist
     conformance  docs/conformance.md lists the behaviours that tests name, and no others
 
@@ -20,7 +22,10 @@ ROUTING_ID = re.compile(r"(?:ps|worker)/\d+/[0-9a-f]{16}$")
 EXTENSIONS = (".c", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".cmake", ".supp")
 INCLUDE_FOLDERS = ("common/include", "coordinator/include", "worker/include")
 FENCE = re.compile(r"^ {0,3}(```|~~~)")
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^()\s]+)\)|!\[[^\]]*\]\(([^()\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
+PROGRAM_FOLDERS = ("coordinator", "ps", "worker", "bench", "common")
+COMMAND = re.compile(r"^\s*(?:\w+=\S+\s+|\$ )*(?:[\w./$-]*/)?cadre(-ps|-worker|-bench)?(?= )")
+VAGUE = re.compile(r"(?<!docs/)\b(?:protocol|architecture|conformance)\.md|\b\w+\.md,? section \d")
 CITATION = re.compile(r"\bdocs/[\w-]+\.md(?:#([\w-]+))?")
 BEHAVIOUR = re.compile(r"\b[A-Z]\w*\((?:\w+,\s*)?([A-Z]\d+)_\w+")
 
@@ -66,29 +71,29 @@ def anchors(path):
     return set(found)
 
 
-def fault_of(target, folder):
-    """What is wrong with the link `target` of a document in `folder`; None when nothing is."""
+def fault_of(target, document):
+    """What is wrong with the link `target` of a document; None when nothing is."""
     name, _, anchor = target.partition("#")
-    path = os.path.normpath(os.path.join(folder, name)) if name else None
-    if path and (path.startswith("..") or not source.exists(path)):
+    path = os.path.normpath(os.path.join(os.path.dirname(document), name)) if name else document
+    if path.startswith("..") or not source.exists(path):
         return f"{target}: there is no {path}"
-    return None if not anchor else (path, anchor)
+    if anchor and anchor not in anchors(path):
+        return f"{target}: there is no such heading"
+    return None
 
 
 def rule_links():
+    start = source.read("README.md")
     for document in documents():
-        for number, line, code in lines_of(document):
-            if code:
-                continue
-            for match in LINK.finditer(re.sub(r"`[^`]*`", "", line)):
-                target = match.group(1) or match.group(2)
-                if re.match(r"[a-z]+:", target):
-                    continue
-                fault = fault_of(target, os.path.dirname(document))
-                if isinstance(fault, str):
-                    yield document, number, fault
-                elif fault and fault[1] not in anchors(fault[0] or document):
-                    yield document, number, f"{target}: there is no such heading"
+        if document.startswith("docs/") and f"]({document})" not in start:
+            yield document, 1, "README.md does not link to it"
+        text = "\n".join("" if code else re.sub(r"`[^`]*`", "", line)
+                         for _, line, code in lines_of(document))
+        for match in LINK.finditer(text):
+            target = match.group(1)
+            fault = None if re.match(r"[a-z]+:", target) else fault_of(target, document)
+            if fault:
+                yield document, text.count("\n", 0, match.start()) + 1, fault
 
 
 def words_of(document):
@@ -123,15 +128,41 @@ def rule_paths():
                 yield document, number, f"{word}: there is no such path"
 
 
+def program_words():
+    """(verbs of cadre, words that may be flags) as the sources of the programs have them."""
+    text = "\n".join(map(source.read, source.files((".c", ".h"), PROGRAM_FOLDERS)))
+    return (set(re.findall(r"\bcadre_command_([a-z]+)\(", text)),
+            set(re.findall(r'"(?:--)?([a-z][a-z0-9-]*)"', text)))
+
+
+def rule_commands():
+    verbs, flags = program_words()
+    for document in documents():
+        for number, line, code in lines_of(document):
+            for text in [line] if code else re.findall(r"`([^`]+)`", line):
+                # What follows `--` or ends a command is another program's.
+                for command in re.split(r" -- |[|;&]", text):
+                    match = COMMAND.match(command)
+                    if not match:
+                        continue
+                    verb = re.match(r" +([a-z]+)\b", command[match.end():])
+                    if not match.group(1) and verb and verb.group(1) not in verbs:
+                        yield document, number, f"cadre {verb.group(1)}: there is no such verb"
+                    for flag in re.findall(r"(?<=[ \[])--([a-z][a-z0-9-]*)",
+                                           command[match.end():]):
+                        if flag not in flags:
+                            yield document, number, f"--{flag}: there is no such flag"
+
+
 def rule_citations():
     suffixes = (".c", ".h", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".yaml", ".conf")
     names = source.files(suffixes, TOP) + ["CMakeLists.txt", "Makefile"]
-    for path in names:
+    for path in filter(lambda name: not name.startswith("tests/gates/"), names):
         for number, line in enumerate(source.read(path).splitlines(), 1):
+            if VAGUE.search(line):
+                yield path, number, "cite as docs/NAME.md#heading"
             for match in CITATION.finditer(line):
                 name, _, anchor = match.group(0).partition("#")
-                if path.startswith("tests/gates/"):
-                    continue
                 if not source.exists(name):
                     yield path, number, f"{name}: there is no such document"
                 elif anchor and anchor not in anchors(name):
