@@ -16,17 +16,17 @@ enum { KEY_KUBERNETES = 0x1000 };
 
 typedef struct {
     const char *directory;
-    const char *secret_name; /* of Kubernetes; NULL: files */
+    const char *kubernetes_name; /* of its objects; NULL: files */
     bool json;
 } flags_t;
 
 static void
 check_flags(const flags_t *self, struct argp_state *state)
 {
-    if (self->secret_name && (self->directory || self->json)) {
+    if (self->kubernetes_name && (self->directory || self->json)) {
         argp_error(state, "--kubernetes writes no directory and has no -o json");
     }
-    if (!self->secret_name && !self->directory) {
+    if (!self->kubernetes_name && !self->directory) {
         argp_error(state, "a directory for the keys is missing");
     }
 }
@@ -43,7 +43,7 @@ parse(int key, char *argument, struct argp_state *state)
                        "or digit first and last",
                        argument);
         }
-        self->secret_name = argument;
+        self->kubernetes_name = argument;
         break;
     case 'o':
         self->json = cadre_command_is_json(argument, state);
@@ -120,9 +120,9 @@ make_files(const cadre_job_keys_t *keys, const flags_t *flags)
 }
 
 static int
-make_secret(const cadre_job_keys_t *keys, const char *name)
+make_objects(const cadre_job_keys_t *keys, const char *name)
 {
-    cadre_job_keys_print_secret(keys, name, stdout);
+    cadre_job_keys_print_kubernetes(keys, name, stdout);
     fflush(stdout);
     if (isatty(STDOUT_FILENO)) {
         fprintf(stderr,
@@ -138,7 +138,7 @@ cadre_command_keygen(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"kubernetes", KEY_KUBERNETES, "NAME", 0,
-         "Print a Secret of that name as YAML and write no file", 0},
+         "Print a Secret NAME and a ConfigMap NAME-allowed as YAML and write no file", 0},
         {"output", 'o', "json|text", 0, "As JSON on one line", 0},
         {0}};
     static const struct argp parser = {
@@ -157,5 +157,6 @@ cadre_command_keygen(int argc, char **argv)
     if (status < 0) {
         return cadre_command_fail(status);
     }
-    return flags.secret_name ? make_secret(&keys, flags.secret_name) : make_files(&keys, &flags);
+    return flags.kubernetes_name ? make_objects(&keys, flags.kubernetes_name)
+                                 : make_files(&keys, &flags);
 }

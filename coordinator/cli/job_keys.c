@@ -12,7 +12,7 @@
 
 enum {
     FILES = 2 * CADRE_KEY_ROLES, /* first the secret ones, then the public ones */
-    NAME_SIZE_MAX = 253,
+    NAME_SIZE_MAX = 253 - (int)sizeof("-allowed") + 1,
 };
 
 /* What was made so far below a directory. */
@@ -208,7 +208,7 @@ print_file(const cadre_certificate_t *certificate, bool secret, FILE *to)
     const char *role = cadre_key_role_text(certificate->role);
     char text[CADRE_CERTIFICATE_SIZE_MAX];
     cadre_certificate_text(certificate, secret, text);
-    fprintf(to, secret ? "  %s.key: |\n" : "  allowed.%s: |\n", role);
+    fprintf(to, secret ? "  %s.key: |\n" : "  %s.pub: |\n", role);
     for (const char *line = text; *line;) {
         size_t size = strcspn(line, "\n");
         fprintf(to, "    %.*s\n", (int)size, line);
@@ -218,7 +218,7 @@ print_file(const cadre_certificate_t *certificate, bool secret, FILE *to)
 }
 
 void
-cadre_job_keys_print_secret(const cadre_job_keys_t *self, const char *name, FILE *to)
+cadre_job_keys_print_kubernetes(const cadre_job_keys_t *self, const char *name, FILE *to)
 {
     fprintf(to,
             "apiVersion: v1\n"
@@ -228,7 +228,19 @@ cadre_job_keys_print_secret(const cadre_job_keys_t *self, const char *name, FILE
             "type: Opaque\n"
             "stringData:\n",
             name);
-    for (int file = 0; file < FILES; file++) {
-        print_file(&self->certificates[file_role(file)], file < CADRE_KEY_ROLES, to);
+    for (cadre_key_role_t role = 0; role < CADRE_KEY_ROLES; role++) {
+        print_file(&self->certificates[role], true, to);
+    }
+
+    fprintf(to,
+            "---\n"
+            "apiVersion: v1\n"
+            "kind: ConfigMap\n"
+            "metadata:\n"
+            "  name: \"%s-allowed\"\n"
+            "data:\n",
+            name);
+    for (cadre_key_role_t role = 0; role < CADRE_KEY_ROLES; role++) {
+        print_file(&self->certificates[role], false, to);
     }
 }

@@ -1,11 +1,11 @@
 /*
- * job_keys - the keys of one job: a pair for each role, as files or as a Kubernetes Secret.
+ * job_keys - the keys of one job: a pair for each role, as files or as objects of Kubernetes.
  *
  * Owner:   whoever made them; cadre_job_keys_fini wipes the secrets from memory.
  * Thread:  any; the functions keep no state.
  *
- *     DIR/coordinator.key  ps.key  worker.key  client.key     secret: each for the tasks of its
- * role DIR/allowed/coordinator.pub  ps.pub  worker.pub  client.pub     public: for every task
+ *     DIR/coordinator.key          ps.key  worker.key  client.key   secret: each for its role
+ *     DIR/allowed/coordinator.pub  ps.pub  worker.pub  client.pub   public: for every task
  *
  * All tasks of a role share a key, because they are replaced and added while a job runs: a key for
  * each would have to be made and spread at that moment. Who has a worker's key can be any worker,
@@ -41,12 +41,15 @@ int cadre_job_keys_write(const cadre_job_keys_t *self, const char *directory);
  */
 char *cadre_job_keys_path(const char *directory, cadre_key_role_t role, bool secret);
 
-/* Whether Kubernetes takes `name` for a Secret: a DNS subdomain (RFC 1123), at most 253 characters
- * of a-z, 0-9, "-" and ".", each part of which begins and ends with a letter or digit. */
+/* Whether Kubernetes takes `name` for a Secret and `name`-allowed for a ConfigMap: a DNS subdomain
+ * (RFC 1123) of a-z, 0-9, "-" and ".", each part of which begins and ends with a letter or digit,
+ * of at most 245 characters: 253 with the ending. */
 bool cadre_kubernetes_name_valid(const char *name);
 
-/* Prints a Secret of that name as YAML, whose keys are `coordinator.key`, `allowed.coordinator` and
- * so on: those of a Secret have no "/". */
-void cadre_job_keys_print_secret(const cadre_job_keys_t *self, const char *name, FILE *to);
+/* Prints two objects as YAML: a Secret `name` with the entries `coordinator.key` and so on, and a
+ * ConfigMap `name`-allowed with `coordinator.pub` and so on. The public keys are an object of their
+ * own because a pod mounts all of it as the directory `allowed`: the kubelet then adds and removes
+ * files as entries come and go, which it does not where a volume names its items. */
+void cadre_job_keys_print_kubernetes(const cadre_job_keys_t *self, const char *name, FILE *to);
 
 #endif

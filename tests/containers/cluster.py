@@ -48,13 +48,14 @@ def check_totals(result, epochs):
 class Pod:
     def __init__(self, role, name, address, index):
         self.role, self.name, self.address, self.index = role, name, address, index
+        self.template, self.place = None, None
 
 
 class Cluster:
     def __init__(self, engine, overlay):
         self.engine = engine
         self.objects = rendered.render(f"tests/containers/{overlay}")
-        self.objects.append(rendered.keygen("cadre-keys"))
+        self.objects += rendered.keygen("cadre-keys")
         self.place = f"{engine.place}/{overlay}-{time.monotonic_ns()}"
         self.claims = {}
         self.addresses = ipaddress.ip_network(engine.open_network()).hosts()
@@ -72,6 +73,7 @@ class Cluster:
             self.services |= {name: str(next(self.addresses)) for name in hosts}
         for template in self.templates.values():
             self.services |= {name: str(next(self.addresses)) for name in template.services()}
+        self.versions = 1  # of the volumes in pods
         self.changes = {}  # of the environment of coordinators
 
     def claim(self, name):
@@ -90,7 +92,17 @@ class Cluster:
         return Template([secret if item["kind"] == "Secret" else item for item in self.objects], role,
                         self.claims)
 
+    def allowed(self):
+        """The public keys, by the names of their files: change them, then update_pods."""
+        return next(item for item in self.objects if item["metadata"]["name"] == "cadre-keys-allowed")["data"]
+
     # --- pods ---
+
+    def update_pods(self):
+        """Brings what has changed in ConfigMaps and Secrets to the pods that run."""
+        self.versions += 1
+        for pod in self.pods.values():
+            pod.template.update(pod.place, self.versions)
 
     def start(self, role, index=0, template=None, changes=None):
         """A new pod, with an address of its own."""
@@ -100,8 +112,8 @@ class Cluster:
         changes = changes or (self.changes if role == "coordinator" else {})
         if self.tfjob:
             changes = changes | {"TF_CONFIG": self.tf_config(role, index)}
-        words = template.arguments(pod.name, pod.address, index, f"{self.place}/{pod.name}-{self.made}",
-                                   changes)
+        pod.template, pod.place = template, f"{self.place}/{pod.name}-{self.made}"
+        words = template.arguments(pod.name, pod.address, index, pod.place, changes)
         hosts = [f"--add-host={name}:{address}" for name, address in self.services.items()]
         # The same hardware address for the same address: nobody announces a change of it.
         number = "".join(f":{int(part):02x}" for part in pod.address.split("."))
@@ -236,6 +248,9 @@ class Cluster:
         running, code = self.state(pod)
         if not running:
             raise Failure(f"the coordinator ended with {code}: {text[-3000:]}")
+        return self.epoch_said(text)
+
+    def epoch_said(self, text):
         lines = re.findall(r"^epoch=(\d+)/\d+ .*workers=(\d+)/", text, re.MULTILINE)
         return tuple(map(int, lines[-1])) if lines else (0, 0)
 
@@ -266,8 +281,8 @@ class Cluster:
     def finish(self):
         """Preempts the coordinator and has its successor train a little on, to an end; its result."""
         pod = self.of("coordinator")[0]
-        epoch = self.progress()[0]
         code, _ = self.preempt(pod)
+        epoch = self.epoch_said(self.log(pod))[0]
         if code != 143:
             raise Failure(f"the coordinator ended with {code}, not 143: {self.log(pod)[-1500:]}")
         epochs = epoch + 100

@@ -42,19 +42,25 @@ def content(objects, kind, name):
     raise Failure(f"there is no {kind} {name}")
 
 
-def lay_out(files, items, folder, mode, group):
-    """A volume as the kubelet writes it: files in a folder of their own, and links to them."""
+def lay_out(files, items, folder, mode, group, version):
+    """A volume as the kubelet writes it: files in a folder of their own, and links to them; or its next version."""
     items = items or [{"key": key, "path": key} for key in files]
     for item in items:
-        path = f"{folder}/..1/{item['path']}"
+        path = f"{folder}/..{version}/{item['path']}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(files[item["key"]])
         os.chown(path, 0, group)
         os.chmod(path, mode)
-    os.symlink("..1", f"{folder}/..data")
-    for name in {item["path"].split("/")[0] for item in items}:
+    os.symlink(f"..{version}", f"{folder}/..data_tmp")
+    os.rename(f"{folder}/..data_tmp", f"{folder}/..data")
+    names = {item["path"].split("/")[0] for item in items}
+    links = {name for name in os.listdir(folder)
+             if os.path.islink(f"{folder}/{name}") and not name.startswith("..")}
+    for name in names - links:
         os.symlink(f"..data/{name}", f"{folder}/{name}")
+    for name in links - names:
+        os.unlink(f"{folder}/{name}")
 
 
 class Template:
@@ -107,14 +113,31 @@ class Template:
         if "persistentVolumeClaim" in volume:
             folder = self.claims[volume["persistentVolumeClaim"]["claimName"]]
         else:
-            kind, field = ("ConfigMap", "configMap") if "configMap" in volume else ("Secret", "secret")
-            source = volume[field]
             folder = f"{place}/{name}"
             os.makedirs(folder)
-            lay_out(content(self.objects, kind, source.get("name") or source["secretName"]),
-                    source.get("items"), folder, source.get("defaultMode", 0o644),
-                    self.security["fsGroup"] if field == "secret" else 0)
+            self.write(volume, folder, 1)
+            for path in self.nested(name):
+                os.makedirs(f"{folder}/{path}")
         return lambda path, mode: ["--volume", f"{folder}:{path}:{mode}"]
+
+    def write(self, volume, folder, version):
+        kind, field = ("ConfigMap", "configMap") if "configMap" in volume else ("Secret", "secret")
+        source = volume[field]
+        lay_out(content(self.objects, kind, source.get("name") or source["secretName"]), source.get("items"),
+                folder, source.get("defaultMode", 0o644), self.security["fsGroup"], version)
+
+    def nested(self, name):
+        """Where other volumes are mounted inside this one: the kubelet makes those folders."""
+        mounts = self.container["volumeMounts"]
+        outer = [mount["mountPath"] + "/" for mount in mounts if mount["name"] == name]
+        return [mount["mountPath"].removeprefix(path) for path in outer for mount in mounts
+                if mount["mountPath"].startswith(path)]
+
+    def update(self, place, version):
+        """What the kubelet does in a pod that runs, once an object has changed."""
+        for volume in self.spec["volumes"]:
+            if "configMap" in volume or "secret" in volume:
+                self.write(volume, f"{place}/{volume['name']}", version)
 
     def volumes(self, place):
         sources = {volume["name"]: self.volume(volume, place) for volume in self.spec["volumes"]}

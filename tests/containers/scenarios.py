@@ -157,7 +157,7 @@ def strangers(cluster):
     cluster.wait_said(plain, "handshake_failed", "it wants a key")
     secret = copy.deepcopy(cluster.secret())
     files = secret["stringData"]
-    files["worker.key"] = keygen("cadre-keys")["stringData"]["worker.key"]
+    files["worker.key"] = keygen("cadre-keys")[0]["stringData"]["worker.key"]
     other = cluster.start("worker", template=cluster.template_with("worker", secret))
     said = [cluster.wait_said("coordinator", "key_refused", other.address)]
     secret = copy.deepcopy(cluster.secret())
@@ -173,6 +173,34 @@ def strangers(cluster):
     cluster.wait_training(workers=3)
     cluster.finish()
     return "; ".join(line.removeprefix("warning: ") for line in said)
+
+
+def revoke(cluster):
+    """A second key for workers is allowed and the first one revoked, while it trains, as docs/keys.md says."""
+    cluster.start_all()
+    cluster.wait_training(workers=3)
+    old = cluster.of("worker")
+    pairs, public = keygen("cadre-keys")
+    secret = copy.deepcopy(cluster.secret())
+    secret["stringData"]["worker.key"] = pairs["stringData"]["worker.key"]
+    renewed = cluster.template_with("worker", secret)
+    cluster.start("worker", template=renewed)
+    cluster.wait_said("coordinator", "key_refused")
+    cluster.allowed()["worker-2.pub"] = public["data"]["worker.pub"]
+    cluster.update_pods()
+    cluster.wait_training(workers=4)
+
+    del cluster.allowed()["worker.pub"]
+    began = time.monotonic()
+    cluster.update_pods()
+    for role in ("coordinator", "ps"):
+        cluster.wait_said(role, "key_withdrawn")
+    took = time.monotonic() - began
+    for pod in old:
+        cluster.wait_said(pod, "handshake_failed")
+    cluster.wait_training(workers=1)
+    cluster.finish()
+    return f"revoked {took:.1f} s after its file was gone; three workers are out, one goes on"
 
 
 def tf_config(cluster):
@@ -243,6 +271,7 @@ SCENARIOS = (
     ("preempt", "curve", preempt),
     ("move", "curve", move),
     ("strangers", "curve", strangers),
+    ("revoke", "curve", revoke),
     ("tf-config", "tfjob", tf_config),
     ("compose", None, compose),
 )

@@ -225,6 +225,21 @@ class Lint:
             if claim and claim not in self.of_kind("PersistentVolumeClaim"):
                 self.say(pods.name, f"there is no PersistentVolumeClaim {claim}")
 
+    def keys(self, pods):
+        """A pod has the pair of its role alone, and all public keys: what is named is never taken away."""
+        volumes = {volume["name"]: volume for volume in pods.spec.get("volumes", [])}
+        for container in pods.containers:
+            folder = {item["name"]: item.get("value") for item in container.get("env", [])}.get("CADRE_KEYS")
+            mounts = {mount["mountPath"]: mount for mount in container.get("volumeMounts", [])}
+            own = volumes.get(mounts.get(folder, {}).get("name"), {}).get("secret", {})
+            role = pods.labels["app.kubernetes.io/component"]
+            if folder and [item["key"] for item in own.get("items", [])] != [f"{role}.key"]:
+                self.say(pods.name, f"{folder}: more keys than its own, or none")
+            public = mounts.get(f"{folder}/allowed", {})
+            source = volumes.get(public.get("name"), {}).get("configMap")
+            if folder and (source is None or "items" in source or "subPath" in public):
+                self.say(pods.name, f"{folder}/allowed is not a whole ConfigMap: keys cannot be revoked")
+
     def references(self, pods):
         for container in pods.containers:
             names = self.environment(pods, container)
@@ -310,7 +325,7 @@ def faults(found):
                  lint.agreement):
         rule()
     for pods in lint.pods:
-        for rule in (lint.references, lint.pod_security, lint.own_rules):
+        for rule in (lint.references, lint.keys, lint.pod_security, lint.own_rules):
             rule(pods)
     if not lint.pods:
         lint.say("all", "there are no pods")

@@ -21,7 +21,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cadre-kubernetes-") as scratch:
         for overlay in OVERLAYS:
             found = objects.render(os.path.join("deploy/k8s/overlays", overlay))
-            found.append(objects.keygen("cadre-keys"))
+            found += objects.keygen("cadre-keys")
             faults = objects.schema_faults(found) + lint.faults(found)
             faults += programs.faults(found, os.path.join(scratch, overlay))
             for fault in faults:

@@ -71,6 +71,13 @@ MUTANTS = (
     ("no secret", lambda o: drop(o, "Secret", "cadre-keys"), "there is no Secret"),
     ("no key of a role", lambda o: volume(o, "ps", "keys")["secret"]["items"][0].update(
         key="server.key"), "has no server.key"),
+    ("public keys one by one", lambda o: volume(o, "ps", "allowed")["configMap"].update(
+        items=[{"key": "worker.pub", "path": "worker.pub"}]), "cannot be revoked"),
+    ("no public keys", lambda o: container(o, "ps")["volumeMounts"].remove(
+        {"name": "allowed", "mountPath": "/keys/allowed", "readOnly": True}) or
+     pod_spec(o, "ps")["volumes"].remove(volume(o, "ps", "allowed")), "cannot be revoked"),
+    ("another role's key", lambda o: volume(o, "worker", "keys")["secret"]["items"].append(
+        {"key": "ps.key", "path": "ps.key"}), "more keys than its own"),
     ("no claim", lambda o: drop(o, "PersistentVolumeClaim", ""), "no PersistentVolumeClaim"),
     ("no volume", lambda o: pod_spec(o, "worker")["volumes"].pop(), "there is no volume"),
     ("unused volume", lambda o: container(o, "worker")["volumeMounts"].pop(), "nothing mounts"),
@@ -127,7 +134,7 @@ def faults(found, scratch):
 
 
 def main():
-    good = objects.render("deploy/k8s/overlays/curve") + [objects.keygen("cadre-keys")]
+    good = objects.render("deploy/k8s/overlays/curve") + objects.keygen("cadre-keys")
     missed = 0
     for name, change, words in MUTANTS:
         found = copy.deepcopy(good)

@@ -37,11 +37,11 @@ def render(folder):
 
 
 def keygen(name):
-    """The Secret that `cadre keygen` prints."""
+    """The Secret and the ConfigMap that `cadre keygen` prints."""
     program = os.path.join(os.environ["CADRE_BIN_DIR"], "cadre")
     run = subprocess.run([program, "keygen", "--kubernetes", name], capture_output=True, text=True,
                          check=True, timeout=60)
-    return load(run.stdout)[0] | {"generated": True}
+    return [item | {"generated": True} for item in load(run.stdout)]
 
 
 def title(item):

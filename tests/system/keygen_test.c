@@ -93,7 +93,7 @@ Test(keygen, says_as_json_what_it_made)
     scratch_close(&scratch);
 }
 
-Test(keygen, prints_a_secret_and_writes_no_file)
+Test(keygen, prints_objects_of_kubernetes_and_writes_no_file)
 {
     scratch_t scratch;
     scratch_open(&scratch);
@@ -101,7 +101,8 @@ Test(keygen, prints_a_secret_and_writes_no_file)
         shell(&scratch, "cadre keygen --kubernetes job-1 2>&1; ls | grep -v output", 1);
     cr_expect(strstr(output, "kind: Secret\nmetadata:\n  name: \"job-1\"\n"), "%s", output);
     cr_expect(strstr(output, "\n  coordinator.key: |\n    #"), "%s", output);
-    cr_expect(strstr(output, "\n  allowed.client: |\n    #"), "%s", output);
+    cr_expect(strstr(output, "\n  name: \"job-1-allowed\"\ndata:\n  coordinator.pub: |\n    #"),
+              "%s", output);
     cr_expect_null(strstr(output, "terminal"), "%s", output);
     expect_shell(&scratch, "script -qec 'cadre keygen --kubernetes job-1' /dev/null < /dev/null", 0,
                  "these secret keys stand on a terminal now: do not use them");

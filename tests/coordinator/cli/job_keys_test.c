@@ -95,24 +95,30 @@ read_entry(const char *yaml, const char *key, char *text)
     text[size] = '\0';
 }
 
-Test(job_keys, are_a_secret_of_kubernetes)
+/* The pairs and the public keys are two objects, so that a pod can mount all public keys as a
+ * folder. */
+Test(job_keys, are_a_secret_and_a_config_map_of_kubernetes)
 {
     cadre_job_keys_t keys = make();
     char yaml[4 * CADRE_CERTIFICATE_SIZE_MAX] = {0};
     FILE *stream = fmemopen(yaml, sizeof(yaml), "w");
-    cadre_job_keys_print_secret(&keys, "cadre-keys", stream);
+    cadre_job_keys_print_kubernetes(&keys, "cadre-keys", stream);
     fclose(stream);
     static const char head[] = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: \"cadre-keys\"\n"
                                "type: Opaque\nstringData:\n";
+    static const char second[] = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n"
+                                 "  name: \"cadre-keys-allowed\"\ndata:\n";
     cr_expect_eq(strncmp(yaml, head, strlen(head)), 0, "%s", yaml);
+    const char *public = strstr(yaml, second);
+    cr_assert_not_null(public, "%s", yaml);
+    cr_expect_null(strstr(public, "secret-key"), "%s", public);
     for (int file = 0; file < 2 * CADRE_KEY_ROLES; file++) {
         cadre_key_role_t role = file / 2;
         bool secret = file % 2;
         cadre_auto(cadre_free) char *key =
-            secret ? cadre_asprintf("%s.key", cadre_key_role_text(role))
-                   : cadre_asprintf("allowed.%s", cadre_key_role_text(role));
+            cadre_asprintf(secret ? "%s.key" : "%s.pub", cadre_key_role_text(role));
         char text[CADRE_CERTIFICATE_SIZE_MAX];
-        read_entry(yaml, key, text);
+        read_entry(secret ? yaml : public, key, text);
         cadre_certificate_t pair;
         cr_assert_eq(cadre_certificate_parse(text, strlen(text), &pair), 0, "%s",
                      cadre_error_text());
@@ -135,8 +141,8 @@ Test(job_keys, have_a_name_that_kubernetes_takes)
     }
     char name[255];
     memset(name, 'a', sizeof(name));
-    name[254] = '\0';
+    name[246] = '\0'; /* with "-allowed" one more than 253 */
     cr_expect_not(cadre_kubernetes_name_valid(name));
-    name[253] = '\0';
+    name[245] = '\0';
     cr_expect(cadre_kubernetes_name_valid(name));
 }
