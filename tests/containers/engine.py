@@ -3,12 +3,15 @@
 Nothing of the machine's own containers is seen or changed. The storage keeps the base and the newest images
 between runs, the rest is removed by close().
 """
+import collections
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 
 import documents
@@ -74,6 +77,22 @@ class Engine:
     def run_cadre(self, *words):
         return self.run(os.path.join(os.environ["CADRE_BIN_DIR"], "cadre"), *words)
 
+    def follow(self, words, variables, began):
+        """Runs a command that builds, and prints the steps that it names, with the seconds since `began`."""
+        step = re.compile(r"^(base: |(\[\d+/\d+\] )?STEP |Successfully tagged )")
+        last = collections.deque(maxlen=40)
+        with subprocess.Popen(words, env=self.environment | variables, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as run:
+            deadline = threading.Timer(2400, run.kill)
+            deadline.start()
+            for line in run.stdout:
+                last.append(line)
+                if step.match(line):
+                    print(f"{time.monotonic() - began:6.0f} s  {line.rstrip()[:120]}", flush=True)
+            deadline.cancel()
+        if run.returncode:
+            raise Failure(f"{' '.join(words)}: exit {run.returncode}: {''.join(last)}")
+
     # --- images ---
 
     def wrapper(self, *names):
@@ -89,11 +108,11 @@ class Engine:
         return f"{folder}:{self.environment['PATH']}"
 
     def build(self):
-        """Builds the images as docs/kubernetes.md says."""
+        """Builds the images as docs/kubernetes.md says, and prints each step as it begins."""
         began = time.monotonic()
         variables = {"PATH": self.wrapper("podman", "buildah")}
         for block in documents.blocks("docs/kubernetes.md", "images"):
-            self.run("bash", "-euc", block, variables=variables, timeout=2400)
+            self.follow(["bash", "-euc", block], variables, began)
         base = self.run("deploy/containers/base", variables=variables).strip()
         for name in self.call("images", "--format", "{{.Repository}}:{{.Tag}}", "--filter",
                               "reference=localhost/cadre-base").split():
