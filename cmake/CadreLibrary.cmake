@@ -55,6 +55,19 @@ foreach(program cadre_command cadre-ps cadre-worker cadre-bench)
     endif()
 endforeach()
 
+# The units of deploy/systemd, which name programs in /usr/bin, with those of the prefix.
+install(CODE "
+    foreach(role coordinator ps worker)
+        file(READ \"${CMAKE_SOURCE_DIR}/deploy/systemd/cadre-\${role}@.service\" unit)
+        string(REPLACE \"/usr/bin/\" \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\" unit \"\${unit}\")
+        file(WRITE \"${CMAKE_BINARY_DIR}/units/cadre-\${role}@.service\" \"\${unit}\")
+    endforeach()" COMPONENT systemd)
+install(DIRECTORY "${CMAKE_BINARY_DIR}/units/" DESTINATION lib/systemd/system COMPONENT systemd)
+foreach(kind sysusers tmpfiles)
+    install(FILES "${CMAKE_SOURCE_DIR}/deploy/systemd/cadre.${kind}" DESTINATION lib/${kind}.d RENAME cadre.conf
+        COMPONENT systemd)
+endforeach()
+
 install(EXPORT cadre-targets NAMESPACE cadre:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cadre)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/cadre-config-version.cmake"
     COMPATIBILITY SameMajorVersion)

@@ -1,14 +1,14 @@
 """documents.py - the commands that docs/kubernetes.md shows: every block says whether a test runs it.
 
-A block of commands begins with ```sh and a word: `images` and `run` are run by tests/containers and here,
-`install` by whoever sets up a machine (setup-debian.sh is all that may stand there), `cluster` needs a cluster.
+A block of commands begins with ```sh and a word: `images` and `run` are run by tests/containers and here, `units` by
+tests/deploy, `install` by whoever sets up a machine (setup-debian.sh is all that may stand there), `cluster` needs a cluster.
 """
 import os
 import re
 import subprocess
 import sys
 
-KINDS = ("images", "run", "install", "cluster")
+KINDS = ("images", "run", "units", "install", "cluster")
 
 
 def read(path):
