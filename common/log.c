@@ -1,8 +1,10 @@
 #include "common/log.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 static struct {
     cadre_log_options_t options;
     char task[CADRE_LOG_TASK_SIZE];
+    atomic_uint_least64_t place; /* the task's index and 1; 0: it has none */
 } settings;
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -27,6 +30,26 @@ cadre_log_setup(const cadre_log_options_t *options)
     settings.options = *options;
     snprintf(settings.task, sizeof(settings.task), "%s", options->task ? options->task : "cadre");
     settings.options.task = settings.task;
+    atomic_store(&settings.place, 0);
+}
+
+void
+cadre_log_set_index(uint32_t index)
+{
+    atomic_store(&settings.place, (uint64_t)index + 1);
+}
+
+static void
+begin_line(cadre_log_line_t *line, cadre_log_level_t level, const char *event)
+{
+    char task[CADRE_LOG_TASK_SIZE + 12];
+    uint64_t place = atomic_load_explicit(&settings.place, memory_order_relaxed);
+    if (place > 0) {
+        snprintf(task, sizeof(task), "%s/%" PRIu64, settings.task, place - 1);
+    } else {
+        snprintf(task, sizeof(task), "%s", settings.task);
+    }
+    cadre_log_line_begin(line, settings.options.style, level, task, event);
 }
 
 /* --- stderr --- */
@@ -59,8 +82,7 @@ tell_lost(void)
     char count[24];
     cadre_log_line_t line;
     snprintf(count, sizeof(count), "%llu", lost_lines);
-    cadre_log_line_begin(&line, settings.options.style, CADRE_LOG_WARN, settings.options.task,
-                         "log_lines_lost");
+    begin_line(&line, CADRE_LOG_WARN, "log_lines_lost");
     cadre_log_line_add(&line, "count", strlen("count"), count, true);
     cadre_log_line_end(&line);
     write_bytes(line.bytes, line.size);
@@ -327,7 +349,7 @@ cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
         return;
     }
     cadre_log_line_t line;
-    cadre_log_line_begin(&line, settings.options.style, level, settings.task, event);
+    begin_line(&line, level, event);
     walk_t walk = {.at = format};
     va_start(walk.arguments, format);
     while (*walk.at) {
@@ -344,7 +366,7 @@ cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
         return;
     }
     cadre_log_line_t line;
-    cadre_log_line_begin(&line, settings.options.style, level, settings.task, event);
+    begin_line(&line, level, event);
     while (*pairs) {
         const char *key = pairs;
         size_t key_size = strcspn(key, "= ");
@@ -368,6 +390,6 @@ cadre_log_event(cadre_log_level_t level, const char *event)
         return;
     }
     cadre_log_line_t line;
-    cadre_log_line_begin(&line, settings.options.style, level, settings.task, event);
+    begin_line(&line, level, event);
     write_line(level, &line);
 }

@@ -3,7 +3,7 @@
  *
  * Thread:  any, after cadre_log_setup. The settings are process-wide, an exception to "no statics"
  *          (README.md): they are written once before any thread of Cadre starts and only read
- *          afterwards.
+ *          afterwards, but for the task's index, which is an atomic.
  *
  * Only actors and main files log. Until somebody sets it up nothing is written: the commands send
  * lines to stderr, a program that uses libcadre may hand in a callback.
@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/status.h"
 
@@ -44,7 +45,7 @@ typedef void (*cadre_log_write_t)(void *owner, cadre_log_level_t level, const ch
 typedef struct {
     cadre_log_level_t level; /* events below it are dropped */
     cadre_log_style_t style;
-    const char *task;        /* "worker/3"; copied. NULL: "cadre" */
+    const char *task;        /* "worker"; copied. NULL: "cadre" */
     cadre_log_write_t write; /* NULL: nothing is written */
     void *owner;             /* passed to `write` */
 } cadre_log_options_t;
@@ -57,6 +58,10 @@ void cadre_log_setup(const cadre_log_options_t *options);
  * thread stands still for a reader of a pipe: the next one that is written comes after
  * log_lines_lost with their number. */
 void cadre_log_setup_stderr(cadre_log_level_t level, const char *task);
+
+/* From now on the task is called "ps/3" where it was set up as "ps": its index is often known only
+ * once a coordinator has chosen it, and may be another one in its next session. Any thread. */
+void cadre_log_set_index(uint32_t index);
 
 /* "debug", "info", "warn", "error" to a level; CADRE_EINVALID otherwise. */
 int cadre_log_level_parse(const char *text, cadre_log_level_t *level);

@@ -378,6 +378,7 @@ take_events(cadre_control_loop_t *self)
         switch (event.kind) {
         case CADRE_PS_SESSION:
             begin_session(self, event.index, event.epoch);
+            cadre_log_set_index(event.index);
             cadre_log(CADRE_LOG_INFO, "joined", "shard=%" PRIu32 " epoch=%" PRIu64, event.index,
                       event.epoch);
             break;
@@ -626,10 +627,11 @@ complain(cadre_control_loop_t *self)
     }
     if (now_ms >= self->waiting_due_ms) {
         char text[CADRE_ENDPOINT_TEXT_SIZE];
-        cadre_log(CADRE_LOG_WARN, "waiting",
-                  "for=coordinator at=%s since_ms=%" PRId64 " limit_ms=%" PRId64,
+        cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator",
+                  "coordinator=%s seconds=%" PRId64 " limit_s=%" PRId64,
                   cadre_endpoint_text(&self->options.coordinator, text),
-                  now_ms - self->waiting_since_ms, self->was_connected ? self->options.away_ms : 0);
+                  (now_ms - self->waiting_since_ms) / 1000,
+                  (self->was_connected ? self->options.away_ms : 0) / 1000);
         self->waiting_ms =
             2 * self->waiting_ms < WAITING_LAST_MS ? 2 * self->waiting_ms : WAITING_LAST_MS;
         self->waiting_due_ms = now_ms + self->waiting_ms;

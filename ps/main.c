@@ -78,9 +78,8 @@ static const struct argp_option OPTIONS[] = {
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "What to do when the coordinator has ended the job (default exit)", 0},
     {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
-     "With exit: leave when a coordinator that was there has been away for so many seconds, "
-     "without "
-     "having ended the job (default 600; 0: wait as long as it takes)",
+     "With --on-session-end=exit: leave when a coordinator that was there has been away for so "
+     "many seconds, without having ended the job (default 600; 0: wait as long as it takes)",
      0},
     {"lanes", KEY_LANES, "N", 0,
      "Threads that apply large updates (default: half as many as the process may use CPUs, 16 at "
@@ -407,10 +406,9 @@ main(int argc, char **argv)
         read_configuration(&flags, &options) < 0) {
         return fail(EXIT_CONFIGURATION);
     }
-    char task[CADRE_LOG_TASK_SIZE] = "ps";
+    cadre_log_setup_stderr(level, "ps");
     if (options.index != CADRE_INDEX_ANY) {
-        snprintf(task, sizeof(task), "ps/%" PRIu32, options.index);
+        cadre_log_set_index(options.index);
     }
-    cadre_log_setup_stderr(level, task);
     return serve(&flags, &options);
 }

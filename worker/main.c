@@ -49,11 +49,10 @@ open_signals(void)
 static void
 set_up_log(const cadre_worker_flags_t *flags)
 {
-    char name[CADRE_LOG_TASK_SIZE] = "worker";
+    cadre_log_setup_stderr(flags->level, "worker");
     if (flags->cluster.index != CADRE_INDEX_ANY) {
-        snprintf(name, sizeof(name), "worker/%" PRIu32, flags->cluster.index);
+        cadre_log_set_index(flags->cluster.index);
     }
-    cadre_log_setup_stderr(flags->level, name);
 }
 
 static int
@@ -99,8 +98,8 @@ print_check(const cadre_worker_flags_t *flags, const cadre_device_t *device,
 static void
 say_device(const cadre_device_t *device)
 {
-    if (cadre_device_excuse(device)) {
-        cadre_log(CADRE_LOG_WARN, "no_gpu", "reason=\"%s\" next=\"computes on the CPU\"",
+    if (cadre_device_excuse(device)) { /* of --device auto only: another name ends the worker */
+        cadre_log(CADRE_LOG_INFO, "no_gpu", "reason=\"%s\" next=\"computes on the CPU\"",
                   cadre_device_excuse(device));
     }
     cadre_log(CADRE_LOG_INFO, "device", "name=\"%s\"", cadre_device_name(device));

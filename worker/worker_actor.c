@@ -420,8 +420,10 @@ keep_time(cadre_worker_actor_t *self)
     }
     if (!self->connected && !self->left && self->now_ms >= self->lost_log_ms) {
         self->lost_log_ms = self->now_ms + LOST_REPEAT_MS;
-        cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator", "coordinator=%s seconds=%" PRIu64,
-                  self->control.address, (self->now_ms - self->lost_ms) / 1000);
+        cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator",
+                  "coordinator=%s seconds=%" PRIu64 " limit_s=%" PRIu64, self->control.address,
+                  (self->now_ms - self->lost_ms) / 1000,
+                  (uint64_t)(self->was_connected ? self->options.away_ms : 0) / 1000);
     }
     if (self->now_ms >= away_due_ms(self)) {
         cadre_worker_core_abandon(self->core, "the coordinator stays away");

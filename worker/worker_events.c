@@ -300,8 +300,9 @@ reset(cadre_worker_actor_t *self)
     forget_loads(self);
     self->session++;
     cadre_pipe_send(self->options.reader, CADRE_READER_RESET, NULL);
-    cadre_log(CADRE_LOG_INFO, "joined", "worker=%u shards=%u",
-              cadre_worker_core_task(self->core)->index, count);
+    uint32_t index = cadre_worker_core_task(self->core)->index;
+    cadre_log_set_index(index);
+    cadre_log(CADRE_LOG_INFO, "joined", "worker=%u shards=%u", index, count);
 }
 
 void

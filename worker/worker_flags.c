@@ -215,9 +215,8 @@ static const struct argp_option options[] = {
     {"on-session-end", KEY_ON_SESSION_END, "exit|wait", 0,
      "when the coordinator ends the session: exit, or wait for the next (exit)", 0},
     {"coordinator-timeout", KEY_COORDINATOR_TIMEOUT, "S", 0,
-     "with exit: leave when a coordinator that was there has been away for so many seconds, "
-     "without "
-     "having ended the job (600; 0: wait as long as it takes)",
+     "with --on-session-end=exit: leave when a coordinator that was there has been away for so "
+     "many seconds, without having ended the job (600; 0: wait as long as it takes)",
      0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
      "after SIGTERM, for closures that run; then other workers run them (20)", 0},
@@ -298,7 +297,11 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
     take_defaults(flags);
     int status = check_environment(flags);
     status = status < 0 ? status : cadre_security_read(&flags->security);
-    return status < 0 ? status : cadre_cluster_config_read(&parse.sources, &flags->cluster);
+    status = status < 0 ? status : cadre_cluster_config_read(&parse.sources, &flags->cluster);
+    return status == CADRE_ENOTFOUND
+               ? cadre_fail(CADRE_ECONFIG, "where is the coordinator? Give --coordinator ENDPOINT, "
+                                           "or set CADRE_CLUSTER or TF_CONFIG")
+               : status;
 }
 
 void

@@ -103,6 +103,31 @@ Test(log, writes_one_json_object_with_numbers_as_numbers)
     json_decref(object);
 }
 
+Test(log, names_the_task_by_its_index_once_that_is_known)
+{
+    sink_t sink = {0};
+    cadre_log_setup(&(cadre_log_options_t){.level = CADRE_LOG_INFO,
+                                           .style = CADRE_LOG_JSON,
+                                           .task = "ps",
+                                           .write = keep,
+                                           .owner = &sink});
+    static const struct {
+        uint32_t index;
+        const char *name;
+    } cases[] = {{0, "ps/0"}, {7, "ps/7"}, {UINT32_MAX, "ps/4294967295"}};
+    cadre_log_event(CADRE_LOG_INFO, "listening");
+    json_t *object = parse(&sink);
+    cr_expect_str_eq(string_of(object, "task"), "ps");
+    json_decref(object);
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_log_set_index(cases[i].index);
+        cadre_log_event(CADRE_LOG_INFO, "joined");
+        object = parse(&sink);
+        cr_expect_str_eq(string_of(object, "task"), cases[i].name);
+        json_decref(object);
+    }
+}
+
 Test(log, keeps_a_value_a_value_whatever_it_contains)
 {
     static const struct {
