@@ -128,7 +128,7 @@ task_ended(cadre_launcher_core_t *self, cadre_launch_task_t *task, cadre_process
             };
         }
         return (cadre_launch_decision_t){
-            .outcome = drained ? CADRE_LAUNCH_EXPECTED : CADRE_LAUNCH_GIVE_UP,
+            .outcome = drained ? CADRE_LAUNCH_DRAINED : CADRE_LAUNCH_GIVE_UP,
             .used_up = failed,
         };
     }

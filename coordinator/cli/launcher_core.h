@@ -64,7 +64,8 @@ typedef struct {
 } cadre_launch_task_t;
 
 typedef enum {
-    CADRE_LAUNCH_EXPECTED, /* the job is ending, or the task was told to leave */
+    CADRE_LAUNCH_EXPECTED, /* the job is ending, or its coordinator told the task to leave */
+    CADRE_LAUNCH_DRAINED,  /* somebody told the worker to leave, and another one is left */
     CADRE_LAUNCH_RESTART,  /* after `delay_ms`; `restarts` were used, this one included */
     CADRE_LAUNCH_GIVE_UP,  /* the worker stays away; others go on */
     CADRE_LAUNCH_END_JOB,  /* with `exit_code` */

@@ -30,7 +30,9 @@ cadre_task_news_ended(const cadre_task_news_t *self, const cadre_launcher_report
                                  "pid", report->pid, "how", cadre_task_end_words(report, words),
                                  "restart", report->decision.outcome == CADRE_LAUNCH_RESTART));
     if (!expected && report->role != CADRE_LAUNCH_PROGRAM) {
-        say_tail(self, report->role, report->index, report->log_from);
+        if (report->decision.outcome != CADRE_LAUNCH_DRAINED) {
+            say_tail(self, report->role, report->index, report->log_from);
+        }
         cadre_console_say(self->console, "%s", cadre_task_words(report, restarts_max, words));
     }
 }

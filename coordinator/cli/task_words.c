@@ -54,6 +54,9 @@ cost(const cadre_launcher_report_t *report)
     if (report->decision.outcome == CADRE_LAUNCH_END_JOB) {
         return is_ps ? "its shard is gone, so the job ends" : "no worker is left, so the job ends";
     }
+    if (report->decision.outcome == CADRE_LAUNCH_DRAINED) {
+        return "what it has not run goes to other workers; it is not started again";
+    }
     if (report->decision.last) {
         return "no other worker is left";
     }
@@ -67,6 +70,7 @@ cadre_task_words(const cadre_launcher_report_t *report, int64_t restarts_max, ch
     char next[96] = "";
     switch (report->decision.outcome) {
     case CADRE_LAUNCH_EXPECTED:
+    case CADRE_LAUNCH_DRAINED:
         break;
     case CADRE_LAUNCH_RESTART:
         restart_words(&report->decision, restarts_max, next, sizeof(next));

@@ -52,6 +52,17 @@ Test(task_words, say_why_the_last_worker_starts_again_that_was_told_to_leave)
                      "left; it starts again at once (restart 1 of 10)");
 }
 
+Test(task_words, say_that_a_worker_was_told_to_leave)
+{
+    char text[CADRE_TASK_WORDS_SIZE];
+    cadre_launcher_report_t report = killed_worker;
+    report.end = (cadre_process_end_t){.number = 143};
+    report.decision = (cadre_launch_decision_t){.outcome = CADRE_LAUNCH_DRAINED};
+    cr_expect_str_eq(cadre_task_words(&report, 10, text),
+                     "worker 1 (pid 7) exited with 143, stopped by SIGTERM: what it has not run "
+                     "goes to other workers; it is not started again");
+}
+
 Test(task_words, say_why_a_worker_stays_away)
 {
     char text[CADRE_TASK_WORDS_SIZE];
