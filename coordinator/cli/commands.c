@@ -48,12 +48,11 @@ print_help(FILE *to)
         fprintf(to, "  %-12s%s\n", verbs[i].verb, verbs[i].does);
     }
     fputs("\n`cadre VERB --help` lists the flags of a verb. Try: cadre run examples/digits.json\n"
-          "\nExit codes: ",
+          "\nExit codes:\n",
           to);
-#define X(name, number, text) fprintf(to, "%s%d %s", (number) ? ", " : "", number, text);
+#define X(name, number, text) fprintf(to, "  %3d  %s\n", number, text);
     CADRE_EXIT_LIST(X)
 #undef X
-    fputs("\n", to);
 }
 
 bool
@@ -124,6 +123,18 @@ fail_verb(const char *verb)
     return CADRE_EXIT_USAGE;
 }
 
+/* The verb is argv[1]. */
+static int
+run_verb(int argc, char **argv)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
+        if (strcmp(argv[1], verbs[i].verb) == 0) {
+            return verbs[i].run(argc - 1, argv + 1);
+        }
+    }
+    return fail_verb(argv[1]);
+}
+
 int
 cadre_command(int argc, char **argv)
 {
@@ -136,11 +147,17 @@ cadre_command(int argc, char **argv)
         return CADRE_EXIT_USAGE;
     }
     const char *verb = argv[1];
-    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0) {
+    bool asks = strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0;
+    if (asks && argc == 2) {
         print_help(stdout);
         return CADRE_EXIT_OK;
     }
-    if (strcmp(verb, "--version") == 0) {
+    if (asks) {
+        static char help[] = "--help";
+        char *words[] = {argv[0], argv[2], help, NULL};
+        return run_verb(3, words);
+    }
+    if (strcmp(verb, "--version") == 0 || strcmp(verb, "-V") == 0) {
         return cadre_command_version(argc - 1, argv + 1);
     }
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -148,10 +165,5 @@ cadre_command(int argc, char **argv)
             argv[i] = "--help"; /* argp has no short form of it */
         }
     }
-    for (size_t i = 0; i < CADRE_COUNT_OF(verbs); i++) {
-        if (strcmp(verb, verbs[i].verb) == 0) {
-            return verbs[i].run(argc - 1, argv + 1);
-        }
-    }
-    return fail_verb(verb);
+    return run_verb(argc, argv);
 }

@@ -138,8 +138,10 @@ converse(client_t *self, int64_t timeout_ms, char **text)
         }
         now_ms = cadre_clock_now_ms();
     }
-    return cadre_fail(CADRE_ETIMEOUT, "%s: no answer within %lld s", self->address,
-                      (long long)(timeout_ms / 1000));
+    return cadre_fail(CADRE_ETIMEOUT,
+                      "%s: no answer within %lld s: does a coordinator run "
+                      "there? --wait says how long to wait for it",
+                      self->address, (long long)(timeout_ms / 1000));
 }
 
 int

@@ -293,6 +293,7 @@ start_trainer(supervisor_t *self)
     self->trainer_options = (cadre_trainer_options_t){
         .job = self->options->job,
         .coordinator = self->coordinator,
+        .launched = self->launcher,
         .train = self->train,
         .test = self->test,
         .notices = self->notices,

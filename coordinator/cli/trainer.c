@@ -88,6 +88,22 @@ tick(trainer_t *self)
 /* --- set-up --- */
 
 static int
+fail_absent(const trainer_t *self)
+{
+    const cadre_job_t *job = self->options->job;
+    const char *address = cadre_coordinator_address(self->options->coordinator);
+    cadre_totals_t totals = cadre_totals(self->options->coordinator);
+    cadre_auto(cadre_free) char *next = NULL;
+    if (!self->options->launched) {
+        next = cadre_asprintf(": start those that are missing by `cadre ps --coordinator %s` and "
+                              "`cadre worker --coordinator %s`; --wait says how long to wait",
+                              address, address);
+    }
+    return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s %d of %lld ps and %d workers are there%s",
+                      job->wait_s, totals.ps, (long long)job->ps, totals.workers, next ? next : "");
+}
+
+static int
 wait_for_tasks(trainer_t *self)
 {
     const cadre_job_t *job = self->options->job;
@@ -98,9 +114,7 @@ wait_for_tasks(trainer_t *self)
     int status = cadre_coordinator_wait_ready(self->options->coordinator, 1, limit_ms);
     cadre_notice_end_wait(self->options->notices);
     if (status == CADRE_ETIMEOUT) {
-        cadre_totals_t totals = cadre_totals(self->options->coordinator);
-        return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s %d of %lld ps and %d workers are there",
-                          job->wait_s, totals.ps, (long long)job->ps, totals.workers);
+        return fail_absent(self);
     }
     return status;
 }

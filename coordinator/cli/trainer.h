@@ -39,6 +39,7 @@ enum {
 typedef struct {
     const cadre_job_t *job;
     cadre_coordinator_t *coordinator;
+    bool launched;            /* ps and workers are started by this command */
     const json_t *train;      /* resolved descriptions */
     const json_t *test;       /* NULL: a fraction of `train`, or none */
     cadre_notices_t *notices; /* where notices go */

@@ -195,6 +195,27 @@ Test(run_coordinator, tasks_that_exit_leave_when_no_coordinator_comes_back_in_ti
     cluster_close(&cluster);
 }
 
+Test(run_coordinator, that_waits_for_tasks_in_vain_says_how_to_start_them)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {"train",  job, "--address",        "tcp://127.0.0.1:*",
+                               "--wait", "1", "--checkpoint-dir", command.checkpoints,
+                               NULL};
+    expect_exit(&command, command_run(&command, arguments), 69);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "0 of 2 ps and 0 workers are there: start those that are missing by "
+                             "`cadre ps --coordinator tcp://127.0.0.1:"),
+              "%s", errors);
+    const char *status[] = {"status", "--coordinator", "tcp://127.0.0.1:1", "--wait", "1", NULL};
+    expect_exit(&command, command_run(&command, status), 124);
+    cadre_auto(cadre_free) char *silent = command_errors(&command);
+    cr_expect(strstr(silent, "no answer within 1 s: does a coordinator run there? --wait"), "%s",
+              silent);
+    command_close(&command);
+}
+
 /* --- two of them --- */
 
 /* A second coordinator is refused with a text that names the first, and harms nobody. */

@@ -51,6 +51,9 @@ Test(commands, list_the_verbs, .init = cr_redirect_stdout)
     for (size_t i = 0; i < CADRE_COUNT_OF(wanted); i++) {
         cr_expect(strstr(text, wanted[i]), "%s", wanted[i]);
     }
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        cr_expect_leq(strcspn(line, "\n"), 100, "%s", line);
+    }
 }
 
 Test(commands, without_a_verb_are_wrong_usage, .init = cr_redirect_stderr)
@@ -85,6 +88,13 @@ Test(commands, know_the_short_form_of_help, .init = cr_redirect_stdout, .exit_co
 {
     command("cadre train -h");
     cr_assert_fail("it ends the process");
+}
+
+Test(commands, help_with_the_verb_that_is_asked_for, .init = cr_redirect_stderr)
+{
+    cr_assert_eq(command("cadre help trian"), CADRE_EXIT_USAGE);
+    cr_assert_stderr_eq_str("cadre: there is no verb \"trian\"; did you mean \"train\"?\n"
+                            "next: cadre --help\n");
 }
 
 Test(commands, name_the_flag_with_a_bad_value, .init = cr_redirect_stderr)
