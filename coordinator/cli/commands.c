@@ -34,7 +34,7 @@ static const struct {
     {"checkpoint", cadre_command_checkpoint, "list DIR, or verify DIR: look at checkpoints"},
     {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},
     {"keygen", cadre_command_keygen,
-     "DIR: make the keys of a job, by which its tasks will know each other"},
+     "DIR: make the keys of a job, by which its tasks authenticate each other"},
     {"version", cadre_command_version, "what this is"},
 };
 
