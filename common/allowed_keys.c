@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,10 +27,14 @@ typedef struct {
     size_t capacity;
 } items_t;
 
+enum { TRIES = 3 }; /* to read a directory that changes meanwhile */
+
 struct cadre_allowed_keys {
     char *directory;
     items_t keys;
     uint64_t fingerprint; /* of the directory when it was last read */
+    bool has_failed;      /* to read it: what there is to read is not known */
+    bool is_missing;      /* the directory was not there then */
 };
 
 static void
@@ -50,12 +55,18 @@ close_directory(DIR **directory_p)
     }
 }
 
+/* CADRE_EIO: it may be there all the same. */
 static int
 fail_system(const char *path, int error)
 {
     char reason[256];
-    return cadre_fail(error == ENOENT ? CADRE_ENOTFOUND : CADRE_EIO, "%s: %s", path,
-                      strerror_r(error, reason, sizeof(reason)));
+    int status = CADRE_EIO;
+    if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG) {
+        status = CADRE_ENOTFOUND;
+    } else if (error == EACCES || error == EPERM) {
+        status = CADRE_EREFUSED;
+    }
+    return cadre_fail(status, "%s: %s", path, strerror_r(error, reason, sizeof(reason)));
 }
 
 /* The next name that does not begin with "."; NULL at the end, and then errno is 0 or says why. */
@@ -117,22 +128,14 @@ compare_keys(const void *left, const void *right)
                   ((const item_t *)right)->certificate.public_key, CADRE_KEY_TEXT_LENGTH);
 }
 
-/* Adds the certificate at `path`, which then owns the path, too. */
-static int
-items_add(items_t *self, char **path_p)
+static void
+items_add(items_t *self, const cadre_certificate_t *certificate, const char *path)
 {
     if (self->count == self->capacity) {
         self->capacity = self->capacity > 0 ? 2 * self->capacity : 8;
         self->items = cadre_realloc(self->items, self->capacity, sizeof(*self->items));
     }
-    item_t *item = &self->items[self->count];
-    int status = cadre_certificate_file_read(*path_p, false, &item->certificate);
-    if (status == 0) {
-        item->path = *path_p;
-        *path_p = NULL;
-        self->count++;
-    }
-    return status;
+    self->items[self->count++] = (item_t){*certificate, cadre_strdup(path)};
 }
 
 static int
@@ -145,10 +148,12 @@ items_read(items_t *self, const char *path, DIR *directory)
                               CADRE_ALLOWED_KEYS_MAX);
         }
         cadre_auto(cadre_free) char *file = cadre_asprintf("%s/%s", path, name);
-        int status = items_add(self, &file);
+        cadre_certificate_t certificate = {0};
+        int status = cadre_certificate_file_read(file, false, &certificate);
         if (status < 0) {
             return status;
         }
+        items_add(self, &certificate, file);
     }
     return errno == 0 ? 0 : fail_system(path, errno);
 }
@@ -168,13 +173,9 @@ items_sort(items_t *self)
 }
 
 static int
-read_directory(const char *path, items_t *out)
+read_directory(const char *path, DIR *directory, items_t *out)
 {
     cadre_auto(items_fini) items_t keys = {0};
-    cadre_auto(close_directory) DIR *directory = opendir(path);
-    if (!directory) {
-        return fail_system(path, errno);
-    }
     int status = items_read(&keys, path, directory);
     if (status == 0 && keys.count == 0) {
         status =
@@ -188,6 +189,44 @@ read_directory(const char *path, items_t *out)
         keys = (items_t){0};
     }
     return status;
+}
+
+/* Whether a key's own file still holds it. One that cannot be read just now may. */
+static bool
+is_held(const item_t *item)
+{
+    cadre_certificate_t now = {0};
+    int status = cadre_certificate_file_read(item->path, false, &now);
+    return status == CADRE_EIO || (status == 0 && now.role == item->certificate.role &&
+                                   strcmp(now.public_key, item->certificate.public_key) == 0);
+}
+
+/* Copies the keys that stay allowed while the directory cannot be read as a whole. */
+static void
+items_retain(const items_t *self, bool all, items_t *out)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (all || is_held(&self->items[i])) {
+            items_add(out, &self->items[i].certificate, self->items[i].path);
+        }
+    }
+}
+
+/* Which keys count by now, into an empty `out`, whatever the status is. */
+static int
+look(cadre_allowed_keys_t *self, bool was_missing, items_t *out)
+{
+    char why[CADRE_TEXT_SIZE_MAX];
+    cadre_auto(close_directory) DIR *directory = opendir(self->directory);
+    int status = directory ? read_directory(self->directory, directory, out)
+                           : fail_system(self->directory, errno);
+    self->is_missing = !directory && status != CADRE_EIO;
+    if (status < 0) {
+        snprintf(why, sizeof(why), "%s", cadre_error_text());
+        items_retain(&self->keys, !directory && !(self->is_missing && was_missing), out);
+        return cadre_fail(status, "%s", why);
+    }
+    return 0;
 }
 
 int
@@ -219,20 +258,26 @@ cadre_allowed_keys_close(cadre_allowed_keys_t **self_p)
 bool
 cadre_allowed_keys_changed(const cadre_allowed_keys_t *self)
 {
-    return fingerprint(self->directory) != self->fingerprint;
+    return self->has_failed || fingerprint(self->directory) != self->fingerprint;
 }
 
 int
 cadre_allowed_keys_reload(cadre_allowed_keys_t *self)
 {
-    /* Before the files: what changes while they are read is found the next time. */
-    self->fingerprint = fingerprint(self->directory);
-    items_t keys;
-    int status = read_directory(self->directory, &keys);
-    if (status == 0) {
-        items_fini(&self->keys);
-        self->keys = keys;
+    bool was_missing = self->is_missing;
+    bool is_settled = false;
+    items_t keys = {0};
+    int status = 0;
+    for (int i = 0; i < TRIES && !is_settled; i++) {
+        items_fini(&keys);
+        /* Before the files: what changes after the last try is found the next time. */
+        self->fingerprint = fingerprint(self->directory);
+        status = look(self, was_missing, &keys);
+        is_settled = fingerprint(self->directory) == self->fingerprint;
     }
+    items_fini(&self->keys);
+    self->keys = keys;
+    self->has_failed = status < 0;
     return status;
 }
 

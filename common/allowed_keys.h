@@ -9,6 +9,10 @@
  * A file that is wrong makes the whole folder wrong. Passing over it would let a task start that
  * keeps out those who should come in, or keep a typing error quiet until a worker is missed.
  *
+ * While the folder is wrong no key is added, and a key whose own file is gone or does not hold it
+ * any more is withdrawn: whoever can spoil one file must not keep the others' keys alive. What the
+ * system cannot read just now (no descriptors, a file system that does not answer) is no removal.
+ *
  * A change is found by looking: at the names, and at what stat says of each file. Notifications of
  * the kernel do not cross network file systems, and Kubernetes replaces a folder as a whole.
  */
@@ -33,13 +37,16 @@ int cadre_allowed_keys_open(const char *directory, cadre_allowed_keys_t **out);
 
 void cadre_allowed_keys_close(cadre_allowed_keys_t **self_p);
 
-/* Whether the directory is not as it was when it was last read, successfully or not: so each state
- * of it is tried once. Costs one stat for each file. */
+/* Whether the directory is not as it was when it was last read, or could not be read then: until it
+ * can, it is tried at each look. Costs one stat for each file. */
 bool cadre_allowed_keys_changed(const cadre_allowed_keys_t *self);
 
-/* Reads the directory once more. Fails as cadre_allowed_keys_open; the keys stay what they were
- * then, so that a half-copied file locks nobody out. A key is withdrawn only when the directory can
- * be read as a whole without it: who withdraws one must look for the error. */
+/* Reads the directory once more. Fails as cadre_allowed_keys_open; then no key is added, and those
+ * go whose file, by the name under which it was read, is gone or holds another one or none. All of
+ * them go when the directory itself is not there, or may not be opened, for the second time in a
+ * row: it may be about to be replaced. One that changes while it is read is read again, a few
+ * times.
+ */
 int cadre_allowed_keys_reload(cadre_allowed_keys_t *self);
 
 /* The certificate of `public_key`, CADRE_KEY_TEXT_LENGTH characters; NULL when it is not allowed.

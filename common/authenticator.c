@@ -208,10 +208,10 @@ decide(cadre_authenticator_t *self, const request_t *request)
 /* --- the actor --- */
 
 static void
-look(cadre_authenticator_t *self)
+look(cadre_authenticator_t *self, int64_t now_ms)
 {
     uint16_t ports[CADRE_KEYRING_PORTS_MAX];
-    if (cadre_keyring_look(self->keyring, self->audit, self->audit_context) > 0) {
+    if (cadre_keyring_look(self->keyring, now_ms, self->audit, self->audit_context) > 0) {
         size_t count = cadre_keyring_ports(self->keyring, ports);
         cadre_connections_end(ports, count);
     }
@@ -227,7 +227,7 @@ run(void *pipe, void *argument)
         int64_t now_ms = cadre_clock_now_ms();
         open_window(self, now_ms);
         if (now_ms >= look_ms) {
-            look(self);
+            look(self, now_ms);
             look_ms = now_ms + CADRE_KEYS_LOOK_MS;
         }
         zmq_pollitem_t items[] = {{.socket = pipe, .events = ZMQ_POLLIN},

@@ -35,7 +35,7 @@ fail_system(const char *path, int error)
 {
     char reason[256];
     int status = CADRE_EIO;
-    if (error == ENOENT) {
+    if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG) {
         status = CADRE_ENOTFOUND;
     } else if (error == EEXIST) {
         status = CADRE_EEXISTS;

@@ -19,7 +19,9 @@ struct cadre_keyring {
     char *directory;
     cadre_certificate_t own;
     atomic_uint_fast64_t withdrawals;
+    atomic_bool unreadable;
     cadre_allowed_keys_t *allowed; /* under the lock, and so is all that follows */
+    int64_t unreadable_log_ms;     /* when the log may tell again that it cannot be read */
     uint16_t ports[CADRE_KEYRING_PORTS_MAX];
     size_t port_count;
 };
@@ -190,19 +192,33 @@ tell_difference(const keys_t *left, const keys_t *right, bool allowed, cadre_aud
     return count;
 }
 
+/* What came of reading the directory again. */
+static void
+note_readable(cadre_keyring_t *self, int status, int64_t now_ms, cadre_audit_t audit, void *context)
+{
+    char pairs[PAIRS_SIZE];
+    bool was_unreadable = atomic_exchange(&self->unreadable, status < 0);
+    if (status < 0 && now_ms >= self->unreadable_log_ms) {
+        self->unreadable_log_ms = now_ms + CADRE_KEYS_UNREADABLE_LOG_MS;
+        snprintf(pairs, sizeof(pairs),
+                 "why=\"%.400s\" next=\"no key is added; one whose file is gone is withdrawn\"",
+                 cadre_error_text());
+        audit(context, 'E', "keys_unreadable", pairs);
+    } else if (status == 0 && was_unreadable) {
+        snprintf(pairs, sizeof(pairs), "count=%zu", cadre_allowed_keys_count(self->allowed));
+        audit(context, 'I', "keys_readable", pairs);
+    }
+}
+
 size_t
-cadre_keyring_look(cadre_keyring_t *self, cadre_audit_t audit, void *context)
+cadre_keyring_look(cadre_keyring_t *self, int64_t now_ms, cadre_audit_t audit, void *context)
 {
     size_t withdrawn = 0;
     pthread_mutex_lock(&self->lock);
     if (cadre_allowed_keys_changed(self->allowed)) {
         cadre_auto(keys_fini) keys_t before = copy_allowed(self);
-        if (cadre_allowed_keys_reload(self->allowed) < 0) {
-            char pairs[PAIRS_SIZE];
-            snprintf(pairs, sizeof(pairs), "why=\"%.400s\" next=\"the keys before stay allowed\"",
-                     cadre_error_text());
-            audit(context, 'E', "keys_unreadable", pairs);
-        }
+        int status = cadre_allowed_keys_reload(self->allowed);
+        note_readable(self, status, now_ms, audit, context);
         cadre_auto(keys_fini) keys_t after = copy_allowed(self);
         withdrawn = tell_difference(&before, &after, false, audit, context);
         tell_difference(&after, &before, true, audit, context);
@@ -216,6 +232,12 @@ uint64_t
 cadre_keyring_withdrawals(const cadre_keyring_t *self)
 {
     return atomic_load(&self->withdrawals);
+}
+
+bool
+cadre_keyring_unreadable(const cadre_keyring_t *self)
+{
+    return self && atomic_load(&self->unreadable);
 }
 
 void

@@ -17,8 +17,9 @@
 #include "common/certificate.h"
 
 enum {
-    CADRE_KEYRING_PORTS_MAX = 8, /* that one context binds */
-    CADRE_KEYS_LOOK_MS = 1000,   /* between two looks at the allowed keys */
+    CADRE_KEYRING_PORTS_MAX = 8,          /* that one context binds */
+    CADRE_KEYS_LOOK_MS = 1000,            /* between two looks at the allowed keys */
+    CADRE_KEYS_UNREADABLE_LOG_MS = 30000, /* the log tells no more often that they are unreadable */
 };
 
 typedef struct cadre_keyring cadre_keyring_t;
@@ -46,10 +47,15 @@ int cadre_keyring_server(cadre_keyring_t *self, cadre_key_role_t role, char *pub
 typedef void (*cadre_audit_t)(void *context, char level, const char *event, const char *pairs);
 
 /* Looks whether the directory of allowed keys has changed, and reads it again. Returns how many
- * keys are not allowed any more. Tells, under the lock: key_withdrawn and key_allowed of each key,
- * and keys_unreadable, once for each change, when the directory cannot be read: the keys then stay
- * what they were, so that a half-copied file locks nobody out. */
-size_t cadre_keyring_look(cadre_keyring_t *self, cadre_audit_t audit, void *context);
+ * keys are not allowed any more. Tells, under the lock: key_withdrawn and key_allowed of each key;
+ * keys_unreadable while the directory cannot be read as a whole, when that begins and every
+ * CADRE_KEYS_UNREADABLE_LOG_MS, and keys_readable when it can again. What counts meanwhile says
+ * cadre_allowed_keys_reload. */
+size_t cadre_keyring_look(cadre_keyring_t *self, int64_t now_ms, cadre_audit_t audit,
+                          void *context);
+
+/* Whether the last look could not read the directory as a whole. Takes no lock; false for NULL. */
+bool cadre_keyring_unreadable(const cadre_keyring_t *self);
 
 /* Changes whenever keys were withdrawn: who is connected then asks whether the other's key still
  * stands. Takes no lock. */

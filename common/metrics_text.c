@@ -218,3 +218,13 @@ cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role, const
     cadre_metrics_text_label(self, "transport", transport);
     cadre_metrics_text_count(self, 1);
 }
+
+void
+cadre_metrics_text_keys(cadre_metrics_text_t *self, const char *role, bool unreadable)
+{
+    cadre_metrics_text_family(self, "cadre_keys_unreadable", CADRE_METRIC_GAUGE,
+                              "Whether the allowed keys cannot be read as a whole: none is added "
+                              "until they can.");
+    cadre_metrics_text_label(self, "role", role);
+    cadre_metrics_text_count(self, unreadable);
+}

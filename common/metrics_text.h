@@ -16,6 +16,7 @@
 #ifndef CADRE_COMMON_METRICS_TEXT_H
 #define CADRE_COMMON_METRICS_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -74,5 +75,8 @@ void cadre_metrics_text_build(cadre_metrics_text_t *self, const char *role, cons
 /* cadre_transport_info: how its connections are guarded, as cadre_security_transport says. */
 void cadre_metrics_text_transport(cadre_metrics_text_t *self, const char *role,
                                   const char *transport);
+
+/* cadre_keys_unreadable: what cadre_keyring_unreadable says. */
+void cadre_metrics_text_keys(cadre_metrics_text_t *self, const char *role, bool unreadable);
 
 #endif

@@ -371,6 +371,8 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     cadre_core_t *core = &self->coordinator->core;
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
+    core->keys_unreadable =
+        cadre_keyring_unreadable(cadre_context_keyring(self->coordinator->context));
     for (size_t i = 0; i < self->received_count; i++) {
         receive_one(self, &self->received[i], now_ms);
     }

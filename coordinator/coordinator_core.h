@@ -157,6 +157,7 @@ struct cadre_core {
     uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
     cadre_log_budget_t log_budget;
     uint64_t dropped_due_ms; /* when the log may tell of them again */
+    bool keys_unreadable;    /* as cadre_keyring_unreadable says; the actor keeps it */
 };
 
 void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);

@@ -304,6 +304,7 @@ cadre_job_metrics(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_
     cadre_metrics_text_build(text, "coordinator", core->options.build);
     cadre_metrics_text_transport(text, "coordinator",
                                  core->options.transport ? core->options.transport : "plain");
+    cadre_metrics_text_keys(text, "coordinator", core->keys_unreadable);
     add_closures(core, text);
     add_queue(core, text);
     add_membership(core, text);

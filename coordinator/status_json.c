@@ -193,6 +193,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
                         json_pack("{s:I}", "dropped", (json_int_t)core->dropped));
     const char *transport = core->options.transport;
     json_object_set_new(status, "transport", json_string(transport ? transport : "plain"));
+    json_object_set_new(status, "keys_unreadable", json_boolean(core->keys_unreadable));
     json_object_set_new(status, "resources", resources_json(core));
     json_object_set_new(status, "variables", variables_json(core));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {

@@ -660,6 +660,8 @@ publish(cadre_control_loop_t *self)
         cadre_metrics_text_t text = {.bytes = NULL};
         cadre_ps_metrics(figures, (uint64_t)now_ms, &text);
         cadre_metrics_text_transport(&text, "ps", self->transport);
+        cadre_metrics_text_keys(&text, "ps",
+                                cadre_keyring_unreadable(cadre_context_keyring(self->context)));
         cadre_http_server_publish(self->options.http, &text, unready, now_ms);
         probe(self);
     }

@@ -394,7 +394,7 @@ watch_keys(cadre_worker_actor_t *self)
     }
     self->keys_due_ms = self->now_ms + CADRE_KEYS_LOOK_MS;
     bool trusted = true;
-    if (cadre_keyring_look(keyring, tell_audit, NULL) > 0) {
+    if (cadre_keyring_look(keyring, (int64_t)self->now_ms, tell_audit, NULL) > 0) {
         trusted = cadre_socket_trusted(self->control.socket);
         for (uint32_t i = 0; i < self->shard_count; i++) {
             const cadre_peer_t *shard = &self->shards[i];
@@ -452,6 +452,8 @@ publish(cadre_worker_actor_t *self)
         cadre_worker_metrics(self->core, &figures, self->now_ms, &text);
         cadre_metrics_text_transport(
             &text, "worker", cadre_security_transport(self->context, &self->options.coordinator));
+        cadre_metrics_text_keys(&text, "worker",
+                                cadre_keyring_unreadable(cadre_context_keyring(self->context)));
         cadre_http_server_publish(http, &text, unready, (int64_t)self->now_ms);
     }
 }

@@ -191,22 +191,131 @@ Test(allowed_keys, change_with_the_folder)
     cr_expect(cadre_allowed_keys_changed(keys));
 }
 
-Test(allowed_keys, stay_when_the_folder_goes_bad)
+static bool
+is_allowed(const cadre_allowed_keys_t *keys, const cadre_certificate_t *key)
+{
+    return cadre_allowed_keys_find(keys, key->public_key) != NULL;
+}
+
+Test(allowed_keys, are_not_added_while_the_folder_is_bad)
 {
     cadre_certificate_t first = put("a.pub", CADRE_KEY_WORKER);
     cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_tree();
     fake_tree_put("b.pub", "metadata\n");
+    cadre_certificate_t second = put("c.pub", CADRE_KEY_WORKER);
     cr_expect(cadre_allowed_keys_changed(keys));
     cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_EDATA);
     expect_error("/b.pub: metadata.role is missing");
-    cr_expect_not_null(cadre_allowed_keys_find(keys, first.public_key));
-    cr_expect_not(cadre_allowed_keys_changed(keys), "each state is tried once");
+    cr_expect(is_allowed(keys, &first));
+    cr_expect_not(is_allowed(keys, &second));
+    cr_expect(cadre_allowed_keys_changed(keys), "it is tried again");
 
     take_away("b.pub");
-    cr_expect(cadre_allowed_keys_changed(keys));
     cr_expect_eq(cadre_allowed_keys_reload(keys), 0, "%s", cadre_error_text());
+    cr_expect(is_allowed(keys, &second));
+    cr_expect_not(cadre_allowed_keys_changed(keys));
+}
+
+Test(allowed_keys, are_withdrawn_while_the_folder_is_bad)
+{
+    cadre_certificate_t kept = put("kept.pub", CADRE_KEY_PS);
+    cadre_certificate_t gone = put("gone.pub", CADRE_KEY_WORKER);
+    cadre_certificate_t spoiled = put("spoiled.pub", CADRE_KEY_WORKER);
+    cadre_certificate_t replaced = put("replaced.pub", CADRE_KEY_WORKER);
+    cadre_certificate_t demoted = put("demoted.pub", CADRE_KEY_PS);
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_tree();
+    fake_tree_put("bad.pub~", "metadata\n");
+    take_away("gone.pub");
+    take_away("spoiled.pub");
+    fake_tree_put("spoiled.pub", "metadata\n");
+    take_away("replaced.pub");
+    cadre_certificate_t other = put("replaced.pub", CADRE_KEY_WORKER);
+    cadre_certificate_t worker = demoted;
+    worker.role = CADRE_KEY_WORKER;
+    take_away("demoted.pub");
+    cadre_auto(cadre_free) char *path = key_file_path("demoted.pub");
+    cr_assert_eq(cadre_certificate_file_write(&worker, path, false), 0);
+    cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_EDATA);
+    cr_expect(is_allowed(keys, &kept));
+    cr_expect_not(is_allowed(keys, &gone));
+    cr_expect_not(is_allowed(keys, &spoiled));
+    cr_expect_not(is_allowed(keys, &replaced));
+    cr_expect_not(is_allowed(keys, &other));
+    cr_expect_not(is_allowed(keys, &demoted));
+    cr_expect_eq(cadre_allowed_keys_count(keys), 1);
+}
+
+Test(allowed_keys, of_an_empty_folder_are_withdrawn)
+{
+    cadre_certificate_t first = put("a.pub", CADRE_KEY_WORKER);
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_tree();
     take_away("a.pub");
     cr_expect(cadre_allowed_keys_changed(keys));
     cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_ENOTFOUND);
-    cr_expect_not_null(cadre_allowed_keys_find(keys, first.public_key));
+    cr_expect_not(is_allowed(keys, &first));
+}
+
+/* `tree/allowed`, which a test can take away. */
+static cadre_allowed_keys_t *
+open_folder(cadre_certificate_t *certificate)
+{
+    cadre_allowed_keys_t *keys = NULL;
+    cadre_auto(cadre_free) char *folder = key_file_path("allowed");
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    *certificate = put("allowed/a.pub", CADRE_KEY_WORKER);
+    cr_assert_eq(cadre_allowed_keys_open(folder, &keys), 0, "%s", cadre_error_text());
+    return keys;
+}
+
+Test(allowed_keys, outlive_the_moment_in_which_the_folder_is_replaced)
+{
+    cadre_certificate_t key;
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_folder(&key);
+    cadre_auto(cadre_free) char *folder = key_file_path("allowed");
+    cadre_auto(cadre_free) char *aside = key_file_path("aside");
+    cr_assert_eq(rename(folder, aside), 0);
+    cr_expect(cadre_allowed_keys_changed(keys));
+    cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_ENOTFOUND);
+    cr_expect(is_allowed(keys, &key));
+    cr_assert_eq(rename(aside, folder), 0);
+    cr_expect(cadre_allowed_keys_changed(keys));
+    cr_expect_eq(cadre_allowed_keys_reload(keys), 0, "%s", cadre_error_text());
+    cr_expect(is_allowed(keys, &key));
+}
+
+Test(allowed_keys, of_a_folder_that_stays_away_are_withdrawn)
+{
+    cadre_certificate_t key;
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_folder(&key);
+    cadre_auto(cadre_free) char *folder = key_file_path("allowed");
+    cadre_auto(cadre_free) char *aside = key_file_path("aside");
+    cr_assert_eq(rename(folder, aside), 0);
+    cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_ENOTFOUND);
+    cr_expect(cadre_allowed_keys_changed(keys));
+    cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_ENOTFOUND);
+    cr_expect_not(is_allowed(keys, &key));
+    cr_assert_eq(rename(aside, folder), 0);
+    cr_expect(cadre_allowed_keys_changed(keys));
+    cr_expect_eq(cadre_allowed_keys_reload(keys), 0, "%s", cadre_error_text());
+    cr_expect(is_allowed(keys, &key));
+}
+
+/* With no descriptor left the folder cannot be opened, with one its files cannot. */
+Test(allowed_keys, that_cannot_be_read_just_now_are_read_at_the_next_look)
+{
+    for (int left = 0; left < 2; left++) {
+        put("a.pub", CADRE_KEY_WORKER);
+        put("b.pub", CADRE_KEY_PS);
+        cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_tree();
+        take_away("a.pub");
+        rlim_t before = key_files_leave_descriptors(left);
+        int status = cadre_allowed_keys_reload(keys);
+        key_files_release_descriptors(before);
+        cr_expect_eq(status, CADRE_EIO, "%s", cadre_error_text());
+        cr_expect_eq(cadre_allowed_keys_count(keys), 2);
+        cr_expect(cadre_allowed_keys_changed(keys));
+        cr_expect_eq(cadre_allowed_keys_reload(keys), 0, "%s", cadre_error_text());
+        cr_expect_eq(cadre_allowed_keys_count(keys), 1);
+        take_away("b.pub");
+    }
 }

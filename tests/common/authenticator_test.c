@@ -84,6 +84,7 @@ typedef struct {
     atomic_int refused;
     atomic_int withdrawn;
     atomic_int unreadable;
+    atomic_int readable;
 } server_t;
 
 static void
@@ -96,6 +97,7 @@ count(void *context, char level, const char *event, const char *pairs)
     self->refused += strcmp(event, "key_refused") == 0;
     self->withdrawn += strcmp(event, "key_withdrawn") == 0;
     self->unreadable += strcmp(event, "keys_unreadable") == 0;
+    self->readable += strcmp(event, "keys_readable") == 0;
 }
 
 static void
@@ -344,17 +346,46 @@ Test(authenticator, ends_the_connections_of_a_key_that_is_withdrawn)
     server_close(&server);
 }
 
-Test(authenticator, keeps_the_keys_while_the_directory_cannot_be_read)
+/* Revocation goes on beside a file that cannot be read. */
+Test(authenticator, ends_connections_while_the_directory_cannot_be_read)
 {
     server_t server;
+    client_t client;
     server_open(&server, CADRE_PLANE_CONTROL, true);
     make_keys("client", &server.job, &server.job);
-    cadre_auto(cadre_free) char *path = key_file_path("job/allowed/broken.pub");
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fclose(file);
+    client_open(&client, &server, "client", CADRE_KEY_CLIENT);
+    client_wait(&client, CADRE_EVENT_READY, CADRE_EVENT_READY);
+    fake_tree_put("job/allowed/worker.pub~", "");
     wait_until(&server.unreadable, 1);
-    cr_expect(is_let_in(&server, "client", CADRE_KEY_WORKER));
+    cr_expect(is_let_in(&server, "client", CADRE_KEY_WORKER), "what was allowed stays so");
+    withdraw("job/allowed/client.pub");
+    client_wait(&client, CADRE_EVENT_DISCONNECTED, CADRE_EVENT_DISCONNECTED);
+    cr_expect_eq(client_wait(&client, CADRE_EVENT_READY, CADRE_EVENT_HANDSHAKE_FAILED),
+                 CADRE_EVENT_HANDSHAKE_FAILED);
+    client_close(&client);
+    server_close(&server);
+}
+
+Test(authenticator, says_again_that_the_directory_cannot_be_read)
+{
+    enum { NOW_MS = 1000000 };
+    server_t server;
+    server_open(&server, CADRE_PLANE_CONTROL, false);
+    cadre_keyring_t *keyring = cadre_context_keyring(server.context);
+    cr_expect_not(cadre_keyring_unreadable(keyring));
+    fake_tree_put("job/allowed/broken.pub", "");
+    cadre_keyring_look(keyring, NOW_MS, count, &server);
+    cr_expect(cadre_keyring_unreadable(keyring));
+    cr_expect_eq(server.unreadable, 1);
+    cadre_keyring_look(keyring, NOW_MS + CADRE_KEYS_UNREADABLE_LOG_MS - 1, count, &server);
+    cr_expect_eq(server.unreadable, 1);
+    cadre_keyring_look(keyring, NOW_MS + CADRE_KEYS_UNREADABLE_LOG_MS, count, &server);
+    cr_expect_eq(server.unreadable, 2);
+    withdraw("job/allowed/broken.pub");
+    cadre_keyring_look(keyring, NOW_MS + CADRE_KEYS_UNREADABLE_LOG_MS, count, &server);
+    cr_expect_not(cadre_keyring_unreadable(keyring));
+    cr_expect_eq(server.readable, 1);
+    cr_expect_eq(server.withdrawn, 0);
     server_close(&server);
 }
 
@@ -367,7 +398,7 @@ Test(authenticator, is_told_when_the_key_it_trusts_is_withdrawn)
     cr_expect(cadre_socket_trusted(client.dealer));
     withdraw("job/allowed/coordinator.pub");
     cadre_keyring_t *keyring = cadre_context_keyring(client.context);
-    cr_expect_eq(cadre_keyring_look(keyring, count, &server), 1);
+    cr_expect_eq(cadre_keyring_look(keyring, cadre_clock_now_ms(), count, &server), 1);
     cr_expect_eq(cadre_keyring_withdrawals(keyring), 1);
     cr_expect_not(cadre_socket_trusted(client.dealer));
     client_close(&client);

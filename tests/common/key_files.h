@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,36 @@ key_file_make(const char *path, cadre_key_role_t role, bool secret)
     cr_assert_eq(cadre_certificate_file_write(&certificate, path, secret), 0, "%s",
                  cadre_error_text());
     return certificate;
+}
+
+/* Lets this process open `count` more descriptors, until key_files_release_descriptors. */
+static inline rlim_t
+key_files_leave_descriptors(int count)
+{
+    int taken[1024];
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 1000;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    int used = 0;
+    int fd;
+    while ((fd = dup(1)) >= 0) {
+        taken[used++] = fd;
+    }
+    for (int i = 0; i < count; i++) {
+        close(taken[--used]);
+    }
+    return before;
+}
+
+static inline void
+key_files_release_descriptors(rlim_t before)
+{
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = before;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 /* Fails the test unless this thread's error text has `wanted` in it. */

@@ -120,3 +120,12 @@ Test(job_metrics, checkpoints_are_told_where_there_are_any)
     expect_told(self, "\ncadre_coordinator_checkpoint_under_way_seconds 0\n");
     fixture_destroy(&self);
 }
+
+Test(job_metrics, keys_that_cannot_be_read_are_told)
+{
+    fixture_t *self = new_job(1);
+    expect_told(self, "cadre_keys_unreadable{role=\"coordinator\"} 0\n");
+    self->core.keys_unreadable = true;
+    expect_told(self, "cadre_keys_unreadable{role=\"coordinator\"} 1\n");
+    fixture_destroy(&self);
+}
