@@ -35,6 +35,8 @@ struct cadre_authenticator {
     int64_t window_ms; /* when the log may have lines of connections again */
     int lines;         /* that it had since */
     uint64_t unsaid;
+    bool must_end;                /* connections, since a key was withdrawn */
+    int64_t must_end_log_ms;      /* when the log may tell again that this failed */
     cadre_certificate_t stranger; /* our own, of the check; fixed when the actor starts */
 };
 
@@ -211,9 +213,16 @@ static void
 look(cadre_authenticator_t *self, int64_t now_ms)
 {
     uint16_t ports[CADRE_KEYRING_PORTS_MAX];
-    if (cadre_keyring_look(self->keyring, now_ms, self->audit, self->audit_context) > 0) {
+    size_t withdrawn = cadre_keyring_look(self->keyring, now_ms, self->audit, self->audit_context);
+    self->must_end = self->must_end || withdrawn > 0;
+    if (self->must_end) {
         size_t count = cadre_keyring_ports(self->keyring, ports);
-        cadre_connections_end(ports, count);
+        self->must_end = cadre_connections_end(ports, count) < 0;
+        if (self->must_end && now_ms >= self->must_end_log_ms) {
+            self->must_end_log_ms = now_ms + CADRE_KEYS_UNREADABLE_LOG_MS;
+            tell(self, 'E', "connections_not_ended", "why=\"%.200s\" next=\"tried again\"",
+                 cadre_error_text());
+        }
     }
 }
 

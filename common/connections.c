@@ -1,12 +1,16 @@
 #include "common/connections.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "common/status.h"
 
 /* The local port of a tcp connection; 0 for everything else. */
 static uint16_t
@@ -41,26 +45,47 @@ has_port(uint16_t port, const uint16_t *ports, size_t count)
     return false;
 }
 
-size_t
+static int
+fail_system(int error)
+{
+    char reason[256];
+    return cadre_fail(CADRE_EIO, "connections cannot be ended: %s",
+                      strerror_r(error, reason, sizeof(reason)));
+}
+
+/* Ends what has that number, if it is a connection to one of the ports. */
+static int
+end_one(int descriptor, const uint16_t *ports, size_t count)
+{
+    /* A copy: the number may be another connection's by the time that this one is ended. */
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) {
+        return errno == EBADF ? 0 : fail_system(errno); /* EBADF: closed by now */
+    }
+    if (has_port(local_port(copy), ports, count)) {
+        shutdown(copy, SHUT_RDWR);
+    }
+    close(copy);
+    return 0;
+}
+
+int
 cadre_connections_end(const uint16_t *ports, size_t count)
 {
-    size_t ended = 0;
     DIR *descriptors = opendir("/proc/self/fd");
+    if (!descriptors) {
+        return fail_system(errno);
+    }
+    int status = 0;
     const struct dirent *entry;
-    while (descriptors && (entry = readdir(descriptors))) {
-        /* A copy: the number may be another connection's by the time that this one is ended. */
-        int copy = entry->d_name[0] == '.'
-                       ? -1
-                       : fcntl((int)strtol(entry->d_name, NULL, 10), F_DUPFD_CLOEXEC, 0);
-        if (copy >= 0 && has_port(local_port(copy), ports, count)) {
-            ended += shutdown(copy, SHUT_RDWR) == 0;
-        }
-        if (copy >= 0) {
-            close(copy);
+    while (status == 0 && (errno = 0, entry = readdir(descriptors))) {
+        if (entry->d_name[0] != '.') {
+            status = end_one((int)strtol(entry->d_name, NULL, 10), ports, count);
         }
     }
-    if (descriptors) {
-        closedir(descriptors);
+    if (status == 0 && errno != 0) {
+        status = fail_system(errno);
     }
-    return ended;
+    closedir(descriptors);
+    return status;
 }

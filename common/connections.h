@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /* Ends every tcp connection that was accepted on one of `count` local ports: whoever reads it finds
- * it closed. Returns how many. */
-size_t cadre_connections_end(const uint16_t *ports, size_t count);
+ * it closed. CADRE_EIO when it could not look at all of them, for want of descriptors: try again.
+ */
+int cadre_connections_end(const uint16_t *ports, size_t count);
 
 #endif

@@ -85,6 +85,7 @@ typedef struct {
     atomic_int withdrawn;
     atomic_int unreadable;
     atomic_int readable;
+    atomic_int not_ended;
 } server_t;
 
 static void
@@ -98,6 +99,7 @@ count(void *context, char level, const char *event, const char *pairs)
     self->withdrawn += strcmp(event, "key_withdrawn") == 0;
     self->unreadable += strcmp(event, "keys_unreadable") == 0;
     self->readable += strcmp(event, "keys_readable") == 0;
+    self->not_ended += strcmp(event, "connections_not_ended") == 0;
 }
 
 static void
@@ -362,6 +364,27 @@ Test(authenticator, ends_connections_while_the_directory_cannot_be_read)
     client_wait(&client, CADRE_EVENT_DISCONNECTED, CADRE_EVENT_DISCONNECTED);
     cr_expect_eq(client_wait(&client, CADRE_EVENT_READY, CADRE_EVENT_HANDSHAKE_FAILED),
                  CADRE_EVENT_HANDSHAKE_FAILED);
+    client_close(&client);
+    server_close(&server);
+}
+
+/* One descriptor is left: enough to see that the directory is gone, not for ending connections. */
+Test(authenticator, ends_connections_when_there_are_descriptors_again)
+{
+    server_t server;
+    client_t client;
+    server_open(&server, CADRE_PLANE_CONTROL, true);
+    make_keys("client", &server.job, &server.job);
+    client_open(&client, &server, "client", CADRE_KEY_WORKER);
+    client_wait(&client, CADRE_EVENT_READY, CADRE_EVENT_READY);
+    cadre_auto(cadre_free) char *folder = key_file_path("job/allowed");
+    cadre_auto(cadre_free) char *aside = key_file_path("job/aside");
+    rlim_t before = key_files_leave_descriptors(1);
+    cr_assert_eq(rename(folder, aside), 0);
+    wait_until(&server.withdrawn, CADRE_KEY_ROLES);
+    wait_until(&server.not_ended, 1);
+    key_files_release_descriptors(before);
+    client_wait(&client, CADRE_EVENT_DISCONNECTED, CADRE_EVENT_DISCONNECTED);
     client_close(&client);
     server_close(&server);
 }
