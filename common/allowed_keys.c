@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "common/certificate_file.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/trusted.h"
 
 typedef struct {
     cadre_certificate_t certificate;
@@ -108,17 +110,86 @@ file_fingerprint(DIR *directory, const char *name)
     return XXH3_64bits_withSeed(&facts, sizeof(facts), XXH3_64bits(name, strlen(name)));
 }
 
-/* Of the names and what stat says of them, in any order; 0 for a directory that is not there. */
+/* Of who may write to it: its times change with names that are skipped. */
+static uint64_t
+folder_fingerprint(DIR *directory)
+{
+    struct stat about;
+    file_facts_t facts = {0};
+    if (fstat(dirfd(directory), &about) == 0) {
+        facts = (file_facts_t){.mode = about.st_mode, .user = about.st_uid};
+    }
+    return XXH3_64bits(&facts, sizeof(facts));
+}
+
+/* Of the directory, of the names and of what stat says of them, in any order; 0 for one that is not
+ * there. */
 static uint64_t
 fingerprint(const char *path)
 {
     cadre_auto(close_directory) DIR *directory = opendir(path);
-    uint64_t sum = directory ? 1 : 0;
+    uint64_t sum = directory ? folder_fingerprint(directory) : 0;
     const char *name;
     while (directory && (name = next_name(directory))) {
         sum += file_fingerprint(directory, name);
     }
     return sum;
+}
+
+/* Whether names in a folder are for root and this user to say. */
+static int
+check_folder(const char *path, const struct stat *about)
+{
+    if (!cadre_trusted_owner(about)) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "%s: the folder belongs to user %u, neither to this user nor to root",
+                          path, (unsigned)about->st_uid);
+    }
+    return cadre_trusted_folder(about)
+               ? 0
+               : cadre_fail(CADRE_EREFUSED,
+                            "%s: others may write to the folder, and so say who takes part: chmod "
+                            "go-w %s",
+                            path, path);
+}
+
+static int
+check_link(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) < 0) {
+        return fail_system(path, errno);
+    }
+    return !S_ISLNK(about.st_mode) || cadre_trusted_owner(&about)
+               ? 0
+               : cadre_fail(CADRE_EREFUSED,
+                            "%s: a symbolic link of user %u, neither of this user nor of root",
+                            path, (unsigned)about.st_uid);
+}
+
+/* The folder itself, and the one that it is in: who may replace a name there replaces all keys. */
+static int
+check_folders(const char *path, DIR *directory)
+{
+    struct stat about;
+    cadre_auto(cadre_free) char *copy = cadre_strdup(path);
+    const char *parent = dirname(copy);
+    if (stat(parent, &about) < 0) {
+        return fail_system(parent, errno);
+    }
+    int status = check_folder(parent, &about);
+    if (status == 0) {
+        status = check_link(path);
+    }
+    if (status == 0 && fstat(dirfd(directory), &about) < 0) {
+        status = fail_system(path, errno);
+    }
+    if (status == 0) {
+        /* Who may add names allows keys: kubelet's folders are sticky, and root says who can. */
+        about.st_mode &= about.st_uid == 0 ? ~(mode_t)0 : ~(mode_t)S_ISVTX;
+        status = check_folder(path, &about);
+    }
+    return status;
 }
 
 static int
@@ -149,7 +220,10 @@ items_read(items_t *self, const char *path, DIR *directory)
         }
         cadre_auto(cadre_free) char *file = cadre_asprintf("%s/%s", path, name);
         cadre_certificate_t certificate = {0};
-        int status = cadre_certificate_file_read(file, false, &certificate);
+        int status = check_link(file);
+        if (status == 0) {
+            status = cadre_certificate_file_read(file, false, &certificate);
+        }
         if (status < 0) {
             return status;
         }
@@ -176,7 +250,10 @@ static int
 read_directory(const char *path, DIR *directory, items_t *out)
 {
     cadre_auto(items_fini) items_t keys = {0};
-    int status = items_read(&keys, path, directory);
+    int status = check_folders(path, directory);
+    if (status == 0) {
+        status = items_read(&keys, path, directory);
+    }
     if (status == 0 && keys.count == 0) {
         status =
             cadre_fail(CADRE_ENOTFOUND, "%s: no certificate in it: nobody could connect", path);
@@ -196,7 +273,10 @@ static bool
 is_held(const item_t *item)
 {
     cadre_certificate_t now = {0};
-    int status = cadre_certificate_file_read(item->path, false, &now);
+    int status = check_link(item->path);
+    if (status == 0) {
+        status = cadre_certificate_file_read(item->path, false, &now);
+    }
     return status == CADRE_EIO || (status == 0 && now.role == item->certificate.role &&
                                    strcmp(now.public_key, item->certificate.public_key) == 0);
 }

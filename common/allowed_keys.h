@@ -6,6 +6,10 @@
  *
  * Each file of the folder is a certificate (certificate_file.h says which files are accepted).
  * Names that begin with "." are skipped: Kubernetes keeps `..data` beside the files that it mounts.
+ * The folder, and the one that it is in, belong to root or this user, and nobody else may write to
+ * them: who could would link a key in that is no longer wanted. A sticky one of root counts, which
+ * is what kubelet mounts; so do symbolic links of root and this user, and no others.
+ *
  * A file that is wrong makes the whole folder wrong. Passing over it would let a task start that
  * keeps out those who should come in, or keep a typing error quiet until a worker is missed.
  *
@@ -30,7 +34,8 @@ typedef struct cadre_allowed_keys cadre_allowed_keys_t;
  *
  * CADRE_ENOTFOUND  there is no such directory, or no certificate in it.
  * CADRE_EDATA      what cadre_certificate_file_read says of a file; the same key in two files.
- * CADRE_EREFUSED   a file that others may write to, or that is no regular file.
+ * CADRE_EREFUSED   a file or folder that others may write to, or that is no regular file; a link
+ *                  that is neither root's nor this user's.
  * CADRE_ETOOLARGE  more than CADRE_ALLOWED_KEYS_MAX.
  * CADRE_ECONFIG, CADRE_EIO  as cadre_certificate_file_read. */
 int cadre_allowed_keys_open(const char *directory, cadre_allowed_keys_t **out);

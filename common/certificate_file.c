@@ -10,6 +10,7 @@
 
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/trusted.h"
 
 /* The bytes of a file, which go when their scope ends; one more than it may have. */
 typedef struct {
@@ -52,7 +53,7 @@ check_owner(const char *path, const struct stat *about)
     if (!S_ISREG(about->st_mode)) {
         return cadre_fail(CADRE_EREFUSED, "%s: not a regular file", path);
     }
-    if (about->st_uid != 0 && about->st_uid != geteuid()) {
+    if (!cadre_trusted_owner(about)) {
         return cadre_fail(
             CADRE_EREFUSED,
             "%s: it belongs to user %u, neither to this user nor to root: chown %u %s", path,

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/limits.h"
 #include "common/memory.h"
 #include "common/status.h"
+#include "common/trusted.h"
 
 /* To be called at exit. */
 typedef struct {
@@ -133,16 +133,8 @@ cadre_registry_at_exit(cadre_registry_t *self, cadre_destructor_t destructor, vo
 
 /* --- shared objects --- */
 
-/* Belongs to root or to this user, and has none of the mode's bits `writable` set. */
-static bool
-trusted(const struct stat *info, mode_t writable)
-{
-    return (info->st_uid == 0 || info->st_uid == geteuid()) && !(info->st_mode & writable);
-}
-
 /* Every folder from the file's own to the root: who may write one of them may put another file in
- * its place. In a sticky one others may add names, not replace one that is root's or this user's.
- */
+ * its place. */
 static int
 check_folders(const char *path)
 {
@@ -154,7 +146,7 @@ check_folders(const char *path)
         if (stat(name, &info) < 0) {
             return cadre_fail(CADRE_ENOTFOUND, "%s: %s", name, strerror(errno));
         }
-        if (!trusted(&info, info.st_mode & S_ISVTX ? 0 : S_IWGRP | S_IWOTH)) {
+        if (!cadre_trusted_folder(&info)) {
             return cadre_fail(CADRE_EREFUSED,
                               "%s: its folder %s can be written by others (chmod go-w)", path,
                               name);
@@ -165,9 +157,7 @@ check_folders(const char *path)
 
 /* What could let somebody else put code into this process. When it holds, nobody but root and this
  * user can change what the path leads to, so the file may be opened by its path afterwards: through
- * /proc/self/fd the libraries that it looks for beside itself ($ORIGIN) would not be found. Access
- * control lists are not seen.
- */
+ * /proc/self/fd the libraries that it looks for beside itself ($ORIGIN) would not be found. */
 static int
 check_file(const char *path)
 {
@@ -178,7 +168,7 @@ check_file(const char *path)
     if (!S_ISREG(info.st_mode)) {
         return cadre_fail(CADRE_EREFUSED, "%s is not a regular file", path);
     }
-    if (!trusted(&info, S_IWGRP | S_IWOTH)) {
+    if (!cadre_trusted_file(&info)) {
         return cadre_fail(CADRE_EREFUSED,
                           "%s must belong to root or to this user and be writable by nobody else "
                           "(chmod go-w)",

@@ -140,6 +140,100 @@ Test(allowed_keys, with_one_bad_file_are_refused)
     expect_not_opened(CADRE_EREFUSED, "/good.pub: others may write to it");
 }
 
+/* "TREE/keys/allowed" with one key; freed by the caller. */
+static char *
+make_folders(void)
+{
+    cadre_auto(cadre_free) char *keys = key_file_path("keys");
+    char *allowed = key_file_path("keys/allowed");
+    cr_assert_eq(mkdir(keys, 0700), 0);
+    cr_assert_eq(mkdir(allowed, 0700), 0);
+    put("keys/allowed/a.pub", CADRE_KEY_WORKER);
+    return allowed;
+}
+
+static void
+expect_folder(const char *path, int status, const char *wanted)
+{
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = NULL;
+    cr_expect_eq(cadre_allowed_keys_open(path, &keys), status, "%s", cadre_error_text());
+    if (status < 0) {
+        expect_error(wanted);
+    }
+}
+
+Test(allowed_keys, are_in_folders_that_nobody_else_may_write_to)
+{
+    static const mode_t refused[] = {0777, 0775, 0702};
+    cadre_auto(cadre_free) char *keys = key_file_path("keys");
+    cadre_auto(cadre_free) char *allowed = make_folders();
+    for (size_t i = 0; i < CADRE_COUNT_OF(refused); i++) {
+        cr_assert_eq(chmod(allowed, refused[i]), 0);
+        expect_folder(allowed, CADRE_EREFUSED, "/keys/allowed: others may write to the folder");
+        cr_assert_eq(chmod(allowed, 0755), 0);
+        cr_assert_eq(chmod(keys, refused[i]), 0);
+        expect_folder(allowed, CADRE_EREFUSED, "/keys: others may write to the folder");
+        cr_assert_eq(chmod(keys, 0755), 0);
+        expect_folder(allowed, 0, "");
+    }
+}
+
+/* As kubelet mounts them with fsGroup: sticky, of root and open to the group. */
+Test(allowed_keys, may_be_in_sticky_folders_of_root)
+{
+    cadre_auto(cadre_free) char *keys = key_file_path("keys");
+    cadre_auto(cadre_free) char *allowed = make_folders();
+    cr_assert_eq(chmod(keys, 03777), 0);
+    cr_assert_eq(chmod(allowed, 02755), 0);
+    expect_folder(allowed, 0, "");
+    cr_assert_eq(chmod(allowed, 03777), 0);
+    bool is_root = geteuid() == 0;
+    expect_folder(allowed, is_root ? 0 : CADRE_EREFUSED, "/allowed: others may write");
+    if (is_root) {
+        cadre_auto(cadre_free) char *key = key_file_path("keys/allowed/a.pub");
+        cr_assert_eq(chown(key, KEY_FILES_USER, 0), 0);
+        cr_assert_eq(chown(allowed, KEY_FILES_USER, 0), 0);
+        cr_assert_eq(chmod(fake_tree, 0755), 0);
+        expect_folder(allowed, CADRE_EREFUSED, "/allowed: the folder belongs to user 12345");
+        key_files_leave_root();
+        expect_folder(allowed, CADRE_EREFUSED, "/allowed: others may write");
+    }
+}
+
+Test(allowed_keys, are_no_links_of_other_users)
+{
+    cadre_auto(cadre_free) char *allowed = make_folders();
+    cadre_auto(cadre_free) char *link = key_file_path("keys/allowed/b.pub");
+    cadre_auto(cadre_free) char *linked = key_file_path("linked");
+    cadre_certificate_t retired = put("retired.pub", CADRE_KEY_CLIENT);
+    cr_assert_eq(symlink("../../retired.pub", link), 0);
+    cr_assert_eq(symlink("keys/allowed", linked), 0);
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = NULL;
+    cr_assert_eq(cadre_allowed_keys_open(linked, &keys), 0, "%s", cadre_error_text());
+    cr_expect_not_null(cadre_allowed_keys_find(keys, retired.public_key));
+    if (geteuid() != 0) {
+        cr_skip_test("only root can make links of other users");
+    }
+    cr_assert_eq(lchown(linked, KEY_FILES_USER, 0), 0);
+    expect_folder(linked, CADRE_EREFUSED, "/linked: a symbolic link of user 12345");
+    cr_assert_eq(lchown(link, KEY_FILES_USER, 0), 0);
+    expect_folder(allowed, CADRE_EREFUSED, "/b.pub: a symbolic link of user 12345");
+    cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_EREFUSED);
+    cr_expect_null(cadre_allowed_keys_find(keys, retired.public_key));
+}
+
+Test(allowed_keys, are_not_added_while_others_may_write_to_the_folder)
+{
+    cadre_auto(cadre_free) char *allowed = make_folders();
+    cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = NULL;
+    cr_assert_eq(cadre_allowed_keys_open(allowed, &keys), 0, "%s", cadre_error_text());
+    cr_assert_eq(chmod(allowed, 0777), 0);
+    cr_expect(cadre_allowed_keys_changed(keys));
+    put("keys/allowed/b.pub", CADRE_KEY_CLIENT);
+    cr_expect_eq(cadre_allowed_keys_reload(keys), CADRE_EREFUSED);
+    cr_expect_eq(cadre_allowed_keys_count(keys), 1);
+}
+
 Test(allowed_keys, stand_in_one_file_each)
 {
     cadre_certificate_t certificate = put("a.pub", CADRE_KEY_WORKER);
@@ -312,7 +406,8 @@ Test(allowed_keys, that_cannot_be_read_just_now_are_read_at_the_next_look)
         int status = cadre_allowed_keys_reload(keys);
         key_files_release_descriptors(before);
         cr_expect_eq(status, CADRE_EIO, "%s", cadre_error_text());
-        cr_expect_eq(cadre_allowed_keys_count(keys), 2);
+        cr_expect_eq(cadre_allowed_keys_count(keys), left == 0 ? 2 : 1,
+                     "who is seen to be gone is");
         cr_expect(cadre_allowed_keys_changed(keys));
         cr_expect_eq(cadre_allowed_keys_reload(keys), 0, "%s", cadre_error_text());
         cr_expect_eq(cadre_allowed_keys_count(keys), 1);

@@ -115,6 +115,7 @@ class Template:
         else:
             folder = f"{place}/{name}"
             os.makedirs(folder)
+            os.chmod(folder, 0o1777 if "configMap" in volume else 0o3777)  # as the kubelet's tmpfs
             self.write(volume, folder, 1)
             for path in self.nested(name):
                 os.makedirs(f"{folder}/{path}")
