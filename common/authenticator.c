@@ -26,17 +26,23 @@ enum {
     PAIRS_SIZE = 640,
 };
 
+/* Of one event in the log. */
+typedef struct {
+    int count;
+    uint64_t unsaid;
+} lines_t;
+
 struct cadre_authenticator {
     cadre_keyring_t *keyring;
     cadre_audit_t audit;
     void *audit_context;
     void *handler; /* a REP socket: libzmq asks, one connection after the other */
     cadre_actor_t *actor;
-    int64_t window_ms; /* when the log may have lines of connections again */
-    int lines;         /* that it had since */
-    uint64_t unsaid;
-    bool must_end;                /* connections, since a key was withdrawn */
-    int64_t must_end_log_ms;      /* when the log may tell again that this failed */
+    int64_t window_ms;       /* when the log may have lines of connections again */
+    lines_t accepted;        /* since then; each has its own, so that strangers who are refused */
+    lines_t refused;         /* do not hide who is let in */
+    bool must_end;           /* connections, since a key was withdrawn */
+    int64_t must_end_log_ms; /* when the log may tell again that this failed */
     cadre_certificate_t stranger; /* our own, of the check; fixed when the actor starts */
 };
 
@@ -61,14 +67,25 @@ static void CADRE_PRINTF(4, 5)
 
 /* Whether another line of who connects may be written: strangers must not fill the disk. */
 static bool
-may_tell(cadre_authenticator_t *self)
+may_tell(lines_t *lines)
 {
-    if (self->lines < CADRE_AUDIT_LINES_MAX) {
-        self->lines++;
+    if (lines->count < CADRE_AUDIT_LINES_MAX) {
+        lines->count++;
         return true;
     }
-    self->unsaid++;
+    lines->unsaid++;
     return false;
+}
+
+static void
+begin_lines(cadre_authenticator_t *self, lines_t *lines, const char *event)
+{
+    if (lines->unsaid > 0) {
+        tell(self, 'W', "audit_suppressed",
+             "event=%s count=%" PRIu64 " why=\"over %d connections a second\"", event,
+             lines->unsaid, CADRE_AUDIT_LINES_MAX);
+    }
+    *lines = (lines_t){0};
 }
 
 static void
@@ -77,14 +94,9 @@ open_window(cadre_authenticator_t *self, int64_t now_ms)
     if (now_ms < self->window_ms) {
         return;
     }
-    if (self->unsaid > 0) {
-        tell(self, 'W', "audit_suppressed",
-             "count=%" PRIu64 " why=\"over %d connections a second\"", self->unsaid,
-             CADRE_AUDIT_LINES_MAX);
-    }
+    begin_lines(self, &self->accepted, "key_accepted");
+    begin_lines(self, &self->refused, "key_refused");
     self->window_ms = now_ms + CADRE_AUDIT_WINDOW_MS;
-    self->lines = 0;
-    self->unsaid = 0;
 }
 
 /* --- who may connect --- */
@@ -179,7 +191,7 @@ static void
 refuse(cadre_authenticator_t *self, const request_t *request, const char *why)
 {
     answer(self->handler, request, "400", "refused", "");
-    if (strcmp(request->key, self->stranger.public_key) != 0 && may_tell(self)) {
+    if (strcmp(request->key, self->stranger.public_key) != 0 && may_tell(&self->refused)) {
         tell(self, 'W', "key_refused", "address=\"%.64s\" domain=%.32s key=\"%s\" why=\"%s\"",
              request->address, request->domain, request->key, why);
     }
@@ -199,10 +211,11 @@ decide(cadre_authenticator_t *self, const request_t *request)
     } else {
         cadre_peer_key_t key = cadre_peer_key_of(&certificate);
         answer(self->handler, request, "200", "OK", cadre_peer_key_text(&key, user));
-        if (may_tell(self)) {
-            tell(self, 'I', "key_accepted", "address=\"%.64s\" domain=%.32s role=%s name=\"%s\"",
+        if (may_tell(&self->accepted)) {
+            tell(self, 'I', "key_accepted",
+                 "address=\"%.64s\" domain=%.32s role=%s name=\"%s\" key=\"%s\" key_id=%016" PRIx64,
                  request->address, request->domain, cadre_key_role_text(certificate.role),
-                 certificate.name);
+                 certificate.name, certificate.public_key, key.id);
         }
     }
 }

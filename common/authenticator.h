@@ -19,7 +19,7 @@
 
 enum {
     CADRE_AUDIT_WINDOW_MS = 1000, /* in which the log gets so many lines of who connects, */
-    CADRE_AUDIT_LINES_MAX = 20,   /* and then a count */
+    CADRE_AUDIT_LINES_MAX = 20,   /* accepted, and as many refused, and then a count */
     CADRE_SELF_CHECK_MS = 30000,  /* for one's own socket to refuse a stranger */
 };
 

@@ -41,6 +41,13 @@ cadre_peer_key_parse(const char *text, cadre_peer_key_t *out)
     return cadre_fail(CADRE_EMALFORMED, "a message under no key");
 }
 
+const char *
+cadre_key_id_text(uint64_t id, char text[CADRE_KEY_ID_TEXT_SIZE])
+{
+    snprintf(text, CADRE_KEY_ID_TEXT_SIZE, id ? "%016" PRIx64 : "none", id);
+    return text;
+}
+
 int
 cadre_peer_key_check(const cadre_peer_key_t *self, const cadre_task_t *task)
 {

@@ -10,7 +10,10 @@
 #include "common/certificate.h"
 #include "common/task.h"
 
-enum { CADRE_PEER_KEY_TEXT_SIZE = 32 };
+enum {
+    CADRE_PEER_KEY_TEXT_SIZE = 32,
+    CADRE_KEY_ID_TEXT_SIZE = 17,
+};
 
 typedef struct {
     uint64_t id; /* a hash of the public key; 0: the connection is not guarded by keys */
@@ -25,6 +28,9 @@ const char *cadre_peer_key_text(const cadre_peer_key_t *self, char *text);
 
 /* Reads exactly that. CADRE_EMALFORMED otherwise. */
 int cadre_peer_key_parse(const char *text, cadre_peer_key_t *out);
+
+/* The id alone, as the log has it: "9f0c2b1d4e550000", "none" for 0; returns `text`. */
+const char *cadre_key_id_text(uint64_t id, char text[CADRE_KEY_ID_TEXT_SIZE]);
 
 /* CADRE_EREFUSED unless a task of this role may have such a key; with words that name both. Without
  * keys everybody may. */

@@ -57,8 +57,9 @@ typedef struct {
     cadre_frames_t frames;
     received_t received[TURN_MESSAGES_MAX];
     size_t received_count;
-    uint64_t malformed; /* messages that could not be read since the last turn */
-    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* why, of the last one */
+    uint64_t malformed;            /* messages that could not be read since the last turn */
+    cadre_sender_t malformed_from; /* of the last one, */
+    char malformed_text[CADRE_TEXT_SIZE_MAX]; /* and why */
     cadre_send_queues_t queues;
     gone_t *gone; /* peers that could not be sent to since the last turn */
     size_t gone_count;
@@ -94,6 +95,19 @@ decode_greeting(cadre_frames_t *frames, cadre_message_t *message)
     return status < 0 ? cadre_fail(CADRE_EMALFORMED, "%s", why) : 0;
 }
 
+/* Of the frames that were just received. */
+static cadre_sender_t
+sender_of(const actor_t *self, const data_link_t *link, uint32_t shard)
+{
+    const cadre_routing_id_t *from = &self->frames.from;
+    cadre_sender_t sender = {.key = self->frames.key.id};
+    if (link) {
+        sender.task = (cadre_task_t){CADRE_ROLE_PS, shard, link->incarnation};
+    }
+    sender.is_named = link || cadre_task_parse(from->bytes, from->size, &sender.task) == 0;
+    return sender;
+}
+
 /* Receives what is there from one socket, a bounded number of messages, good or bad, until the turn
  * has `room` left; `link` is NULL for control. */
 static void
@@ -106,20 +120,23 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
         }
         received_t *slot = &self->received[self->received_count];
         slot->message = (cadre_message_t){.storage = NULL};
+        cadre_sender_t sender = {.is_named = false};
         if (status == 0) {
+            sender = sender_of(self, link, shard);
             status = decode(&self->frames, &slot->message);
             status = status < 0 && !link ? decode_greeting(&self->frames, &slot->message) : status;
         }
         slot->message.key = self->frames.key.id;
-        if (status == 0 && link) {
-            slot->from = (cadre_task_t){CADRE_ROLE_PS, shard, link->incarnation};
-        } else if (status == 0) {
+        slot->from = sender.task;
+        if (status == 0 && !sender.is_named) {
             status = cadre_task_parse(self->frames.from.bytes, self->frames.from.size, &slot->from);
-            status = status == 0 ? cadre_peer_key_check(&self->frames.key, &slot->from) : status;
+        } else if (status == 0 && !link) {
+            status = cadre_peer_key_check(&self->frames.key, &slot->from);
         }
         if (status < 0) {
             cadre_message_fini(&slot->message);
             self->malformed++;
+            self->malformed_from = sender;
             snprintf(self->malformed_text, sizeof(self->malformed_text), "%.200s",
                      cadre_error_text());
             continue; /* the sender asks again or is fenced */
@@ -310,7 +327,8 @@ answer_status(actor_t *self, const received_t *received, uint64_t now_ms)
 {
     cadre_core_t *core = &self->coordinator->core;
     if (cadre_core_check_sender(core, &received->from, &received->message) < 0) {
-        cadre_core_dropped(core, 1, cadre_error_text());
+        const cadre_sender_t sender = {received->from, true, received->message.key};
+        cadre_core_dropped(core, 1, &sender, cadre_error_text());
         return;
     }
     if (now_ms < self->status_ms) {
@@ -377,7 +395,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
         receive_one(self, &self->received[i], now_ms);
     }
     if (self->malformed > 0) {
-        cadre_core_dropped(core, self->malformed, self->malformed_text);
+        cadre_core_dropped(core, self->malformed, &self->malformed_from, self->malformed_text);
         self->malformed = 0;
     }
     for (size_t i = 0; i < self->gone_count; i++) {

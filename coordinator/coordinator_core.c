@@ -297,7 +297,8 @@ cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t
 {
     self->now_ms = now_ms;
     if (cadre_core_check_sender(self, from, message) < 0) {
-        cadre_core_dropped(self, 1, cadre_error_text());
+        const cadre_sender_t sender = {*from, true, message->key};
+        cadre_core_dropped(self, 1, &sender, cadre_error_text());
         cadre_message_fini(message);
         return;
     }

@@ -177,9 +177,18 @@ bool cadre_core_event(cadre_core_t *self, cadre_core_event_t *event);
 void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
                         uint64_t now_ms);
 
+/* Whose a message is, as its connection says. */
+typedef struct {
+    cadre_task_t task;
+    bool is_named; /* else the task is not known */
+    uint64_t key;  /* the id of its key (cadre_peer_key_t), 0: without keys */
+} cadre_sender_t;
+
 /* Counts messages that came and were dropped, because they were malformed or not their sender's to
- * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `why`: of the last one. */
-void cadre_core_dropped(cadre_core_t *self, uint64_t count, const char *why);
+ * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `from` and `why`: of the last
+ * one. */
+void cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t *from,
+                        const char *why);
 
 /* The connection to a task is gone: it is lost, but after an own stall of the coordinator, when it
  * has a lease to say HELLO again (leases.c). */

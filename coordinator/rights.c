@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "common/codec.h"
+#include "common/peer_key.h"
 #include "common/status.h"
 #include "coordinator/coordinator_core.h"
 
@@ -46,14 +47,19 @@ cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
 }
 
 void
-cadre_core_dropped(cadre_core_t *self, uint64_t count, const char *why)
+cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t *from, const char *why)
 {
+    char task[CADRE_TASK_TEXT_SIZE];
+    char key[CADRE_KEY_ID_TEXT_SIZE];
     self->dropped += count;
     if (self->dropped_due_ms > self->now_ms) {
         return; /* a flood of them is told in one line now and then */
     }
     self->dropped_due_ms = self->now_ms + CADRE_DROPPED_LOG_MS;
     cadre_core_log(self, 'W', "messages_dropped",
-                   "count=%" PRIu64 " last=\"%.200s\" next=\"dropped; the job goes on\"",
-                   self->dropped, why);
+                   "count=%" PRIu64
+                   " from=%s key_id=%s last=\"%.200s\" next=\"dropped; the job goes "
+                   "on\"",
+                   self->dropped, from->is_named ? cadre_task_text(&from->task, task) : "unknown",
+                   cadre_key_id_text(from->key, key), why);
 }

@@ -86,6 +86,7 @@ typedef struct {
     atomic_int unreadable;
     atomic_int readable;
     atomic_int not_ended;
+    char accepted_pairs[640];
 } server_t;
 
 static void
@@ -93,7 +94,9 @@ count(void *context, char level, const char *event, const char *pairs)
 {
     server_t *self = context;
     (void)level;
-    (void)pairs;
+    if (strcmp(event, "key_accepted") == 0) {
+        snprintf(self->accepted_pairs, sizeof(self->accepted_pairs), "%s", pairs);
+    }
     self->accepted += strcmp(event, "key_accepted") == 0;
     self->refused += strcmp(event, "key_refused") == 0;
     self->withdrawn += strcmp(event, "key_withdrawn") == 0;
@@ -277,6 +280,53 @@ Test(authenticator, nobody_is_let_in_without_one)
     server_t server;
     server_open(&server, CADRE_PLANE_CONTROL, false);
     cr_expect_not(is_let_in(&server, "job", CADRE_KEY_WORKER));
+    server_close(&server);
+}
+
+/* Asks as libzmq does whether who has that key may connect; gives the code. */
+static int
+ask(void *handler, const char *public_key)
+{
+    uint8_t key[32];
+    char answer[256];
+    int code = 0;
+    static const char *const frames[] = {"1.0", "1", "cadre.control", "10.0.0.1", "", "CURVE"};
+    cr_assert_not_null(zmq_z85_decode(key, public_key));
+    for (size_t i = 0; i < CADRE_COUNT_OF(frames); i++) {
+        cr_assert_geq(zmq_send(handler, frames[i], strlen(frames[i]), ZMQ_SNDMORE), 0);
+    }
+    cr_assert_geq(zmq_send(handler, key, sizeof(key), 0), 0);
+    for (int i = 0, more = 1; more; i++) {
+        size_t size = sizeof(more);
+        int length = zmq_recv(handler, answer, sizeof(answer) - 1, 0);
+        cr_assert_geq(length, 0);
+        answer[length] = '\0';
+        code = i == 2 ? (int)strtol(answer, NULL, 10) : code;
+        cr_assert_eq(zmq_getsockopt(handler, ZMQ_RCVMORE, &more, &size), 0);
+    }
+    return code;
+}
+
+Test(authenticator, tells_of_who_is_let_in_whatever_strangers_do)
+{
+    enum { STRANGERS = 2 * CADRE_AUDIT_LINES_MAX };
+    server_t server;
+    server_open(&server, CADRE_PLANE_CONTROL, true);
+    cadre_certificate_t stranger;
+    cr_assert_eq(cadre_certificate_make(CADRE_KEY_WORKER, "stranger", &stranger), 0);
+    const cadre_certificate_t *worker = &server.job.pairs[CADRE_KEY_WORKER];
+    void *handler = zmq_socket(cadre_context_handle(server.context), ZMQ_REQ);
+    cr_assert_eq(zmq_connect(handler, "inproc://zeromq.zap.01"), 0);
+    for (int i = 0; i < STRANGERS; i++) {
+        cr_expect_eq(ask(handler, stranger.public_key), 400);
+    }
+    cr_expect_eq(ask(handler, worker->public_key), 200);
+    wait_until(&server.accepted, 1);
+    char id[CADRE_KEY_ID_TEXT_SIZE];
+    cadre_key_id_text(cadre_peer_key_of(worker).id, id);
+    cr_expect(strstr(server.accepted_pairs, worker->public_key), "%s", server.accepted_pairs);
+    cr_expect(strstr(server.accepted_pairs, id), "%s", server.accepted_pairs);
+    zmq_close(handler);
     server_close(&server);
 }
 

@@ -92,17 +92,22 @@ Test(rights, a_flood_of_dropped_messages_is_a_line_now_and_then)
 {
     fixture_t *self = fixture_new(1);
     cadre_core_tick(&self->core, self->now_ms, false);
-    cadre_core_dropped(&self->core, 3, "first");
-    cadre_core_dropped(&self->core, 1000, "second");
+    const cadre_sender_t unknown = {.is_named = false};
+    const cadre_sender_t worker = {{CADRE_ROLE_WORKER, 3, 0xab}, true, 0xcd};
+    cadre_core_dropped(&self->core, 3, &unknown, "first");
+    cadre_core_dropped(&self->core, 1000, &worker, "second");
     fixture_collect(self);
     cr_assert_eq(self->event_count, 1);
     self->now_ms += CADRE_DROPPED_LOG_MS;
     fixture_turn(self);
-    cadre_core_dropped(&self->core, 1, "third");
+    cadre_core_dropped(&self->core, 1, &worker, "third");
     fixture_collect(self);
     cr_assert_eq(self->event_count, 2);
+    cr_assert_str_eq(self->events[0].text, "count=3 from=unknown key_id=none last=\"first\" "
+                                           "next=\"dropped; the job goes on\"");
     cr_assert_str_eq(self->events[1].text,
-                     "count=1004 last=\"third\" next=\"dropped; the job goes on\"");
+                     "count=1004 from=worker/3/00000000000000ab key_id=00000000000000cd "
+                     "last=\"third\" next=\"dropped; the job goes on\"");
     fixture_destroy(&self);
 }
 
