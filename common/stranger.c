@@ -13,9 +13,15 @@
 static const char MONITOR[] = "inproc://stranger";
 
 enum {
-    FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-             ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+    WATCHED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+              ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+    ZAP_REFUSED = 400,
 };
+
+typedef struct {
+    int kind;
+    uint32_t value;
+} event_t;
 
 /* Where a process reaches itself at an address that it has bound: a name stands for all
  * interfaces (socket.h). */
@@ -29,33 +35,47 @@ address_text(const cadre_endpoint_t *bound, char *text)
     cadre_endpoint_text(&at, text);
 }
 
-/* The event of the next message of a monitor within `left_ms`; 0 when there is none. */
-static int
+/* The next event of a monitor within `left_ms`; of kind 0 when there is none. */
+static event_t
 next_event(void *monitor, long left_ms)
 {
+    event_t result = {0};
     zmq_pollitem_t item = {.socket = monitor, .events = ZMQ_POLLIN};
     uint8_t bytes[6] = {0};
     uint16_t event = 0;
     char address[CADRE_ENDPOINT_TEXT_SIZE];
     if (zmq_poll(&item, 1, left_ms) <= 0 || zmq_recv(monitor, bytes, sizeof(bytes), 0) < 0) {
-        return 0;
+        return result;
     }
     zmq_recv(monitor, address, sizeof(address), 0);
     memcpy(&event, bytes, sizeof(event));
-    return event;
+    memcpy(&result.value, bytes + sizeof(event), sizeof(result.value));
+    result.kind = event;
+    return result;
+}
+
+/* Whether that is what a socket with keys says to a stranger: to one without keys that it speaks
+ * CURVE, to one with a pair that the ZAP handler refuses it. A connection that just closes says
+ * nothing, and libzmq dials again. */
+static bool
+is_refusal(const event_t *event, bool has_pair)
+{
+    return has_pair ? event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == ZAP_REFUSED
+                    : event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL &&
+                          event->value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
 }
 
 static int
-watch(void *monitor, const char *address, int timeout_ms)
+watch(void *monitor, const char *address, bool has_pair, int timeout_ms)
 {
     int64_t deadline_ms = cadre_clock_now_ms() + timeout_ms;
     int64_t left_ms = timeout_ms;
     while (left_ms > 0) {
-        int event = next_event(monitor, (long)left_ms);
-        if (event & ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+        event_t event = next_event(monitor, (long)left_ms);
+        if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
             return cadre_fail(CADRE_EREFUSED, "%s lets strangers in", address);
         }
-        if (event & FAILED) {
+        if (is_refusal(&event, has_pair)) {
             return 0;
         }
         left_ms = deadline_ms - cadre_clock_now_ms();
@@ -77,7 +97,7 @@ set_up(void *socket, const char *server_key, const cadre_certificate_t *pair)
                 0 &&
             zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, pair->secret_key, CADRE_KEY_TEXT_SIZE) == 0;
     }
-    return ok && zmq_socket_monitor(socket, MONITOR, FAILED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED) == 0;
+    return ok && zmq_socket_monitor(socket, MONITOR, WATCHED) == 0;
 }
 
 int
@@ -95,7 +115,7 @@ cadre_stranger_check(const cadre_endpoint_t *bound, const char *server_key,
         zmq_setsockopt(socket, ZMQ_IPV6, &v6, sizeof(v6)) < 0 || zmq_connect(socket, address) < 0) {
         status = cadre_fail(CADRE_EIO, "%s cannot be tried: %s", address, zmq_strerror(errno));
     } else {
-        status = watch(monitor, address, timeout_ms);
+        status = watch(monitor, address, server_key != NULL, timeout_ms);
     }
     if (monitor) {
         zmq_close(monitor);

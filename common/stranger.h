@@ -10,9 +10,9 @@
 #include "common/endpoint.h"
 
 /* Connects to `bound`, an address of this process, over a ZeroMQ context of its own, and goes:
- * without keys when `server_key` is NULL, else with `pair`. Returns 0 when the handshake was
- * refused. CADRE_EREFUSED when it was not, CADRE_ETIMEOUT when neither was seen within
- * `timeout_ms`, CADRE_EIO. */
+ * without keys when `server_key` is NULL, else with `pair`. Returns 0 when it was refused
+ * in words, by CURVE or by the ZAP handler; one that is just closed is tried again. CADRE_EREFUSED
+ * when it was not, CADRE_ETIMEOUT when neither was seen within `timeout_ms`, CADRE_EIO. */
 int cadre_stranger_check(const cadre_endpoint_t *bound, const char *server_key,
                          const cadre_certificate_t *pair, int timeout_ms);
 

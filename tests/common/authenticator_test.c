@@ -1,11 +1,15 @@
 /* Who is let in by a socket that is guarded by keys, and what ends when a key is withdrawn. */
 #include "common/authenticator.h"
 
+#include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <zmq.h>
 
 #include "common/clock.h"
 #include "common/monitor.h"
+#include "common/stranger.h"
 #include "tests/common/key_files.h"
 
 TestSuite(authenticator, .timeout = 240, .init = fake_tree_make, .fini = fake_tree_remove);
@@ -489,6 +493,41 @@ Test(authenticator, finds_that_strangers_are_refused)
         "%s", cadre_error_text());
     cr_expect_eq(server.refused, 0, "its own strangers are not in the log");
     server_close(&server);
+}
+
+/* Takes connections and closes them, as a process without descriptors does; until it is stopped. */
+static void *
+close_all(void *argument)
+{
+    int listener = *(int *)argument;
+    int fd;
+    while ((fd = accept(listener, NULL, NULL)) >= 0) {
+        close(fd);
+    }
+    return NULL;
+}
+
+Test(authenticator, takes_a_closed_connection_for_no_refusal)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(at);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(bind(listener, (struct sockaddr *)&at, size), 0);
+    cr_assert_eq(listen(listener, 16), 0);
+    cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, close_all, &listener), 0);
+    job_t job = new_job();
+    char text[64];
+    cadre_endpoint_t bound = {0};
+    snprintf(text, sizeof(text), "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    cr_assert_eq(cadre_endpoint_parse(text, &bound), 0);
+    cr_expect_eq(cadre_stranger_check(&bound, NULL, NULL, 500), CADRE_ETIMEOUT);
+    cr_expect_eq(cadre_stranger_check(&bound, job.pairs[0].public_key, &job.pairs[1], 500),
+                 CADRE_ETIMEOUT);
+    shutdown(listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(listener);
 }
 
 Test(authenticator, finds_that_strangers_are_let_in)
