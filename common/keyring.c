@@ -10,6 +10,7 @@
 #include "common/assert.h"
 #include "common/certificate_file.h"
 #include "common/memory.h"
+#include "common/peer_key.h"
 #include "common/status.h"
 
 enum { PAIRS_SIZE = 512 };
@@ -238,6 +239,18 @@ bool
 cadre_keyring_unreadable(const cadre_keyring_t *self)
 {
     return self && atomic_load(&self->unreadable);
+}
+
+size_t
+cadre_keyring_ids(cadre_keyring_t *self, uint64_t *ids)
+{
+    pthread_mutex_lock(&self->lock);
+    size_t count = cadre_allowed_keys_count(self->allowed);
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = cadre_peer_key_of(cadre_allowed_keys_item(self->allowed, i)).id;
+    }
+    pthread_mutex_unlock(&self->lock);
+    return count;
 }
 
 void

@@ -61,6 +61,10 @@ bool cadre_keyring_unreadable(const cadre_keyring_t *self);
  * stands. Takes no lock. */
 uint64_t cadre_keyring_withdrawals(const cadre_keyring_t *self);
 
+/* The ids of all allowed keys (cadre_peer_key_t) into `ids` of CADRE_ALLOWED_KEYS_MAX, in no order;
+ * how many. */
+size_t cadre_keyring_ids(cadre_keyring_t *self, uint64_t *ids);
+
 /* A tcp port that was bound with these keys: its connections end when a key is withdrawn. */
 void cadre_keyring_bound(cadre_keyring_t *self, uint16_t port);
 

@@ -65,12 +65,13 @@ typedef struct {
     size_t gone_count;
     uint64_t full_ms; /* when the log may tell again that descriptors have run out */
     cadre_refusals_t refusals;
-    uint64_t status_ms;   /* when a client may be answered again */
-    uint64_t withdrawals; /* of keys, as far as they were looked at */
-    bool is_guarded;      /* the control socket, by keys */
-    bool disconnected;    /* a connection closed: find out whose */
-    int probes;           /* still to be sent */
-    uint64_t probe_ms;    /* when the next one is due */
+    uint64_t status_ms;        /* when a client may be answered again */
+    uint64_t withdrawals;      /* of keys, as far as they were looked at, */
+    uint64_t told_withdrawals; /* and as far as the core was told of them */
+    bool is_guarded;           /* the control socket, by keys */
+    bool disconnected;         /* a connection closed: find out whose */
+    int probes;                /* still to be sent */
+    uint64_t probe_ms;         /* when the next one is due */
     bool stopped;
 } actor_t;
 
@@ -382,6 +383,22 @@ publish(const actor_t *self, uint64_t now_ms)
     }
 }
 
+/* Under the lock, and before the core hears of closed connections: a withdrawal is counted before
+ * it ends them. */
+static void
+tell_keys(actor_t *self, uint64_t now_ms)
+{
+    cadre_core_t *core = &self->coordinator->core;
+    cadre_keyring_t *keyring = cadre_context_keyring(self->coordinator->context);
+    core->keys_unreadable = cadre_keyring_unreadable(keyring);
+    if (keyring && cadre_keyring_withdrawals(keyring) != self->told_withdrawals) {
+        cadre_auto(cadre_free) uint64_t *ids = cadre_calloc(CADRE_ALLOWED_KEYS_MAX, sizeof(*ids));
+        self->told_withdrawals = cadre_keyring_withdrawals(keyring);
+        size_t count = cadre_keyring_ids(keyring, ids);
+        cadre_core_keys_withdrawn(core, ids, count, now_ms);
+    }
+}
+
 /* Under the lock: everything that has come in goes to the core; what comes out is taken along. */
 static uint64_t
 turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t *event_count)
@@ -389,8 +406,7 @@ turn(actor_t *self, cadre_outbox_t *outbox, cadre_core_event_t **events, size_t 
     cadre_core_t *core = &self->coordinator->core;
     uint64_t now_ms = (uint64_t)cadre_clock_now_ms();
     bool unread = self->received_count == TURN_MESSAGES_MAX;
-    core->keys_unreadable =
-        cadre_keyring_unreadable(cadre_context_keyring(self->coordinator->context));
+    tell_keys(self, now_ms);
     for (size_t i = 0; i < self->received_count; i++) {
         receive_one(self, &self->received[i], now_ms);
     }

@@ -150,6 +150,7 @@ struct cadre_core {
     uint64_t now_ms;          /* of the turn under way */
     uint64_t stalled_ms;      /* how long the shell did not listen, together */
     uint64_t stall_end_ms;    /* of the last time */
+    uint64_t withdrawn_ms;    /* when keys were withdrawn last; 0: never */
     uint64_t watch_due_ms;    /* when to look again at what runs */
     cadre_longest_t longest;  /* when that was done last */
     uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
@@ -190,8 +191,13 @@ typedef struct {
 void cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t *from,
                         const char *why);
 
-/* The connection to a task is gone: it is lost, but after an own stall of the coordinator, when it
- * has a lease to say HELLO again (leases.c). */
+/* Keys were withdrawn, and with them all connections to the coordinator end: who joined under a key
+ * that is not among the `count` allowed ones is lost, and everybody else has a lease to say HELLO
+ * again. Sorts `ids`, those of the allowed keys (cadre_peer_key_t). */
+void cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms);
+
+/* The connection to a task is gone: it is lost, but after an own stall of the coordinator or when
+ * keys were withdrawn, when it has a lease to say HELLO again (leases.c). */
 void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
 
 /* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
@@ -291,8 +297,8 @@ uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
 /* Whether the coordinator itself stood still a moment ago: tasks dial anew then, and a connection
  * that closes tells of no death. */
 bool cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms);
-/* The connection to `member` has closed. True after an own stall: it lives, as far as is known, and
- * its lease is long enough for it to say HELLO over another one. */
+/* The connection to `member` has closed. True after an own stall, and when keys were withdrawn: it
+ * lives, as far as is known, and its lease is long enough for it to say HELLO over another one. */
 bool cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms);
 
 /* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */

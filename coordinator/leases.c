@@ -7,6 +7,9 @@
  * held the lock), and every lease is longer by it. Nor is a lease judged while input is unread:
  * what was said in time may lie there. A flood of input puts that off by one more lease, not for
  * ever.
+ *
+ * A connection that closes tells of a death, but after an own stall and when keys were withdrawn,
+ * when the coordinator itself ends all of them.
  */
 #include <inttypes.h>
 
@@ -61,11 +64,17 @@ cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms)
 bool
 cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms)
 {
-    if (!cadre_leases_has_stalled(self, now_ms)) {
-        return false;
+    if (cadre_leases_has_stalled(self, now_ms)) {
+        cadre_membership_keep(member, back_ms(self, now_ms));
+        return true;
     }
-    cadre_membership_keep(member, back_ms(self, now_ms));
-    return true;
+    /* All connections end then, and who is still allowed dials again. */
+    uint64_t until_ms = self->withdrawn_ms + CADRE_MUTE_MS;
+    bool is_ended_by_us = self->withdrawn_ms > 0 && now_ms < until_ms;
+    if (is_ended_by_us) {
+        cadre_membership_keep(member, until_ms);
+    }
+    return is_ended_by_us;
 }
 
 /* Whether input that lies unread may yet show that somebody is alive. */

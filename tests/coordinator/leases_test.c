@@ -266,3 +266,33 @@ Test(leases, a_new_process_in_the_place_of_a_worker_shows_that_it_died_on_the_sa
         fixture_destroy(&self);
     }
 }
+
+/* All connections end when a key is withdrawn: who joined under another one is back in a moment. */
+Test(leases, a_withdrawn_key_costs_those_who_joined_under_it_their_place_and_nobody_else)
+{
+    enum { STAYS = 11, WITHDRAWN = 12 };
+    uint64_t allowed[] = {99, STAYS};
+    fixture_t *self = cluster(2);
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t workers[] = {fixture_worker(0), fixture_worker(1)};
+    cadre_core_t *core = &self->core;
+    turn(self, false);
+    cadre_membership_find(&core->membership, ps.incarnation)->key = STAYS;
+    cadre_membership_find(&core->membership, workers[0].incarnation)->key = STAYS;
+    cadre_membership_find(&core->membership, workers[1].incarnation)->key = WITHDRAWN;
+    cadre_core_keys_withdrawn(core, allowed, CADRE_COUNT_OF(allowed), self->now_ms);
+    cr_assert_eq(core->totals.workers_lost, 1);
+    cr_assert_null(cadre_membership_find(&core->membership, workers[1].incarnation));
+    cadre_core_gone(core, &ps, self->now_ms);
+    cadre_core_gone(core, &workers[0], self->now_ms);
+    turn(self, false);
+    cr_assert_eq(core->totals.workers_lost, 1);
+    cr_assert_eq(core->totals.ps_lost, 0);
+
+    attend(self, CADRE_MUTE_MS);
+    cadre_core_gone(core, &ps, self->now_ms);
+    cr_assert_eq(core->totals.ps_lost, 1, "a connection that closes later tells of a death");
+    attend(self, LEASE_MS + 2 * CADRE_TICK_MS_MAX);
+    cr_assert_eq(core->totals.workers_lost, 2, "who does not come back is dead");
+    fixture_destroy(&self);
+}

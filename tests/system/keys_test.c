@@ -217,11 +217,15 @@ Test(keys, that_are_withdrawn_end_their_connections)
     wait_coordinator(&cluster, "key_withdrawn", 1);
     wait_coordinator(&cluster, "worker_lost", 1);
     wait_said(&cluster, "guest.log", "it does not allow the key of this task", 1);
+    wait_said(&cluster, "ps.log", "\"disconnected\"", 1);
+    wait_said(&cluster, "ps.log", "\"connected\"", 2);
     start(&cluster, "cadre-ps", cluster.keys, "ps.log");
     for (int i = 0; i < 2; i++) {
         start(&cluster, "cadre-worker", cluster.keys, "worker.log");
     }
     expect_exact(&cluster);
+    cadre_auto(cadre_free) char *words = command_words(&cluster.command);
+    cr_expect_not(strstr(words, "ps_lost"), "its key stands: %s", words);
     fprintf(stderr, "keys: a connection ended %d ms after its key was withdrawn (wanted %d)\n",
             (int)took_ms, WITHDRAWN_MS);
     cluster_close(&cluster);
