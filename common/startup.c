@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -60,4 +61,13 @@ cadre_startup(void)
             (unsigned long long)stack.rlim_cur >> 10, CADRE_STACK_SIZE_MIN >> 10);
     }
     return 0;
+}
+
+void
+cadre_startup_hold_secrets(void)
+{
+    const char *allow = getenv("CADRE_ALLOW_CORE_DUMPS");
+    if (!allow || strcmp(allow, "1") != 0) {
+        prctl(PR_SET_DUMPABLE, 0);
+    }
 }

@@ -20,4 +20,8 @@ enum {
  * the stack's limit (ulimit -s), which every thread gets, is under CADRE_STACK_SIZE_MIN. */
 int cadre_startup(void);
 
+/* Before a program reads or makes secret keys: no core dump is written of this process from now on,
+ * and no other user's process may look into it, unless CADRE_ALLOW_CORE_DUMPS is 1. */
+void cadre_startup_hold_secrets(void);
+
 #endif

@@ -262,6 +262,9 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         return status;
     }
     options->security = flags->security;
+    if (flags->security.keys) {
+        cadre_startup_hold_secrets();
+    }
     status = cadre_cluster_config_read(&flags->sources, &config);
     if (status == CADRE_ENOTFOUND) {
         return cadre_fail(CADRE_ECONFIG, "where is the coordinator? Give --coordinator ENDPOINT, "

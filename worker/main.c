@@ -214,6 +214,9 @@ main(int argc, char **argv)
     if (cadre_worker_flags_parse(argc, argv, &flags) < 0) {
         return refuse(CADRE_WORKER_EXIT_CONFIG);
     }
+    if (flags.security.keys) {
+        cadre_startup_hold_secrets();
+    }
     if (flags.die_with_parent) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/memory.h"
+#include "common/startup.h"
 #include "common/status.h"
 #include "common/utf8.h"
 #include "coordinator/cli/command_text.h"
@@ -152,6 +153,7 @@ cadre_command_keygen(int argc, char **argv)
     flags_t flags = {0};
     argv[0] = "cadre keygen";
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
+    cadre_startup_hold_secrets();
     cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
     int status = cadre_job_keys_make(&keys);
     if (status < 0) {

@@ -3,6 +3,8 @@
 #include "common/cluster_config.h"
 #include "common/http_address.h"
 #include "common/memory.h"
+#include "common/security.h"
+#include "common/startup.h"
 #include "common/status.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
@@ -93,6 +95,10 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
     int status = read_cluster(flags, job);
     if (status < 0) {
         return cadre_command_fail(status);
+    }
+    cadre_security_t security = {.keys = flags->keys, .insecure = flags->insecure};
+    if (cadre_security_read(&security) == 0 && security.keys) {
+        cadre_startup_hold_secrets();
     }
     cadre_supervisor_options_t options = supervisor_options(flags, job);
     options.address = flags->address;

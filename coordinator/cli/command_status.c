@@ -6,6 +6,7 @@
 
 #include "common/cluster_config.h"
 #include "common/memory.h"
+#include "common/startup.h"
 #include "common/status.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"
@@ -148,6 +149,9 @@ ask(flags_t *flags, char **text)
     cadre_auto(cadre_cluster_config_fini) cadre_cluster_config_t config = {0};
     flags->sources.role = "worker"; /* one that has no index of its own */
     int status = cadre_security_read(&flags->security);
+    if (flags->security.keys) {
+        cadre_startup_hold_secrets();
+    }
     if (status == 0) {
         status = cadre_cluster_config_read(&flags->sources, &config);
     }

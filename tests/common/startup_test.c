@@ -2,7 +2,9 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -96,4 +98,14 @@ Test(startup, refuses_a_stack_that_threads_would_overflow)
     cr_expect_eq(cadre_startup(), CADRE_ECONFIG);
     cr_expect(strstr(cadre_error_text(), "511 KiB"), "%s", cadre_error_text());
     cr_expect(strstr(cadre_error_text(), "ulimit -s"), "%s", cadre_error_text());
+}
+
+Test(startup, keeps_secrets_out_of_core_dumps)
+{
+    cr_assert_eq(setenv("CADRE_ALLOW_CORE_DUMPS", "1", 1), 0);
+    cadre_startup_hold_secrets();
+    cr_expect_eq(prctl(PR_GET_DUMPABLE), 1);
+    cr_assert_eq(setenv("CADRE_ALLOW_CORE_DUMPS", "0", 1), 0);
+    cadre_startup_hold_secrets();
+    cr_expect_eq(prctl(PR_GET_DUMPABLE), 0);
 }
