@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/allowed_keys.h"
 #include "common/assert.h"
@@ -33,6 +34,17 @@ read_own(cadre_keyring_t *self, cadre_key_role_t role)
     cadre_auto(cadre_free) char *path =
         cadre_asprintf("%s/%s.key", self->directory, cadre_key_role_text(role));
     int status = cadre_certificate_file_read(path, true, &self->own);
+    if (status == CADRE_ENOTFOUND && access(self->directory, F_OK) < 0) {
+        return cadre_fail(status, "%s: there is no such directory: `cadre keygen %s` makes it",
+                          self->directory, self->directory);
+    }
+    if (status == CADRE_ENOTFOUND) {
+        const char *name = cadre_key_role_text(role);
+        return cadre_fail(status,
+                          "%s: there is no such file, and a %s needs its pair: copy %s.key "
+                          "from where `cadre keygen` made it",
+                          path, name, name);
+    }
     if (status == 0 && self->own.role != role) {
         status = cadre_fail(CADRE_ECONFIG, "%s: its role is %s, not %s", path,
                             cadre_key_role_text(self->own.role), cadre_key_role_text(role));

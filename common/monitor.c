@@ -183,9 +183,13 @@ cadre_event_why_failed(const cadre_event_t *self, bool guarded)
     if (!guarded) {
         return "it wants a key: give --keys DIR";
     }
-    return self->value == ZAP_REFUSED
-               ? "it does not allow the key of this task: put that into its allowed/"
-               : "it has none, or another key than the one in allowed/ here";
+    if (self->value == ZAP_REFUSED) {
+        return "it does not allow the key of this task: put that into its allowed/";
+    }
+    return self->value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
+               ? "the coordinator has no keys: start it with --keys DIR"
+               : "the coordinator's key is not the one in allowed/coordinator.pub: copy it from "
+                 "there";
 }
 
 bool

@@ -59,8 +59,8 @@ bool cadre_event_wants_descriptors(const cadre_event_t *self);
  * somebody has no key, or speaks something else. */
 bool cadre_event_is_strange(const cadre_event_t *self);
 
-/* Why a handshake failed, as the end that connects sees it, and what to do; `guarded`: this end has
- * keys. */
+/* Why a handshake with a coordinator failed, as the end that connects sees it, and what to do;
+ * `guarded`: this end has keys. */
 const char *cadre_event_why_failed(const cadre_event_t *self, bool guarded);
 
 /* The next event. Never blocks: CADRE_EAGAIN when there is none. */

@@ -33,7 +33,7 @@ typedef struct {
 int cadre_security_read(cadre_security_t *self);
 
 /* Reads the keys of a task of that role and guards the context with them, or permits plain
- * connections. Errors as cadre_keyring_open. */
+ * connections. CADRE_EIO as cadre_keyring_open, CADRE_ECONFIG for all else that it says. */
 int cadre_security_apply(const cadre_security_t *self, cadre_key_role_t role,
                          cadre_context_t *context);
 

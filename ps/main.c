@@ -352,8 +352,9 @@ serve(const flags_t *flags, cadre_control_options_t *options)
         return fail(EXIT_UNUSABLE);
     }
     options->http = http;
-    if (cadre_control_loop_open(options, &loop) < 0) {
-        return fail(EXIT_UNUSABLE);
+    int opened = cadre_control_loop_open(options, &loop);
+    if (opened < 0) {
+        return fail(opened == CADRE_ECONFIG ? EXIT_CONFIGURATION : EXIT_UNUSABLE);
     }
     int number = 0;
     if (flags->check) {

@@ -193,6 +193,8 @@ serve(const cadre_worker_flags_t *flags, const cadre_registry_t *registry)
     int status = CADRE_WORKER_EXIT_OK;
     if (flags->check && flags->trace && cadre_trace_check(flags->trace) < 0) {
         status = refuse_trace();
+    } else if (flags->check && cadre_worker_process_check(flags) < 0) {
+        status = refuse(CADRE_WORKER_EXIT_CONFIG);
     } else if (flags->check) {
         print_check(flags, device, registry);
     } else {

@@ -12,6 +12,8 @@
 #include "common/limits.h"
 #include "common/memory.h"
 #include "common/poll.h"
+#include "common/security.h"
+#include "common/socket.h"
 #include "common/status.h"
 #include "worker/reader_actor.h"
 #include "worker/slot_actor.h"
@@ -260,15 +262,36 @@ stop(process_t *self)
 }
 
 int
+cadre_worker_process_check(const cadre_worker_flags_t *flags)
+{
+    cadre_context_t *context = NULL;
+    cadre_socket_t *socket = NULL;
+    int status = cadre_context_open(&context);
+    if (status == 0) {
+        status = cadre_security_apply(&flags->security, CADRE_KEY_WORKER, context);
+    }
+    if (status == 0) {
+        status = cadre_socket_open_dealer(context, CADRE_PLANE_CONTROL, "check", &socket);
+    }
+    if (status == 0) {
+        status = cadre_socket_connect(socket, &flags->cluster.coordinator);
+    }
+    cadre_socket_close(&socket, 0);
+    cadre_context_close(&context);
+    return status;
+}
+
+int
 cadre_worker_process_serve(const cadre_worker_flags_t *flags, cadre_device_t *device,
                            const cadre_registry_t *registry, const cadre_worker_outputs_t *outputs,
                            int signals)
 {
     process_t self = {
         .flags = flags, .trace = outputs->trace, .http = outputs->http, .signals = signals};
-    if (start(&self, device, registry) < 0) {
+    int started = start(&self, device, registry);
+    if (started < 0) {
         cadre_log(CADRE_LOG_ERROR, "start", "reason=\"%s\"", cadre_error_text());
-        self.status = CADRE_WORKER_EXIT_IO;
+        self.status = started == CADRE_ECONFIG ? CADRE_WORKER_EXIT_CONFIG : CADRE_WORKER_EXIT_IO;
         stop(&self);
         return self.status;
     }

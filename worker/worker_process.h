@@ -18,6 +18,11 @@ typedef struct {
     cadre_http_server_t *http; /* of the network thread, its one actor, or NULL */
 } cadre_worker_outputs_t;
 
+/* Whether it could start as far as keys and its connection go: reads its keys, if any, and finds
+ * out whether it may dial the coordinator. Errors as cadre_security_apply and cadre_socket_connect.
+ */
+int cadre_worker_process_check(const cadre_worker_flags_t *flags);
+
 /* Starts slots, reader and network, and waits until the session has ended. `signals` can be
  * read without blocking and gives a byte, the number, for each SIGTERM and SIGINT: the first one
  * drains, the second ends the process. Returns the exit status, or -1 when the coordinator ended

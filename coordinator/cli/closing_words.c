@@ -65,13 +65,25 @@ find_input(const cadre_closing_t *self)
     return checkpoint ? with_flag(self, "--resume", "auto") : with_flag(self, "--data", "DIR");
 }
 
+/* The command that an error text of keys has in it; NULL when it says something else to do. */
+static char *
+make_keys(const char *text)
+{
+    const char *command = strstr(text, "`cadre keygen ");
+    return command ? cadre_strndup(command + 1, strcspn(command + 1, "`")) : NULL;
+}
+
 /* A checkpoint of another model does not fit; a job file may be at fault elsewhere. */
 static char *
 mend_configuration(const cadre_closing_t *self)
 {
     int status = self->outcome ? self->outcome->status : self->status;
+    const char *text = self->outcome ? self->outcome->text : self->text;
     if (self->ended) {
         return NULL;
+    }
+    if (strncmp(text, "keys: ", strlen("keys: ")) == 0) {
+        return make_keys(text); /* the job file is not at fault */
     }
     return status == CADRE_ESHAPE || status == CADRE_EDTYPE
                ? with_flag(self, "--resume", "never")

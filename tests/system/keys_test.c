@@ -318,3 +318,28 @@ Test(keys, are_asked_for_where_others_could_connect)
     cr_expect(strstr(excluded, "exclude each other"), "%s", excluded);
     command_close(&cluster.command);
 }
+
+/* What is wrong with keys is said before a job begins, and is wrong configuration (78). */
+Test(keys, that_are_wrong_are_told_by_who_reads_them)
+{
+    cluster_t cluster = {.task_count = 0};
+    command_open(&cluster.command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    cadre_auto(cadre_free) char *line = cadre_asprintf(
+        "cadre keygen keys && at='--coordinator tcp://127.0.0.1:9' && "
+        "expect() { wanted=$1; shift; said=$(\"$@\" 2>&1); code=$?; echo \"$code $said\"; "
+        "[ $code = 78 ] && [[ $said == *\"$wanted\"* ]]; } && "
+        "cadre-worker --check $at --keys keys && "
+        "expect 'cadre keygen nope' cadre-worker --check $at --keys nope && "
+        "expect 'cadre keygen DIR' cadre-worker --check --coordinator tcp://192.0.2.1:9 && "
+        "chmod 644 keys/*.key && "
+        "expect 'chmod 600' cadre-worker --check $at --keys keys && "
+        "expect 'chmod 600' cadre-worker $at --keys keys && "
+        "expect 'chmod 600' cadre-ps --check $at --keys keys && "
+        "chmod 600 keys/*.key && rm keys/client.key && "
+        "expect 'a client needs its pair' cadre status $at --keys keys && "
+        "expect 'next: cadre keygen nope' cadre train %s --address tcp://127.0.0.1:* --keys nope",
+        job);
+    shell(&cluster, line);
+    command_close(&cluster.command);
+}
