@@ -230,7 +230,7 @@ main(int argc, char **argv)
     }
     cadre_auto(cadre_registry_destroy) cadre_registry_t *registry = cadre_registry_new();
     for (int i = 0; i < flags.native_count; i++) {
-        if (cadre_registry_load(registry, flags.natives[i]) < 0) {
+        if (cadre_native_load(registry, flags.natives[i]) < 0) {
             return refuse(CADRE_WORKER_EXIT_CONFIG);
         }
     }

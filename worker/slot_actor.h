@@ -11,7 +11,7 @@
 
 #include "common/context.h"
 #include "worker/device/device.h"
-#include "worker/native.h"
+#include "worker/registry.h"
 #include "worker/trace.h"
 #include "worker/work_queue.h"
 

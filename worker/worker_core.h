@@ -23,7 +23,7 @@
 #include "common/tensor_list.h"
 #include "worker/closure_run.h"
 #include "worker/directory.h"
-#include "worker/native.h"
+#include "worker/registry.h"
 
 typedef struct cadre_worker_core cadre_worker_core_t;
 

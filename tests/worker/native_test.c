@@ -117,18 +117,18 @@ Test(native, refuses_files_that_others_could_have_written)
     const mode_t modes[] = {0775, 0757, 0777};
     for (size_t i = 0; i < CADRE_COUNT_OF(modes); i++) {
         cr_assert_eq(chmod(path, modes[i]), 0);
-        cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED);
+        cr_expect_eq(cadre_native_load(registry, path), CADRE_EREFUSED);
         cr_expect_not_null(strstr(cadre_error_text(), path));
     }
     cr_assert_eq(chmod(path, 0755), 0);
     cr_assert_eq(chmod(folder, 0777), 0);
-    cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED, "its folder");
+    cr_expect_eq(cadre_native_load(registry, path), CADRE_EREFUSED, "its folder");
     cr_assert_eq(chmod(folder, 01777), 0);
-    cr_expect_neq(cadre_registry_load(registry, path), CADRE_EREFUSED, "sticky, as /tmp is");
+    cr_expect_neq(cadre_native_load(registry, path), CADRE_EREFUSED, "sticky, as /tmp is");
     if (geteuid() == 0) {
         cr_assert_eq(chmod(folder, 0755), 0);
         cr_assert_eq(chown(path, 12345, 0), 0);
-        cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED, "another user's");
+        cr_expect_eq(cadre_native_load(registry, path), CADRE_EREFUSED, "another user's");
     }
     cadre_registry_destroy(&registry);
 }
@@ -142,15 +142,15 @@ Test(native, refuses_a_folder_above_that_others_could_have_written)
     cr_assert_eq(mkdir(between, 0755), 0);
     cr_assert_eq(mkdir(inside, 0755), 0);
     cadre_auto(cadre_free) char *path = native_file_copy(inside, "a.so");
-    cr_expect_neq(cadre_registry_load(registry, path), CADRE_EREFUSED, "%s", cadre_error_text());
+    cr_expect_neq(cadre_native_load(registry, path), CADRE_EREFUSED, "%s", cadre_error_text());
     cr_assert_eq(chmod(between, 0775), 0);
-    cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED);
+    cr_expect_eq(cadre_native_load(registry, path), CADRE_EREFUSED);
     cr_expect_not_null(strstr(cadre_error_text(), between), "%s", cadre_error_text());
     cr_assert_eq(chmod(between, 01777), 0);
-    cr_expect_neq(cadre_registry_load(registry, path), CADRE_EREFUSED, "sticky, as /tmp is");
+    cr_expect_neq(cadre_native_load(registry, path), CADRE_EREFUSED, "sticky, as /tmp is");
     if (geteuid() == 0) {
         cr_assert_eq(chown(between, 12345, 0), 0);
-        cr_expect_eq(cadre_registry_load(registry, path), CADRE_EREFUSED,
+        cr_expect_eq(cadre_native_load(registry, path), CADRE_EREFUSED,
                      "another user's, sticky or not");
         cr_assert_eq(chown(between, 0, 0), 0);
     }
@@ -163,14 +163,14 @@ Test(native, refuses_a_folder_above_that_others_could_have_written)
 Test(native, says_what_is_wrong_with_a_file)
 {
     cadre_registry_t *registry = cadre_registry_new();
-    cr_expect_eq(cadre_registry_load(registry, "/nonexistent/file.so"), CADRE_ENOTFOUND);
+    cr_expect_eq(cadre_native_load(registry, "/nonexistent/file.so"), CADRE_ENOTFOUND);
     cr_expect_not_null(strstr(cadre_error_text(), "/nonexistent/file.so"));
-    cr_expect_eq(cadre_registry_load(registry, folder), CADRE_EREFUSED, "a folder");
+    cr_expect_eq(cadre_native_load(registry, folder), CADRE_EREFUSED, "a folder");
     cadre_auto(cadre_free) char *text = cadre_asprintf("%s/b.so", folder);
     int file = open(text, O_CREAT | O_WRONLY, 0644);
     cr_assert_eq(write(file, "no code", 7), 7);
     close(file);
-    cr_expect_eq(cadre_registry_load(registry, text), CADRE_ECONFIG);
+    cr_expect_eq(cadre_native_load(registry, text), CADRE_ECONFIG);
     cr_expect_not_null(strstr(cadre_error_text(), text));
     cadre_registry_destroy(&registry);
 }
