@@ -8,7 +8,7 @@
 #include "bench/apply_loops.h"
 #include "bench/bench.h"
 #include "bench/measure.h"
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "ps/partition.h"
 
 enum {

@@ -11,9 +11,9 @@
 
 #include "bench/bench.h"
 #include "bench/measure.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/shard_writer.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 enum {
     CHUNK_SIZE = 1 << 20,

@@ -9,7 +9,7 @@
 #include "bench/cluster.h"
 #include "bench/measure.h"
 #include "bench/raw.h"
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum {
     CLOSURES_FULL = 100000,

@@ -5,9 +5,9 @@
 
 #include "bench/measure.h"
 #include "bench/process.h"
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 enum { LEAVE_MS = 3000 };
 

@@ -10,8 +10,8 @@
 #include "bench/bench.h"
 #include "bench/cluster.h"
 #include "bench/measure.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/cli/job_keys.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "bench/shard_client.h"
+#include "common/base/memory.h"
 #include "common/cpu_quota.h"
-#include "common/memory.h"
 
 enum { SIZE = 64 << 20, COUNT = 12, REPETITIONS = 7 };
 

@@ -6,11 +6,11 @@
 
 #include "bench/bench.h"
 #include "bench/raw.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/cpu_quota.h"
 #include "common/endpoint.h"
 #include "common/float_mode.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 enum {
     THREADS_MAX = 256,

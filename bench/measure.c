@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 double
 cadre_bench_now(void)

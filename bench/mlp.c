@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
 #include "ps/optimizer.h"
 #include "worker/data/batch.h"
 #include "worker/device/device.h"

@@ -1,7 +1,7 @@
 #include "bench/op_cases.h"
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 
 enum {
     ROWS = CADRE_BENCH_ROWS,

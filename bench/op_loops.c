@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 /* One loop over all elements; `x`, `y`, `z` are this place's. */
 #define ELEMENTS(name, expression)                                                                 \

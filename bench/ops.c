@@ -10,9 +10,9 @@
 #include "bench/measure.h"
 #include "bench/op_cases.h"
 #include "bench/op_loops.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/random.h"
 #include "worker/device/device.h"
 
 enum {

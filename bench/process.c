@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 enum {
     EXIT_CANNOT_EXECUTE = 126,

@@ -6,7 +6,7 @@
 
 #include <cadre/status.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "common/cpu_quota.h"
 
 void

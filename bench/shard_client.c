@@ -6,16 +6,16 @@
 #include <zmq.h>
 
 #include "bench/process.h"
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/bf16.h"
 #include "common/chunk_layout.h"
 #include "common/codec.h"
 #include "common/initializer_spec.h"
-#include "common/memory.h"
 #include "common/optimizer_spec.h"
 #include "common/poll.h"
 #include "common/socket.h"
-#include "common/status.h"
 #include "common/task.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "bench/cluster.h"
 #include "bench/measure.h"
 #include "bench/mlp.h"
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum {
     EPOCHS_FULL = 40,

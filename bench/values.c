@@ -12,8 +12,8 @@
 #include "bench/measure.h"
 #include "bench/raw.h"
 #include "bench/shard_client.h"
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 enum {
     WINDOW_MAX = 64,  /* requests, where they are small */

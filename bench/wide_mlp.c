@@ -9,10 +9,10 @@
 #include "bench/bench.h"
 #include "bench/blas.h"
 #include "bench/measure.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
 #include "ps/optimizer.h"
 #include "worker/device/device.h"
 

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <zmq.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* libzmq orders the two threads, but ThreadSanitizer cannot see into it: it is told here. Nor does
  * gcc 12's know pthread_clockjoin_np; it knows the one that waits by the wall clock. */

@@ -11,10 +11,10 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/certificate_file.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "common/trusted.h"
 
 typedef struct {

@@ -9,12 +9,12 @@
 #include <zmq.h>
 
 #include "common/actor.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/connections.h"
-#include "common/memory.h"
 #include "common/peer_key.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "common/stranger.h"
 
 static const char ZAP_ENDPOINT[] = "inproc://zeromq.zap.01";

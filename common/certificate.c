@@ -6,9 +6,9 @@
 
 #include <zmq.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* What a file says, each field once. */
 typedef enum { FIELD_ROLE, FIELD_NAME, FIELD_PUBLIC_KEY, FIELD_SECRET_KEY, FIELDS } field_t;

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 enum {
     CADRE_KEY_TEXT_LENGTH = 40, /* 32 bytes as Z85 */

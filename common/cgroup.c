@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 bool
 cadre_cgroup_line(const char *directory, const char *name, char *line, size_t size_bytes)

@@ -1,8 +1,8 @@
 #include "common/chunk_layout.h"
 
-#include "common/assert.h"
-#include "common/limits.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/status.h"
 
 int
 cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_size_bytes)

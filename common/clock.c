@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 int64_t
 cadre_clock_now_us(void)

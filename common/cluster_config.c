@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* The description that is being read, and what the flags leave open. */
 typedef struct {

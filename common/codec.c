@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "common/codec_table.h"
-#include "common/status.h"
-#include "common/utf8.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lists travel as they lie in memory");
 _Static_assert(sizeof(double) == sizeof(uint64_t), "both lists have elements of 8 bytes");

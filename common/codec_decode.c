@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "common/codec_scan.h"
 #include "common/codec_table.h"
-#include "common/memory.h"
-#include "common/status.h"
-#include "common/utf8.h"
 
 _Static_assert(sizeof(char *) <= sizeof(uint64_t), "cadre_scan_all counts 8 bytes per string");
 

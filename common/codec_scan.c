@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
-#include "common/limits.h"
-#include "common/status.h"
-#include "common/utf8.h"
+#include "common/base/limits.h"
+#include "common/base/status.h"
+#include "common/base/utf8.h"
 
 /* First bytes of values, from the msgpack specification. */
 enum {

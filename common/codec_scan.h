@@ -43,7 +43,7 @@ int cadre_scan_next(cadre_scan_t *self, cadre_token_t *out);
 
 /* Reads one whole value and checks what can be said without knowing the message: at most
  * CADRE_HEADER_TOKENS_MAX values, CADRE_HEADER_DEPTH_MAX arrays within each other, strings of at
- * most CADRE_HEADER_STRING_MAX bytes of clean UTF-8 (common/utf8.h), nothing after the end.
+ * most CADRE_HEADER_STRING_MAX bytes of clean UTF-8 (common/base/utf8.h), nothing after the end.
  * Afterwards cadre_scan_next from the start cannot fail. `storage_bytes` is what a decoder needs to
  * copy everything but the outermost array: strings with a NUL (nothing for an empty one), bins, 8
  * bytes per element of an inner array. */

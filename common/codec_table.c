@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/codec.h"
 #include "common/data_spec.h"
-#include "common/memory.h"
 #include "common/message.h"
 
 /* The words of the message rows. */

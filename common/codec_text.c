@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 #include "common/codec_table.h"
-#include "common/status.h"
 
 enum { LIST_ITEMS_SHOWN = 8 };
 

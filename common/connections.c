@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 /* The local port of a tcp connection; 0 for everything else. */
 static uint16_t

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 /* N of "cuda:N", 0 of "cuda"; -1 for another name. */
 static int

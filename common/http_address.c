@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 int
 cadre_http_address_parse(const char *text, cadre_endpoint_t *address)

@@ -13,14 +13,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/greetings.h"
 #include "common/http_address.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/receiving.h"
-#include "common/status.h"
 
 enum { LINE_SIZE = CADRE_HTTP_WORDS_SIZE + 64 };
 

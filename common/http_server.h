@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/metrics_text.h"
+#include "common/base/metrics_text.h"
 
 enum {
     CADRE_HTTP_ACTORS_MAX = 4,

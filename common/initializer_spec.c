@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* What f32 can hold; a standard deviation far below that, so that no element becomes infinite. */
 #define F32_MAX 3.4e38

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "common/allowed_keys.h"
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/certificate_file.h"
-#include "common/memory.h"
 #include "common/peer_key.h"
-#include "common/status.h"
 
 enum { PAIRS_SIZE = 512 };
 

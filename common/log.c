@@ -11,9 +11,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/log_line.h"
-#include "common/memory.h"
 
 /* Written by cadre_log_setup before there are threads, read-only afterwards. */
 static struct {

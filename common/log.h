@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 enum {
     CADRE_LOG_LINE_SIZE = 4096,  /* bytes with the newline: one atomic write to a pipe; pairs that

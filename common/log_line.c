@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/utf8.h"
 #include "common/clock.h"
-#include "common/utf8.h"
 
 enum { END_SIZE = 16 }; /* kept free for what cadre_log_line_end writes */
 

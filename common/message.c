@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/codec_table.h"
-#include "common/memory.h"
 
 const char *
 cadre_message_type_text(cadre_message_type_t type)

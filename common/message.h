@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/limits.h"
 #include "common/chunk.h"
-#include "common/limits.h"
 #include "common/plane.h"
 #include "common/tensor.h"
 #include "proto-schemas/messages.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 enum {
     EVENTS_UNREAD_MAX = 10000,

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* Each range keeps the f32 arithmetic of ps/optimizer_kernel.c away from 0/0 and infinity. */
 #define LEARNING_RATE(initial)                                                                     \

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/memory.h"
 
 enum { CAPACITY_FIRST = 16 };
 

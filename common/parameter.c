@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 int
 cadre_parameter_check(const cadre_parameter_t *self, const char *owner, double value)

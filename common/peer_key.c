@@ -7,8 +7,8 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 
 cadre_peer_key_t
 cadre_peer_key_of(const cadre_certificate_t *certificate)

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 
 _Static_assert(ZMQ_POLLIN == 1 && ZMQ_POLLOUT == 2, "events of sockets are given as they come");
 

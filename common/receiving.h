@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 enum {
     CADRE_RECEIVING_FRAMES_MAX = CADRE_MESSAGE_CHUNKS_MAX + 1, /* with the header */

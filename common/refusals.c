@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/base/limits.h"
 #include "common/greetings.h"
-#include "common/limits.h"
 #include "common/receiving.h"
 
 void

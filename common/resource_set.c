@@ -1,6 +1,6 @@
 #include "common/resource_set.h"
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 static bool
 is_id(uint64_t id)

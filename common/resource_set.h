@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "common/message.h"
 
 enum { CADRE_RESOURCE_WORDS = CADRE_RESOURCES_MAX / 64 };

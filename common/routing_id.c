@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 int
 cadre_routing_id_set(cadre_routing_id_t *self, const void *bytes, size_t size_bytes)

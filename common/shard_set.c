@@ -1,6 +1,6 @@
 #include "common/shard_set.h"
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 bool
 cadre_shard_set_has(const cadre_shard_set_t *self, uint64_t shard)

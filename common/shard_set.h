@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "common/message.h"
 
 enum { CADRE_SHARD_WORDS = CADRE_SHARDS_MAX / 64 };

@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <zmq.h>
 
-#include "common/assert.h"
 #include "common/authenticator.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/descriptors.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/receiving.h"
-#include "common/status.h"
 
 struct cadre_socket {
     void *handle;

@@ -1,6 +1,6 @@
 #include "common/split.h"
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 int64_t
 cadre_split_first(int64_t rows, int64_t parts, int64_t part)

@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/status.h"
 #include "common/descriptors.h"
-#include "common/status.h"
 
 /* The lowest free descriptor is the next to be given out, so they fill up in order. */
 static void

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/status.h"
 
 static const char MONITOR[] = "inproc://stranger";
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 
 bool
 cadre_task_equal(const cadre_task_t *left, const cadre_task_t *right)

@@ -1,6 +1,6 @@
 #include "common/wire_dtype.h"
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "common/tensor.h"
 
 int

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 bool
 cadre_id_set_has(const cadre_id_set_t *self, uint32_t id)

@@ -4,8 +4,8 @@
 
 #include <cadre/coordinator.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/coordinator.h"
 
 enum { COMMIT_WAIT_MS = 10000 }; /* how long a commit under way is waited for */

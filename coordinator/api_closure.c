@@ -6,8 +6,8 @@
 
 #include <cadre/coordinator.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/future.h"
 

@@ -5,9 +5,9 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 #include "coordinator/status_json.h"

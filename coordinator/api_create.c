@@ -9,10 +9,10 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "common/optimizer_spec.h"
-#include "common/status.h"
 #include "common/tensor.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"

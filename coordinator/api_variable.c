@@ -5,10 +5,10 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
 #include "common/split.h"
-#include "common/status.h"
 #include "common/tensor.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "common/wire_dtype.h"
 #include "coordinator/coordinator_core.h"
 

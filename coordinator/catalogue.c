@@ -5,10 +5,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/split.h"
-#include "common/status.h"
 #include "common/wire_dtype.h"
 
 void

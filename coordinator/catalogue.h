@@ -16,9 +16,9 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/name_map.h"
 #include "common/initializer_spec.h"
 #include "common/message.h"
-#include "common/name_map.h"
 #include "common/optimizer_spec.h"
 #include "common/outbox.h"
 #include "common/shard_set.h"

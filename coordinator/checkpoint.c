@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/waiting.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/split.h"
-#include "common/status.h"
 #include "coordinator/coordinator_core.h"
 
 static json_t *

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 static uint64_t *
 copy(const uint64_t *items, size_t count)

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 enum { CAPACITY_MIN = 16 };
 

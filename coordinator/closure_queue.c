@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/assert.h"
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 void
 cadre_closure_queue_init(cadre_closure_queue_t *self, size_t capacity, cadre_closure_ended_t ended,

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "coordinator/barriers.h"
 #include "coordinator/closure_lanes.h"
 

@@ -11,10 +11,10 @@
 
 #include "common/actor.h"
 #include "common/authenticator.h"
+#include "common/base/name_map.h"
 #include "common/endpoint.h"
 #include "common/http_server.h"
 #include "common/monitor.h"
-#include "common/name_map.h"
 #include "common/socket.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/gate.h"

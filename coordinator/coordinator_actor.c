@@ -10,16 +10,16 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/descriptors.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/poll.h"
 #include "common/receiving.h"
 #include "common/refusals.h"
-#include "common/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/job_metrics.h"
 #include "coordinator/send_queues.h"

@@ -12,7 +12,7 @@
  * gets one at a time, so that all end together. With a thousand workers most of what a closure
  * costs is the system calls of its messages (docs/scale.md).
  */
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/windows.h"
 

@@ -15,8 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/coordinator.h"
 
 enum { FD_RESERVE = 128 }; /* descriptors that futures leave to connections, of 512 or more */

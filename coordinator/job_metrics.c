@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 static const char *const PLACE_STATES[] = {[CADRE_PLACE_AWAY] = "away",
                                            [CADRE_PLACE_RESTORING] = "restoring",

@@ -10,7 +10,7 @@
 #ifndef CADRE_COORDINATOR_JOB_METRICS_H
 #define CADRE_COORDINATOR_JOB_METRICS_H
 
-#include "common/metrics_text.h"
+#include "common/base/metrics_text.h"
 #include "coordinator/coordinator_core.h"
 
 enum { CADRE_JOB_UNREADY_SIZE = 256 };

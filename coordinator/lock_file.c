@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/endpoint.h"
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 enum {
     TRIES_MAX = 16, /* each lost to a coordinator that began and ended meanwhile */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 /* Its entry; NULL when there is no room for another one. */
 static cadre_log_spent_t *

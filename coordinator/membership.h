@@ -15,11 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/u64_map.h"
 #include "common/message.h"
 #include "common/resource_set.h"
 #include "common/shard_set.h"
 #include "common/task.h"
-#include "common/u64_map.h"
 #include "coordinator/closure.h"
 
 typedef struct cadre_member {

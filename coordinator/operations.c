@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/chunk_layout.h"
-#include "common/memory.h"
 #include "common/split.h"
-#include "common/status.h"
 #include "coordinator/coordinator_core.h"
 
 /* One request of an operation has ended. The first failure is kept. */

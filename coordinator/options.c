@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 int
 cadre_options_take(const void *given, void *own, size_t own_size_bytes, const char *type)

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/coordinator_core.h"
 
 enum {

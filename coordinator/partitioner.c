@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 static int64_t
 at_most(int64_t value, int64_t limit)

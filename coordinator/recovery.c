@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 #include "coordinator/coordinator_core.h"
 
 static void

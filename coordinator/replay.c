@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 void
 cadre_replay_init(cadre_replay_t *self, bool keeping)

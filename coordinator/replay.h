@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/u64_map.h"
 #include "common/outbox.h"
-#include "common/u64_map.h"
 #include "coordinator/closure_log.h"
 
 /* An assignment of one part, as it was sent. */

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "coordinator/coordinator_core.h"
 
 /* --- a pass --- */

@@ -13,8 +13,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/coordinator_core.h"
 
 static void

@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/base/status.h"
 #include "common/codec.h"
 #include "common/peer_key.h"
-#include "common/status.h"
 #include "coordinator/coordinator_core.h"
 
 /* Returns CADRE_EREFUSED unless `from` is the name that `member` joined with, or, for a ps, that of

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 typedef struct {
     cadre_task_t task;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "coordinator/coordinator_core.h"
 
 /* Lists of a CLOSURE that takes results of others. */

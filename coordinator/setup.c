@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/disk.h"
@@ -20,9 +22,7 @@
 #include "common/cluster_config.h"
 #include "common/descriptors.h"
 #include "common/http_address.h"
-#include "common/memory.h"
 #include "common/security.h"
-#include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/lock_file.h"

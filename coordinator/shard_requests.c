@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 struct cadre_shard_request {
     cadre_shard_request_t *next;

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "coordinator/coordinator.h"
 
 typedef struct {

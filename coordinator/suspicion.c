@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 void
 cadre_suspicion_fini(cadre_suspicion_t *self)

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 enum { CADRE_POISON_FACTOR = 4 };
 

@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/coordinator_core.h"
 
 enum { SETTLED_MS = 10000 }; /* a worker that has been there for so long is no newcomer */

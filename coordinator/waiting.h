@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 enum { CADRE_WAITING_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 128 };
 

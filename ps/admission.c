@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 typedef struct {
     cadre_sending_t *sending;

@@ -21,10 +21,10 @@
 #ifndef CADRE_PS_ADMISSION_H
 #define CADRE_PS_ADMISSION_H
 
+#include "common/base/u64_map.h"
 #include "common/message.h"
 #include "common/sending.h"
 #include "common/task.h"
-#include "common/u64_map.h"
 
 enum {
     CADRE_PEER_HELD_SIZE_MAX = 64 << 20, /* bytes of answers that one peer has not taken */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 static void
 close_reader(void *context)

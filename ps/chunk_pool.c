@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum {
     CLASS_CHUNKS = 128, /* of one size */

@@ -10,13 +10,13 @@
 #include <zmq.h>
 
 #include "common/authenticator.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/monitor.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "ps/ps_core.h"
 #include "ps/ps_metrics.h"
 #include "ps/shard_actor.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 int
 cadre_folders_add(cadre_folders_t *self, const char *path)

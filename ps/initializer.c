@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "common/random.h"
-#include "common/status.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 
 /* The stream of initial values; the seed tells variables apart. */
 #define STREAM UINT64_C(0x696e697469616c)

@@ -2,7 +2,7 @@
  * initializer - the values a variable begins with.
  *
  * Element i (row-major, over the whole variable) has one value for a given seed, whatever partition
- * or chunk it falls into, because it is made from the counter i (common/random.h).
+ * or chunk it falls into, because it is made from the counter i (common/base/random.h).
  *
  * Definitions are Keras' (keras/src/initializers/random_initializers.py). fan_in and fan_out come
  * from the shape of the whole variable: rank 0: 1 and 1; rank 1: its length, twice; rank 2: rows

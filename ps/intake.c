@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/u64_map.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/u64_map.h"
 
 enum { PEERS_MIN = 16 };
 

@@ -13,7 +13,7 @@
 #ifndef CADRE_PS_LANE_POOL_H
 #define CADRE_PS_LANE_POOL_H
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "ps/lanes.h"
 
 typedef struct cadre_lane_pool cadre_lane_pool_t;

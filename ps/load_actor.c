@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/parallel.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "ps/checkpoint_load.h"
 #include "ps/checkpoint_loader.h"
 

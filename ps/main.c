@@ -13,16 +13,16 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/cluster_config.h"
 #include "common/cpu_quota.h"
 #include "common/float_mode.h"
 #include "common/http_address.h"
-#include "common/limits.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/memory_limit.h"
 #include "common/startup.h"
-#include "common/status.h"
 #include "ps/control_loop.h"
 #include "ps/lane_pool.h"
 

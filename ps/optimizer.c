@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "common/bf16.h"
 #include "ps/optimizer_kernel.h"
 

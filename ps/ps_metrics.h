@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/metrics_text.h"
+#include "common/base/metrics_text.h"
 #include "ps/ps_core.h"
 #include "ps/shard.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "ps/shard_state.h"
 
 cadre_shard_t *

@@ -5,17 +5,17 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/descriptors.h"
-#include "common/limits.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/poll.h"
 #include "common/receiving.h"
 #include "common/refusals.h"
 #include "common/security.h"
-#include "common/status.h"
 #include "ps/intake.h"
 #include "ps/lane_pool.h"
 #include "ps/load_actor.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/chunk_layout.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "common/wire_dtype.h"
 #include "ps/shard_state.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "ps/shard_state.h"
 
 static cadre_checkpoint_load_t *

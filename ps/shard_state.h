@@ -6,7 +6,7 @@
 #ifndef CADRE_PS_SHARD_STATE_H
 #define CADRE_PS_SHARD_STATE_H
 
-#include "common/u64_map.h"
+#include "common/base/u64_map.h"
 #include "ps/applied_window.h"
 #include "ps/intake.h"
 #include "ps/shard.h"

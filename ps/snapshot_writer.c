@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/shard_writer.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 typedef struct {
     cadre_shard_writer_t *writer;

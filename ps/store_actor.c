@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "ps/snapshot_writer.h"
 
 typedef struct {

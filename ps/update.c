@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 void
 cadre_update_fini(cadre_update_t *self)

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/chunk_layout.h"
-#include "common/memory.h"
 #include "common/split.h"
-#include "common/status.h"
 #include "common/tensor_list.h"
 
 /* Whether every dataset is named by a number that one can have. */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/split.h"
-#include "common/status.h"
 #include "common/tensor.h"
 #include "common/wire_dtype.h"
 

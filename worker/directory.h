@@ -13,13 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/limits.h"
+#include "common/base/name_map.h"
+#include "common/base/u64_map.h"
 #include "common/chunk_layout.h"
-#include "common/limits.h"
 #include "common/message.h"
-#include "common/name_map.h"
 #include "common/resource_set.h"
 #include "common/task.h"
-#include "common/u64_map.h"
 #include "worker/holding.h"
 
 /* Task and address are of who serves the shard, or did last. */

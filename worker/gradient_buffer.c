@@ -1,8 +1,8 @@
 #include "worker/gradient_buffer.h"
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/bf16.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 static bool
 is_narrow(const cadre_variable_entry_t *variable)

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 /* Ids of closures are far below 2^58. */
 static uint64_t

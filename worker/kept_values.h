@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/u64_map.h"
 #include "common/tensor_list.h"
-#include "common/u64_map.h"
 
 typedef struct cadre_kept_value {
     struct cadre_kept_value *newer; /* in the order of use */

@@ -12,7 +12,7 @@
 
 #include <cadre/tensor.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "common/message.h"
 
 typedef struct {

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/float_mode.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/startup.h"
-#include "common/status.h"
 #include "worker/device/cpu_trial.h"
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"

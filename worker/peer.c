@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 void
 cadre_peer_init(cadre_peer_t *self, cadre_socket_t *socket, const cadre_task_t *task,

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/u64_map.h"
+#include "common/base/utf8.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
-#include "common/u64_map.h"
-#include "common/utf8.h"
 #include "worker/gradient_buffer.h"
 #include "worker/value_buffer.h"
 

@@ -7,13 +7,13 @@
 #include <zmq.h>
 
 #include "common/actor.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/u64_map.h"
+#include "common/base/utf8.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/poll.h"
-#include "common/status.h"
-#include "common/u64_map.h"
-#include "common/utf8.h"
 #include "worker/data/batch.h"
 
 struct cadre_reader_actor {

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 void
 cadre_shard_link_init(cadre_shard_link_t *self, size_t window)

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "common/outbox.h"
 
 typedef struct cadre_link_request {

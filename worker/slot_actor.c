@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "common/actor.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "worker/invocation.h"
 #include "worker/program_runner.h"
 #include "worker/slot_link.h"

@@ -5,10 +5,10 @@
 #include <zmq.h>
 
 #include "common/actor.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "common/poll.h"
-#include "common/status.h"
 
 void
 cadre_slot_link_init(cadre_slot_link_t *self, void *pipe, cadre_trace_lane_t *lane)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 static const uint64_t bounds[CADRE_STALENESS_BOUND_COUNT] = {0,  1,  2,   4,   8,   16,
                                                              32, 64, 128, 256, 1024};

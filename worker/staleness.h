@@ -15,9 +15,9 @@
 
 #include <stdint.h>
 
-#include "common/limits.h"
-#include "common/metrics_text.h"
-#include "common/name_map.h"
+#include "common/base/limits.h"
+#include "common/base/metrics_text.h"
+#include "common/base/name_map.h"
 
 enum { CADRE_STALENESS_BOUND_COUNT = 11 };
 

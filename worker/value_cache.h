@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
+#include "common/base/u64_map.h"
 #include "common/chunk.h"
-#include "common/u64_map.h"
 
 typedef struct {
     uint64_t key;

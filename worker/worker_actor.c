@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/log.h"
-#include "common/memory.h"
 #include "common/poll.h"
 #include "common/security.h"
-#include "common/status.h"
 #include "worker/worker_metrics.h"
 #include "worker/worker_shell.h"
 

@@ -2,7 +2,7 @@
  * worker_arguments - results of closures that are arguments of others: what is kept of them here,
  * and what a closure takes from that instead of being told (worker/kept_values.h).
  */
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "worker/worker_state.h"
 
 /* The tensors of a message as a list; borrowed. */

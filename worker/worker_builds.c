@@ -10,9 +10,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "worker/worker_state.h"
 
 enum { BUILD_RETRY_MS = 1000 };

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/shard_set.h"
-#include "common/status.h"
 #include "worker/worker_state.h"
 
 static void

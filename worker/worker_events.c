@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/log.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "worker/slot_link.h"
 #include "worker/worker_shell.h"
 

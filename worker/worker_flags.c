@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/limits.h"
+#include "common/base/status.h"
 #include "common/cpu_quota.h"
 #include "common/device_name.h"
 #include "common/http_address.h"
-#include "common/limits.h"
-#include "common/status.h"
 
 enum {
     KEY_COORDINATOR = 256,

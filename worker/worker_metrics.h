@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/metrics_text.h"
+#include "common/base/metrics_text.h"
 #include "worker/worker_core.h"
 
 /* What the core does not know. */

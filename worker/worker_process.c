@@ -7,14 +7,14 @@
 #include <zmq.h>
 
 #include "common/actor.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/descriptors.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/poll.h"
 #include "common/security.h"
 #include "common/socket.h"
-#include "common/status.h"
 #include "worker/reader_actor.h"
 #include "worker/slot_actor.h"
 #include "worker/worker_actor.h"

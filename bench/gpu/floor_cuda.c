@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/gpu/floor.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 #define WORKSPACE_SIZE ((size_t)32 << 20)
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bench/gpu/runner.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 typedef struct {
     gpu_model_t model;

@@ -1,5 +1,5 @@
 #include "bench/gpu/floor.h"
-#include "common/status.h"
+#include "common/base/status.h"
 
 int
 gpu_floor_open(const gpu_floor_work_t *work, gpu_floor_t **out)

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
 #include "common/tensor.h"
 
 enum { FEATURES = 1024, DENSE = 13, TABLES = 26, SIZE = 64, VALUE_SEED = 3, BATCH_SEED = 5 };

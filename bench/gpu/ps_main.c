@@ -12,10 +12,10 @@
 #include "bench/gpu/runner.h"
 #include "bench/measure.h"
 #include "bench/process.h"
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 enum { WAIT_MS = 300000, LEASE_MS = 10000, LEAVE_MS = 5000, LOOK_MS = 20, FLIGHT_MAX = 16 };
 

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "worker/device/device.h"
 
 struct gpu_resident {

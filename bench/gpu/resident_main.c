@@ -4,9 +4,9 @@
 
 #include "bench/gpu/dump.h"
 #include "bench/gpu/resident.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 static int
 dump(const gpu_options_t *options)

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "bench/measure.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* ---- the command line ---- */
 

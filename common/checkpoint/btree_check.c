@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/checkpoint/disk.h"
-#include "common/memory.h"
 
 /* The format of mdb.c: byte offsets in a page, a meta page, a description of a tree and a node. */
 enum {

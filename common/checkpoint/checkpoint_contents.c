@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "common/tensor.h"
 
 /* One kind of one variable while the shards are read. */

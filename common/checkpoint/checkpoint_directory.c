@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory_internal.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/disk.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 const char *
 cadre_checkpoint_name(uint64_t id, char *text)

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory_internal.h"
 #include "common/checkpoint/disk.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 struct cadre_checkpoint_draft {
     cadre_checkpoint_directory_t *directory; /* borrowed */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
 #include "common/checkpoint/disk.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "common/tensor.h"
 
 static int

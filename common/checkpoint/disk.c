@@ -11,8 +11,8 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/parallel.h"
 
 #undef cadre_disk_fail

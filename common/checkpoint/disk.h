@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 /* Keeps "<formatted text>: <errno's text>" as the error text. CADRE_ENOTFOUND for ENOENT,
  * CADRE_EEXISTS for EEXIST and ENOTEMPTY, CADRE_ECORRUPT for ELOOP (a link where a file should be),
@@ -22,7 +22,8 @@
 int cadre_disk_fail(int error, const char *format, ...) CADRE_PRINTF(2, 3);
 
 #ifdef __clang_analyzer__
-#define cadre_disk_fail(...) (cadre_disk_fail(__VA_ARGS__), CADRE_EIO) /* as in common/status.h */
+#define cadre_disk_fail(...)                                                                       \
+    (cadre_disk_fail(__VA_ARGS__), CADRE_EIO) /* as in common/base/status.h */
 #endif
 
 /* Opens a regular file for reading. CADRE_ECORRUPT when it is a link, a pipe or anything else. */

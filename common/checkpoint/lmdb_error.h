@@ -6,7 +6,7 @@
 #ifndef CADRE_COMMON_CHECKPOINT_LMDB_ERROR_H
 #define CADRE_COMMON_CHECKPOINT_LMDB_ERROR_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 /* Keeps "<path>: cannot <action>: <text>" as the error text. `code` is what an LMDB call answered,
  * an MDB_... or errno number other than 0. CADRE_ENOTFOUND, CADRE_EEXISTS, CADRE_EFULL (the map),
@@ -15,7 +15,8 @@
 int cadre_lmdb_fail(int code, const char *path, const char *action);
 
 #ifdef __clang_analyzer__
-#define cadre_lmdb_fail(...) (cadre_lmdb_fail(__VA_ARGS__), CADRE_EIO) /* as in common/status.h */
+#define cadre_lmdb_fail(...)                                                                       \
+    (cadre_lmdb_fail(__VA_ARGS__), CADRE_EIO) /* as in common/base/status.h */
 #endif
 
 #endif

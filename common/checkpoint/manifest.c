@@ -7,10 +7,10 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/disk.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 void
 cadre_manifest_fini(cadre_manifest_t *self)

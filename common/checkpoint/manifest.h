@@ -23,8 +23,8 @@
 
 #include <jansson.h>
 
+#include "common/base/name_map.h"
 #include "common/checkpoint/shard_file.h"
-#include "common/name_map.h"
 
 #define CADRE_MANIFEST_SCHEMA      "cadre.checkpoint/v1"
 #define CADRE_MANIFEST_SCHEMA_WIRE "cadre.checkpoint/v2"

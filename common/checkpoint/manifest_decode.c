@@ -12,9 +12,9 @@
 
 #include <xxhash.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "common/tensor.h"
 #include "common/wire_dtype.h"
 

@@ -4,8 +4,8 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 #include "common/tensor.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

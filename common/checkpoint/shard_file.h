@@ -21,7 +21,7 @@
 
 #include <cadre/tensor.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 /* The kind of a variable's own values; every other kind is the name of an optimizer slot. */
 #define CADRE_CHECKPOINT_KIND_VALUE "value"

@@ -10,11 +10,11 @@
 
 #include <lmdb.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/checkpoint/btree_check.h"
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/lmdb_error.h"
-#include "common/memory.h"
 
 struct cadre_shard_reader {
     char *path;

@@ -8,10 +8,10 @@
 
 #include <lmdb.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/checkpoint/disk.h"
 #include "common/checkpoint/lmdb_error.h"
-#include "common/memory.h"
 
 /* What one transaction may add to the file beyond what is charged for its values: a put can copy
  * the pages from the root to its leaf and split them, which for small values is more than the

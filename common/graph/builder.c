@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 
 static const cadre_node_t none = {0};
 

@@ -4,8 +4,8 @@
  */
 #include <math.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 #include "common/tensor.h"
 
 static const cadre_node_t none = {0};

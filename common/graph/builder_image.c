@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
+#include "common/base/status.h"
 #include "common/graph/infer_rules.h"
 #include "common/graph/program_data.h"
-#include "common/status.h"
 
 static const cadre_node_t none = {0};
 

@@ -3,8 +3,8 @@
  */
 #include <stdlib.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 #include "common/tensor.h"
 
 static const cadre_node_t none = {0};

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 cadre_extent_t
 cadre_extent_number(int64_t factor)

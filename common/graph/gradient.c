@@ -10,9 +10,9 @@
  */
 #include <stdlib.h>
 
+#include "common/base/memory.h"
 #include "common/graph/gradient_rules.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 
 static const cadre_node_t none = {0};
 

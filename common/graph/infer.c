@@ -2,8 +2,8 @@
 
 #include <inttypes.h>
 
+#include "common/base/status.h"
 #include "common/graph/infer_rules.h"
-#include "common/status.h"
 #include "common/tensor.h"
 
 const cadre_program_node_t *

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "common/tensor.h"
 
 static int

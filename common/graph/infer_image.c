@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 static int
 check_window(const int64_t *attributes)

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/graph/infer.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 #include "common/tensor.h"
 
 void

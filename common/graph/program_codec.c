@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
 #include "common/graph/program_hash.h"
-#include "common/memory.h"
 #include "common/tensor.h"
 
 enum { FORMAT = 1, NO_SYMBOL = 255 };

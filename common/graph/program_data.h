@@ -7,9 +7,9 @@
 #ifndef CADRE_COMMON_GRAPH_PROGRAM_DATA_H
 #define CADRE_COMMON_GRAPH_PROGRAM_DATA_H
 
+#include "common/base/limits.h"
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/limits.h"
-#include "common/status.h"
 
 enum { CADRE_SCOPE_DEPTH_MAX = 16 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/exit_code.h"
 

@@ -8,7 +8,7 @@
 #ifndef CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
 #define CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "coordinator/cli/console.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/trainer.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"
 

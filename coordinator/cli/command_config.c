@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/status.h"
-#include "common/utf8.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/exit_code.h"

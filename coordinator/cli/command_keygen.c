@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/utf8.h"
 #include "common/startup.h"
-#include "common/status.h"
-#include "common/utf8.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"

@@ -1,11 +1,11 @@
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/cluster_config.h"
 #include "common/http_address.h"
-#include "common/memory.h"
 #include "common/security.h"
 #include "common/startup.h"
-#include "common/status.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"

@@ -8,8 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "common/memory.h"
-#include "common/utf8.h"
+#include "common/base/memory.h"
+#include "common/base/utf8.h"
 
 enum {
     BAR_COLUMNS = 20,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 static int
 level_rank(char level)

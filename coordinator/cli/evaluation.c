@@ -1,6 +1,6 @@
 #include "coordinator/cli/evaluation.h"
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 /* Closures that were scheduled and whose results are awaited, oldest first. */
 typedef struct {

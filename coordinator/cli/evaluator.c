@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/cli/evaluation.h"
 #include "coordinator/cli/model.h"
 #include "coordinator/cli/notice.h"

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 int
 cadre_events_open(cadre_events_t *self, const char *path)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/device_name.h"
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/cli/suggest.h"
 
 /* name, environment, kind, low, high, choices, default, field */

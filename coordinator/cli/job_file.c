@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/data_spec.h"
-#include "common/memory.h"
 #include "common/optimizer_spec.h"
 #include "coordinator/cli/job_model.h"
 #include "coordinator/cli/json_source.h"

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/certificate_file.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 enum {
     FILES = 2 * CADRE_KEY_ROLES, /* first the secret ones, then the public ones */

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum { POINTER_SIZE = 64 };
 

@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 enum { CADRE_JSON_SOURCE_SIZE_MAX = 1 << 20 }; /* bytes of a file; a larger one is refused */
 

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/device_name.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/cli/job.h"
 #include "coordinator/cli/trace_folder.h"
 

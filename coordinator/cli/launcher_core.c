@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 void
 cadre_launcher_core_init(cadre_launcher_core_t *self, uint32_t ps, uint32_t workers, bool program,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/cli/suggest.h"
 
 enum { POINTER_SIZE = 96 };

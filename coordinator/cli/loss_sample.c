@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 bool
 cadre_loss_sample_has_room(const cadre_loss_sample_t *self)

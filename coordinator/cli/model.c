@@ -1,7 +1,7 @@
 #include "coordinator/cli/model.h"
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/cli/model_layers.h"
 
 /* Of the running averages of batch_norm: how far each closure moves them. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 _Static_assert(2 * CADRE_JOB_FILTERS_MAX + 1 + 2 * CADRE_JOB_HIDDEN_MAX <= CADRE_MODEL_LAYERS_MAX,
                "a cnn fits");

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/status.h"
 
 static const float norm_eps = 1e-5F;
 static const cadre_node_t none = {0};

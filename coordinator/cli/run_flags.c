@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/http_address.h"
-#include "common/memory.h"
 #include "common/security.h"
-#include "common/status.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/endpoint.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 /* Files in the directory beside sockets and logs. */
 static const char SCHEMA[] = "cadre.session/v1";

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 bool
 cadre_silence_hears(const json_t *status, const cadre_launcher_task_t *task)

@@ -6,13 +6,13 @@
 #include <sys/random.h>
 #include <zmq.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/monitor.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "common/task.h"
 
 typedef struct {

@@ -12,10 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/cli/closing_words.h"
 #include "coordinator/cli/console.h"
 #include "coordinator/cli/data_path.h"

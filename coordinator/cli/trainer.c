@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/cli/evaluation.h"
 #include "coordinator/cli/loss_sample.h"
 #include "coordinator/cli/model.h"

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/cli/notice.h"
 
 static int

@@ -2,8 +2,8 @@
 
 #include <jansson.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 int64_t
 cadre_training_plan_batches(const cadre_training_plan_t *self, int64_t position)

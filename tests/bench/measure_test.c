@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 TestSuite(measure, .timeout = 240);
 

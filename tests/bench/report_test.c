@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 TestSuite(report, .timeout = 240);
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/chaos/chaos.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

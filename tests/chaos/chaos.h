@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 enum { CHAOS_TEXT_SIZE = 512, CHAOS_SKIPPED = 77 /* exit code of a test that cannot run here */ };
 

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "common/clock.h"
 #include "common/descriptors.h"
-#include "common/memory.h"
-#include "common/random.h"
 #include "tests/system/scratch.h"
 
 enum {

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/field.h"
 #include "tests/chaos/file_faults.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/cli/job_keys.h"
 #include "tests/system/process.h"
 

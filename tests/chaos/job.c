@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/random.h"
 #include "tests/chaos/board.h"
 #include "tests/system/scratch.h"
 

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/field.h"
 #include "tests/system/process.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 static void
 prepare(void *context, field_role_t role, int index, field_start_t *start)

@@ -21,8 +21,8 @@
 #include <cadre/coordinator.h>
 #include <cadre/program.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/chaos/proxy.h"
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"

@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/system/scratch.h"
 
 enum {

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/system/scratch.h"
 
 TestSuite(proxy, .timeout = 240);

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/system/scratch.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/chaos/chaos.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/chaos/file_faults.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

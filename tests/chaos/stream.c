@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum { THROTTLE_PARTS = 20 /* of what a second allows, at once */ };
 

@@ -5,7 +5,7 @@
  */
 #include "tests/checkpoint/disk_shim.h"
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "tests/checkpoint/sample.h"
 
 TestSuite(disk_fault, .timeout = 240);

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/shard_writer.h"
-#include "common/memory.h"
 #include "common/tensor.h"
 
 #define ok(call) cr_assert_eq((call), 0, "%s: %s", #call, cadre_error_text())

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 TestSuite(actor, .timeout = 240);
 

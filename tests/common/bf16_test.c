@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 
 TestSuite(bf16, .timeout = 240);
 

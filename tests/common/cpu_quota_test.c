@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/common/fake_tree.h"
 
 TestSuite(cpu_quota, .timeout = 240, .init = fake_tree_make, .fini = fake_tree_remove);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 static char fake_tree[] = "/tmp/cadre-tree-XXXXXX";
 

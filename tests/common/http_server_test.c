@@ -3,11 +3,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/http_address.h"
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "tests/common/http_client.h"
 
 TestSuite(http_server, .timeout = 240);

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/certificate_file.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "tests/common/fake_tree.h"
 
 enum { KEY_FILES_USER = 12345 };

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 
 TestSuite(log, .timeout = 240);
 TestSuite(clock, .timeout = 240);

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/common/fake_tree.h"
 #include "tests/sanitizer.h"
 

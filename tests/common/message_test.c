@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/common/message_sample.h"
 
 TestSuite(message, .timeout = 240);

@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 TestSuite(monitor, .timeout = 240);
 

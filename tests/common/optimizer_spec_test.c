@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 TestSuite(optimizer_spec, .timeout = 240);
 

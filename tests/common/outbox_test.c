@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/memory.h"
 
 TestSuite(outbox, .timeout = 240);
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 TestSuite(routing_id, .timeout = 240);
 

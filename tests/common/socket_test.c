@@ -6,11 +6,11 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/monitor.h"
-#include "common/status.h"
 
 TestSuite(socket, .timeout = 240);
 

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/status.h"
 #include "common/descriptors.h"
-#include "common/status.h"
 
 TestSuite(startup, .timeout = 240);
 

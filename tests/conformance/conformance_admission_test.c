@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "tests/conformance/stage.h"
 #include "tests/system/process.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 #include "tests/sanitizer.h"
 #include "tests/system/process.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/outside.h"
 #include "tests/conformance/stage.h"
 

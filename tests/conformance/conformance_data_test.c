@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/cli/evaluation.h"
 #include "tests/conformance/stage.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "common/tensor.h"
 #include "tests/conformance/stage.h"
 #include "tests/sanitizer.h"

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_errors, .timeout = 240);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_futures, .timeout = 240);

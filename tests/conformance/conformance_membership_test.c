@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_membership, .timeout = 240);

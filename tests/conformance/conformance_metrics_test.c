@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 #include "tests/system/metrics_page.h"
 #include "tests/system/process.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_ps, .timeout = 240);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/functions.h"
 #include "tests/conformance/outside.h"
 #include "tests/conformance/rows.h"

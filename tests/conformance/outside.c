@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "common/base/memory.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/memory.h"
 #include "tests/conformance/rows.h"
 #include "tests/system/process.h"
 

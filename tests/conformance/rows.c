@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/functions.h"
 #include "tests/system/scratch.h"
 

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 TestSuite(catalogue, .timeout = 240);
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "tests/coordinator/checkpoint_fixture.h"
 
 TestSuite(checkpoint_manifest, .timeout = 240);

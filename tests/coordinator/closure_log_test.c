@@ -2,8 +2,8 @@
 
 #include <criterion/criterion.h>
 
+#include "common/base/random.h"
 #include "common/clock.h"
-#include "common/random.h"
 
 TestSuite(closure_log, .timeout = 240);
 

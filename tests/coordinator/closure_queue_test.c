@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "coordinator/gate.h"
 
 TestSuite(closure_queue, .timeout = 240);

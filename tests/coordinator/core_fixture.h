@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
 #include "common/codec.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/coordinator_core.h"
 
 enum { FIXTURE_RECORD_MAX = 8192, FIXTURE_PS_MAX = 4, FIXTURE_EPOCH = 5 };

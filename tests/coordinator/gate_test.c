@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "common/base/status.h"
 #include "common/clock.h"
-#include "common/status.h"
 
 TestSuite(gate, .timeout = 240);
 

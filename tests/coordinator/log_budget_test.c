@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 static size_t
 take_many(cadre_log_budget_t *self, const char *event, size_t count, uint64_t now_ms)

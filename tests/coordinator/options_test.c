@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 TestSuite(options, .timeout = 240);
 

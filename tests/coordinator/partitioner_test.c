@@ -4,9 +4,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
+#include "common/base/status.h"
 #include "common/split.h"
-#include "common/status.h"
 
 TestSuite(partitioner, .timeout = 240);
 

@@ -2,9 +2,9 @@
 
 #include <criterion/criterion.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 TestSuite(send_queues, .timeout = 240);
 

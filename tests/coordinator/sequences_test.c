@@ -2,9 +2,9 @@
 
 #include <criterion/criterion.h>
 
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 
 TestSuite(sequences, .timeout = 240);
 

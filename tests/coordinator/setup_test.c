@@ -9,8 +9,8 @@
 
 #include <cadre/coordinator.h>
 
+#include "common/base/memory.h"
 #include "common/descriptors.h"
-#include "common/memory.h"
 #include "coordinator/coordinator.h"
 
 TestSuite(setup, .timeout = 240);

@@ -2,9 +2,9 @@
 
 #include <criterion/criterion.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 TestSuite(shard_requests, .timeout = 240);
 

@@ -1,6 +1,6 @@
 /* Closures that may have killed their workers: tried alone, where nobody died of them; poison is
  * found, and what dies with others is not taken for it. */
-#include "common/random.h"
+#include "common/base/random.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(trials, .timeout = 240);

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/utf8.h"
+#include "common/base/assert.h"
+#include "common/base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 

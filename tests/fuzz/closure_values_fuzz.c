@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "worker/worker_state.h"
 
 enum { CHUNKS_MAX = 3, KEPT_MAX = 20000 };

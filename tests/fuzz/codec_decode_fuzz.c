@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/tensor_list.h"
 
 enum { CHUNKS_MAX = 3, TENSORS_SIZE_MAX = 1 << 20 };

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "common/clock.h"
 
 enum { ANSWER_SIZE = 4096 };

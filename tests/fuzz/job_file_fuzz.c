@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/model.h"
 

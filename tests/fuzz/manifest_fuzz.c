@@ -10,9 +10,9 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/checkpoint/manifest.h"
-#include "common/memory.h"
 
 enum { HEAD_SIZE = 64 };
 

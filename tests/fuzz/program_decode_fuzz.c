@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "worker/device/device.h"
 #include "worker/device/plan.h"
 

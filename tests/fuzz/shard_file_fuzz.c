@@ -12,9 +12,9 @@
 
 #include <xxhash.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/checkpoint/shard_reader.h"
-#include "common/memory.h"
 
 enum { RECORD = 'r', HASH_END = CADRE_SHARD_HEADER_SIZE, HASH_AT = HASH_END - 8, READ_MAX = 4096 };
 

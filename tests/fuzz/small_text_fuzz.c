@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/metrics_text.h"
+#include "common/base/utf8.h"
 #include "common/device_name.h"
 #include "common/endpoint.h"
 #include "common/http_address.h"
 #include "common/log.h"
-#include "common/memory.h"
-#include "common/metrics_text.h"
 #include "common/routing_id.h"
 #include "common/task.h"
-#include "common/utf8.h"
 #include "worker/data/number.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/gpu/gpu_check.h"
 
 enum { RUNS = 3 }; /* the first one enqueues steps, the second records a graph, the third replays */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "tests/gpu/gpu_check.h"
 
 /* The gradient times `factor`, at one place alone or everywhere. */

@@ -1,9 +1,9 @@
 /* What fails, fails with the right status, and the device goes on. */
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "tests/gpu/gpu_check.h"
 
 /* A program that always works, to see whether the slot does. */

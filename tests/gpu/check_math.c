@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "tests/gpu/gpu_check.h"
 
 /* Rounding a factor to 10 or 7 bits behind the leading one is off by 2^-12 or 2^-9 in the mean

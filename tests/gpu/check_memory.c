@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "tests/gpu/gpu_check.h"
 
 enum { BATCHES = 12, ROUNDS = 30, SLOTS = 3, WIDTH = 24 };

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 #include "common/bf16.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
 #include "tests/gpu/gpu_check.h"
 
 /* One small variable, one beyond what is copied at once; each has a gradient. */

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 #include "common/bf16.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
 
 void
 gpu_check_that(gpu_check_t *self, bool right, const char *format, ...)

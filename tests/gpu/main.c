@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/device_name.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "tests/gpu/gpu_check.h"
 
 enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 
 TestSuite(bf16, .timeout = 240);
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
 
 TestSuite(binding, .timeout = 240);
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "common/graph/program.h"
-#include "common/limits.h"
-#include "common/memory.h"
 
 TestSuite(builder, .timeout = 240);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
 #include "tests/graph/random_program.h"
 
 TestSuite(program_codec, .timeout = 240);

@@ -4,8 +4,8 @@
  */
 #include <criterion/criterion.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
 
 TestSuite(gradient_builder, .timeout = 240);
 

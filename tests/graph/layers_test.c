@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
 
 TestSuite(layers, .timeout = 240);
 

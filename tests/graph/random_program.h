@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
+#include "common/base/random.h"
 #include "common/graph/program_data.h"
-#include "common/random.h"
 
 enum { RANDOM_POOL_MAX = 48, RANDOM_SIDE = 6, RANDOM_RESULTS = 5 };
 

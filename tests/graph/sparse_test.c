@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
 
 TestSuite(sparse, .timeout = 240);
 

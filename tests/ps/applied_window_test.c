@@ -2,10 +2,10 @@
 
 #include <criterion/criterion.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 
 TestSuite(applied_window, .timeout = 240);
 

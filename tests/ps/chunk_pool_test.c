@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(chunk_pool, .timeout = 240);
 

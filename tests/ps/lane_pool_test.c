@@ -2,8 +2,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 TestSuite(lane_pool, .timeout = 240);
 

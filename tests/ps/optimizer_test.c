@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 
 TestSuite(optimizer, .timeout = 240);
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 
 TestSuite(partition, .timeout = 240);
 

@@ -14,11 +14,11 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/socket.h"
-#include "common/status.h"
 #include "common/task.h"
 
 enum { PATIENCE_MS = 120000 };

@@ -3,10 +3,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
 #include "common/contact.h"
-#include "common/memory.h"
-#include "common/status.h"
 
 TestSuite(ps_core, .timeout = 240);
 

@@ -1,8 +1,8 @@
 /* Variables that travel as bf16: what workers get and give, and that nothing else changes. */
 #include <math.h>
 
+#include "common/base/random.h"
 #include "common/bf16.h"
-#include "common/random.h"
 #include "tests/ps/shard_fixture.h"
 
 TestSuite(shard_wire, .timeout = 240);

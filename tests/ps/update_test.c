@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/bf16.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "ps/lane_pool.h"
 
 TestSuite(update, .timeout = 240);

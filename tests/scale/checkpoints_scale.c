@@ -12,7 +12,7 @@
  * not.
  */
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 
 enum { WORKERS = 4, SLOTS = 4, AHEAD = 2048, STRAGGLER_OF = 50, PERCENT = 97 };

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 
 enum { PER_DROP_US = 500 };

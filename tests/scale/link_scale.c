@@ -7,7 +7,7 @@
  * Wanted of 32 x 4 over 40 MB/s: 90 % of the link, each value pulled and pushed once. The small
  * form is judged by its counts, and by a bound for a machine that does much else.
  */
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 #include "tests/scale/slow_link.h"
 

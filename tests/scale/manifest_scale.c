@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 
 enum { SAVES = 3 };

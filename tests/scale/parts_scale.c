@@ -5,8 +5,8 @@
  * what it has pulled and a weight per element. So a chunk that is lost, comes twice, late or in
  * another's place shows in the values. Wanted of 20,000 x 10: exact values, each update once.
  */
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "tests/scale/functions.h"
 #include "tests/scale/scale.h"
 

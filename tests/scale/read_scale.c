@@ -3,7 +3,7 @@
  *
  * The coordinator reads one variable of MIB. Wanted of 1,500: one PULL for each read.
  */
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 
 enum { COLUMNS = 262144 };

@@ -15,7 +15,7 @@
 
 #include <xxhash.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 
 enum { PIECE = 1 << 20, COLUMNS = 1024, AHEAD = 64, CLOSURES_MIN = 3 };

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 enum { LEAVE_MS = 5000 };
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/socket.h"
 #include "common/task.h"
 #include "tests/scale/scale.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/scale/scale.h"
 
 enum { FEW = 2, BYTES = 100, ROUNDS = 3, LOOK_MS = 5 };

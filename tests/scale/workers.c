@@ -15,13 +15,13 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
 #include "common/context.h"
-#include "common/memory.h"
 #include "common/monitor.h"
 #include "common/socket.h"
-#include "common/status.h"
 #include "tests/system/scratch.h"
 #include "worker/worker_core.h"
 

@@ -12,8 +12,8 @@
 #ifndef CADRE_TESTS_SIM_SIM_BYTES_H
 #define CADRE_TESTS_SIM_SIM_BYTES_H
 
+#include "common/base/u64_map.h"
 #include "common/outbox.h"
-#include "common/u64_map.h"
 #include "tests/sim/sim_link.h"
 
 /* What every header begins with, whatever the message. */

@@ -2,8 +2,8 @@
 
 #include <inttypes.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 enum { DATASET_ROWS = 1000 };
 

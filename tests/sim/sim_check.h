@@ -25,9 +25,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/u64_map.h"
 #include "common/checkpoint/manifest.h"
 #include "common/message.h"
-#include "common/u64_map.h"
 #include "coordinator/catalogue.h"
 #include "coordinator/closure_queue.h"
 #include "ps/partition.h"

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "tests/sim/sim_check.h"
 
 /* The first update that a call has made and the state lacks; SIM_STEPS_MAX for none. */

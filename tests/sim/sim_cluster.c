@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "tests/sim/sim_faults.h"
 
 /* --- nodes --- */

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
 

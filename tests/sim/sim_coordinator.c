@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "coordinator/checkpoint_manifest.h"
 #include "tests/sim/sim_lacks.h"
 

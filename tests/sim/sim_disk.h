@@ -11,7 +11,7 @@
 #ifndef CADRE_TESTS_SIM_SIM_DISK_H
 #define CADRE_TESTS_SIM_SIM_DISK_H
 
-#include "common/random.h"
+#include "common/base/random.h"
 #include "ps/loader.h"
 #include "ps/shard.h"
 #include "tests/sim/sim_check.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/sim/sim_run.h"
 #include "tests/sim/sim_swarm.h"
 

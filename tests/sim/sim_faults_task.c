@@ -1,7 +1,7 @@
 /* What may happen to one task. */
 #include "tests/sim/sim_faults.h"
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 /* --- any --- */
 

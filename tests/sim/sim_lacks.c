@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_swarm.h"
 

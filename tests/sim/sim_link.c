@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 void
 sim_links_fini(sim_links_t *self)

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/u64_map.h"
 #include "common/plane.h"
-#include "common/u64_map.h"
 
 #define SIM_FOR_EVER UINT64_MAX
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 enum { RANDOM_STREAM = 0x6e6574, RECONNECT_MS_MAX = 2000 };
 

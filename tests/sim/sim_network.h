@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/random.h"
 #include "common/outbox.h"
-#include "common/random.h"
 #include "common/task.h"
 #include "tests/sim/sim_bytes.h"
 #include "tests/sim/sim_link.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
 #include "tests/sim/sim_look.h"

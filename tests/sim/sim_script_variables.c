@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_script.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 sim_state_t *
 sim_state_new(uint32_t shard, uint64_t epoch, uint64_t generation, uint64_t cut)

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 
 uint64_t
 sim_swarm_draw(uint64_t seed, const char *name, uint64_t low, uint64_t high)

@@ -10,7 +10,7 @@
 #ifndef CADRE_TESTS_SIM_SIM_VALUES_H
 #define CADRE_TESTS_SIM_SIM_VALUES_H
 
-#include "common/random.h"
+#include "common/base/random.h"
 #include "coordinator/coordinator_core.h"
 #include "tests/sim/sim_check.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <zmq.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum { OBJECTS = 64, ROUNDS = 20000, KIND_OBJECT = 1 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/conformance/functions.h"
 #include "tests/system/local_cluster.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "ps/lane_pool.h"
 
 enum { LANES = 4, RUNS = 20000, COUNT_MAX = 64 };

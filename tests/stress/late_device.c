@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/stress/late_inside.h"
 
 enum { WAIT_S = 60, POISON = 0xff /* NaN in every number type */ };

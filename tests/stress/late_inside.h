@@ -11,9 +11,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "common/random.h"
-#include "common/status.h"
-#include "common/u64_map.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
+#include "common/base/u64_map.h"
 #include "tests/stress/late_device.h"
 
 enum { LATE_COPIERS = 2 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/stress/late_inside.h"
 
 enum { YIELDS_MAX = 16 };

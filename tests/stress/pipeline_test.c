@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "common/actor.h"
-#include "common/memory.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/poll.h"
-#include "common/status.h"
 #include "tests/graph/random_program.h"
 #include "tests/stress/late_device.h"
 #include "worker/slot_actor.h"

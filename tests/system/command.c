@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/system/process.h"
 
 enum { ARGUMENTS_MAX = 32 };

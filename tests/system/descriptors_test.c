@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/descriptors.h"
-#include "common/memory.h"
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/copy_file.h"
 #include "tests/system/digits.h"
 #include "tests/system/process.h"

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "common/receiving.h"
 #include "tests/sanitizer.h"
 #include "tests/system/digits.h"

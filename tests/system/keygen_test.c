@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 

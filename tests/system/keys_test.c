@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 #include "common/chunk.h"
 #include "common/clock.h"
 #include "common/context.h"
 #include "common/keyring.h"
-#include "common/limits.h"
-#include "common/memory.h"
 #include "common/socket.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
 

@@ -9,7 +9,7 @@
 
 #include <criterion/criterion.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/common/http_client.h"
 #include "tests/system/scratch.h"
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "tests/system/digits.h"
 #include "tests/system/metrics_page.h"
 #include "tests/system/process.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/system/scratch.h"
 
 enum { EXIT_CANNOT_EXECUTE = 126 };

@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/security.h"
 #include "common/socket.h"
-#include "common/status.h"
 #include "coordinator/cli/job_keys.h"
 #include "tests/common/message_sample.h"
 #include "tests/system/command.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/sanitizer.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 #include "tests/system/digits.h"
 
 TestSuite(run_silence, .timeout = 300);

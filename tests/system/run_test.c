@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/sanitizer.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/clock.h"
-#include "common/memory.h"
 
 enum {
     TAIL_LINES = 12,

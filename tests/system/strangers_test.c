@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "tests/system/local_cluster.h"
 
 TestSuite(strangers, .timeout = 300);

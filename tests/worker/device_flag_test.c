@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "tests/copy_file.h"
 
 static char folder[64];

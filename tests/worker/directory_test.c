@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/base/status.h"
 #include "common/codec.h"
-#include "common/status.h"
 
 TestSuite(directory, .timeout = 240);
 

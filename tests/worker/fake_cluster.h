@@ -19,12 +19,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/clock.h"
 #include "common/codec.h"
-#include "common/memory.h"
 #include "common/outbox.h"
 #include "common/socket.h"
-#include "common/status.h"
 #include "common/tensor_list.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "worker/device/device_module.h"
 
 TestSuite(host_memory, .timeout = 240);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 TestSuite(kept_values, .timeout = 240);
 

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "common/base/memory.h"
 #include "common/bf16.h"
-#include "common/memory.h"
 
 TestSuite(value_buffer, .timeout = 240);
 

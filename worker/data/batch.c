@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/permutation.h"
-#include "common/status.h"
+#include "common/base/permutation.h"
+#include "common/base/status.h"
 #include "common/tensor.h"
 
 enum { ROWS_AT_ONCE = 256 };

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
 

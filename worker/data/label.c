@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 void
 cadre_label_rule_init(cadre_label_rule_t *self, const cadre_data_spec_t *spec)

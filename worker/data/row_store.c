@@ -5,9 +5,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* A growing array of elements of one size. */
 typedef struct {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/permutation.h"
+#include "common/base/status.h"
 #include "common/memory_limit.h"
-#include "common/permutation.h"
-#include "common/status.h"
 #include "worker/data/reader.h"
 
 /* Text is larger than what it parses to, but not without end: a file of blank lines compresses a

@@ -1,6 +1,6 @@
 #include "worker/device/cpu.h"
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 static int
 run_op(const cadre_operands_t *operands)

@@ -1,7 +1,7 @@
 /*
  * cpu_cast - from each type to each.
  */
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"

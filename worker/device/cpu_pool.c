@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 /* Several parts per thread: a thread that the system delays holds up the others less. */
 enum { PARTS_PER_THREAD = 4 };

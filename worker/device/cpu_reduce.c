@@ -5,7 +5,7 @@
  * added to each other, a block of them at a time, and the blocks' sums in double. One row that is
  * all there is to sum is cut into stretches, whose number depends on its length alone.
  */
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_sum.h"
 #include "worker/device/cpu_vector.h"

@@ -7,8 +7,8 @@
  */
 #include <inttypes.h>
 
-#include "common/assert.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_sum.h"
 #include "worker/device/cpu_vector.h"

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_sum.h"
 #include "worker/device/cpu_vector.h"

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/memory_limit.h"
-#include "common/status.h"
 #include "worker/device/cpu.h"
 
 enum { WIDTH = 256 }; /* beyond what OpenBLAS multiplies without a buffer */

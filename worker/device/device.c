@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/device_name.h"
-#include "common/memory.h"
-#include "common/status.h"
 #include "worker/device/device_module.h"
 #include "worker/device/element.h"
 #include "worker/device/module.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 /* From the folder of programs to that of modules in an installation. */
 #ifndef CADRE_MODULE_FOLDER

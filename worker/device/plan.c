@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/limits.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/tensor.h"
 #include "worker/device/arena.h"
 #include "worker/device/element.h"

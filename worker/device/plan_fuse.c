@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 enum { MEMBERS_MAX = CADRE_FUSION_STEPS_MAX, MASK_UNIT = 128 };
 

@@ -4,7 +4,7 @@
 #include <criterion/redirect.h>
 #include <signal.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/cli/exit_code.h"
 
 TestSuite(closing_words, .timeout = 240);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "coordinator/cli/exit_code.h"
 
 TestSuite(commands, .timeout = 240);

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 
 TestSuite(examples, .timeout = 240);
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(launcher_core, .timeout = 240);
 

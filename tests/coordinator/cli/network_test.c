@@ -2,8 +2,8 @@
 
 #include <criterion/criterion.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program.h"
-#include "common/memory.h"
 #include "coordinator/cli/model_layers.h"
 
 TestSuite(network, .timeout = 240);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/memory.h"
 #include "common/cluster_config.h"
-#include "common/memory.h"
 
 TestSuite(session, .timeout = 240);
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(suggest, .timeout = 240);
 

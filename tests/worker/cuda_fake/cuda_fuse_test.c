@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "tests/gpu/gpu_check.h"
 #include "tests/sanitizer.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"

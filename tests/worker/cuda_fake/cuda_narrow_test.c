@@ -1,7 +1,7 @@
 /* What travels as bf16, on the fake device: in several orders of its streams. A plain program. */
 #include <stdio.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "tests/gpu/gpu_check.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/device_module.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 
 struct cublasLtContext {

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/status.h"
 #include "common/bf16.h"
-#include "common/status.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/cpu.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 
 typedef enum { WORK_CALL, WORK_RECORD, WORK_WAIT } work_kind_t;
 

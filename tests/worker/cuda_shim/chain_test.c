@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/random.h"
 #include "common/bf16.h"
-#include "common/random.h"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "tests/sanitizer.h"
 
 TestSuite(cpu_trial, .timeout = 240);

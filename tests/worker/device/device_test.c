@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "tests/worker/device/run_program.h"
 
 TestSuite(device, .timeout = 240);

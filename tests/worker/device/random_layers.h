@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
+#include "common/base/random.h"
 #include "common/graph/program.h"
-#include "common/random.h"
 
 enum { RANDOM_LAYERS_MAX = 4 };
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/random.h"
-#include "common/status.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/base/status.h"
 #include "worker/device/device.h"
 
 enum { RUN_VARIABLES_MAX = 16 };

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "common/graph/program_data.h"
-#include "common/memory.h"
-#include "common/random.h"
 #include "common/tensor.h"
 #include "worker/device/device.h"
 

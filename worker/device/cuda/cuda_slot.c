@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "worker/device/cuda/cuda_slot_state.h"
 #include "worker/device/cuda/indexes.h"
 

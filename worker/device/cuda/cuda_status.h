@@ -9,7 +9,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 /* The status of a failed call, with a text that names it: CADRE_ENOMEMORY when there is no memory
  * left, which breaks nothing, otherwise CADRE_EDEVICE. */

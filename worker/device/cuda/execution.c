@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "worker/device/arena.h"
 #include "worker/device/cuda/fused.h"
 #include "worker/device/cuda/guard.h"

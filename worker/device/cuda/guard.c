@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 /* Powers of 2. Weights above 4096 do not occur where training goes well; other numbers may be raw
  * features. A sum must stay below 2^127, half of what f32 holds. */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 struct cadre_held_value {
     size_t offset;

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 /* The numbers of input `input` of a step, if they are an argument; otherwise NULL. */
 static const int32_t *

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "worker/device/arena.h"
 
 static size_t

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "worker/device/plan.h"
 
 enum { CADRE_LAYOUT_GROUPS_MAX = 16 };

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "worker/device/arena.h"
 
 struct cadre_cuda_matmul {

@@ -1,5 +1,5 @@
 /*
- * philox - the numbers of common/random.h on a device, bit for bit.
+ * philox - the numbers of common/base/random.h on a device, bit for bit.
  *
  * Philox4x32-10; element `index` of a uniform stream is word `index % 4` of block `index / 4`.
  */

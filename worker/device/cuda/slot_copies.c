@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 #include "worker/device/cuda/cuda_slot_state.h"
 
 /* Copies begin before all of the slab is filled, in pieces of this size. */

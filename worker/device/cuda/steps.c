@@ -1,7 +1,7 @@
 #include "worker/device/cuda/steps.h"
 
-#include "common/assert.h"
-#include "common/status.h"
+#include "common/base/assert.h"
+#include "common/base/status.h"
 
 typedef int (*enqueue_t)(const cadre_cuda_operands_t *operands, void *stream);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/device/device_module.h"
 
 enum { RUNS = 5 };

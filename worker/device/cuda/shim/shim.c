@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/assert.h"
-#include "common/random.h"
+#include "common/base/assert.h"
+#include "common/base/random.h"
 #include "worker/device/cuda/shim/shim_fiber.h"
 
 enum {

@@ -1,9 +1,9 @@
-#include "common/utf8.h"
+#include "common/base/utf8.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(utf8, .timeout = 240);
 

@@ -1,10 +1,10 @@
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(random, .timeout = 240);
 

@@ -1,4 +1,4 @@
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "common/name_map.h"
+#include "common/base/name_map.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

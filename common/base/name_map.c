@@ -1,11 +1,11 @@
-#include "common/name_map.h"
+#include "common/base/name_map.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 enum { CAPACITY_MIN = 16 };
 

@@ -1,10 +1,10 @@
-#include "common/metrics_text.h"
+#include "common/base/metrics_text.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(metrics_text, .timeout = 60);
 

@@ -5,8 +5,8 @@
  * and recovered like any other lost task, which is tested, while a thousand branches for a failed
  * malloc would not be.
  */
-#ifndef CADRE_COMMON_MEMORY_H
-#define CADRE_COMMON_MEMORY_H
+#ifndef CADRE_COMMON_BASE_MEMORY_H
+#define CADRE_COMMON_BASE_MEMORY_H
 
 #include <stddef.h>
 

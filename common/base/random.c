@@ -1,8 +1,8 @@
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <math.h>
 
-#include "common/assert.h"
+#include "common/base/assert.h"
 
 static void
 multiply(uint32_t left, uint32_t right, uint32_t *high, uint32_t *low)

@@ -1,4 +1,4 @@
-#include "common/permutation.h"
+#include "common/base/permutation.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 TestSuite(permutation, .timeout = 240);
 

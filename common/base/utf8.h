@@ -3,8 +3,8 @@
  *
  * Thread:  any; the functions keep no state.
  */
-#ifndef CADRE_COMMON_UTF8_H
-#define CADRE_COMMON_UTF8_H
+#ifndef CADRE_COMMON_BASE_UTF8_H
+#define CADRE_COMMON_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
  * Names of families and labels are literals of ours; values of labels may be any text. How many
  * samples there may be is for the callers to say: no label has values that only peers bound.
  */
-#ifndef CADRE_COMMON_METRICS_TEXT_H
-#define CADRE_COMMON_METRICS_TEXT_H
+#ifndef CADRE_COMMON_BASE_METRICS_TEXT_H
+#define CADRE_COMMON_BASE_METRICS_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-#include "common/u64_map.h"
+#include "common/base/u64_map.h"
 
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "common/memory.h"
+#include "common/base/assert.h"
+#include "common/base/memory.h"
 
 enum { CAPACITY_MIN = 16 };
 

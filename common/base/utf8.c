@@ -1,4 +1,4 @@
-#include "common/utf8.h"
+#include "common/base/utf8.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-#include "common/u64_map.h"
+#include "common/base/u64_map.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 TestSuite(u64_map, .timeout = 240);
 

@@ -9,8 +9,8 @@
  * same numbers give the same order on every machine, and a worker finds row number `position` of
  * an epoch without having seen the positions before it.
  */
-#ifndef CADRE_COMMON_PERMUTATION_H
-#define CADRE_COMMON_PERMUTATION_H
+#ifndef CADRE_COMMON_BASE_PERMUTATION_H
+#define CADRE_COMMON_BASE_PERMUTATION_H
 
 #include <stdint.h>
 

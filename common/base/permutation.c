@@ -1,7 +1,7 @@
-#include "common/permutation.h"
+#include "common/base/permutation.h"
 
-#include "common/assert.h"
-#include "common/random.h"
+#include "common/base/assert.h"
+#include "common/base/random.h"
 
 /* Sets the permutation's Philox stream apart from others of the same seed. */
 static const uint64_t STREAM_SALT = UINT64_C(0x7065726d75746521);

@@ -1,8 +1,8 @@
 /*
  * limits - every bound of Cadre in one place, with what happens at it.
  */
-#ifndef CADRE_COMMON_LIMITS_H
-#define CADRE_COMMON_LIMITS_H
+#ifndef CADRE_COMMON_BASE_LIMITS_H
+#define CADRE_COMMON_BASE_LIMITS_H
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/utf8.h"
+#include "common/base/utf8.h"
 
 /* What the header tells the analyzer is no name for a definition. */
 #undef cadre_fail

@@ -7,8 +7,8 @@
  * path of every closure and update, where a general container (a list node and a duplicated key per
  * entry) cost more than the lookup.
  */
-#ifndef CADRE_COMMON_U64_MAP_H
-#define CADRE_COMMON_U64_MAP_H
+#ifndef CADRE_COMMON_BASE_U64_MAP_H
+#define CADRE_COMMON_BASE_U64_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <malloc.h>
 #include <stdarg.h>

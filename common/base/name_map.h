@@ -6,8 +6,8 @@
  *
  * Names that hash alike are compared, so that it is right for any names.
  */
-#ifndef CADRE_COMMON_NAME_MAP_H
-#define CADRE_COMMON_NAME_MAP_H
+#ifndef CADRE_COMMON_BASE_NAME_MAP_H
+#define CADRE_COMMON_BASE_NAME_MAP_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -13,8 +13,8 @@
  * Owner:   cadre_random_t belongs to whoever holds it; everything else has no state.
  * Thread:  any.
  */
-#ifndef CADRE_COMMON_RANDOM_H
-#define CADRE_COMMON_RANDOM_H
+#ifndef CADRE_COMMON_BASE_RANDOM_H
+#define CADRE_COMMON_BASE_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>

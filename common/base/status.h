@@ -4,8 +4,8 @@
  * Thread: the text is thread-local, the one thread-local variable of the project: the public call
  *         cadre_error_text() promises it.
  */
-#ifndef CADRE_COMMON_STATUS_H
-#define CADRE_COMMON_STATUS_H
+#ifndef CADRE_COMMON_BASE_STATUS_H
+#define CADRE_COMMON_BASE_STATUS_H
 
 #include <cadre/status.h>
 

@@ -1,4 +1,4 @@
-#include "common/metrics_text.h"
+#include "common/base/metrics_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
-#include "common/memory.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
 
 enum { GROWTH_MIN = 4096, LINE_SIZE = CADRE_METRICS_NAME_SIZE + CADRE_METRICS_LABELS_SIZE + 96 };
 

@@ -1,4 +1,4 @@
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
