@@ -7,7 +7,7 @@
 #include "bench/measure.h"
 #include "bench/shard_client.h"
 #include "common/base/memory.h"
-#include "common/cpu_quota.h"
+#include "common/system/cpu_quota.h"
 
 enum { SIZE = 64 << 20, COUNT = 12, REPETITIONS = 7 };
 

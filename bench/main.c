@@ -8,9 +8,9 @@
 #include "bench/raw.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/cpu_quota.h"
 #include "common/endpoint.h"
-#include "common/float_mode.h"
+#include "common/system/cpu_quota.h"
+#include "common/system/float_mode.h"
 
 enum {
     THREADS_MAX = 256,

@@ -7,7 +7,7 @@
 #include <cadre/status.h>
 
 #include "common/base/assert.h"
-#include "common/cpu_quota.h"
+#include "common/system/cpu_quota.h"
 
 void
 cadre_bench_report_add(cadre_bench_report_t *self, const cadre_bench_figure_t *figure,

@@ -14,8 +14,8 @@
 #include "common/codec.h"
 #include "common/initializer_spec.h"
 #include "common/optimizer_spec.h"
-#include "common/poll.h"
 #include "common/socket.h"
+#include "common/system/poll.h"
 #include "common/task.h"
 
 enum {

@@ -22,10 +22,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/descriptors.h"
 #include "common/greetings.h"
 #include "common/receiving.h"
+#include "common/system/clock.h"
+#include "common/system/descriptors.h"
 
 int cadre_accept4(int listener, void *address, void *size, int flags) __asm__("accept4")
     __attribute__((visibility("default")));

@@ -15,7 +15,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/certificate_file.h"
-#include "common/trusted.h"
+#include "common/system/trusted.h"
 
 typedef struct {
     cadre_certificate_t certificate;

@@ -11,11 +11,11 @@
 #include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/connections.h"
 #include "common/peer_key.h"
-#include "common/poll.h"
 #include "common/stranger.h"
+#include "common/system/clock.h"
+#include "common/system/poll.h"
 
 static const char ZAP_ENDPOINT[] = "inproc://zeromq.zap.01";
 

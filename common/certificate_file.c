@@ -10,7 +10,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/trusted.h"
+#include "common/system/trusted.h"
 
 /* The bytes of a file, which go when their scope ends; one more than it may have. */
 typedef struct {

@@ -17,10 +17,10 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/greetings.h"
 #include "common/http_address.h"
 #include "common/receiving.h"
+#include "common/system/clock.h"
 
 enum { LINE_SIZE = CADRE_HTTP_WORDS_SIZE + 64 };
 

@@ -13,9 +13,9 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
-#include "common/descriptors.h"
 #include "common/receiving.h"
+#include "common/system/clock.h"
+#include "common/system/descriptors.h"
 
 struct cadre_socket {
     void *handle;

@@ -8,7 +8,7 @@
 #include <zmq.h>
 
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 static const char MONITOR[] = "inproc://stranger";
 

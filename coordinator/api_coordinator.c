@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 #include "coordinator/status_json.h"

@@ -11,8 +11,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/optimizer_spec.h"
+#include "common/system/clock.h"
 #include "common/tensor.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"

@@ -10,7 +10,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 /* A wait looks up this often even without news: an interruption must not get lost between check and
  * wait. */

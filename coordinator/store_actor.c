@@ -10,8 +10,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/clock.h"
-#include "common/poll.h"
+#include "common/system/clock.h"
+#include "common/system/poll.h"
 #include "coordinator/coordinator.h"
 
 typedef struct {

@@ -7,10 +7,10 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/parallel.h"
-#include "common/poll.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
+#include "common/system/parallel.h"
+#include "common/system/poll.h"
 #include "ps/checkpoint_load.h"
 #include "ps/checkpoint_loader.h"
 

@@ -4,7 +4,7 @@
  *
  * Owner:   the shard actor.
  * Thread:  its own; it has the chunks of one load read by as many threads as there are CPUs
- *          (common/parallel.h).
+ *          (common/system/parallel.h).
  *
  * Pipe, to it: LOAD with a cadre_checkpoint_load_t, FROM with a uint64_t: loads with a lower number
  * are given up. From it: LOADED with each cadre_checkpoint_load_t, in their order. Each object is

@@ -7,9 +7,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/poll.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
+#include "common/system/poll.h"
 #include "ps/snapshot_writer.h"
 
 typedef struct {

@@ -11,9 +11,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/float_mode.h"
-#include "common/log.h"
-#include "common/startup.h"
+#include "common/system/float_mode.h"
+#include "common/system/log.h"
+#include "common/system/startup.h"
 #include "worker/device/cpu_trial.h"
 #include "worker/worker_flags.h"
 #include "worker/worker_process.h"

@@ -9,7 +9,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/trusted.h"
+#include "common/system/trusted.h"
 
 /* Every folder from the file's own to the root: who may write one of them may put another file in
  * its place. */

@@ -7,7 +7,7 @@
 #include "common/base/status.h"
 #include "common/base/u64_map.h"
 #include "common/base/utf8.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "worker/gradient_buffer.h"
 #include "worker/value_buffer.h"
 

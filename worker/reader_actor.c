@@ -11,9 +11,9 @@
 #include "common/base/status.h"
 #include "common/base/u64_map.h"
 #include "common/base/utf8.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/poll.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
+#include "common/system/poll.h"
 #include "worker/data/batch.h"
 
 struct cadre_reader_actor {

@@ -5,7 +5,7 @@
 #include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "worker/invocation.h"
 #include "worker/program_runner.h"
 #include "worker/slot_link.h"

@@ -7,8 +7,8 @@
 #include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
-#include "common/poll.h"
+#include "common/system/clock.h"
+#include "common/system/poll.h"
 
 void
 cadre_slot_link_init(cadre_slot_link_t *self, void *pipe, cadre_trace_lane_t *lane)

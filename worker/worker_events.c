@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/log.h"
+#include "common/system/log.h"
 #include "worker/slot_link.h"
 #include "worker/worker_shell.h"
 

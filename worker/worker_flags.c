@@ -7,9 +7,9 @@
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
-#include "common/cpu_quota.h"
 #include "common/device_name.h"
 #include "common/http_address.h"
+#include "common/system/cpu_quota.h"
 
 enum {
     KEY_COORDINATOR = 256,

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 #include "common/cluster_config.h"
-#include "common/log.h"
 #include "common/security.h"
+#include "common/system/log.h"
 #include "worker/native.h"
 
 /* How the process ends; the numbers are those of the `cadre` command. */

@@ -13,7 +13,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/parallel.h"
+#include "common/system/parallel.h"
 
 #undef cadre_disk_fail
 

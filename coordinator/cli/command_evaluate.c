@@ -13,7 +13,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/console.h"
 #include "coordinator/cli/data_path.h"

@@ -7,7 +7,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/base/utf8.h"
-#include "common/startup.h"
+#include "common/system/startup.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"

@@ -5,7 +5,7 @@
 #include "common/cluster_config.h"
 #include "common/http_address.h"
 #include "common/security.h"
-#include "common/startup.h"
+#include "common/system/startup.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"

@@ -10,7 +10,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/startup.h"
+#include "common/system/startup.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/launcher.h"

@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "coordinator/cli/evaluation.h"
 #include "coordinator/cli/model.h"
 #include "coordinator/cli/notice.h"

@@ -6,7 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 int
 cadre_events_open(cadre_events_t *self, const char *path)

@@ -9,10 +9,10 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/codec.h"
 #include "common/monitor.h"
-#include "common/poll.h"
+#include "common/system/clock.h"
+#include "common/system/poll.h"
 #include "common/task.h"
 
 typedef struct {

@@ -15,7 +15,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "coordinator/cli/closing_words.h"
 #include "coordinator/cli/console.h"
 #include "coordinator/cli/data_path.h"

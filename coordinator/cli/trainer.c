@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "coordinator/cli/evaluation.h"
 #include "coordinator/cli/loss_sample.h"
 #include "coordinator/cli/model.h"

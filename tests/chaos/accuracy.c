@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/chaos/chaos.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

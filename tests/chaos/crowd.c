@@ -17,8 +17,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/clock.h"
-#include "common/descriptors.h"
+#include "common/system/clock.h"
+#include "common/system/descriptors.h"
 #include "tests/system/scratch.h"
 
 enum {

@@ -20,7 +20,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/chaos/board.h"
 #include "tests/system/scratch.h"
 

@@ -22,7 +22,7 @@
 #include <cadre/program.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/chaos/proxy.h"
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"

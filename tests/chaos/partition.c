@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/net.h"
 

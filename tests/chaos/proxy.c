@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/system/scratch.h"
 
 enum {

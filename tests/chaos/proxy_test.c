@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/system/scratch.h"
 
 TestSuite(proxy, .timeout = 240);

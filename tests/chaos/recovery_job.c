@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/system/scratch.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/chaos/chaos.h"
 #include "tests/chaos/field.h"
 

@@ -9,7 +9,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 TestSuite(actor, .timeout = 240);
 

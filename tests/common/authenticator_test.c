@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-#include "common/clock.h"
 #include "common/monitor.h"
 #include "common/stranger.h"
+#include "common/system/clock.h"
 #include "tests/common/key_files.h"
 
 TestSuite(authenticator, .timeout = 240, .init = fake_tree_make, .fini = fake_tree_remove);

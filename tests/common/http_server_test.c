@@ -6,8 +6,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/http_address.h"
+#include "common/system/clock.h"
 #include "tests/common/http_client.h"
 
 TestSuite(http_server, .timeout = 240);

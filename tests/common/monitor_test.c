@@ -10,7 +10,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 TestSuite(monitor, .timeout = 240);
 

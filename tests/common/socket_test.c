@@ -9,8 +9,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/monitor.h"
+#include "common/system/clock.h"
 
 TestSuite(socket, .timeout = 240);
 

@@ -7,7 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/conformance/stage.h"
 #include "tests/system/process.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "common/tensor.h"
 #include "tests/conformance/stage.h"
 #include "tests/sanitizer.h"

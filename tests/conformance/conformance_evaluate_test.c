@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 

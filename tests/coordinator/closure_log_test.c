@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/random.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 TestSuite(closure_log, .timeout = 240);
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/base/status.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 TestSuite(gate, .timeout = 240);
 

@@ -10,7 +10,7 @@
 #include <cadre/coordinator.h>
 
 #include "common/base/memory.h"
-#include "common/descriptors.h"
+#include "common/system/descriptors.h"
 #include "coordinator/coordinator.h"
 
 TestSuite(setup, .timeout = 240);

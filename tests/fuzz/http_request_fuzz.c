@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/assert.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 enum { ANSWER_SIZE = 4096 };
 

@@ -15,8 +15,8 @@
 #include "common/device_name.h"
 #include "common/endpoint.h"
 #include "common/http_address.h"
-#include "common/log.h"
 #include "common/routing_id.h"
+#include "common/system/log.h"
 #include "common/task.h"
 #include "worker/data/number.h"
 

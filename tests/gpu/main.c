@@ -13,8 +13,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/device_name.h"
+#include "common/system/clock.h"
 #include "tests/gpu/gpu_check.h"
 
 enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };

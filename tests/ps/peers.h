@@ -16,9 +16,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/codec.h"
 #include "common/socket.h"
+#include "common/system/clock.h"
 #include "common/task.h"
 
 enum { PATIENCE_MS = 120000 };

@@ -19,7 +19,7 @@
 #include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/poll.h"
+#include "common/system/poll.h"
 #include "tests/graph/random_program.h"
 #include "tests/stress/late_device.h"
 #include "worker/slot_actor.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/descriptors.h"
+#include "common/system/descriptors.h"
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 

@@ -12,10 +12,10 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/chunk.h"
-#include "common/clock.h"
 #include "common/context.h"
 #include "common/keyring.h"
 #include "common/socket.h"
+#include "common/system/clock.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 #include "tests/system/digits.h"
 
 TestSuite(run_silence, .timeout = 300);

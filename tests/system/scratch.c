@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/clock.h"
+#include "common/system/clock.h"
 
 enum {
     TAIL_LINES = 12,

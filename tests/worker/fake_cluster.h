@@ -21,10 +21,10 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/clock.h"
 #include "common/codec.h"
 #include "common/outbox.h"
 #include "common/socket.h"
+#include "common/system/clock.h"
 #include "common/tensor_list.h"
 
 enum {

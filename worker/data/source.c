@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/base/permutation.h"
 #include "common/base/status.h"
-#include "common/memory_limit.h"
+#include "common/system/memory_limit.h"
 #include "worker/data/reader.h"
 
 /* Text is larger than what it parses to, but not without end: a file of blank lines compresses a

@@ -13,7 +13,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/memory_limit.h"
+#include "common/system/memory_limit.h"
 #include "worker/device/cpu.h"
 
 enum { WIDTH = 256 }; /* beyond what OpenBLAS multiplies without a buffer */

@@ -1,0 +1,102 @@
+#include "common/system/cgroup.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+
+bool
+cadre_cgroup_line(const char *directory, const char *name, char *line, size_t size_bytes)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", directory, name);
+    FILE *stream = fopen(path, "re");
+    if (!stream) {
+        return false;
+    }
+    bool read = fgets(line, (int)size_bytes, stream) != NULL;
+    fclose(stream);
+    if (read) {
+        line[strcspn(line, "\n")] = '\0';
+    }
+    return read;
+}
+
+/* The smallest limit of the group at `path` below `mount` and of the groups around it. In a
+ * container that sees the host's path but mounts only its own group, the deeper directories do not
+ * exist and the mount itself has the limit. */
+static uint64_t
+smallest_below(const char *mount, const char *path, cadre_cgroup_limit_t limit)
+{
+    uint64_t smallest = UINT64_MAX;
+    cadre_auto(cadre_free) char *directory = cadre_asprintf("%s%s", mount, path);
+    size_t mount_size = strlen(mount);
+    for (;;) {
+        uint64_t here = limit(directory);
+        smallest = here < smallest ? here : smallest;
+        char *slash = strrchr(directory + mount_size, '/');
+        if (!slash) {
+            return smallest;
+        }
+        *slash = '\0';
+    }
+}
+
+static bool
+has_controller(const char *controllers, const char *wanted)
+{
+    size_t size = strlen(wanted);
+    for (const char *at = controllers; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, wanted, size) == 0 && (at[size] == ',' || at[size] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup, "number:controllers:path"; the controllers are empty for v2. */
+static uint64_t
+limit_of_line(const char *root, const cadre_cgroup_controller_t *controller, char *line)
+{
+    static const char *const mounts_v2[] = {"", "unified", NULL};
+    char *controllers = strchr(line, ':');
+    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!path || path[1] != '/' || strstr(path, "/..")) {
+        return UINT64_MAX;
+    }
+    *path++ = '\0';
+    controllers++;
+    bool v2 = controllers[0] == '\0';
+    if (!v2 && !has_controller(controllers, controller->name)) {
+        return UINT64_MAX;
+    }
+    uint64_t smallest = UINT64_MAX;
+    for (const char *const *mount = v2 ? mounts_v2 : controller->mounts_v1; *mount; mount++) {
+        cadre_auto(cadre_free) char *place =
+            cadre_asprintf("%s/sys/fs/cgroup%s%s", root, **mount ? "/" : "", *mount);
+        uint64_t here =
+            smallest_below(place, path, v2 ? controller->limit_v2 : controller->limit_v1);
+        smallest = here < smallest ? here : smallest;
+    }
+    return smallest;
+}
+
+uint64_t
+cadre_cgroup_smallest(const char *root, const cadre_cgroup_controller_t *controller)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/proc/self/cgroup", root);
+    FILE *stream = fopen(path, "re");
+    if (!stream) {
+        return UINT64_MAX;
+    }
+    uint64_t smallest = UINT64_MAX;
+    char line[PATH_MAX];
+    while (fgets(line, sizeof(line), stream)) {
+        line[strcspn(line, "\n")] = '\0';
+        uint64_t here = limit_of_line(root, controller, line);
+        smallest = here < smallest ? here : smallest;
+    }
+    fclose(stream);
+    return smallest;
+}

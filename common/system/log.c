@@ -1,0 +1,395 @@
+#include "common/system/log.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/system/log_line.h"
+
+/* Written by cadre_log_setup before there are threads, read-only afterwards. */
+static struct {
+    cadre_log_options_t options;
+    char task[CADRE_LOG_TASK_SIZE];
+    atomic_uint_least64_t place; /* the task's index and 1; 0: it has none */
+} settings;
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+void
+cadre_log_setup(const cadre_log_options_t *options)
+{
+    settings.options = *options;
+    snprintf(settings.task, sizeof(settings.task), "%s", options->task ? options->task : "cadre");
+    settings.options.task = settings.task;
+    atomic_store(&settings.place, 0);
+}
+
+void
+cadre_log_set_index(uint32_t index)
+{
+    atomic_store(&settings.place, (uint64_t)index + 1);
+}
+
+static void
+begin_line(cadre_log_line_t *line, cadre_log_level_t level, const char *event)
+{
+    char task[CADRE_LOG_TASK_SIZE + 12];
+    uint64_t place = atomic_load_explicit(&settings.place, memory_order_relaxed);
+    if (place > 0) {
+        snprintf(task, sizeof(task), "%s/%" PRIu64, settings.task, place - 1);
+    } else {
+        snprintf(task, sizeof(task), "%s", settings.task);
+    }
+    cadre_log_line_begin(line, settings.options.style, level, task, event);
+}
+
+/* --- stderr --- */
+
+/* Lines that were left out because nobody read; the lock is held while one is written, so that the
+ * room for it that was found is there. */
+static pthread_mutex_t stderr_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long long lost_lines;
+
+/* Room for a line in a pipe: a page of it, and no line is longer. Always, in a file. */
+static bool
+has_room(int timeout_ms)
+{
+    struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&to, 1, timeout_ms) != 0;
+}
+
+/* One write(2): lines of several processes do not mix on a pipe or a terminal. What cannot be
+ * written is lost; there is nobody left to tell. */
+static void
+write_bytes(const char *line, size_t size_bytes)
+{
+    ssize_t written = write(STDERR_FILENO, line, size_bytes);
+    (void)written;
+}
+
+static void
+tell_lost(void)
+{
+    char count[24];
+    cadre_log_line_t line;
+    snprintf(count, sizeof(count), "%llu", lost_lines);
+    begin_line(&line, CADRE_LOG_WARN, "log_lines_lost");
+    cadre_log_line_add(&line, "count", strlen("count"), count, true);
+    cadre_log_line_end(&line);
+    write_bytes(line.bytes, line.size);
+    lost_lines = 0;
+}
+
+/* Whoever holds the other end of a pipe and does not read it must not stop the threads that log:
+ * after CADRE_LOG_STALL_MS lines are lost, and counted, until there is room again. */
+static void
+write_stderr(void *owner, cadre_log_level_t level, const char *line, size_t size_bytes)
+{
+    (void)owner;
+    (void)level;
+    pthread_mutex_lock(&stderr_lock);
+    bool room = has_room(lost_lines == 0 ? CADRE_LOG_STALL_MS : 0);
+    if (room && lost_lines > 0) {
+        tell_lost();
+        room = has_room(0);
+    }
+    if (room) {
+        write_bytes(line, size_bytes);
+    } else {
+        lost_lines++;
+    }
+    pthread_mutex_unlock(&stderr_lock);
+}
+
+void
+cadre_log_setup_stderr(cadre_log_level_t level, const char *task)
+{
+    cadre_log_setup(&(cadre_log_options_t){
+        .level = level,
+        .style = isatty(STDERR_FILENO) ? CADRE_LOG_TEXT : CADRE_LOG_JSON,
+        .task = task,
+        .write = write_stderr,
+    });
+}
+
+int
+cadre_log_level_parse(const char *text, cadre_log_level_t *level)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(level_names); i++) {
+        if (strcmp(text, level_names[i]) == 0) {
+            *level = (cadre_log_level_t)i;
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_EINVALID, "log level '%.40s' is none of debug, info, warn, error",
+                      text);
+}
+
+cadre_log_level_t
+cadre_log_level_of(char letter)
+{
+    switch (letter) {
+    case 'D':
+        return CADRE_LOG_DEBUG;
+    case 'I':
+        return CADRE_LOG_INFO;
+    case 'W':
+        return CADRE_LOG_WARN;
+    default:
+        return CADRE_LOG_ERROR;
+    }
+}
+
+bool
+cadre_log_enabled(cadre_log_level_t level)
+{
+    return settings.options.write && level >= settings.options.level;
+}
+
+/* --- one conversion of the format --- */
+
+enum { SPEC_SIZE = 32 };
+
+/* A walk over the format and its arguments. */
+typedef struct {
+    const char *at;
+    va_list arguments;
+} walk_t;
+
+typedef struct {
+    char spec[SPEC_SIZE]; /* "%-8.3f", every * replaced by its number, length modifier left out */
+    size_t size;
+    char length[3]; /* "", "hh", "h", "l", "ll", "z", "j", "t" */
+    char conversion;
+} conversion_t;
+
+static void
+put_spec(conversion_t *conversion, const char *text, size_t size)
+{
+    cadre_assert(conversion->size + size < sizeof(conversion->spec));
+    memcpy(conversion->spec + conversion->size, text, size);
+    conversion->size += size;
+    conversion->spec[conversion->size] = '\0';
+}
+
+/* Reads from '%' up to the conversion character. */
+static conversion_t
+parse_conversion(walk_t *walk)
+{
+    conversion_t parsed = {0};
+    put_spec(&parsed, walk->at++, 1);
+    while (*walk->at && strchr("-+ #0123456789.*", *walk->at)) {
+        if (*walk->at == '*') {
+            char number[16];
+            int given = va_arg(walk->arguments, int);
+            bool precision = walk->at[-1] == '.';
+            int length = snprintf(number, sizeof(number), "%d", precision && given < 0 ? 0 : given);
+            put_spec(&parsed, number, (size_t)length);
+        } else {
+            put_spec(&parsed, walk->at, 1);
+        }
+        walk->at++;
+    }
+    for (size_t i = 0; *walk->at && strchr("hlzjt", *walk->at); i++) {
+        cadre_assert(i < sizeof(parsed.length) - 1);
+        parsed.length[i] = *walk->at++;
+    }
+    parsed.conversion = *walk->at;
+    cadre_assert(parsed.conversion != '\0');
+    walk->at++;
+    return parsed;
+}
+
+static intmax_t
+next_signed(walk_t *walk, const char *length)
+{
+    switch (length[0]) {
+    case 'l':
+        return length[1] ? va_arg(walk->arguments, long long) : va_arg(walk->arguments, long);
+    case 'z':
+        return va_arg(walk->arguments, ssize_t);
+    case 'j':
+        return va_arg(walk->arguments, intmax_t);
+    case 't':
+        return va_arg(walk->arguments, ptrdiff_t);
+    case 'h': {
+        int value = va_arg(walk->arguments, int);
+        return length[1] ? (signed char)value : (short)value;
+    }
+    default:
+        return va_arg(walk->arguments, int);
+    }
+}
+
+static uintmax_t
+next_unsigned(walk_t *walk, const char *length)
+{
+    switch (length[0]) {
+    case 'l':
+        return length[1] ? va_arg(walk->arguments, unsigned long long)
+                         : va_arg(walk->arguments, unsigned long);
+    case 'z':
+        return va_arg(walk->arguments, size_t);
+    case 'j':
+        return va_arg(walk->arguments, uintmax_t);
+    case 't':
+        return (uintmax_t)va_arg(walk->arguments, ptrdiff_t);
+    case 'h': {
+        unsigned value = va_arg(walk->arguments, unsigned);
+        return length[1] ? (unsigned char)value : (unsigned short)value;
+    }
+    default:
+        return va_arg(walk->arguments, unsigned);
+    }
+}
+
+/* Formats the conversion at walk->at behind `used` bytes of `value`; returns the new size. `number`
+ * becomes true when it wrote a number in decimal. Each argument is taken here, by its own type,
+ * because only so do we know where a value ends. */
+static size_t
+format_conversion(walk_t *walk, char *value, size_t used, bool *number)
+{
+    conversion_t parsed = parse_conversion(walk);
+    char *to = value + used;
+    size_t room = CADRE_LOG_VALUE_SIZE - used;
+    int length = 0;
+    if (strchr("di", parsed.conversion)) {
+        put_spec(&parsed, "jd", 2);
+        length = snprintf(to, room, parsed.spec, next_signed(walk, parsed.length));
+    } else if (strchr("uxXo", parsed.conversion)) {
+        put_spec(&parsed, (char[]){'j', parsed.conversion}, 2);
+        length = snprintf(to, room, parsed.spec, next_unsigned(walk, parsed.length));
+    } else {
+        put_spec(&parsed, &parsed.conversion, 1);
+        if (strchr("eEfFgG", parsed.conversion)) {
+            length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, double));
+        } else if (parsed.conversion == 's') {
+            const char *text = va_arg(walk->arguments, const char *);
+            length = snprintf(to, room, parsed.spec, text ? text : "(null)");
+        } else if (parsed.conversion == 'c') {
+            length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, int));
+        } else if (parsed.conversion == 'p') {
+            length = snprintf(to, room, parsed.spec, va_arg(walk->arguments, void *));
+        } else {
+            cadre_assert(parsed.conversion == '%'); /* log.h names all there are */
+            length = snprintf(to, room, "%%");
+        }
+    }
+    *number = strchr("diueEfFgG", parsed.conversion) != NULL;
+    size_t added = length > 0 ? (size_t)length : 0;
+    return added < room ? used + added : CADRE_LOG_VALUE_SIZE - 1;
+}
+
+/* --- one pair --- */
+
+/* Formats a value up to the space that ends it (the closing quote when it starts with one) and
+ * moves past it. */
+static void
+format_value(walk_t *walk, char *value, bool *number)
+{
+    size_t used = 0;
+    size_t parts = 0;
+    bool quoted = *walk->at == '"';
+    char end = quoted ? '"' : ' ';
+    *number = false;
+    walk->at += quoted;
+    for (; *walk->at && *walk->at != end; parts++) {
+        if (*walk->at == '%') {
+            used = format_conversion(walk, value, used, number);
+            continue;
+        }
+        if (used < CADRE_LOG_VALUE_SIZE - 1) {
+            value[used++] = *walk->at;
+        }
+        walk->at++;
+    }
+    value[used] = '\0';
+    *number = *number && parts == 1 && !quoted;
+    walk->at += quoted && *walk->at;
+    walk->at += *walk->at == ' ';
+}
+
+static void
+add_pair(walk_t *walk, cadre_log_line_t *line)
+{
+    size_t key_size = strcspn(walk->at, "= %\"");
+    const char *key = walk->at;
+    if (key_size > 0 && key[key_size] == '=') {
+        walk->at += key_size + 1;
+    } else { /* a mistake in a format must not end a training run */
+        key = "text";
+        key_size = strlen(key);
+    }
+    char value[CADRE_LOG_VALUE_SIZE];
+    bool number = false;
+    format_value(walk, value, &number);
+    cadre_log_line_add(line, key, key_size, value, number);
+}
+
+static void
+write_line(cadre_log_level_t level, cadre_log_line_t *line)
+{
+    cadre_log_line_end(line);
+    settings.options.write(settings.options.owner, level, line->bytes, line->size);
+}
+
+void
+cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
+{
+    if (!cadre_log_enabled(level)) {
+        return;
+    }
+    cadre_log_line_t line;
+    begin_line(&line, level, event);
+    walk_t walk = {.at = format};
+    va_start(walk.arguments, format);
+    while (*walk.at) {
+        add_pair(&walk, &line);
+    }
+    va_end(walk.arguments);
+    write_line(level, &line);
+}
+
+void
+cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs)
+{
+    if (!cadre_log_enabled(level)) {
+        return;
+    }
+    cadre_log_line_t line;
+    begin_line(&line, level, event);
+    while (*pairs) {
+        const char *key = pairs;
+        size_t key_size = strcspn(key, "= ");
+        const char *value = key + key_size + (key[key_size] == '=');
+        bool quoted = *value == '"';
+        value += quoted;
+        size_t size = strcspn(value, quoted ? "\"" : " ");
+        char text[CADRE_LOG_VALUE_SIZE];
+        snprintf(text, sizeof(text), "%.*s", (int)size, value);
+        cadre_log_line_add(&line, key, key_size, text, !quoted);
+        pairs = value + size;
+        pairs += strspn(pairs, "\" ");
+    }
+    write_line(level, &line);
+}
+
+void
+cadre_log_event(cadre_log_level_t level, const char *event)
+{
+    if (!cadre_log_enabled(level)) {
+        return;
+    }
+    cadre_log_line_t line;
+    begin_line(&line, level, event);
+    write_line(level, &line);
+}

@@ -1,0 +1,96 @@
+/*
+ * log - one event, one line: key=value text for people, JSON for machines.
+ *
+ * Thread:  any, after cadre_log_setup. The settings are process-wide, an exception to "no statics"
+ *          (README.md): they are written once before any thread of Cadre starts and only read
+ *          afterwards, but for the task's index, which is an atomic.
+ *
+ * Only actors and main files log. Until somebody sets it up nothing is written: the commands send
+ * lines to stderr, a program that uses libcadre may hand in a callback.
+ */
+#ifndef CADRE_COMMON_SYSTEM_LOG_H
+#define CADRE_COMMON_SYSTEM_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+enum {
+    CADRE_LOG_LINE_SIZE = 4096,  /* bytes with the newline: one atomic write to a pipe; pairs that
+                                    do not fit are left out and the line says cut=true */
+    CADRE_LOG_VALUE_SIZE = 1024, /* bytes of one value before escaping; longer ones are cut */
+    CADRE_LOG_STALL_MS = 2000,   /* a line waits so long for room in a pipe that nobody reads */
+    CADRE_LOG_TASK_SIZE = 64,    /* bytes of the task's name with the 0; longer ones are cut */
+};
+
+typedef enum {
+    CADRE_LOG_DEBUG = 0,
+    CADRE_LOG_INFO = 1,
+    CADRE_LOG_WARN = 2,
+    CADRE_LOG_ERROR = 3,
+} cadre_log_level_t;
+
+typedef enum {
+    CADRE_LOG_TEXT = 0,
+    CADRE_LOG_JSON = 1,
+} cadre_log_style_t;
+
+/* Gets each line, newline and a terminating 0 included (size_bytes does not count the 0), on the
+ * thread that logged it. It must not call into Cadre. */
+typedef void (*cadre_log_write_t)(void *owner, cadre_log_level_t level, const char *line,
+                                  size_t size_bytes);
+
+typedef struct {
+    cadre_log_level_t level; /* events below it are dropped */
+    cadre_log_style_t style;
+    const char *task;        /* "worker"; copied. NULL: "cadre" */
+    cadre_log_write_t write; /* NULL: nothing is written */
+    void *owner;             /* passed to `write` */
+} cadre_log_options_t;
+
+/* Sets the process's log; before any thread that logs is started. */
+void cadre_log_setup(const cadre_log_options_t *options);
+
+/* The same for a command: to stderr, as text when that is a terminal, else as JSON lines. Each line
+ * is one write(2). Lines that find no room within CADRE_LOG_STALL_MS are left out, so that no
+ * thread stands still for a reader of a pipe: the next one that is written comes after
+ * log_lines_lost with their number. */
+void cadre_log_setup_stderr(cadre_log_level_t level, const char *task);
+
+/* From now on the task is called "ps/3" where it was set up as "ps": its index is often known only
+ * once a coordinator has chosen it, and may be another one in its next session. Any thread. */
+void cadre_log_set_index(uint32_t index);
+
+/* "debug", "info", "warn", "error" to a level; CADRE_EINVALID otherwise. */
+int cadre_log_level_parse(const char *text, cadre_log_level_t *level);
+
+/* The level that a letter stands for: 'D', 'I', 'W', any other 'E'. */
+cadre_log_level_t cadre_log_level_of(char letter);
+
+/* True when an event of `level` would be written: for callers whose arguments are costly. */
+bool cadre_log_enabled(cadre_log_level_t level);
+
+/* Logs `event` with pairs:
+ *
+ *     cadre_log(CADRE_LOG_WARN, "worker_lost", "worker=%u closures=%zu reason=%s", ...);
+ *
+ * `format` is key=value pairs, separated by one space; a value may be put in double quotes so that
+ * its own text may contain spaces: `text="gave up after %d tries"`. The pairs are found in the
+ * format, never in the values: whatever a value contains, spaces, quotes or bytes from a peer, it
+ * stays that value, quoted and escaped as the style asks. A value that is one single %d, %u, %f or
+ * the like becomes a number in JSON, any other a string. Conversions: d i u x X o c s p f F e E g G
+ * % with flags, width, precision (also *) and the length modifiers hh h l ll z j t. Keys ts,
+ * level, task, event and cut are taken. */
+void cadre_log(cadre_log_level_t level, const char *event, const char *format, ...)
+    CADRE_PRINTF(3, 4);
+
+/* Logs `event` with pairs that are ready, as above without conversions: for who is handed them,
+ * such as a cadre_audit_t. A value in quotes ends at the next quote. */
+void cadre_log_pairs(cadre_log_level_t level, const char *event, const char *pairs);
+
+/* Logs an event that has no pairs. */
+void cadre_log_event(cadre_log_level_t level, const char *event);
+
+#endif

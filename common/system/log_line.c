@@ -1,0 +1,168 @@
+#include "common/system/log_line.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/utf8.h"
+#include "common/system/clock.h"
+
+enum { END_SIZE = 16 }; /* kept free for what cadre_log_line_end writes */
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+/* Appends what fits in front of the end; false, and nothing, when it does not. */
+static bool
+put(cadre_log_line_t *self, const char *bytes, size_t size)
+{
+    if (size > CADRE_LOG_LINE_SIZE - END_SIZE - self->size) {
+        return false;
+    }
+    memcpy(self->bytes + self->size, bytes, size);
+    self->size += size;
+    return true;
+}
+
+static bool
+put_text(cadre_log_line_t *self, const char *text)
+{
+    return put(self, text, strlen(text));
+}
+
+/* A byte that is a control character or part of no UTF-8 character. */
+static bool
+put_bad_byte(cadre_log_line_t *self, unsigned char byte)
+{
+    char escaped[8];
+    if (byte == '\n' || byte == '\t' || byte == '\r') {
+        const char letter = byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r';
+        snprintf(escaped, sizeof(escaped), "\\%c", letter);
+    } else if (self->style == CADRE_LOG_TEXT) {
+        snprintf(escaped, sizeof(escaped), "\\x%02x", byte);
+    } else if (byte < 0x80) {
+        snprintf(escaped, sizeof(escaped), "\\u%04x", byte);
+    } else {
+        snprintf(escaped, sizeof(escaped), "\\ufffd");
+    }
+    return put_text(self, escaped);
+}
+
+static bool
+put_quoted(cadre_log_line_t *self, const char *text)
+{
+    bool fits = put(self, "\"", 1);
+    size_t left = strlen(text);
+    while (fits && left > 0) {
+        size_t size = cadre_utf8_character(text, left);
+        if (size == 0) {
+            fits = put_bad_byte(self, (unsigned char)*text);
+            size = 1;
+        } else {
+            fits = (*text != '"' && *text != '\\') || put(self, "\\", 1);
+            fits = fits && put(self, text, size);
+        }
+        text += size;
+        left -= size;
+    }
+    return fits && put(self, "\"", 1);
+}
+
+static bool
+is_plain(const char *text)
+{
+    if (!*text || !cadre_utf8_valid(text, strlen(text))) {
+        return false;
+    }
+    return text[strcspn(text, " \"\\=")] == '\0';
+}
+
+static const char *
+skip_digits(const char *text)
+{
+    return text + strspn(text, "0123456789");
+}
+
+static bool
+is_json_number(const char *text)
+{
+    text += *text == '-';
+    const char *digits = text;
+    text = skip_digits(text);
+    if (text == digits || (digits[0] == '0' && text > digits + 1)) {
+        return false;
+    }
+    if (*text == '.') {
+        digits = ++text;
+        text = skip_digits(text);
+        if (text == digits) {
+            return false;
+        }
+    }
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        text += *text == '+' || *text == '-';
+        digits = text;
+        text = skip_digits(text);
+        if (text == digits) {
+            return false;
+        }
+    }
+    return *text == '\0';
+}
+
+static bool
+put_value(cadre_log_line_t *self, const char *value, bool number)
+{
+    bool bare = self->style == CADRE_LOG_JSON ? number && is_json_number(value) : is_plain(value);
+    return bare ? put_text(self, value) : put_quoted(self, value);
+}
+
+void
+cadre_log_line_begin(cadre_log_line_t *self, cadre_log_style_t style, cadre_log_level_t level,
+                     const char *task, const char *event)
+{
+    cadre_assert(level >= CADRE_LOG_DEBUG && level <= CADRE_LOG_ERROR);
+    self->style = style;
+    self->cut = false;
+    self->size = 0;
+    char when[CADRE_CLOCK_TEXT_SIZE];
+    if (style == CADRE_LOG_JSON) {
+        put_text(self, "{\"ts\":\"");
+        put_text(self, cadre_clock_utc_text(when));
+        put_text(self, "\"");
+        cadre_log_line_add(self, "level", 5, level_names[level], false);
+        cadre_log_line_add(self, "task", 4, task, false);
+        cadre_log_line_add(self, "event", 5, event, false);
+        return;
+    }
+    put_text(self, cadre_clock_local_text(when));
+    put(self, (char[]){' ', "DIWE"[level], ' '}, 3);
+    put_value(self, task, false);
+    put(self, " ", 1);
+    put_value(self, event, false);
+}
+
+void
+cadre_log_line_add(cadre_log_line_t *self, const char *key, size_t key_size, const char *value,
+                   bool number)
+{
+    size_t before = self->size;
+    bool json = self->style == CADRE_LOG_JSON;
+    bool fits = put_text(self, json ? ",\"" : " ") && put(self, key, key_size) &&
+                put_text(self, json ? "\":" : "=") && put_value(self, value, number);
+    if (!fits) {
+        self->size = before;
+        self->cut = true;
+    }
+}
+
+void
+cadre_log_line_end(cadre_log_line_t *self)
+{
+    bool json = self->style == CADRE_LOG_JSON;
+    const char *cut = json ? ",\"cut\":true" : " cut=true";
+    int length = snprintf(self->bytes + self->size, sizeof(self->bytes) - self->size, "%s%s\n",
+                          self->cut ? cut : "", json ? "}" : "");
+    cadre_assert(length > 0 && length <= END_SIZE);
+    self->size += (size_t)length;
+}

@@ -1,0 +1,58 @@
+#include "common/system/memory_limit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/system/cgroup.h"
+
+/* "max", or bytes. */
+static uint64_t
+read_bytes(const char *directory, const char *name)
+{
+    char line[64];
+    if (!cadre_cgroup_line(directory, name, line, sizeof(line)) || line[0] < '0' || line[0] > '9') {
+        return UINT64_MAX;
+    }
+    errno = 0;
+    char *end = NULL;
+    unsigned long long bytes = strtoull(line, &end, 10);
+    return errno || *end || bytes == 0 ? UINT64_MAX : bytes;
+}
+
+static uint64_t
+limit_v2(const char *directory)
+{
+    return read_bytes(directory, "memory.max");
+}
+
+/* Without a limit it holds the largest number of whole pages, far beyond any machine's memory. */
+static uint64_t
+limit_v1(const char *directory)
+{
+    uint64_t bytes = read_bytes(directory, "memory.limit_in_bytes");
+    return bytes >= (uint64_t)1 << 62 ? UINT64_MAX : bytes;
+}
+
+uint64_t
+cadre_memory_limit(const char *root)
+{
+    static const char *const mounts_v1[] = {"memory", NULL};
+    const cadre_cgroup_controller_t memory = {"memory", mounts_v1, limit_v1, limit_v2};
+    return cadre_cgroup_smallest(root, &memory);
+}
+
+uint64_t
+cadre_memory_size(void)
+{
+    uint64_t size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t limit = cadre_memory_limit("");
+    struct rlimit space;
+    size = limit < size ? limit : size;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+        space.rlim_cur < size) {
+        size = space.rlim_cur;
+    }
+    return size;
+}

@@ -1,0 +1,73 @@
+#include "common/system/startup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/base/status.h"
+#include "common/system/descriptors.h"
+
+/* The lowest free descriptor is the next to be given out, so they fill up in order. */
+static void
+reserve_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) {
+            continue;
+        }
+        if (open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) {
+            (void)!open("/", O_PATH); /* what is written to it fails, and lands nowhere else */
+        }
+    }
+}
+
+/* Whether everything printed has arrived is only known when the last of it is flushed; argp exits
+ * by itself. */
+static void
+check_stdout(void)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0 || failed) {
+        fprintf(stderr, "%s: cannot write to stdout%s%s\n", program_invocation_short_name,
+                errno ? ": " : "", errno ? strerror(errno) : "");
+        _exit(CADRE_EXIT_OUTPUT);
+    }
+}
+
+int
+cadre_startup(void)
+{
+    struct rlimit stack;
+    char text[CADRE_DESCRIPTORS_TEXT_SIZE];
+    reserve_descriptors();
+    cadre_descriptors_raise();
+    atexit(check_stdout);
+    if (cadre_descriptors_limit() < CADRE_DESCRIPTORS_MIN) {
+        return cadre_fail(CADRE_ECONFIG, "%s; %d are needed", cadre_descriptors_text(text),
+                          CADRE_DESCRIPTORS_MIN);
+    }
+    if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < CADRE_STACK_SIZE_MIN) {
+        return cadre_fail(
+            CADRE_ECONFIG,
+            "the stack is limited to %llu KiB, and a thread needs %d KiB: raise it, as with "
+            "`ulimit -s 8192`",
+            (unsigned long long)stack.rlim_cur >> 10, CADRE_STACK_SIZE_MIN >> 10);
+    }
+    return 0;
+}
+
+void
+cadre_startup_hold_secrets(void)
+{
+    const char *allow = getenv("CADRE_ALLOW_CORE_DUMPS");
+    if (!allow || strcmp(allow, "1") != 0) {
+        prctl(PR_SET_DUMPABLE, 0);
+    }
+}
