@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "common/chunk.h"
 #include "common/plane.h"
-#include "common/tensor.h"
+#include "common/tensor/chunk.h"
+#include "common/tensor/tensor.h"
 #include "proto-schemas/messages.h"
 
 typedef enum {

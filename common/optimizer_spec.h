@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "common/parameter.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 /* name, number on the wire, text in job files */
 #define CADRE_OPTIMIZER_LIST(X)                                                                    \

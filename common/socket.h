@@ -20,13 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/chunk.h"
 #include "common/context.h"
 #include "common/endpoint.h"
 #include "common/peer_key.h"
 #include "common/plane.h"
 #include "common/routing_id.h"
 #include "common/sending.h"
+#include "common/tensor/chunk.h"
 
 enum {
     CADRE_FRAME_COPY_MAX = 512,        /* bytes; larger frames are not copied (measured: up to

@@ -1,7 +1,7 @@
 #include "common/wire_dtype.h"
 
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 int
 cadre_wire_dtype_decode(uint64_t number, cadre_dtype_t dtype, cadre_dtype_t *wire)

@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 #include "common/optimizer_spec.h"
 #include "common/system/clock.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 

@@ -8,8 +8,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/split.h"
-#include "common/tensor.h"
+#include "common/tensor/split.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 

@@ -8,7 +8,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/split.h"
+#include "common/tensor/split.h"
 #include "common/wire_dtype.h"
 
 void

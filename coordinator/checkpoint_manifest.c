@@ -6,7 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/split.h"
+#include "common/tensor/split.h"
 #include "coordinator/coordinator_core.h"
 
 static json_t *

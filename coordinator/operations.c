@@ -8,8 +8,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/chunk_layout.h"
-#include "common/split.h"
+#include "common/tensor/chunk_layout.h"
+#include "common/tensor/split.h"
 #include "coordinator/coordinator_core.h"
 
 /* One request of an operation has ended. The first failure is kept. */

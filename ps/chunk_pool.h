@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#include "common/chunk.h"
+#include "common/tensor/chunk.h"
 
 enum {
     CADRE_CHUNK_POOL_CLASSES = 32,         /* sizes kept at a time */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "common/base/assert.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "ps/optimizer_kernel.h"
 
 int

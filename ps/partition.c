@@ -7,7 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "common/wire_dtype.h"
 #include "ps/initializer.h"
 #include "ps/optimizer.h"

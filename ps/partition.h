@@ -2,7 +2,7 @@
  * partition - the rows of one variable that a shard serves: values, optimizer slots, version. Copy
  * on write.
  *
- * Values and slots are chunks (common/chunk.h) cut by one layout. A chunk that somebody else holds
+ * Values and slots are chunks (common/tensor/chunk.h) cut by one layout. A chunk that somebody else holds
  * - a pull that is still being sent, a snapshot that is still being written - never changes: an
  * update writes it in place only when the partition is alone with it, otherwise into another
  * buffer, which then takes its place. So whoever took references has one version for good, and
@@ -26,12 +26,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/chunk.h"
-#include "common/chunk_layout.h"
 #include "common/initializer_spec.h"
 #include "common/message.h"
 #include "common/optimizer_spec.h"
-#include "common/tensor.h"
+#include "common/tensor/chunk.h"
+#include "common/tensor/chunk_layout.h"
+#include "common/tensor/tensor.h"
 #include "ps/chunk_pool.h"
 #include "ps/optimizer.h"
 

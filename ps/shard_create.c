@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/chunk_layout.h"
+#include "common/tensor/chunk_layout.h"
 #include "common/wire_dtype.h"
 #include "ps/shard_state.h"
 

@@ -8,8 +8,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/chunk_layout.h"
-#include "common/split.h"
+#include "common/tensor/chunk_layout.h"
+#include "common/tensor/split.h"
 #include "common/tensor_list.h"
 
 /* Whether every dataset is named by a number that one can have. */

@@ -8,8 +8,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/codec.h"
-#include "common/split.h"
-#include "common/tensor.h"
+#include "common/tensor/split.h"
+#include "common/tensor/tensor.h"
 #include "common/wire_dtype.h"
 
 static void

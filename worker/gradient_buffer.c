@@ -2,7 +2,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 
 static bool
 is_narrow(const cadre_variable_entry_t *variable)

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "common/chunk.h"
+#include "common/tensor/chunk.h"
 #include "worker/device/device.h"
 
 /* Zeroed memory is an empty one; `device` may be set before the first use: NULL is plain memory. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 
 /* Whether the memory has the value already; else it has room for `size_bytes`, and will. */
 static bool

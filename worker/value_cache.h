@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "common/base/u64_map.h"
-#include "common/chunk.h"
+#include "common/tensor/chunk.h"
 
 typedef struct {
     uint64_t key;

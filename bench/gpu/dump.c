@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 static int
 write_file(const char *folder, const char *name, const void *bytes, size_t size_bytes)

@@ -10,7 +10,7 @@
 #include "common/base/random.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 enum { FEATURES = 1024, DENSE = 13, TABLES = 26, SIZE = 64, VALUE_SEED = 3, BATCH_SEED = 5 };
 

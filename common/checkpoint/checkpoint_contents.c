@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 /* One kind of one variable while the shards are read. */
 typedef struct {

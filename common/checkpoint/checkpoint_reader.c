@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_reader_internal.h"
 #include "common/checkpoint/disk.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 static int
 compare_variables(const void *left, const void *right)

@@ -15,7 +15,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "common/wire_dtype.h"
 
 typedef struct {

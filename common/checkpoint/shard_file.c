@@ -6,7 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "elements are stored as they lie in memory");

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "common/graph/program_data.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 static int
 mismatch(const cadre_program_t *self, const cadre_program_argument_t *argument,

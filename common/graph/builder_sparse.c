@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/graph/program_data.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 static const cadre_node_t none = {0};
 

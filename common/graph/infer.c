@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/graph/infer_rules.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 const cadre_program_node_t *
 cadre_infer_input(const cadre_program_t *program, const cadre_program_node_t *node, int index)

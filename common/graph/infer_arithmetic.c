@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 static int
 need_same_dtype(const cadre_program_node_t *left, const cadre_program_node_t *right)

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 int
 cadre_infer_softmax(const cadre_program_t *program, cadre_program_node_t *node)

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 static int
 need_positions(const cadre_program_node_t *index, const char *what)

@@ -7,7 +7,7 @@
 #include "common/base/memory.h"
 #include "common/graph/infer.h"
 #include "common/graph/program_data.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 void
 cadre_program_destroy(cadre_program_t **self_p)

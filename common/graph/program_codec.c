@@ -19,7 +19,7 @@
 #include "common/base/memory.h"
 #include "common/graph/program_data.h"
 #include "common/graph/program_hash.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 enum { FORMAT = 1, NO_SYMBOL = 255 };
 

@@ -20,7 +20,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/shard_writer.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 #define ok(call) cr_assert_eq((call), 0, "%s: %s", #call, cadre_error_text())
 

@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/system/clock.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "tests/conformance/stage.h"
 #include "tests/sanitizer.h"
 

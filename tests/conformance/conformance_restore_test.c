@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_restore, .timeout = 240);

@@ -10,7 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/clock.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
 
 TestSuite(future, .timeout = 240);

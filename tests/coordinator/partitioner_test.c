@@ -6,7 +6,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
-#include "common/split.h"
+#include "common/tensor/split.h"
 
 TestSuite(partitioner, .timeout = 240);
 

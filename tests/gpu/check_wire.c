@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/base/status.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "tests/gpu/gpu_check.h"
 
 /* One small variable, one beyond what is copied at once; each has a gradient. */

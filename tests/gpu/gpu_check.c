@@ -10,7 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/base/status.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 
 void
 gpu_check_that(gpu_check_t *self, bool right, const char *format, ...)

@@ -473,11 +473,11 @@ CHECKPOINTS = [
 
 WIRE = [
     ("wire-truncates", "values are cut to bf16, not rounded to the nearest",
-     "common/bf16_word.h",
+     "common/tensor/bf16_word.h",
      "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
      "    uint32_t rounded = word >> 16;\n"),
     ("wire-ties-away", "a value between two bf16 goes to the larger, not to the even one",
-     "common/bf16_word.h",
+     "common/tensor/bf16_word.h",
      "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
      "    uint32_t rounded = (word + 0x8000) >> 16;\n"),
     ("wire-chunk-of-f32", "a worker cuts a partition of bf16 as if it were f32",

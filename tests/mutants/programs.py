@@ -209,11 +209,11 @@ TABLES = [
 
 BF16 = [
     ("bf16-cut", "bf16 is cut, not rounded",
-     "common/bf16_word.h",
+     "common/tensor/bf16_word.h",
      "    uint32_t rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;\n",
      "    uint32_t rounded = word >> 16;\n"),
     ("bf16-nan", "NaN is rounded as a number",
-     "common/bf16_word.h",
+     "common/tensor/bf16_word.h",
      "(word & 0x7fffffffU) > 0x7f800000U ?", "(word & 0x7fffffffU) > 0x7fffffffU ?"),
     ("bf16-compared", "bf16 is compared as if it was f32",
      "common/graph/infer_arithmetic.c",

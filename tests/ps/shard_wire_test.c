@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "common/base/random.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "tests/ps/shard_fixture.h"
 
 TestSuite(shard_wire, .timeout = 240);

@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "ps/lane_pool.h"
 
 TestSuite(update, .timeout = 240);

@@ -8,7 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "tests/sim/sim_values.h"
 
 void

@@ -7,8 +7,8 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/split.h"
-#include "common/tensor.h"
+#include "common/tensor/split.h"
+#include "common/tensor/tensor.h"
 
 static int64_t
 weight(int64_t element)

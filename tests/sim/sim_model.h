@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/chunk.h"
+#include "common/tensor/chunk.h"
 #include "coordinator/catalogue.h"
 
 enum { SIM_VARIABLES_MAX = 16, SIM_WEIGHTS = 5, SIM_STRENGTHS = 3, SIM_SHARDS_MAX = 16 };

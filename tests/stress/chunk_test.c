@@ -5,7 +5,7 @@
  * It plays a shard's life: the writer writes in place while it is alone and publishes a fresh chunk
  * while it is not. The queues between the threads are the only lock.
  */
-#include "common/chunk.h"
+#include "common/tensor/chunk.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -11,11 +11,11 @@
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
-#include "common/chunk.h"
 #include "common/context.h"
 #include "common/keyring.h"
 #include "common/socket.h"
 #include "common/system/clock.h"
+#include "common/tensor/chunk.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 

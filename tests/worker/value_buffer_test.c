@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/memory.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 
 TestSuite(value_buffer, .timeout = 240);
 

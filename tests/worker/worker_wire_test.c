@@ -1,5 +1,5 @@
 /* A variable that travels as bf16, by the core: what messages carry, and what is refused. */
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "tests/worker/recovery_fixture.h"
 
 TestSuite(worker_wire, .timeout = 240);

@@ -5,7 +5,7 @@
 
 #include "common/base/permutation.h"
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 enum { ROWS_AT_ONCE = 256 };
 

@@ -44,7 +44,7 @@ typedef float cadre_real_t;
 #define CADRE_ELEMENT_ERF(x)        cadre_math_erf(x)
 #endif
 
-#include "common/bf16_word.h" /* makes CADRE_ELEMENT `static inline` where no device compiler has */
+#include "common/tensor/bf16_word.h" /* makes CADRE_ELEMENT `static inline` where no device compiler has */
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_neg(cadre_real_t x)
@@ -215,7 +215,7 @@ cadre_element_to_i32(cadre_real_t x)
     return fits ? whole : bound;
 }
 
-/* To the nearest, as common/bf16_word.h says. */
+/* To the nearest, as common/tensor/bf16_word.h says. */
 CADRE_ELEMENT uint16_t
 cadre_element_to_bf16(cadre_real_t x)
 {

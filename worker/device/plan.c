@@ -8,7 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "worker/device/arena.h"
 #include "worker/device/element.h"
 #include "worker/device/plan_chain.h"

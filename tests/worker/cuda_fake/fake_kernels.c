@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/status.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "tests/worker/cuda_fake/fake_cuda.h"
 #include "worker/device/cpu.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/random.h"
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/cuda/shim/shim.h"
 

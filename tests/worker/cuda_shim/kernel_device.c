@@ -7,7 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cuda/steps.h"
 

@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/graph/program_data.h"
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 #include "worker/device/device.h"
 
 enum { ROWS = 5, CLASSES = 4, VARIABLES_MAX = 32 };

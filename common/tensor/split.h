@@ -4,8 +4,8 @@
  * `rows` rows are cut into `parts` contiguous parts; the first `rows % parts` of them have one row
  * more than the others (13 in 5: 3,3,3,2,2). Thread: any; no state.
  */
-#ifndef CADRE_COMMON_SPLIT_H
-#define CADRE_COMMON_SPLIT_H
+#ifndef CADRE_COMMON_TENSOR_SPLIT_H
+#define CADRE_COMMON_TENSOR_SPLIT_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  *
  * For C and for device compilers, which define CADRE_ELEMENT to mark functions as their own.
  */
-#ifndef CADRE_COMMON_BF16_WORD_H
-#define CADRE_COMMON_BF16_WORD_H
+#ifndef CADRE_COMMON_TENSOR_BF16_WORD_H
+#define CADRE_COMMON_TENSOR_BF16_WORD_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * tensor - shapes as text and overflow-safe sizes, for use inside Cadre. The public part is
  * <cadre/tensor.h>.
  */
-#ifndef CADRE_COMMON_TENSOR_H
-#define CADRE_COMMON_TENSOR_H
+#ifndef CADRE_COMMON_TENSOR_TENSOR_H
+#define CADRE_COMMON_TENSOR_TENSOR_H
 
 #include <stdbool.h>
 

@@ -9,8 +9,8 @@
  * Owner:   whoever holds the struct (plain data).
  * Thread:  immutable after init.
  */
-#ifndef CADRE_COMMON_CHUNK_LAYOUT_H
-#define CADRE_COMMON_CHUNK_LAYOUT_H
+#ifndef CADRE_COMMON_TENSOR_CHUNK_LAYOUT_H
+#define CADRE_COMMON_TENSOR_CHUNK_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 
 #include <stdint.h>
 
-#include "common/bf16_word.h"
+#include "common/tensor/bf16_word.h"
 
 /* As in ps/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver runs
  * before a sanitizer is ready; clang has another notion of it. Static, because a function with a

@@ -1,4 +1,4 @@
-#include "common/bf16.h"
+#include "common/tensor/bf16.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -11,8 +11,8 @@
  * Copy on write follows from that rule: whoever wants to change a shared chunk writes a new one
  * (README.md, rule 1).
  */
-#ifndef CADRE_COMMON_CHUNK_H
-#define CADRE_COMMON_CHUNK_H
+#ifndef CADRE_COMMON_TENSOR_CHUNK_H
+#define CADRE_COMMON_TENSOR_CHUNK_H
 
 #include <stdbool.h>
 #include <stddef.h>

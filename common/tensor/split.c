@@ -1,4 +1,4 @@
-#include "common/split.h"
+#include "common/tensor/split.h"
 
 #include "common/base/assert.h"
 

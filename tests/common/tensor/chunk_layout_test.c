@@ -1,4 +1,4 @@
-#include "common/chunk_layout.h"
+#include "common/tensor/chunk_layout.h"
 
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-#include "common/tensor.h"
+#include "common/tensor/tensor.h"
 
 #include <inttypes.h>
 #include <stdio.h>

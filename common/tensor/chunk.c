@@ -1,4 +1,4 @@
-#include "common/chunk.h"
+#include "common/tensor/chunk.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  *
  * Thread:  any.
  */
-#ifndef CADRE_COMMON_BF16_H
-#define CADRE_COMMON_BF16_H
+#ifndef CADRE_COMMON_TENSOR_BF16_H
+#define CADRE_COMMON_TENSOR_BF16_H
 
 #include <stdbool.h>
 #include <stddef.h>
