@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "bench/bench.h"
-#include "common/optimizer_spec.h"
+#include "common/spec/optimizer_spec.h"
 
 typedef struct cadre_bench_shard_client cadre_bench_shard_client_t;
 

@@ -4,8 +4,8 @@
 
 #include "common/base/memory.h"
 #include "common/codec.h"
-#include "common/data_spec.h"
 #include "common/message.h"
+#include "common/spec/data_spec.h"
 
 /* The words of the message rows. */
 enum {

@@ -11,7 +11,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/optimizer_spec.h"
+#include "common/spec/optimizer_spec.h"
 #include "common/system/clock.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"

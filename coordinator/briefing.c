@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/wire_dtype.h"
+#include "common/spec/wire_dtype.h"
 #include "coordinator/coordinator_core.h"
 
 enum {

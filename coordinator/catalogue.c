@@ -8,8 +8,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/wire_dtype.h"
 #include "common/tensor/split.h"
-#include "common/wire_dtype.h"
 
 void
 cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_robin, uint64_t seed)

@@ -17,11 +17,11 @@
 #include <cadre/coordinator.h>
 
 #include "common/base/name_map.h"
-#include "common/initializer_spec.h"
 #include "common/message.h"
-#include "common/optimizer_spec.h"
 #include "common/outbox.h"
 #include "common/shard_set.h"
+#include "common/spec/initializer_spec.h"
+#include "common/spec/optimizer_spec.h"
 #include "coordinator/closure.h"
 #include "coordinator/partitioner.h"
 

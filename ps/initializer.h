@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/initializer_spec.h"
+#include "common/spec/initializer_spec.h"
 
 /* A spec made ready for one variable. */
 typedef struct {

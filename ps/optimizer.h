@@ -3,7 +3,7 @@
  *
  * Formulas are Keras' (keras/src/optimizers/<name>.py), in f32, per element: w value, g gradient,
  * lr learning rate, t the number of this update, from 1. Slots by their names in
- * common/optimizer_spec.h.
+ * common/spec/optimizer_spec.h.
  *
  *     sgd       w -= lr g
  *     momentum  m = momentum m - lr g;  w += m                                    (SGD with
@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/optimizer_spec.h"
+#include "common/spec/optimizer_spec.h"
 
 typedef struct {
     cadre_optimizer_spec_t spec;

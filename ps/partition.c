@@ -7,8 +7,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/wire_dtype.h"
 #include "common/tensor/bf16.h"
-#include "common/wire_dtype.h"
 #include "ps/initializer.h"
 #include "ps/optimizer.h"
 

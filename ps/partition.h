@@ -12,7 +12,7 @@
  * The version counts every change, assignments included, so that "unchanged since version v" is
  * true. Steps count optimizer updates only: the t of Adam's bias correction.
  *
- * Where the wire dtype is another than the variable's (common/wire_dtype.h), gradients are widened
+ * Where the wire dtype is another than the variable's (common/spec/wire_dtype.h), gradients are widened
  * before the optimizer sees them, and pulls of workers get a copy of the values that is narrowed
  * when the first of them asks for a version, and kept until the next version.
  *
@@ -26,9 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/initializer_spec.h"
 #include "common/message.h"
-#include "common/optimizer_spec.h"
+#include "common/spec/initializer_spec.h"
+#include "common/spec/optimizer_spec.h"
 #include "common/tensor/chunk.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/tensor.h"

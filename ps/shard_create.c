@@ -5,8 +5,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/wire_dtype.h"
 #include "common/tensor/chunk_layout.h"
-#include "common/wire_dtype.h"
 #include "ps/shard_state.h"
 
 /* --- the spec --- */

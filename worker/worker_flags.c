@@ -7,8 +7,8 @@
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
-#include "common/device_name.h"
 #include "common/http_address.h"
+#include "common/spec/device_name.h"
 #include "common/system/cpu_quota.h"
 
 enum {

@@ -15,8 +15,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
+#include "common/spec/wire_dtype.h"
 #include "common/tensor/tensor.h"
-#include "common/wire_dtype.h"
 
 typedef struct {
     const char *file;

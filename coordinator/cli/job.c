@@ -9,7 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/device_name.h"
+#include "common/spec/device_name.h"
 #include "coordinator/cli/suggest.h"
 
 /* name, environment, kind, low, high, choices, default, field */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/data_spec.h"
-#include "common/optimizer_spec.h"
+#include "common/spec/data_spec.h"
+#include "common/spec/optimizer_spec.h"
 #include "coordinator/cli/job_model.h"
 #include "coordinator/cli/json_source.h"
 #include "coordinator/cli/suggest.h"

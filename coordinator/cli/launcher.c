@@ -14,7 +14,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/device_name.h"
+#include "common/spec/device_name.h"
 #include "coordinator/cli/job.h"
 #include "coordinator/cli/trace_folder.h"
 

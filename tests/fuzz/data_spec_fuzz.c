@@ -5,7 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/data_spec.h"
+#include "common/spec/data_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 

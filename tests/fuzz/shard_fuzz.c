@@ -6,8 +6,8 @@
  * Input: what is drawn (fuzz_message.h), one step after another.
  */
 #include "common/base/status.h"
-#include "common/initializer_spec.h"
-#include "common/optimizer_spec.h"
+#include "common/spec/initializer_spec.h"
+#include "common/spec/optimizer_spec.h"
 #include "ps/ps_core.h"
 #include "ps/shard.h"
 #include "tests/fuzz/fuzz_message.h"

@@ -13,7 +13,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/device_name.h"
+#include "common/spec/device_name.h"
 #include "common/system/clock.h"
 #include "tests/gpu/gpu_check.h"
 

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "common/checkpoint/shard_reader.h"
-#include "common/initializer_spec.h"
-#include "common/optimizer_spec.h"
+#include "common/spec/initializer_spec.h"
+#include "common/spec/optimizer_spec.h"
 #include "tests/checkpoint/sample.h"
 #include "tests/ps/peers.h"
 

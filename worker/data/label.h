@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "common/data_spec.h"
+#include "common/spec/data_spec.h"
 
 typedef union {
     int32_t number; /* "class" */

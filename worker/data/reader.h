@@ -16,7 +16,7 @@
 
 #include <cadre/tensor.h>
 
-#include "common/data_spec.h"
+#include "common/spec/data_spec.h"
 #include "worker/data/bad_lines.h"
 #include "worker/data/data_file.h"
 #include "worker/data/label.h"

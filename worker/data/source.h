@@ -19,7 +19,7 @@
 
 #include <cadre/tensor.h>
 
-#include "common/data_spec.h"
+#include "common/spec/data_spec.h"
 #include "worker/data/bad_lines.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/device_name.h"
+#include "common/spec/device_name.h"
 #include "worker/device/device_module.h"
 #include "worker/device/element.h"
 #include "worker/device/module.h"

@@ -1,4 +1,4 @@
-#include "common/initializer_spec.h"
+#include "common/spec/initializer_spec.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

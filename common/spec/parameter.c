@@ -1,4 +1,4 @@
-#include "common/parameter.h"
+#include "common/spec/parameter.h"
 
 #include <math.h>
 #include <stdio.h>

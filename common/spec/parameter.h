@@ -4,8 +4,8 @@
  * Owner:   constant tables.
  * Thread:  any.
  */
-#ifndef CADRE_COMMON_PARAMETER_H
-#define CADRE_COMMON_PARAMETER_H
+#ifndef CADRE_COMMON_SPEC_PARAMETER_H
+#define CADRE_COMMON_SPEC_PARAMETER_H
 
 #include <stdbool.h>
 #include <stddef.h>

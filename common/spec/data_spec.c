@@ -1,4 +1,4 @@
-#include "common/data_spec.h"
+#include "common/spec/data_spec.h"
 
 #include <inttypes.h>
 #include <jansson.h>

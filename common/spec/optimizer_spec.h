@@ -5,13 +5,13 @@
  * Owner:   whoever holds the struct (plain data).
  * Thread:  any one.
  */
-#ifndef CADRE_COMMON_OPTIMIZER_SPEC_H
-#define CADRE_COMMON_OPTIMIZER_SPEC_H
+#ifndef CADRE_COMMON_SPEC_OPTIMIZER_SPEC_H
+#define CADRE_COMMON_SPEC_OPTIMIZER_SPEC_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/parameter.h"
+#include "common/spec/parameter.h"
 #include "common/tensor/tensor.h"
 
 /* name, number on the wire, text in job files */

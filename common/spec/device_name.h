@@ -6,8 +6,8 @@
  *
  * Thread:  any; the functions keep no state.
  */
-#ifndef CADRE_COMMON_DEVICE_NAME_H
-#define CADRE_COMMON_DEVICE_NAME_H
+#ifndef CADRE_COMMON_SPEC_DEVICE_NAME_H
+#define CADRE_COMMON_SPEC_DEVICE_NAME_H
 
 enum {
     CADRE_DEVICE_AUTO = -2, /* the best that there is */

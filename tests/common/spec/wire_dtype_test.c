@@ -1,4 +1,4 @@
-#include "common/wire_dtype.h"
+#include "common/spec/wire_dtype.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * variable's dtype says in any case. Messages and manifests name the type only where it is another
  * one; everything else holds the type itself.
  */
-#ifndef CADRE_COMMON_WIRE_DTYPE_H
-#define CADRE_COMMON_WIRE_DTYPE_H
+#ifndef CADRE_COMMON_SPEC_WIRE_DTYPE_H
+#define CADRE_COMMON_SPEC_WIRE_DTYPE_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "common/device_name.h"
+#include "common/spec/device_name.h"
 
 #include <string.h>
 

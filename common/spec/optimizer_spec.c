@@ -1,4 +1,4 @@
-#include "common/optimizer_spec.h"
+#include "common/spec/optimizer_spec.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
  * files: every key is checked for type and range, an unknown or doubled key is refused, and so is a
  * key that the format does not use.
  */
-#ifndef CADRE_COMMON_DATA_SPEC_H
-#define CADRE_COMMON_DATA_SPEC_H
+#ifndef CADRE_COMMON_SPEC_DATA_SPEC_H
+#define CADRE_COMMON_SPEC_DATA_SPEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
