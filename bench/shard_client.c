@@ -9,14 +9,14 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/socket.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/system/poll.h"
-#include "common/task.h"
 #include "common/tensor/bf16.h"
 #include "common/tensor/chunk_layout.h"
+#include "common/wire/codec.h"
+#include "common/wire/task.h"
 
 enum {
     EPOCH = 1,

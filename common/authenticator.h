@@ -15,7 +15,7 @@
 
 #include "common/context.h"
 #include "common/endpoint.h"
-#include "common/plane.h"
+#include "common/wire/plane.h"
 
 enum {
     CADRE_AUDIT_WINDOW_MS = 1000, /* in which the log gets so many lines of who connects, */

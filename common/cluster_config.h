@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "common/endpoint.h"
-#include "common/message.h"
+#include "common/wire/message.h"
 
 /* Texts as the user gave them; NULL or "" where there is none. */
 typedef struct {

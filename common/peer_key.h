@@ -8,7 +8,7 @@
 #define CADRE_COMMON_PEER_KEY_H
 
 #include "common/certificate.h"
-#include "common/task.h"
+#include "common/wire/task.h"
 
 enum {
     CADRE_PEER_KEY_TEXT_SIZE = 32,

@@ -23,10 +23,10 @@
 #include "common/context.h"
 #include "common/endpoint.h"
 #include "common/peer_key.h"
-#include "common/plane.h"
-#include "common/routing_id.h"
-#include "common/sending.h"
 #include "common/tensor/chunk.h"
+#include "common/wire/plane.h"
+#include "common/wire/routing_id.h"
+#include "common/wire/sending.h"
 
 enum {
     CADRE_FRAME_COPY_MAX = 512,        /* bytes; larger frames are not copied (measured: up to

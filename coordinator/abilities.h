@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/resource_set.h"
+#include "common/wire/resource_set.h"
 
 /* A set of ids; zeroed memory is an empty one. */
 typedef struct {

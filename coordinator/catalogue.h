@@ -17,11 +17,11 @@
 #include <cadre/coordinator.h>
 
 #include "common/base/name_map.h"
-#include "common/message.h"
-#include "common/outbox.h"
-#include "common/shard_set.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
+#include "common/wire/message.h"
+#include "common/wire/outbox.h"
+#include "common/wire/shard_set.h"
 #include "coordinator/closure.h"
 #include "coordinator/partitioner.h"
 

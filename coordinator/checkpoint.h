@@ -29,7 +29,7 @@
 
 #include <cadre/coordinator.h>
 
-#include "common/message.h"
+#include "common/wire/message.h"
 #include "coordinator/closure.h"
 #include "coordinator/sequences.h"
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/message.h"
-#include "common/tensor_list.h"
+#include "common/wire/message.h"
+#include "common/wire/tensor_list.h"
 #include "coordinator/abilities.h"
 #include "coordinator/results.h"
 #include "coordinator/suspicion.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/task.h"
+#include "common/wire/task.h"
 
 enum { CADRE_CONTESTS_MAX = 64 }; /* at once; beyond it the one that began first begins anew */
 

@@ -5,7 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 _Static_assert(CADRE_DEFINITIONS_PAGE_SIZE + CADRE_LARGE_HEADER_SIZE_MAX + sizeof(uint32_t) <=
                    CADRE_CHUNK_SIZE_MAX,

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 
 enum {
     CADRE_DEFINITIONS_PAGE_SIZE = 256 << 10, /* bytes of records from which on a page is full */

@@ -24,7 +24,7 @@
 
 #include <cadre/coordinator.h>
 
-#include "common/message.h"
+#include "common/wire/message.h"
 
 struct cadre_core;
 

@@ -10,7 +10,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "coordinator/coordinator_core.h"
 
 /* `request`: of the HELLO that it answers; 0 for a WELCOME that only looks whether somebody is

@@ -16,10 +16,10 @@
 #include <stdint.h>
 
 #include "common/base/u64_map.h"
-#include "common/message.h"
-#include "common/resource_set.h"
-#include "common/shard_set.h"
-#include "common/task.h"
+#include "common/wire/message.h"
+#include "common/wire/resource_set.h"
+#include "common/wire/shard_set.h"
+#include "common/wire/task.h"
 #include "coordinator/closure.h"
 
 typedef struct cadre_member {

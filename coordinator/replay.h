@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "common/base/u64_map.h"
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 #include "coordinator/closure_log.h"
 
 /* An assignment of one part, as it was sent. */

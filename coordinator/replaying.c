@@ -7,7 +7,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "coordinator/coordinator_core.h"
 
 /* --- a pass --- */

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/message.h"
-#include "common/tensor_list.h"
+#include "common/wire/message.h"
+#include "common/wire/tensor_list.h"
 
 struct cadre_closure;
 struct cadre_closure_argument;

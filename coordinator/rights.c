@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/peer_key.h"
+#include "common/wire/codec.h"
 #include "coordinator/coordinator_core.h"
 
 /* Returns CADRE_EREFUSED unless `from` is the name that `member` joined with, or, for a ps, that of

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "common/base/u64_map.h"
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 
 enum {
     CADRE_SEND_RETRY_MS = 2,      /* a peer was full: it is tried again then; */

@@ -5,7 +5,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 struct cadre_shard_request {
     cadre_shard_request_t *next;

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 
 enum { CADRE_SHARD_WINDOW = 64 };
 

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/waiting.h"
 

@@ -6,7 +6,7 @@
  *
  * A core: no socket, thread, clock or file. An answer holds references to its chunks until they
  * have left, and so keeps old versions in memory; what leaves is counted by cadre_sending_t, which
- * ZeroMQ's threads write (common/sending.h). A PULL is answered at once when
+ * ZeroMQ's threads write (common/wire/sending.h). A PULL is answered at once when
  *   - its peer holds nothing, or with this answer at most CADRE_PEER_HELD_SIZE_MAX;
  *   - all peers together, with it, hold at most the budget, and at most half of it where the peer
  *     has not been seen to read: whoever is connected may pull and read nothing, and would starve
@@ -22,9 +22,9 @@
 #define CADRE_PS_ADMISSION_H
 
 #include "common/base/u64_map.h"
-#include "common/message.h"
-#include "common/sending.h"
-#include "common/task.h"
+#include "common/wire/message.h"
+#include "common/wire/sending.h"
+#include "common/wire/task.h"
 
 enum {
     CADRE_PEER_HELD_SIZE_MAX = 64 << 20, /* bytes of answers that one peer has not taken */

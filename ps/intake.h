@@ -25,8 +25,8 @@
 #ifndef CADRE_PS_INTAKE_H
 #define CADRE_PS_INTAKE_H
 
-#include "common/message.h"
-#include "common/task.h"
+#include "common/wire/message.h"
+#include "common/wire/task.h"
 
 enum {
     CADRE_RECEIVING_SIZE_MAX = 48 << 20, /* bytes of updates that are granted and come */

@@ -26,12 +26,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/message.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/tensor/chunk.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/tensor.h"
+#include "common/wire/message.h"
 #include "ps/chunk_pool.h"
 #include "ps/optimizer.h"
 

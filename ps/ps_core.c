@@ -7,8 +7,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/contact.h"
+#include "common/wire/codec.h"
 
 typedef enum {
     STATE_HELLO,  /* no WELCOME yet, or told to say HELLO again */

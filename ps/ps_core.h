@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 
 enum {
     CADRE_PS_HELLO_RETRY_MS = 1000, /* until WELCOME */

@@ -7,7 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "ps/shard_state.h"
 
 cadre_shard_t *

@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 #include "ps/admission.h"
 #include "ps/checkpoint_load.h"
 #include "ps/lanes.h"

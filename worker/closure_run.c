@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/split.h"
-#include "common/tensor_list.h"
+#include "common/wire/tensor_list.h"
 
 /* Whether every dataset is named by a number that one can have. */
 static bool

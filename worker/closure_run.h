@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/message.h"
-#include "common/outbox.h"
+#include "common/wire/message.h"
+#include "common/wire/outbox.h"
 #include "worker/directory.h"
 #include "worker/kept_values.h"
 

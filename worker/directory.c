@@ -7,10 +7,10 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
+#include "common/wire/codec.h"
 
 static void
 free_variable(cadre_variable_entry_t *entry)

@@ -16,10 +16,10 @@
 #include "common/base/limits.h"
 #include "common/base/name_map.h"
 #include "common/base/u64_map.h"
-#include "common/message.h"
-#include "common/resource_set.h"
-#include "common/task.h"
 #include "common/tensor/chunk_layout.h"
+#include "common/wire/message.h"
+#include "common/wire/resource_set.h"
+#include "common/wire/task.h"
 #include "worker/holding.h"
 
 /* Task and address are of who serves the shard, or did last. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/tensor_list.h"
+#include "common/wire/tensor_list.h"
 
 cadre_holding_t *
 cadre_holding_new(const char *name)

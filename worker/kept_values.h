@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/base/u64_map.h"
-#include "common/tensor_list.h"
+#include "common/wire/tensor_list.h"
 
 typedef struct cadre_kept_value {
     struct cadre_kept_value *newer; /* in the order of use */

@@ -13,7 +13,7 @@
 #include <cadre/tensor.h>
 
 #include "common/base/limits.h"
-#include "common/message.h"
+#include "common/wire/message.h"
 
 typedef struct {
     cadre_tensor_t x; /* f32 [rows, features] */

@@ -11,7 +11,7 @@
 #define CADRE_WORKER_READER_ACTOR_H
 
 #include "common/context.h"
-#include "common/message.h"
+#include "common/wire/message.h"
 #include "worker/holding.h"
 #include "worker/load.h"
 

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 
 typedef struct cadre_link_request {
     struct cadre_link_request *next;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/tensor_list.h"
+#include "common/wire/tensor_list.h"
 #include "worker/closure_run.h"
 #include "worker/load.h"
 

@@ -7,11 +7,11 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/security.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"
+#include "common/wire/codec.h"
 #include "worker/worker_metrics.h"
 #include "worker/worker_shell.h"
 

@@ -8,8 +8,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
-#include "common/shard_set.h"
+#include "common/wire/codec.h"
+#include "common/wire/shard_set.h"
 #include "worker/worker_state.h"
 
 static void

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/outbox.h"
-#include "common/tensor_list.h"
+#include "common/wire/outbox.h"
+#include "common/wire/tensor_list.h"
 #include "worker/closure_run.h"
 #include "worker/directory.h"
 #include "worker/registry.h"

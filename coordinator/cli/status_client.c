@@ -9,11 +9,11 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/monitor.h"
 #include "common/system/clock.h"
 #include "common/system/poll.h"
-#include "common/task.h"
+#include "common/wire/codec.h"
+#include "common/wire/task.h"
 
 typedef struct {
     cadre_context_t *context;

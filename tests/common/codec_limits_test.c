@@ -1,4 +1,4 @@
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "common/codec.h"
-#include "common/codec_table.h"
+#include "common/wire/codec.h"
+#include "common/wire/codec_table.h"
 
 static const cadre_message_type_t sample_types[] = {
 #define X(name, NAME, number, limit, senders) CADRE_MESSAGE_##NAME,

@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 TestSuite(catalogue, .timeout = 240);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 TestSuite(definitions, .timeout = 240);
 

@@ -4,7 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 TestSuite(shard_requests, .timeout = 240);
 

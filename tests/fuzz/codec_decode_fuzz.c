@@ -9,8 +9,8 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/codec.h"
-#include "common/tensor_list.h"
+#include "common/wire/codec.h"
+#include "common/wire/tensor_list.h"
 
 enum { CHUNKS_MAX = 3, TENSORS_SIZE_MAX = 1 << 20 };
 

@@ -15,9 +15,9 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/codec.h"
-#include "common/codec_table.h"
-#include "common/outbox.h"
+#include "common/wire/codec.h"
+#include "common/wire/codec_table.h"
+#include "common/wire/outbox.h"
 
 enum { FUZZ_POOL_MAX = 1 << 14, FUZZ_LIST_SIZE_MAX = 1500, FUZZ_TYPES = 80, FUZZ_CHUNKS_MAX = 3 };
 

@@ -14,10 +14,10 @@
 #include "common/base/utf8.h"
 #include "common/endpoint.h"
 #include "common/http_address.h"
-#include "common/routing_id.h"
 #include "common/spec/device_name.h"
 #include "common/system/log.h"
-#include "common/task.h"
+#include "common/wire/routing_id.h"
+#include "common/wire/task.h"
 #include "worker/data/number.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);

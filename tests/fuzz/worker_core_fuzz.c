@@ -4,7 +4,7 @@
  *
  * Input: what is drawn (fuzz_message.h), one step after another.
  */
-#include "common/tensor_list.h"
+#include "common/wire/tensor_list.h"
 #include "tests/fuzz/fuzz_message.h"
 #include "worker/worker_core.h"
 

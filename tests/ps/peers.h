@@ -16,10 +16,10 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/socket.h"
 #include "common/system/clock.h"
-#include "common/task.h"
+#include "common/wire/codec.h"
+#include "common/wire/task.h"
 
 enum { PATIENCE_MS = 120000 };
 

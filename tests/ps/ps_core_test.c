@@ -5,8 +5,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/contact.h"
+#include "common/wire/codec.h"
 
 TestSuite(ps_core, .timeout = 240);
 

@@ -10,7 +10,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "ps/shard.h"
 
 enum {

@@ -14,9 +14,9 @@
 #include <zmq.h>
 
 #include "common/base/memory.h"
-#include "common/codec.h"
 #include "common/socket.h"
-#include "common/task.h"
+#include "common/wire/codec.h"
+#include "common/wire/task.h"
 #include "tests/scale/scale.h"
 
 enum { COLUMNS = 262144, ANSWER_MS = 30000, GREETING = 64, READER = 999999, MIB = 1 << 20 };

@@ -17,11 +17,11 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/context.h"
 #include "common/monitor.h"
 #include "common/socket.h"
 #include "common/system/clock.h"
+#include "common/wire/codec.h"
 #include "tests/system/scratch.h"
 #include "worker/worker_core.h"
 

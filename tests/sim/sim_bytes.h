@@ -13,7 +13,7 @@
 #define CADRE_TESTS_SIM_SIM_BYTES_H
 
 #include "common/base/u64_map.h"
-#include "common/outbox.h"
+#include "common/wire/outbox.h"
 #include "tests/sim/sim_link.h"
 
 /* What every header begins with, whatever the message. */

@@ -27,7 +27,7 @@
 
 #include "common/base/u64_map.h"
 #include "common/checkpoint/manifest.h"
-#include "common/message.h"
+#include "common/wire/message.h"
 #include "coordinator/catalogue.h"
 #include "coordinator/closure_queue.h"
 #include "ps/partition.h"

@@ -6,7 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "tests/sim/sim_faults.h"
 
 /* --- nodes --- */

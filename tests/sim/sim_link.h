@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/base/u64_map.h"
-#include "common/plane.h"
+#include "common/wire/plane.h"
 
 #define SIM_FOR_EVER UINT64_MAX
 

@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "common/base/random.h"
-#include "common/outbox.h"
-#include "common/task.h"
+#include "common/wire/outbox.h"
+#include "common/wire/task.h"
 #include "tests/sim/sim_bytes.h"
 #include "tests/sim/sim_link.h"
 

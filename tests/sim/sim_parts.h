@@ -10,7 +10,7 @@
 #ifndef CADRE_TESTS_SIM_SIM_PARTS_H
 #define CADRE_TESTS_SIM_SIM_PARTS_H
 
-#include "common/message.h"
+#include "common/wire/message.h"
 
 typedef struct {
     uint64_t incarnation;

@@ -12,9 +12,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
 #include "common/security.h"
 #include "common/socket.h"
+#include "common/wire/codec.h"
 #include "coordinator/cli/job_keys.h"
 #include "tests/common/message_sample.h"
 #include "tests/system/command.h"

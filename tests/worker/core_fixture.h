@@ -15,7 +15,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 #include "worker/worker_state.h"
 
 enum {

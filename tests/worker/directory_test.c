@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/status.h"
-#include "common/codec.h"
+#include "common/wire/codec.h"
 
 TestSuite(directory, .timeout = 240);
 

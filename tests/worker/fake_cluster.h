@@ -21,11 +21,11 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/codec.h"
-#include "common/outbox.h"
 #include "common/socket.h"
 #include "common/system/clock.h"
-#include "common/tensor_list.h"
+#include "common/wire/codec.h"
+#include "common/wire/outbox.h"
+#include "common/wire/tensor_list.h"
 
 enum {
     FAKE_SHARDS = 2,

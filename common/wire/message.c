@@ -1,0 +1,97 @@
+#include "common/wire/message.h"
+
+#include <stdlib.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/wire/codec_table.h"
+
+const char *
+cadre_message_type_text(cadre_message_type_t type)
+{
+    const cadre_message_schema_t *schema = cadre_message_schema((uint64_t)type);
+    return schema ? schema->text : "?";
+}
+
+cadre_plane_t
+cadre_message_plane(cadre_message_type_t type)
+{
+    switch (type) {
+    case CADRE_MESSAGE_PULL:
+    case CADRE_MESSAGE_VALUES:
+    case CADRE_MESSAGE_PUSH:
+    case CADRE_MESSAGE_APPLIED:
+    case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_PROBED:
+    case CADRE_MESSAGE_RESERVE:
+    case CADRE_MESSAGE_GRANT:
+        return CADRE_PLANE_DATA;
+    default:
+        return CADRE_PLANE_CONTROL;
+    }
+}
+
+const char *
+cadre_role_text(cadre_role_t role)
+{
+    switch (role) {
+    case CADRE_ROLE_COORDINATOR:
+        return "coordinator";
+    case CADRE_ROLE_PS:
+        return "ps";
+    case CADRE_ROLE_WORKER:
+        return "worker";
+    case CADRE_ROLE_EVALUATOR:
+        return "evaluator";
+    case CADRE_ROLE_CLIENT:
+        return "client";
+    }
+    return "?";
+}
+
+const uint64_t *
+cadre_message_shard(const cadre_message_t *self)
+{
+    if (self->type == CADRE_MESSAGE_CREATE) {
+        return &self->create.shard;
+    }
+    if (self->type == CADRE_MESSAGE_SETTLE) {
+        return &self->settle.shard;
+    }
+    if (self->type == CADRE_MESSAGE_SNAPSHOT) {
+        return &self->snapshot.shard;
+    }
+    if (self->type == CADRE_MESSAGE_CLOSE_CUT) {
+        return &self->close_cut.shard;
+    }
+    if (self->type == CADRE_MESSAGE_DROP) {
+        return &self->drop.shard;
+    }
+    if (self->type == CADRE_MESSAGE_RETIRE) {
+        return &self->retire.shard;
+    }
+    return self->type == CADRE_MESSAGE_RESTORE ? &self->restore.shard : NULL;
+}
+
+void
+cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk)
+{
+    cadre_assert(chunk);
+    cadre_assert(self->chunk_count < CADRE_MESSAGE_CHUNKS_MAX);
+    self->chunks = cadre_realloc(self->chunks, self->chunk_count + 1, sizeof(cadre_chunk_t *));
+    self->chunks[self->chunk_count++] = chunk;
+}
+
+void
+cadre_message_fini(cadre_message_t *self)
+{
+    for (size_t i = 0; i < self->chunk_count; i++) {
+        cadre_chunk_unref(&self->chunks[i]);
+    }
+    free(self->chunks);
+    free(self->storage);
+    self->chunks = NULL;
+    self->chunk_count = 0;
+    self->storage = NULL;
+}

@@ -1,0 +1,33 @@
+/*
+ * routing_id - the name under which a ROUTER knows a peer: bytes of the peer's choosing.
+ *
+ * Thread:  any.
+ */
+#ifndef CADRE_COMMON_WIRE_ROUTING_ID_H
+#define CADRE_COMMON_WIRE_ROUTING_ID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CADRE_ROUTING_ID_SIZE_MAX = 64 }; /* bytes; a peer with a longer one is malformed */
+
+/* Who a message is for or from, as a ROUTER knows its peers. Bytes of a peer's choosing: print them
+ * with cadre_routing_id_text. */
+typedef struct {
+    uint8_t size; /* 0: none */
+    uint8_t bytes[CADRE_ROUTING_ID_SIZE_MAX];
+} cadre_routing_id_t;
+
+enum { CADRE_ROUTING_ID_TEXT_SIZE = 2 * CADRE_ROUTING_ID_SIZE_MAX + 3 };
+
+/* From bytes; CADRE_EINVALID when there are none or too many. */
+int cadre_routing_id_set(cadre_routing_id_t *self, const void *bytes, size_t size_bytes);
+
+bool cadre_routing_id_equal(const cadre_routing_id_t *left, const cadre_routing_id_t *right);
+
+/* The id as text when all of it is printable ASCII, else "0x" and hex, into `text` of
+ * CADRE_ROUTING_ID_TEXT_SIZE bytes; returns `text`. */
+const char *cadre_routing_id_text(const cadre_routing_id_t *self, char *text);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * sending - how many bytes of what was sent to a peer have not left.
+ *
+ * Owner:   whoever sends holds a reference, and so does each frame: the object lives until the last
+ *          one has ended.
+ * Thread:  any. The socket's owner adds; ZeroMQ's I/O thread, which ends a frame when its bytes are
+ *          with the system or its connection has gone, subtracts. The count is atomic and tells
+ *          nothing but itself, so whoever reads it late errs on the safe side only.
+ */
+#ifndef CADRE_COMMON_WIRE_SENDING_H
+#define CADRE_COMMON_WIRE_SENDING_H
+
+#include <stddef.h>
+
+typedef struct cadre_sending cadre_sending_t;
+
+cadre_sending_t *cadre_sending_new(void);
+void cadre_sending_unref(cadre_sending_t **self_p);
+size_t cadre_sending_bytes(const cadre_sending_t *self);
+
+/* Counts bytes that are on their way; takes a reference. */
+void cadre_sending_add(cadre_sending_t *self, size_t size_bytes);
+
+/* Counts bytes that have left; drops the reference. */
+void cadre_sending_end(cadre_sending_t *self, size_t size_bytes);
+
+#endif
