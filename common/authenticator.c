@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/connections.h"
-#include "common/peer_key.h"
+#include "common/keys/peer_key.h"
 #include "common/stranger.h"
 #include "common/system/clock.h"
 #include "common/system/poll.h"

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "common/keyring.h"
+#include "common/keys/keyring.h"
 
 enum { CADRE_CONTEXT_CLOSE_S = 3 };
 

@@ -22,7 +22,7 @@
 
 #include "common/context.h"
 #include "common/endpoint.h"
-#include "common/peer_key.h"
+#include "common/keys/peer_key.h"
 #include "common/tensor/chunk.h"
 #include "common/wire/plane.h"
 #include "common/wire/routing_id.h"

@@ -6,8 +6,8 @@
 #ifndef CADRE_COMMON_STRANGER_H
 #define CADRE_COMMON_STRANGER_H
 
-#include "common/certificate.h"
 #include "common/endpoint.h"
+#include "common/keys/certificate.h"
 
 /* Connects to `bound`, an address of this process, over a ZeroMQ context of its own, and goes:
  * without keys when `server_key` is NULL, else with `pair`. Returns 0 when it was refused

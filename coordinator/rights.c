@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/peer_key.h"
+#include "common/keys/peer_key.h"
 #include "common/wire/codec.h"
 #include "coordinator/coordinator_core.h"
 

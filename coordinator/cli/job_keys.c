@@ -8,7 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/certificate_file.h"
+#include "common/keys/certificate_file.h"
 
 enum {
     FILES = 2 * CADRE_KEY_ROLES, /* first the secret ones, then the public ones */

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 
 typedef struct {
     cadre_certificate_t certificates[CADRE_KEY_ROLES];

@@ -14,7 +14,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/certificate_file.h"
+#include "common/keys/certificate_file.h"
 #include "tests/common/fake_tree.h"
 
 enum { KEY_FILES_USER = 12345 };

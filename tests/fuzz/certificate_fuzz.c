@@ -2,7 +2,7 @@
  * Certificates as untrusted text: what is accepted is written and read again as the same, and a
  * secret is accepted only beside its public key.
  */
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/context.h"
-#include "common/keyring.h"
+#include "common/keys/keyring.h"
 #include "common/socket.h"
 #include "common/system/clock.h"
 #include "common/tensor/chunk.h"

@@ -18,8 +18,8 @@
  * write more than we read; a key that `curve` does not have is refused, because it is a typing
  * error. What is read is bounded by CADRE_CERTIFICATE_SIZE_MAX.
  */
-#ifndef CADRE_COMMON_CERTIFICATE_H
-#define CADRE_COMMON_CERTIFICATE_H
+#ifndef CADRE_COMMON_KEYS_CERTIFICATE_H
+#define CADRE_COMMON_KEYS_CERTIFICATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

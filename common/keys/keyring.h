@@ -7,14 +7,14 @@
  * A directory as `cadre keygen` makes it: ROLE.key, the pair of this process, and allowed/, the
  * public keys of all who may take part (docs/keys.md).
  */
-#ifndef CADRE_COMMON_KEYRING_H
-#define CADRE_COMMON_KEYRING_H
+#ifndef CADRE_COMMON_KEYS_KEYRING_H
+#define CADRE_COMMON_KEYS_KEYRING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 
 enum {
     CADRE_KEYRING_PORTS_MAX = 8,          /* that one context binds */

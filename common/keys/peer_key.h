@@ -4,10 +4,10 @@
  *
  * Thread:  any; the functions keep no state.
  */
-#ifndef CADRE_COMMON_PEER_KEY_H
-#define CADRE_COMMON_PEER_KEY_H
+#ifndef CADRE_COMMON_KEYS_PEER_KEY_H
+#define CADRE_COMMON_KEYS_PEER_KEY_H
 
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 #include "common/wire/task.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "common/certificate_file.h"
+#include "common/keys/certificate_file.h"
 
 #include <czmq.h>
 

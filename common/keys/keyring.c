@@ -1,4 +1,4 @@
-#include "common/keyring.h"
+#include "common/keys/keyring.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/allowed_keys.h"
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/certificate_file.h"
-#include "common/peer_key.h"
+#include "common/keys/allowed_keys.h"
+#include "common/keys/certificate_file.h"
+#include "common/keys/peer_key.h"
 
 enum { PAIRS_SIZE = 512 };
 

@@ -1,4 +1,4 @@
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "common/allowed_keys.h"
+#include "common/keys/allowed_keys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/certificate_file.h"
+#include "common/keys/certificate_file.h"
 #include "common/system/trusted.h"
 
 typedef struct {

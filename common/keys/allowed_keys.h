@@ -20,13 +20,13 @@
  * A change is found by looking: at the names, and at what stat says of each file. Notifications of
  * the kernel do not cross network file systems, and Kubernetes replaces a folder as a whole.
  */
-#ifndef CADRE_COMMON_ALLOWED_KEYS_H
-#define CADRE_COMMON_ALLOWED_KEYS_H
+#ifndef CADRE_COMMON_KEYS_ALLOWED_KEYS_H
+#define CADRE_COMMON_KEYS_ALLOWED_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 
 typedef struct cadre_allowed_keys cadre_allowed_keys_t;
 

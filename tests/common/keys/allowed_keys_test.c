@@ -1,4 +1,4 @@
-#include "common/allowed_keys.h"
+#include "common/keys/allowed_keys.h"
 
 #include "tests/common/key_files.h"
 

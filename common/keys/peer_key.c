@@ -1,4 +1,4 @@
-#include "common/peer_key.h"
+#include "common/keys/peer_key.h"
 
 #include <inttypes.h>
 #include <stdio.h>

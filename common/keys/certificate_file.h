@@ -12,12 +12,12 @@
  * cluster has chosen that group. A file of one's own is mostly open to a group by oversight, so it
  * is refused, as ssh refuses it.
  */
-#ifndef CADRE_COMMON_CERTIFICATE_FILE_H
-#define CADRE_COMMON_CERTIFICATE_FILE_H
+#ifndef CADRE_COMMON_KEYS_CERTIFICATE_FILE_H
+#define CADRE_COMMON_KEYS_CERTIFICATE_FILE_H
 
 #include <stdbool.h>
 
-#include "common/certificate.h"
+#include "common/keys/certificate.h"
 
 /* Reads the file at `path`: one's own, which must have a secret, or another's public one, which
  * must have none. Every error text begins with the path.
