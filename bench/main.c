@@ -8,7 +8,7 @@
 #include "bench/raw.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 #include "common/system/cpu_quota.h"
 #include "common/system/float_mode.h"
 

@@ -9,7 +9,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/socket.h"
+#include "common/net/socket.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
 #include "common/system/poll.h"

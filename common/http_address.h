@@ -6,7 +6,7 @@
 #ifndef CADRE_COMMON_HTTP_ADDRESS_H
 #define CADRE_COMMON_HTTP_ADDRESS_H
 
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 
 enum { CADRE_HTTP_ADDRESS_SIZE = CADRE_HOST_SIZE_MAX + 16 }; /* "[host]:65535", with the 0 */
 

@@ -17,9 +17,9 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/greetings.h"
 #include "common/http_address.h"
-#include "common/receiving.h"
+#include "common/net/greetings.h"
+#include "common/net/receiving.h"
 #include "common/system/clock.h"
 
 enum { LINE_SIZE = CADRE_HTTP_WORDS_SIZE + 64 };

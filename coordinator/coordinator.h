@@ -9,13 +9,13 @@
 
 #include <cadre/coordinator.h>
 
-#include "common/actor.h"
-#include "common/authenticator.h"
 #include "common/base/name_map.h"
-#include "common/endpoint.h"
 #include "common/http_server.h"
-#include "common/monitor.h"
-#include "common/socket.h"
+#include "common/net/actor.h"
+#include "common/net/authenticator.h"
+#include "common/net/endpoint.h"
+#include "common/net/monitor.h"
+#include "common/net/socket.h"
 #include "coordinator/coordinator_core.h"
 #include "coordinator/gate.h"
 #include "coordinator/lock_file.h"

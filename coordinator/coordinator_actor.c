@@ -14,8 +14,8 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/receiving.h"
-#include "common/refusals.h"
+#include "common/net/receiving.h"
+#include "common/net/refusals.h"
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
 #include "common/system/poll.h"
@@ -146,7 +146,7 @@ receive(actor_t *self, cadre_socket_t *socket, const data_link_t *link, uint32_t
     }
 }
 
-/* A connection was closed for want of descriptors, or not even accepted (common/accept.c). */
+/* A connection was closed for want of descriptors, or not even accepted (common/net/accept.c). */
 static void
 tell_full(actor_t *self)
 {

@@ -12,7 +12,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 
 enum {
     TRIES_MAX = 16, /* each lost to a coordinator that began and ended meanwhile */

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/authenticator.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/monitor.h"
+#include "common/net/authenticator.h"
+#include "common/net/monitor.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"

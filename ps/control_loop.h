@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/endpoint.h"
 #include "common/http_server.h"
-#include "common/security.h"
+#include "common/net/endpoint.h"
+#include "common/net/security.h"
 #include "ps/folders.h"
 
 typedef struct {

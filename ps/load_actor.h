@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-#include "common/actor.h"
+#include "common/net/actor.h"
 #include "ps/folders.h"
 
 enum {

@@ -44,7 +44,7 @@ typedef enum {
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
                            under way: another session may use the same number */
     CADRE_PS_MUTE,      /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
-                           on another socket (common/socket.h says why), then
+                           on another socket (common/net/socket.h says why), then
                            cadre_ps_core_disconnected */
     CADRE_PS_REFUSED,   /* the coordinator does not take this ps, for the reason `text`: end.
                            `status`: CADRE_EPROTOCOL when it is of another release */

@@ -8,9 +8,9 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/receiving.h"
-#include "common/refusals.h"
-#include "common/security.h"
+#include "common/net/receiving.h"
+#include "common/net/refusals.h"
+#include "common/net/security.h"
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
 #include "common/system/log.h"
@@ -376,7 +376,7 @@ tell_refused(shard_actor_t *self)
     }
 }
 
-/* Tells when a connection was closed for want of descriptors (common/accept.c). */
+/* Tells when a connection was closed for want of descriptors (common/net/accept.c). */
 static void
 watch(shard_actor_t *self)
 {

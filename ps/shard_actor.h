@@ -18,9 +18,9 @@
 #ifndef CADRE_PS_SHARD_ACTOR_H
 #define CADRE_PS_SHARD_ACTOR_H
 
-#include "common/actor.h"
-#include "common/monitor.h"
-#include "common/socket.h"
+#include "common/net/actor.h"
+#include "common/net/monitor.h"
+#include "common/net/socket.h"
 #include "ps/folders.h"
 #include "ps/shard.h"
 

@@ -11,7 +11,7 @@
 #ifndef CADRE_PS_STORE_ACTOR_H
 #define CADRE_PS_STORE_ACTOR_H
 
-#include "common/actor.h"
+#include "common/net/actor.h"
 #include "ps/folders.h"
 
 enum {

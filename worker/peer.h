@@ -10,7 +10,7 @@
 #ifndef CADRE_WORKER_PEER_H
 #define CADRE_WORKER_PEER_H
 
-#include "common/socket.h"
+#include "common/net/socket.h"
 #include "common/wire/outbox.h"
 
 enum { CADRE_PEER_WAITING_MAX = 16384 };

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/base/u64_map.h"
 #include "common/base/utf8.h"
+#include "common/net/actor.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"

@@ -10,7 +10,7 @@
 #ifndef CADRE_WORKER_READER_ACTOR_H
 #define CADRE_WORKER_READER_ACTOR_H
 
-#include "common/context.h"
+#include "common/net/context.h"
 #include "common/wire/message.h"
 #include "worker/holding.h"
 #include "worker/load.h"

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/net/actor.h"
 #include "common/system/clock.h"
 #include "worker/invocation.h"
 #include "worker/program_runner.h"

@@ -9,7 +9,7 @@
 #ifndef CADRE_WORKER_SLOT_ACTOR_H
 #define CADRE_WORKER_SLOT_ACTOR_H
 
-#include "common/context.h"
+#include "common/net/context.h"
 #include "worker/device/device.h"
 #include "worker/registry.h"
 #include "worker/trace.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/net/actor.h"
 #include "common/system/clock.h"
 #include "common/system/poll.h"
 

@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/security.h"
+#include "common/net/security.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"

@@ -10,9 +10,9 @@
 #ifndef CADRE_WORKER_WORKER_ACTOR_H
 #define CADRE_WORKER_WORKER_ACTOR_H
 
-#include "common/context.h"
-#include "common/endpoint.h"
 #include "common/http_server.h"
+#include "common/net/context.h"
+#include "common/net/endpoint.h"
 #include "worker/work_queue.h"
 #include "worker/worker_core.h"
 

@@ -67,7 +67,7 @@ typedef enum {
     CADRE_WORKER_LACKS,   /* the function `index` is native and not here: `text` */
     CADRE_WORKER_RESET,   /* another session began: drop datasets and caches */
     CADRE_WORKER_MUTE,    /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
-                             on another socket (common/socket.h says why) */
+                             on another socket (common/net/socket.h says why) */
     CADRE_WORKER_REFUSED, /* the coordinator does not take this worker, for the reason `text`;
                              `status`: CADRE_EPROTOCOL when it is of another release */
     CADRE_WORKER_LEFT,    /* the session is over; `text` says why */

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "common/cluster_config.h"
-#include "common/security.h"
+#include "common/net/cluster_config.h"
+#include "common/net/security.h"
 #include "common/system/log.h"
 #include "worker/native.h"
 

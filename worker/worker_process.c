@@ -6,12 +6,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/actor.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/security.h"
-#include "common/socket.h"
+#include "common/net/actor.h"
+#include "common/net/security.h"
+#include "common/net/socket.h"
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
 #include "common/system/poll.h"

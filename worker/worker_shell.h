@@ -7,8 +7,8 @@
 
 #include <zmq.h>
 
-#include "common/actor.h"
-#include "common/monitor.h"
+#include "common/net/actor.h"
+#include "common/net/monitor.h"
 #include "worker/peer.h"
 #include "worker/reader_actor.h"
 #include "worker/worker_actor.h"

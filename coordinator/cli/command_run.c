@@ -2,9 +2,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/cluster_config.h"
 #include "common/http_address.h"
-#include "common/security.h"
+#include "common/net/cluster_config.h"
+#include "common/net/security.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"

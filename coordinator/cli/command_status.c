@@ -6,7 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/cluster_config.h"
+#include "common/net/cluster_config.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"

@@ -12,7 +12,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 
 /* Files in the directory beside sockets and logs. */
 static const char SCHEMA[] = "cadre.session/v1";

@@ -9,7 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/monitor.h"
+#include "common/net/monitor.h"
 #include "common/system/clock.h"
 #include "common/system/poll.h"
 #include "common/wire/codec.h"

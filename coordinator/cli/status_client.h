@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "common/endpoint.h"
-#include "common/security.h"
+#include "common/net/endpoint.h"
+#include "common/net/security.h"
 
 /* The status as JSON text (schema cadre.status/v1), which the caller frees. CADRE_ETIMEOUT when no
  * answer came within `timeout_ms`, CADRE_EREFUSED when the coordinator does not let this client in,

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/endpoint.h"
+#include "common/net/endpoint.h"
 #include "tests/chaos/stream.h"
 
 enum { PROXY_LINKS_MAX = 32, PROXY_CONNECTIONS_MAX = 256 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/memory.h"
-#include "common/cluster_config.h"
+#include "common/net/cluster_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 

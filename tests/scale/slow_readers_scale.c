@@ -14,7 +14,7 @@
 #include <zmq.h>
 
 #include "common/base/memory.h"
-#include "common/socket.h"
+#include "common/net/socket.h"
 #include "common/wire/codec.h"
 #include "common/wire/task.h"
 #include "tests/scale/scale.h"

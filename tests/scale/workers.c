@@ -17,9 +17,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/context.h"
-#include "common/monitor.h"
-#include "common/socket.h"
+#include "common/net/context.h"
+#include "common/net/monitor.h"
+#include "common/net/socket.h"
 #include "common/system/clock.h"
 #include "common/wire/codec.h"
 #include "tests/system/scratch.h"

@@ -2,7 +2,7 @@
  * actor_test - objects go round between three threads: no object is lost, doubled or seen by two,
  * and ThreadSanitizer must see no race.
  */
-#include "common/actor.h"
+#include "common/net/actor.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/actor.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/net/actor.h"
 #include "common/system/poll.h"
 #include "tests/graph/random_program.h"
 #include "tests/stress/late_device.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/receiving.h"
+#include "common/net/receiving.h"
 #include "tests/sanitizer.h"
 #include "tests/system/digits.h"
 #include "tests/system/local_cluster.h"

@@ -11,9 +11,9 @@
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
-#include "common/context.h"
 #include "common/keys/keyring.h"
-#include "common/socket.h"
+#include "common/net/context.h"
+#include "common/net/socket.h"
 #include "common/system/clock.h"
 #include "common/tensor/chunk.h"
 #include "tests/system/command.h"

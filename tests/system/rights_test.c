@@ -12,8 +12,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/security.h"
-#include "common/socket.h"
+#include "common/net/security.h"
+#include "common/net/socket.h"
 #include "common/wire/codec.h"
 #include "coordinator/cli/job_keys.h"
 #include "tests/common/message_sample.h"

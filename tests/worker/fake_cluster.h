@@ -21,7 +21,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/socket.h"
+#include "common/net/socket.h"
 #include "common/system/clock.h"
 #include "common/wire/codec.h"
 #include "common/wire/outbox.h"

@@ -2,7 +2,7 @@
  * go while it computes. */
 #include <poll.h>
 
-#include "common/monitor.h"
+#include "common/net/monitor.h"
 #include "tests/sanitizer.h"
 #include "tests/worker/native_cluster.h"
 

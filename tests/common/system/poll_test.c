@@ -5,8 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/actor.h"
-#include "common/context.h"
+#include "common/net/actor.h"
+#include "common/net/context.h"
 #include "common/system/clock.h"
 
 TestSuite(poll, .timeout = 240);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/cluster_config.h"
+#include "common/net/cluster_config.h"
 
 TestSuite(session, .timeout = 240);
 

@@ -1,0 +1,97 @@
+/*
+ * accept - what our programs do with a connection that would take one of the last descriptors, with
+ * one too many of its address, and with one that brings more of a message than may come.
+ *
+ * Owner:   the programs that listen, cadre and cadre-ps. It is no part of a library: what somebody
+ *          else's program does with its connections is not ours to say.
+ * Thread:  any; ZeroMQ's I/O threads. close is called by all, also in a process that was just
+ *          forked: it takes no lock.
+ *
+ * libzmq 4.3.4 ends the process when it accepts on an ipc address without a descriptor left, and on
+ * tcp tries again without end; nothing can be said to it before. Its listener cannot be stopped
+ * either: zmq_unbind closes the connections that came by it. So accept4 is ours: the loader finds
+ * a program's own functions before those of the C library. It closes what is of the reserve
+ * (descriptors.h), or too much of one address (greetings.h), and says ENFILE or ECONNABORTED, which
+ * libzmq bears on both, and tells its monitor. And recv is ours: it follows what accepted
+ * connections bring (receiving.h), and says ECONNRESET to end one. close counts them out.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/net/greetings.h"
+#include "common/net/receiving.h"
+#include "common/system/clock.h"
+#include "common/system/descriptors.h"
+
+int cadre_accept4(int listener, void *address, void *size, int flags) __asm__("accept4")
+    __attribute__((visibility("default")));
+
+static cadre_greetings_t greetings = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static atomic_int
+    places[CADRE_RECEIVING_DESCRIPTORS_MAX]; /* by descriptor, as greetings gave them */
+
+/* Counts a connection in; false when its address has too many. */
+static bool
+enter(int accepted)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof(address);
+    if (getpeername(accepted, (struct sockaddr *)&address, &size) < 0) {
+        return true; /* it has gone already */
+    }
+    int place =
+        cadre_greetings_enter(&greetings, (const struct sockaddr *)&address, cadre_clock_now_us());
+    if (place < 0) {
+        cadre_greetings_refuse();
+        return false;
+    }
+    atomic_store(&places[accepted], place);
+    return true;
+}
+
+int
+cadre_accept4(int listener, void *address, void *size, int flags)
+{
+    int accepted = (int)syscall(SYS_accept4, listener, address, size, flags);
+    if (accepted < 0) {
+        errno = errno == EMFILE ? ENFILE : errno;
+        return -1;
+    }
+    bool is_reserved =
+        cadre_descriptors_is_reserved(accepted) || !cadre_receiving_accepted(listener, accepted);
+    if (is_reserved || !enter(accepted)) {
+        syscall(SYS_close, accepted);
+        errno = is_reserved ? ENFILE : ECONNABORTED;
+        return -1;
+    }
+    return accepted;
+}
+
+int cadre_close(int descriptor) __asm__("close") __attribute__((visibility("default")));
+
+int
+cadre_close(int descriptor)
+{
+    if (descriptor >= 0 && descriptor < CADRE_RECEIVING_DESCRIPTORS_MAX) {
+        cadre_greetings_leave(&greetings, atomic_exchange(&places[descriptor], 0));
+    }
+    return (int)syscall(SYS_close, descriptor);
+}
+
+ssize_t cadre_recv(int descriptor, void *bytes, size_t size_bytes, int flags) __asm__("recv")
+    __attribute__((visibility("default")));
+
+ssize_t
+cadre_recv(int descriptor, void *bytes, size_t size_bytes, int flags)
+{
+    ssize_t size = (ssize_t)syscall(SYS_recvfrom, descriptor, bytes, size_bytes, flags, NULL, NULL);
+    if (size > 0 && !(flags & MSG_PEEK) && !cadre_receiving_read(descriptor, bytes, (size_t)size)) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    return size;
+}

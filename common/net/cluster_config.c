@@ -1,0 +1,398 @@
+#include "common/net/cluster_config.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+/* The description that is being read, and what the flags leave open. */
+typedef struct {
+    const char *source; /* its name, for messages */
+    json_t *root;
+    cadre_cluster_config_t config;
+    size_t coordinators;
+    bool has_role;
+    bool chief_is_worker; /* none is listed: it is worker 0 */
+} reader_t;
+
+static bool
+given(const char *text)
+{
+    return text && text[0] != '\0';
+}
+
+void
+cadre_cluster_sources_from_environment(cadre_cluster_sources_t *sources)
+{
+    sources->cadre_cluster = getenv("CADRE_CLUSTER");
+    sources->tf_config = getenv("TF_CONFIG");
+}
+
+int
+cadre_role_parse(const char *text, cadre_role_t *role)
+{
+    static const struct {
+        const char *text;
+        cadre_role_t role;
+    } names[] = {
+        {"chief", CADRE_ROLE_COORDINATOR},
+        {"coordinator", CADRE_ROLE_COORDINATOR},
+        {"ps", CADRE_ROLE_PS},
+        {"worker", CADRE_ROLE_WORKER},
+        {"evaluator", CADRE_ROLE_EVALUATOR},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        if (strcmp(text, names[i].text) == 0) {
+            *role = names[i].role;
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_ECONFIG,
+                      "unknown role '%.64s': it is none of coordinator (or chief), ps, worker, "
+                      "evaluator",
+                      text);
+}
+
+/* An address that a peer can connect to. */
+static int
+parse_address(const char *text, cadre_endpoint_t *endpoint)
+{
+    if (cadre_endpoint_parse(text, endpoint) < 0) {
+        return CADRE_ECONFIG;
+    }
+    if (!cadre_endpoint_is_concrete(endpoint)) {
+        return cadre_fail(CADRE_ECONFIG, "address '%.300s' names no host and port to connect to",
+                          text);
+    }
+    return 0;
+}
+
+static int
+parse_index(const char *text, uint32_t *index)
+{
+    uint64_t number = 0;
+    const char *c = text;
+    for (; *c >= '0' && *c <= '9' && number < CADRE_TASKS_MAX; c++) {
+        number = number * 10 + (uint64_t)(*c - '0');
+    }
+    if (c == text || *c || number >= CADRE_TASKS_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "bad index '%.40s': it is not in 0..%d", text,
+                          CADRE_TASKS_MAX - 1);
+    }
+    *index = (uint32_t)number;
+    return 0;
+}
+
+/* --- cluster --- */
+
+static int
+read_endpoints(const reader_t *reader, const char *key, json_t *list, cadre_endpoints_t *endpoints)
+{
+    if (!json_is_array(list)) {
+        return cadre_fail(CADRE_ECONFIG, "%s: cluster.%s is not a list of addresses",
+                          reader->source, key);
+    }
+    size_t count = json_array_size(list);
+    if (count > CADRE_TASKS_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "%s: cluster.%s has %zu entries, over %d", reader->source,
+                          key, count, CADRE_TASKS_MAX);
+    }
+    endpoints->items = cadre_calloc(count, sizeof(*endpoints->items));
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        int status = text ? parse_address(text, &endpoints->items[i])
+                          : cadre_fail(CADRE_ECONFIG, "the address is not a string");
+        if (status < 0) {
+            return cadre_fail_within(status, "%s: cluster.%s[%zu]", reader->source, key, i);
+        }
+        endpoints->count++;
+    }
+    return 0;
+}
+
+static int
+read_coordinator(reader_t *reader, const char *key, json_t *list)
+{
+    cadre_endpoints_t endpoints = {0};
+    int status = read_endpoints(reader, key, list, &endpoints);
+    if (status == 0 && endpoints.count > 0) {
+        reader->config.coordinator = endpoints.items[0];
+        reader->coordinators += endpoints.count;
+    }
+    free(endpoints.items);
+    if (status == 0 && reader->coordinators > 1) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster has %zu coordinators (chiefs), not one",
+                          reader->source, reader->coordinators);
+    }
+    return status;
+}
+
+static int
+read_role_list(reader_t *reader, const char *key, json_t *list)
+{
+    cadre_role_t role = CADRE_ROLE_COORDINATOR;
+    int status = cadre_role_parse(key, &role);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s: cluster", reader->source);
+    }
+    switch (role) {
+    case CADRE_ROLE_COORDINATOR:
+        return read_coordinator(reader, key, list);
+    case CADRE_ROLE_PS:
+        return read_endpoints(reader, key, list, &reader->config.ps);
+    case CADRE_ROLE_WORKER:
+        return read_endpoints(reader, key, list, &reader->config.workers);
+    case CADRE_ROLE_EVALUATOR:
+        return read_endpoints(reader, key, list, &reader->config.evaluators);
+    case CADRE_ROLE_CLIENT:
+        break; /* cadre_role_parse knows none */
+    }
+    return 0;
+}
+
+static int
+check_fixed_lists(const reader_t *reader)
+{
+    size_t ps = reader->config.ps.count;
+    size_t workers = reader->config.workers.count;
+    if (reader->coordinators + ps + workers + reader->config.evaluators.count == 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster is empty", reader->source);
+    }
+    if (workers > 0 && ps == 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu workers but no ps",
+                          reader->source, workers);
+    }
+    if (ps > 0 && workers == 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps but no worker",
+                          reader->source, ps);
+    }
+    if (ps > CADRE_SHARDS_MAX) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster lists %zu ps, over %d", reader->source,
+                          ps, CADRE_SHARDS_MAX);
+    }
+    return 0;
+}
+
+static int
+read_cluster(reader_t *reader)
+{
+    json_t *cluster = json_object_get(reader->root, "cluster");
+    if (!json_is_object(cluster)) {
+        return cadre_fail(CADRE_ECONFIG, "%s: 'cluster' is missing or not an object",
+                          reader->source);
+    }
+    const char *key = NULL;
+    json_t *list = NULL;
+    json_object_foreach(cluster, key, list)
+    {
+        int status = read_role_list(reader, key, list);
+        if (status < 0) {
+            return status;
+        }
+    }
+    int status = check_fixed_lists(reader);
+    if (status == 0 && reader->coordinators == 0 && reader->config.workers.count > 0) {
+        reader->config.coordinator = reader->config.workers.items[0];
+        reader->coordinators = 1;
+        reader->chief_is_worker = true;
+    }
+    return status;
+}
+
+/* --- task --- */
+
+static int
+read_task_index(reader_t *reader, json_t *index)
+{
+    int status = CADRE_ECONFIG;
+    if (json_is_string(index)) {
+        status = parse_index(json_string_value(index), &reader->config.index);
+    } else if (json_is_integer(index)) {
+        char digits[24];
+        snprintf(digits, sizeof(digits), "%" JSON_INTEGER_FORMAT, json_integer_value(index));
+        status = parse_index(digits, &reader->config.index);
+    } else {
+        status = cadre_fail(CADRE_ECONFIG, "bad index: it is no integer and no string");
+    }
+    return status < 0 ? cadre_fail_within(status, "%s: task", reader->source) : 0;
+}
+
+static int
+read_task(reader_t *reader)
+{
+    json_t *task = json_object_get(reader->root, "task");
+    if (!task) {
+        return 0;
+    }
+    if (!json_is_object(task)) {
+        return cadre_fail(CADRE_ECONFIG, "%s: 'task' is not an object", reader->source);
+    }
+    const char *type = json_string_value(json_object_get(task, "type"));
+    if (!type) {
+        return cadre_fail(CADRE_ECONFIG, "%s: task.type is missing or not a string",
+                          reader->source);
+    }
+    int status = cadre_role_parse(type, &reader->config.role);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s: task.type", reader->source);
+    }
+    reader->has_role = true;
+    json_t *index = json_object_get(task, "index");
+    return index ? read_task_index(reader, index) : 0;
+}
+
+static int
+read_description(reader_t *reader, const char *text)
+{
+    json_error_t error;
+    reader->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!reader->root) {
+        return cadre_fail(CADRE_ECONFIG, "%s: line %d, column %d: %s", reader->source, error.line,
+                          error.column, error.text);
+    }
+    if (!json_is_object(reader->root)) {
+        return cadre_fail(CADRE_ECONFIG, "%s is not a JSON object", reader->source);
+    }
+    int status = read_cluster(reader);
+    return status < 0 ? status : read_task(reader);
+}
+
+/* --- flags, and what must fit together --- */
+
+/* Whether worker 0 of a cluster that lists no chief runs as the coordinator. */
+static bool
+is_first_worker(const reader_t *reader, cadre_role_t role)
+{
+    return reader->chief_is_worker && role == CADRE_ROLE_COORDINATOR &&
+           reader->config.role == CADRE_ROLE_WORKER &&
+           (reader->config.index == 0 || reader->config.index == CADRE_INDEX_ANY);
+}
+
+static int
+fail_role(const reader_t *reader, cadre_role_t role)
+{
+    const char *hint = reader->chief_is_worker && role == CADRE_ROLE_COORDINATOR
+                           ? "; without a chief the coordinator is worker 0"
+                           : "";
+    return cadre_fail(CADRE_ECONFIG, "%s says that this task is a %s, but it runs as %s%s",
+                      reader->source, cadre_role_text(reader->config.role), cadre_role_text(role),
+                      hint);
+}
+
+static int
+apply_flags(reader_t *reader, const cadre_cluster_sources_t *sources)
+{
+    int status = 0;
+    if (given(sources->role)) {
+        cadre_role_t role = CADRE_ROLE_COORDINATOR;
+        status = cadre_role_parse(sources->role, &role);
+        if (status == 0 && is_first_worker(reader, role)) {
+            reader->config.index = 0;
+        } else if (status == 0 && reader->has_role && reader->config.role != role) {
+            status = fail_role(reader, role);
+        }
+        reader->config.role = role;
+        reader->has_role = true;
+    }
+    if (status == 0 && given(sources->index)) {
+        status = parse_index(sources->index, &reader->config.index);
+    }
+    if (status == 0 && given(sources->coordinator)) {
+        reader->coordinators = 1;
+        status = parse_address(sources->coordinator, &reader->config.coordinator);
+        status = status < 0 ? cadre_fail_within(status, "coordinator") : 0;
+    }
+    return status;
+}
+
+/* Tasks of the role that the description lists; 0 when it leaves them open. */
+static size_t
+listed(const reader_t *reader)
+{
+    switch (reader->config.role) {
+    case CADRE_ROLE_COORDINATOR:
+        return 1;
+    case CADRE_ROLE_PS:
+        return reader->config.ps.count;
+    case CADRE_ROLE_WORKER:
+        return reader->config.workers.count;
+    case CADRE_ROLE_EVALUATOR:
+        return reader->config.evaluators.count;
+    case CADRE_ROLE_CLIENT:
+        break;
+    }
+    return 0;
+}
+
+static int
+check_task(reader_t *reader)
+{
+    if (reader->coordinators == 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s: the cluster has no coordinator (chief)",
+                          reader->source);
+    }
+    if (!reader->has_role) {
+        return cadre_fail(CADRE_ECONFIG, "%s: nothing says which task this is: 'task' is missing",
+                          reader->source);
+    }
+    size_t count = listed(reader);
+    const char *role = cadre_role_text(reader->config.role);
+    if (reader->config.index == CADRE_INDEX_ANY) {
+        reader->config.index = count == 1 ? 0 : CADRE_INDEX_ANY;
+        return count <= 1 ? 0
+                          : cadre_fail(CADRE_ECONFIG,
+                                       "%s lists %zu tasks of role %s, but no index "
+                                       "says which one this is",
+                                       reader->source, count, role);
+    }
+    if (count > 0 && reader->config.index >= count) {
+        return cadre_fail(CADRE_ECONFIG, "%s: index %" PRIu32 " is beyond the list: %s has %zu",
+                          reader->source, reader->config.index, role, count);
+    }
+    return 0;
+}
+
+int
+cadre_cluster_config_read(const cadre_cluster_sources_t *sources, cadre_cluster_config_t *config)
+{
+    reader_t reader = {.source = "command line", .config.index = CADRE_INDEX_ANY};
+    const char *text = NULL;
+    if (given(sources->cadre_cluster)) {
+        reader.source = "CADRE_CLUSTER";
+        text = sources->cadre_cluster;
+    } else if (given(sources->tf_config)) {
+        reader.source = "TF_CONFIG";
+        text = sources->tf_config;
+    } else if (!given(sources->coordinator)) {
+        return cadre_fail(CADRE_ENOTFOUND, "nothing names a cluster: no coordinator's address, no "
+                                           "CADRE_CLUSTER, no TF_CONFIG");
+    }
+    int status = text ? read_description(&reader, text) : 0;
+    if (status == 0) {
+        status = apply_flags(&reader, sources);
+    }
+    if (status == 0) {
+        status = check_task(&reader);
+    }
+    json_decref(reader.root);
+    if (status < 0) {
+        cadre_cluster_config_fini(&reader.config);
+        return status;
+    }
+    *config = reader.config;
+    return 0;
+}
+
+void
+cadre_cluster_config_fini(cadre_cluster_config_t *self)
+{
+    free(self->ps.items);
+    free(self->workers.items);
+    free(self->evaluators.items);
+    *self = (cadre_cluster_config_t){0};
+}

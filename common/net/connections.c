@@ -1,0 +1,91 @@
+#include "common/net/connections.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/status.h"
+
+/* The local port of a tcp connection; 0 for everything else. */
+static uint16_t
+local_port(int descriptor)
+{
+    struct sockaddr_storage own = {0};
+    struct sockaddr_storage other = {0};
+    socklen_t own_size = sizeof(own);
+    socklen_t other_size = sizeof(other);
+    if (getsockname(descriptor, (struct sockaddr *)&own, &own_size) < 0 ||
+        getpeername(descriptor, (struct sockaddr *)&other, &other_size) < 0) {
+        return 0; /* no socket, or one that listens */
+    }
+    switch (own.ss_family) {
+    case AF_INET:
+        return ntohs(((const struct sockaddr_in *)&own)->sin_port);
+    case AF_INET6:
+        return ntohs(((const struct sockaddr_in6 *)&own)->sin6_port);
+    default:
+        return 0;
+    }
+}
+
+static bool
+has_port(uint16_t port, const uint16_t *ports, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ports[i] == port && port != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+fail_system(int error)
+{
+    char reason[256];
+    return cadre_fail(CADRE_EIO, "connections cannot be ended: %s",
+                      strerror_r(error, reason, sizeof(reason)));
+}
+
+/* Ends what has that number, if it is a connection to one of the ports. */
+static int
+end_one(int descriptor, const uint16_t *ports, size_t count)
+{
+    /* A copy: the number may be another connection's by the time that this one is ended. */
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) {
+        return errno == EBADF ? 0 : fail_system(errno); /* EBADF: closed by now */
+    }
+    if (has_port(local_port(copy), ports, count)) {
+        shutdown(copy, SHUT_RDWR);
+    }
+    close(copy);
+    return 0;
+}
+
+int
+cadre_connections_end(const uint16_t *ports, size_t count)
+{
+    DIR *descriptors = opendir("/proc/self/fd");
+    if (!descriptors) {
+        return fail_system(errno);
+    }
+    int status = 0;
+    const struct dirent *entry;
+    while (status == 0 && (errno = 0, entry = readdir(descriptors))) {
+        if (entry->d_name[0] != '.') {
+            status = end_one((int)strtol(entry->d_name, NULL, 10), ports, count);
+        }
+    }
+    if (status == 0 && errno != 0) {
+        status = fail_system(errno);
+    }
+    closedir(descriptors);
+    return status;
+}

@@ -1,0 +1,108 @@
+#include "common/net/greetings.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+enum {
+    PROBES = 8, /* places that an address may have */
+    SHARED = 0, /* of those that find none, and of nobody else */
+    COST_US = 1000000 / CADRE_GREETINGS_RATE,
+    EMPTY_US = COST_US * CADRE_GREETINGS_BURST, /* until an empty bucket is full */
+};
+
+static atomic_uint_fast64_t refused;
+
+/* FNV-1a. Who chooses its address so that it shares the bucket of another one must have 2^32 to
+ * choose from, and gains that both are slow. */
+static uint64_t
+hash(const void *bytes, size_t size)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < size; i++) {
+        sum = (sum ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+    }
+    return sum ? sum : 1;
+}
+
+uint64_t
+cadre_greetings_hash(const struct sockaddr *address)
+{
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+    switch (address->sa_family) {
+    case AF_INET:
+        memcpy(&four, address, sizeof(four));
+        return hash(&four.sin_addr, sizeof(four.sin_addr));
+    case AF_INET6:
+        memcpy(&six, address, sizeof(six));
+        return IN6_IS_ADDR_V4MAPPED(&six.sin6_addr) ? hash(&six.sin6_addr, sizeof(six.sin6_addr))
+                                                    : hash(&six.sin6_addr, 8);
+    default:
+        return 0;
+    }
+}
+
+/* Under the lock: the place of an address, a free one, or that of somebody who has not been here
+ * for a while. */
+static int
+find_place(cadre_greetings_t *self, uint64_t address, int64_t now_us)
+{
+    int idle = SHARED;
+    for (uint64_t i = 0; i < PROBES; i++) {
+        int place = 1 + (int)((address + i) % (CADRE_GREETINGS_ADDRESSES - 1));
+        if (self->places[place].address == address) {
+            return place;
+        }
+        bool is_idle = atomic_load(&self->places[place].connections) == 0 &&
+                       self->places[place].full_us <= now_us;
+        if (idle == SHARED && is_idle) {
+            idle = place;
+        }
+    }
+    if (idle != SHARED) {
+        self->places[idle].address = address;
+        self->places[idle].full_us = now_us;
+    }
+    return idle;
+}
+
+int
+cadre_greetings_enter(cadre_greetings_t *self, const struct sockaddr *address, int64_t now_us)
+{
+    uint64_t name = cadre_greetings_hash(address);
+    if (name == 0) {
+        return 0;
+    }
+    pthread_mutex_lock(&self->lock);
+    int place = find_place(self, name, now_us);
+    int64_t full_us = self->places[place].full_us;
+    full_us = (full_us > now_us ? full_us : now_us) + COST_US;
+    bool fits = full_us - now_us <= EMPTY_US &&
+                atomic_load(&self->places[place].connections) < CADRE_CONNECTIONS_PER_ADDRESS_MAX;
+    if (fits) {
+        self->places[place].full_us = full_us;
+        atomic_fetch_add(&self->places[place].connections, 1);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return !fits ? -1 : place == SHARED ? CADRE_GREETINGS_ADDRESSES : place;
+}
+
+void
+cadre_greetings_leave(cadre_greetings_t *self, int place)
+{
+    if (place > 0) {
+        atomic_fetch_sub(&self->places[place % CADRE_GREETINGS_ADDRESSES].connections, 1);
+    }
+}
+
+void
+cadre_greetings_refuse(void)
+{
+    atomic_fetch_add(&refused, 1);
+}
+
+uint64_t
+cadre_greetings_refused(void)
+{
+    return atomic_exchange(&refused, 0);
+}

@@ -1,0 +1,103 @@
+/*
+ * receiving - how much of one message a connection may bring before the message is whole.
+ *
+ * Owner:   the programs that listen, cadre and cadre-ps (accept.c); it does nothing in others.
+ * Thread:  a connection's is the I/O thread that reads it. Who is admitted, and what was refused,
+ *          is atomic: actors write and read them.
+ *
+ * libzmq keeps the frames of a message until its last one is there. It bounds the size of each and
+ * not their number, and no option or event tells of them. So the bytes are followed as they are
+ * read: ZMTP 3 (RFC 23) is a greeting of 64 bytes, and then frames of flags, size and body, which
+ * say whether another one of the same message follows. Nothing is measured against time or against
+ * a reader, so no peer is refused because its reader stands still: what is whole is bounded by the
+ * high-water mark, and then by TCP.
+ *
+ * Under CURVE a frame's size is to be seen, and not whether another one follows. But whoever reads
+ * the socket tells which messages it has taken, by connection, and when there were no more: what
+ * had come by then and was not taken belongs to a message that is not whole.
+ */
+#ifndef CADRE_COMMON_NET_RECEIVING_H
+#define CADRE_COMMON_NET_RECEIVING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+
+enum {
+    CADRE_RECEIVING_FRAMES_MAX = CADRE_MESSAGE_CHUNKS_MAX + 1, /* with the header */
+    CADRE_RECEIVING_STRANGER_MAX =
+        CADRE_PUSH_PART_SIZE + CADRE_CHUNK_SIZE_MAX, /* bytes of a message, of whom nobody has
+                                                        admitted: the largest that a worker sends to
+                                                        a ps, and more than any HELLO */
+    CADRE_RECEIVING_CONTROL_MAX = CADRE_RESULT_SIZE_MAX + CADRE_CHUNK_SIZE_MAX,
+    CADRE_RECEIVING_DESCRIPTORS_MAX = 65536, /* a connection with a higher one is not accepted */
+    CADRE_RECEIVING_ADMITTED_MAX = 16384,    /* of more, some are strangers again */
+    CADRE_GREETING_SIZE = 64,
+    CADRE_READY_SIZE_MAX = 255, /* of a peer that says who it is; a longer one is of a stranger */
+    CADRE_RECEIVING_FRAME_COST = 64, /* bytes that libzmq spends on a frame besides its own */
+    CADRE_RECEIVING_LOOK_MS = 100,   /* between looks at what encrypted connections hold */
+};
+
+/* The most that the coordinator sends to a ps in one message: a partition. */
+#define CADRE_RECEIVING_DATA_MAX                                                                   \
+    ((uint64_t)CADRE_MESSAGE_CHUNKS_MAX * CADRE_CHUNK_SIZE_MAX + CADRE_CHUNK_SIZE_MAX)
+
+/* What is known of one connection. Zeroed at its start. */
+typedef struct {
+    uint64_t inode;       /* of its socket; 0: it was not accepted by us */
+    uint64_t incarnation; /* as its READY says; 0: it says none */
+    uint64_t body_left;   /* bytes of the present frame that are still to come */
+    uint64_t size_bytes;  /* of the message, */
+    uint32_t frames;      /* and its frames */
+    uint8_t greeted;      /* bytes of the greeting */
+    uint8_t head_size;
+    uint8_t head[9];
+    uint8_t ready_size;
+    bool was_ready;   /* its READY is over */
+    bool is_hidden;   /* encrypted */
+    uint64_t brought; /* cost of all its frames, if it is */
+    uint8_t ready[CADRE_READY_SIZE_MAX];
+} cadre_receiving_t;
+
+/* Follows bytes that were read. Returns false when they are not ZMTP 3, or the message that they
+ * belong to is beyond what may come: the connection must end. */
+bool cadre_receiving_take(cadre_receiving_t *self, const void *bytes, size_t size_bytes);
+
+/* A process that is trusted with messages of up to `size_bytes`, on this and every later connection
+ * under its incarnation. The largest size that was said is everybody's who is admitted. */
+void cadre_receiving_admit(uint64_t incarnation, uint64_t size_bytes);
+
+/* What this listener accepts from now on is not ZeroMQ's, and is not followed: the HTTP server's.
+ * There is one such listener at a time; -1: none. */
+void cadre_receiving_pass(int listener);
+
+/* Connections of the process, by descriptor. A new one that `listener` accepted; false when there
+ * is no room for it. */
+bool cadre_receiving_accepted(int listener, int descriptor);
+
+/* As cadre_receiving_take; true for what was not accepted. */
+bool cadre_receiving_read(int descriptor, const void *bytes, size_t size_bytes);
+
+/* What a frame of `size_bytes` costs while it waits for the others of its message. */
+static inline uint64_t
+cadre_receiving_cost(uint64_t size_bytes)
+{
+    return size_bytes + CADRE_RECEIVING_FRAME_COST;
+}
+
+/* A message whose frames cost so much was taken off a guarded socket; it came by this descriptor,
+ * from a peer that calls itself so. The thread that reads the socket; there is one such socket in a
+ * program. */
+void cadre_receiving_taken(int descriptor, const void *from, size_t from_size, uint64_t cost);
+
+/* There was no further message in it. Every CADRE_RECEIVING_LOOK_MS it looks which connections hold
+ * more than twice what one message may be of: these end with the next bytes that they bring. Twice,
+ * because what came last may be a whole message that was not there yet. The same thread. */
+void cadre_receiving_drained(int64_t now_ms);
+
+/* How many connections were ended since the last call. */
+uint64_t cadre_receiving_refused(void);
+
+#endif

@@ -1,0 +1,33 @@
+#include "common/net/refusals.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/base/limits.h"
+#include "common/net/greetings.h"
+#include "common/net/receiving.h"
+
+void
+cadre_refusals_add_strange(cadre_refusals_t *self)
+{
+    self->strange += self->checked;
+    self->checked = true;
+}
+
+bool
+cadre_refusals_tell(cadre_refusals_t *self, int64_t now_ms, char *pairs)
+{
+    self->large += cadre_receiving_refused();
+    self->many += cadre_greetings_refused();
+    if (self->large + self->many + self->strange == 0 || now_ms < self->due_ms) {
+        return false;
+    }
+    const char *why = self->large > 0  ? "a message of more frames or bytes than may come"
+                      : self->many > 0 ? "too many connections of one address"
+                                       : "no key, another key, or another protocol";
+    snprintf(pairs, CADRE_REFUSALS_TEXT_SIZE,
+             "large=%" PRIu64 " many=%" PRIu64 " strange=%" PRIu64 " why=\"%s\"", self->large,
+             self->many, self->strange, why);
+    *self = (cadre_refusals_t){.checked = self->checked, .due_ms = now_ms + CADRE_DROPPED_LOG_MS};
+    return true;
+}
