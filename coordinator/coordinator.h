@@ -10,7 +10,7 @@
 #include <cadre/coordinator.h>
 
 #include "common/base/name_map.h"
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 #include "common/net/actor.h"
 #include "common/net/authenticator.h"
 #include "common/net/endpoint.h"

@@ -18,7 +18,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/disk.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/net/cluster_config.h"
 #include "common/net/security.h"
 #include "common/system/clock.h"

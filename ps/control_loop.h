@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 #include "common/net/endpoint.h"
 #include "common/net/security.h"
 #include "ps/folders.h"

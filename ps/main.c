@@ -16,7 +16,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/net/cluster_config.h"
 #include "common/system/cpu_quota.h"
 #include "common/system/float_mode.h"

@@ -10,7 +10,7 @@
 #ifndef CADRE_WORKER_WORKER_ACTOR_H
 #define CADRE_WORKER_WORKER_ACTOR_H
 
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
 #include "worker/work_queue.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/spec/device_name.h"
 #include "common/system/cpu_quota.h"
 

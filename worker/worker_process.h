@@ -6,7 +6,7 @@
 #ifndef CADRE_WORKER_WORKER_PROCESS_H
 #define CADRE_WORKER_WORKER_PROCESS_H
 
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 #include "worker/device/device.h"
 #include "worker/native.h"
 #include "worker/trace.h"

@@ -2,7 +2,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/net/cluster_config.h"
 #include "common/net/security.h"
 #include "common/system/startup.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/net/security.h"
 #include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"

@@ -2,7 +2,7 @@
  * What a client sends to --http, as bytes of a connection: there is one answer or none, it is one
  * of ours, and the server answers the next client.
  */
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <stdint.h>

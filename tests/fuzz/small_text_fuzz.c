@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "common/base/metrics_text.h"
 #include "common/base/utf8.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/net/endpoint.h"
 #include "common/spec/device_name.h"
 #include "common/system/log.h"

@@ -1,4 +1,4 @@
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -17,7 +17,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/net/greetings.h"
 #include "common/net/receiving.h"
 #include "common/system/clock.h"

@@ -1,4 +1,4 @@
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/http_address.h"
+#include "common/http/http_address.h"
 #include "common/system/clock.h"
 #include "tests/common/http_client.h"
 

@@ -18,8 +18,8 @@
  * GET and HEAD only (405), no other path (404), one request a connection. The limits are in
  * limits.h (CADRE_HTTP_...).
  */
-#ifndef CADRE_COMMON_HTTP_SERVER_H
-#define CADRE_COMMON_HTTP_SERVER_H
+#ifndef CADRE_COMMON_HTTP_HTTP_SERVER_H
+#define CADRE_COMMON_HTTP_HTTP_SERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* What http_server is in a build without libmicrohttpd (CADRE_HTTP=OFF): there never is one. */
 #include "common/base/assert.h"
 #include "common/base/status.h"
-#include "common/http_server.h"
+#include "common/http/http_server.h"
 
 int
 cadre_http_server_open(const char *address, const char *const *actors, size_t actor_count,

@@ -3,8 +3,8 @@
  *
  * Thread:  any; the function keeps no state.
  */
-#ifndef CADRE_COMMON_HTTP_ADDRESS_H
-#define CADRE_COMMON_HTTP_ADDRESS_H
+#ifndef CADRE_COMMON_HTTP_HTTP_ADDRESS_H
+#define CADRE_COMMON_HTTP_HTTP_ADDRESS_H
 
 #include "common/net/endpoint.h"
 
