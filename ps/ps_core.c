@@ -7,7 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/contact.h"
+#include "common/session/contact.h"
 #include "common/wire/codec.h"
 
 typedef enum {

@@ -7,7 +7,7 @@
 #ifndef CADRE_WORKER_WORKER_STATE_H
 #define CADRE_WORKER_WORKER_STATE_H
 
-#include "common/contact.h"
+#include "common/session/contact.h"
 #include "worker/kept_values.h"
 #include "worker/shard_link.h"
 #include "worker/staleness.h"

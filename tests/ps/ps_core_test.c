@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/contact.h"
+#include "common/session/contact.h"
 #include "common/wire/codec.h"
 
 TestSuite(ps_core, .timeout = 240);

@@ -1,4 +1,4 @@
-#include "common/contact.h"
+#include "common/session/contact.h"
 
 uint64_t
 cadre_contact_ask(cadre_contact_t *self, uint64_t now_ms)

@@ -1,4 +1,4 @@
-#include "common/contact.h"
+#include "common/session/contact.h"
 
 #include <criterion/criterion.h>
 

@@ -7,8 +7,8 @@
  * question was sent, not when its answer came: the coordinator counts its lease from the question,
  * and after a pause of this process old answers lie in the socket.
  */
-#ifndef CADRE_COMMON_CONTACT_H
-#define CADRE_COMMON_CONTACT_H
+#ifndef CADRE_COMMON_SESSION_CONTACT_H
+#define CADRE_COMMON_SESSION_CONTACT_H
 
 #include <stdbool.h>
 #include <stdint.h>
