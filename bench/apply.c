@@ -9,7 +9,7 @@
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "common/base/memory.h"
-#include "ps/partition.h"
+#include "ps/core/partition.h"
 
 enum {
     COLUMNS = 1024, /* a row is 4 KiB, a chunk 256 rows */

@@ -8,7 +8,7 @@
 #include "common/base/random.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
-#include "ps/optimizer.h"
+#include "ps/core/optimizer.h"
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
 

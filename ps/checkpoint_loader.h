@@ -1,5 +1,5 @@
 /*
- * checkpoint_loader - the loader (ps/loader.h) that reads checkpoint files.
+ * checkpoint_loader - the loader (ps/core/loader.h) that reads checkpoint files.
  *
  * Owner:   the load actor.
  * Thread:  its owner's, and `read` on its helpers'.
@@ -8,8 +8,8 @@
 #define CADRE_PS_CHECKPOINT_LOADER_H
 
 #include "common/checkpoint/checkpoint_reader.h"
+#include "ps/core/loader.h"
 #include "ps/folders.h"
-#include "ps/loader.h"
 
 /* A loader with no checkpoint open has no reader. */
 typedef struct {

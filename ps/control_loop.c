@@ -17,8 +17,8 @@
 #include "common/system/log.h"
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
-#include "ps/ps_core.h"
-#include "ps/ps_metrics.h"
+#include "ps/core/ps_core.h"
+#include "ps/core/ps_metrics.h"
 #include "ps/shard_actor.h"
 #include "ps/store_actor.h"
 

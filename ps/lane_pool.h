@@ -14,7 +14,7 @@
 #define CADRE_PS_LANE_POOL_H
 
 #include "common/base/limits.h"
-#include "ps/lanes.h"
+#include "ps/core/lanes.h"
 
 typedef struct cadre_lane_pool cadre_lane_pool_t;
 

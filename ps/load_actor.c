@@ -11,8 +11,8 @@
 #include "common/system/log.h"
 #include "common/system/parallel.h"
 #include "common/system/poll.h"
-#include "ps/checkpoint_load.h"
 #include "ps/checkpoint_loader.h"
+#include "ps/core/checkpoint_load.h"
 
 typedef struct {
     void *pipe;

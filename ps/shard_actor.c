@@ -16,7 +16,7 @@
 #include "common/system/log.h"
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
-#include "ps/intake.h"
+#include "ps/core/intake.h"
 #include "ps/lane_pool.h"
 #include "ps/load_actor.h"
 

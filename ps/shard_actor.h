@@ -21,8 +21,8 @@
 #include "common/net/actor.h"
 #include "common/net/monitor.h"
 #include "common/net/socket.h"
+#include "ps/core/shard.h"
 #include "ps/folders.h"
-#include "ps/shard.h"
 
 enum {
     CADRE_SHARD_SESSION = 1,

@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
+#include "ps/core/ps_core.h"
+#include "ps/core/shard.h"
 #include "ps/folders.h"
-#include "ps/ps_core.h"
-#include "ps/shard.h"
 
 /* Writes DIRECTORY/shard-<index>.mdb, if that is in one of the folders, synced and hashed, and says
  * in `written` what became of it: a failure is a status there, with the file removed. Asks

@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-/* Each range keeps the f32 arithmetic of ps/optimizer_kernel.c away from 0/0 and infinity. */
+/* Each range keeps the f32 arithmetic of ps/core/optimizer_kernel.c away from 0/0 and infinity. */
 #define LEARNING_RATE(initial)                                                                     \
     {                                                                                              \
         "learning_rate", initial, 1e-20, 1e10, false                                               \

@@ -4,7 +4,7 @@
 
 #include "common/tensor/bf16_word.h"
 
-/* As in ps/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver runs
+/* As in ps/core/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver runs
  * before a sanitizer is ready; clang has another notion of it. Static, because a function with a
  * choice would be exported by a library that exports nothing else of this file. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \

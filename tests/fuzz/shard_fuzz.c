@@ -8,8 +8,8 @@
 #include "common/base/status.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
-#include "ps/ps_core.h"
-#include "ps/shard.h"
+#include "ps/core/ps_core.h"
+#include "ps/core/shard.h"
 #include "tests/fuzz/fuzz_message.h"
 
 enum {

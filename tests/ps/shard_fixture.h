@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "ps/shard.h"
+#include "ps/core/shard.h"
 
 enum {
     PS = 7, /* incarnations */

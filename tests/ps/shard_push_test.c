@@ -1,4 +1,4 @@
-#include "ps/intake.h"
+#include "ps/core/intake.h"
 #include "tests/ps/shard_fixture.h"
 
 #include <math.h>

@@ -30,7 +30,7 @@
 #include "common/wire/message.h"
 #include "coordinator/catalogue.h"
 #include "coordinator/closure_queue.h"
-#include "ps/partition.h"
+#include "ps/core/partition.h"
 #include "tests/sim/sim_state.h"
 
 #define SIM_NEVER UINT32_MAX

@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "ps/shard_state.h"
+#include "ps/core/shard_state.h"
 
 void
 sim_shard_start(sim_shard_t *self)

@@ -9,8 +9,8 @@
 #ifndef CADRE_TESTS_SIM_SIM_SHARD_H
 #define CADRE_TESTS_SIM_SIM_SHARD_H
 
-#include "ps/ps_core.h"
-#include "ps/shard.h"
+#include "ps/core/ps_core.h"
+#include "ps/core/shard.h"
 #include "tests/sim/sim_check.h"
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"

@@ -1,0 +1,231 @@
+#include "ps/core/admission.h"
+
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+
+typedef struct {
+    cadre_sending_t *sending;
+    size_t held_bytes;  /* as it was looked at last */
+    uint64_t moving_ms; /* when it was seen to become less, or began */
+    bool was_given;     /* an answer since it was looked at last */
+    bool has_read;
+    uint64_t asked_ms;
+} peer_t;
+
+typedef struct {
+    cadre_task_t from;
+    cadre_message_t message;
+} waiting_t;
+
+struct cadre_admission {
+    uint64_t budget_bytes;
+    cadre_u64_map_t peers; /* by incarnation and index: each connection has its own */
+    waiting_t *waiting;    /* in order of arrival */
+    size_t count;
+    size_t capacity;
+    bool has_looked; /* at all peers, at this time: */
+    uint64_t looked_ms;
+    size_t total_bytes;   /* that peers hold, */
+    size_t sending_bytes; /* those that read, */
+    size_t unread_bytes;  /* those that never did, or do not any more */
+};
+
+cadre_admission_t *
+cadre_admission_new(uint64_t budget_bytes)
+{
+    cadre_admission_t *self = cadre_calloc(1, sizeof(*self));
+    self->budget_bytes = budget_bytes;
+    return self;
+}
+
+void
+cadre_admission_destroy(cadre_admission_t **self_p)
+{
+    cadre_admission_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    peer_t *peer = NULL;
+    for (size_t cursor = 0; (peer = cadre_u64_map_next(&self->peers, &cursor));) {
+        cadre_sending_unref(&peer->sending);
+        free(peer);
+    }
+    cadre_u64_map_fini(&self->peers);
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_message_fini(&self->waiting[i].message);
+    }
+    free(self->waiting);
+    free(self);
+}
+
+static uint64_t
+key_of(const cadre_task_t *task)
+{
+    return task->incarnation ^ (uint64_t)task->index << 32;
+}
+
+static peer_t *
+peer_of(cadre_admission_t *self, const cadre_task_t *task)
+{
+    peer_t *peer = cadre_u64_map_get(&self->peers, key_of(task));
+    if (!peer) {
+        peer = cadre_calloc(1, sizeof(*peer));
+        peer->sending = cadre_sending_new();
+        peer->has_read = task->role == CADRE_ROLE_COORDINATOR;
+        cadre_u64_map_put(&self->peers, key_of(task), peer);
+    }
+    return peer;
+}
+
+cadre_sending_t *
+cadre_admission_sending(cadre_admission_t *self, const cadre_task_t *peer)
+{
+    self->has_looked = false; /* it will hold more */
+    peer_of(self, peer)->was_given = true;
+    return peer_of(self, peer)->sending;
+}
+
+/* Looks at what a peer has taken meanwhile; whether it reads. */
+static bool
+reads(peer_t *peer, uint64_t now_ms)
+{
+    size_t held_bytes = cadre_sending_bytes(peer->sending);
+    if (held_bytes < peer->held_bytes || held_bytes == 0 || peer->held_bytes == 0) {
+        peer->moving_ms = now_ms;
+    }
+    bool took_it = held_bytes < peer->held_bytes || (peer->was_given && held_bytes == 0);
+    peer->has_read = peer->has_read || took_it;
+    peer->was_given = false;
+    peer->held_bytes = held_bytes;
+    return now_ms < peer->moving_ms + CADRE_STALL_MS;
+}
+
+/* Looks at what all peers hold, once at a time unless one of them is given more. */
+static void
+look(cadre_admission_t *self, uint64_t now_ms)
+{
+    if (self->has_looked && self->looked_ms == now_ms) {
+        return;
+    }
+    self->has_looked = true;
+    self->looked_ms = now_ms;
+    self->total_bytes = 0;
+    self->sending_bytes = 0;
+    self->unread_bytes = 0;
+    peer_t *peer = NULL;
+    for (size_t cursor = 0; (peer = cadre_u64_map_next(&self->peers, &cursor));) {
+        bool is_reading = reads(peer, now_ms);
+        self->total_bytes += peer->held_bytes;
+        self->sending_bytes += is_reading ? peer->held_bytes : 0;
+        self->unread_bytes += is_reading && peer->has_read ? 0 : peer->held_bytes;
+    }
+}
+
+cadre_admission_answer_t
+cadre_admission_ask(cadre_admission_t *self, const cadre_task_t *task, size_t size_bytes,
+                    uint64_t now_ms)
+{
+    if (size_bytes == 0) {
+        return CADRE_ADMISSION_NOW;
+    }
+    peer_t *peer = peer_of(self, task);
+    peer->asked_ms = now_ms;
+    look(self, now_ms);
+    bool peer_may =
+        peer->held_bytes == 0 || peer->held_bytes + size_bytes <= CADRE_PEER_HELD_SIZE_MAX;
+    bool unread_may = peer->has_read || self->unread_bytes == 0 ||
+                      self->unread_bytes + size_bytes <= self->budget_bytes / 2;
+    bool all_may = self->total_bytes == 0 || self->total_bytes + size_bytes <= self->budget_bytes;
+    bool link_may = self->sending_bytes <= CADRE_SENDING_SIZE_MIN ||
+                    self->sending_bytes + size_bytes <= CADRE_SENDING_SIZE_MAX;
+    if (!peer_may || !unread_may) {
+        return CADRE_ADMISSION_PEER;
+    }
+    return all_may && link_may ? CADRE_ADMISSION_NOW : CADRE_ADMISSION_SHARED;
+}
+
+static waiting_t *
+find(const cadre_admission_t *self, uint64_t incarnation, uint64_t request)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        waiting_t *waiting = &self->waiting[i];
+        if (waiting->from.incarnation == incarnation && waiting->message.request == request) {
+            return waiting;
+        }
+    }
+    return NULL;
+}
+
+size_t
+cadre_admission_count(const cadre_admission_t *self)
+{
+    return self->count;
+}
+
+bool
+cadre_admission_is_waiting(const cadre_admission_t *self, uint64_t incarnation, uint64_t request)
+{
+    return find(self, incarnation, request) != NULL;
+}
+
+void
+cadre_admission_wait(cadre_admission_t *self, const cadre_task_t *from, cadre_message_t *message)
+{
+    waiting_t *waiting = find(self, from->incarnation, message->request);
+    if (waiting || self->count == CADRE_WAITING_MAX) {
+        if (waiting) {
+            waiting->from = *from;
+        }
+        cadre_message_fini(message);
+        return;
+    }
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 16;
+        self->waiting = cadre_realloc(self->waiting, self->capacity, sizeof(*self->waiting));
+    }
+    self->waiting[self->count++] = (waiting_t){*from, *message};
+    *message = (cadre_message_t){.type = message->type};
+}
+
+bool
+cadre_admission_at(const cadre_admission_t *self, size_t position, cadre_task_t *from,
+                   const cadre_message_t **message)
+{
+    if (position >= self->count) {
+        return false;
+    }
+    *from = self->waiting[position].from;
+    *message = &self->waiting[position].message;
+    return true;
+}
+
+void
+cadre_admission_take(cadre_admission_t *self, size_t position, cadre_message_t *message)
+{
+    *message = self->waiting[position].message;
+    self->count--;
+    for (size_t i = position; i < self->count; i++) {
+        self->waiting[i] = self->waiting[i + 1];
+    }
+}
+
+void
+cadre_admission_tidy(cadre_admission_t *self, uint64_t now_ms)
+{
+    cadre_u64_map_t kept = {0};
+    peer_t *peer = NULL;
+    for (size_t i = 0; i < self->peers.capacity; i++) {
+        peer = self->peers.entries[i].value;
+        bool holds = peer && cadre_sending_bytes(peer->sending) > 0;
+        if (holds || (peer && now_ms < peer->asked_ms + CADRE_PEER_KEPT_MS)) {
+            cadre_u64_map_put(&kept, self->peers.entries[i].key, peer);
+        } else if (peer) {
+            cadre_sending_unref(&peer->sending);
+            free(peer);
+        }
+    }
+    cadre_u64_map_fini(&self->peers);
+    self->peers = kept;
+}

@@ -1,0 +1,235 @@
+#include "ps/core/checkpoint_load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+enum {
+    PIECES_AT_ONCE = 64,  /* chunks; in between it may be given up */
+    SMALL_SIZE = 1 << 20, /* bytes of a partition with its slots: threads take longer to start */
+};
+
+/* What became of one chunk. */
+typedef struct {
+    int status;
+    uint64_t version;
+    char *text; /* where it failed: error texts are each thread's own */
+} piece_t;
+
+/* A partition on its way. Piece i is chunk i % chunks of kind i / chunks: values, then slots. */
+typedef struct {
+    cadre_checkpoint_load_t *load;
+    const cadre_loader_t *loader;
+    size_t chunks;
+    size_t count; /* of all pieces */
+    size_t first; /* of those at hand */
+    piece_t *pieces;
+} work_t;
+
+cadre_checkpoint_load_t *
+cadre_checkpoint_load_new(uint64_t number)
+{
+    cadre_checkpoint_load_t *self = cadre_calloc(1, sizeof(*self));
+    self->number = number;
+    return self;
+}
+
+void
+cadre_checkpoint_load_destroy(cadre_checkpoint_load_t **self_p)
+{
+    cadre_checkpoint_load_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_partition_close(&self->partition);
+    free(self->path);
+    free(self);
+}
+
+static int
+slot_of(const work_t *self, size_t index)
+{
+    return (int)(index / self->chunks) - 1;
+}
+
+/* The elements of chunk `k` of values (slot < 0) or slot. */
+static cadre_checkpoint_range_t
+range_of(const cadre_checkpoint_load_t *load, int slot, size_t k)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(load->partition);
+    const cadre_chunk_layout_t *layout = cadre_partition_layout(load->partition);
+    size_t element_size = cadre_dtype_size(spec->dtype);
+    size_t row_size_bytes = spec->rows > 0 ? layout->size_bytes / (size_t)spec->rows : 0;
+    int64_t first = (int64_t)(row_size_bytes / element_size) * spec->first_row;
+    return (cadre_checkpoint_range_t){
+        .variable = load->name,
+        .kind = slot < 0 ? CADRE_CHECKPOINT_KIND_VALUE
+                         : cadre_optimizer_slot_name(&spec->optimizer, (size_t)slot),
+        .dtype = slot < 0 ? spec->dtype : CADRE_F32,
+        .first_element = first + (int64_t)(cadre_chunk_layout_offset(layout, k) / element_size),
+        .count = (int64_t)(cadre_chunk_layout_size(layout, k) / element_size)};
+}
+
+static void
+read_piece(void *context, size_t index)
+{
+    const work_t *self = context;
+    index += self->first;
+    piece_t *piece = &self->pieces[index];
+    int slot = slot_of(self, index);
+    size_t k = index % self->chunks;
+    cadre_checkpoint_range_t range = range_of(self->load, slot, k);
+    void *out = cadre_partition_blank(self->load->partition, slot, k);
+    piece->status = self->loader->read(self->loader->context, &range, out, &piece->version);
+    if (piece->status < 0) {
+        cadre_fail_within(piece->status, "%s", range.kind);
+        piece->text = cadre_strdup(cadre_error_text());
+    }
+}
+
+static void
+initialise_piece(void *context, size_t index)
+{
+    const work_t *self = context;
+    index += self->first;
+    cadre_partition_initialise(self->load->partition, slot_of(self, index), index % self->chunks);
+}
+
+/* Does `each` for all pieces from `from` on. */
+static int
+for_all(work_t *self, size_t from, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up,
+        void (*each)(void *context, size_t index))
+{
+    static const cadre_lanes_t here = {NULL, NULL};
+    const cadre_partition_spec_t *spec = cadre_partition_spec(self->load->partition);
+    size_t size_bytes = cadre_partition_layout(self->load->partition)->size_bytes *
+                        (1 + cadre_optimizer_slot_count(&spec->optimizer));
+    lanes = size_bytes < SMALL_SIZE ? &here : lanes;
+    for (self->first = from; self->first < self->count; self->first += PIECES_AT_ONCE) {
+        if (cadre_give_up(give_up)) {
+            return cadre_fail(CADRE_ECANCELLED, "the load was given up");
+        }
+        size_t left = self->count - self->first;
+        cadre_lanes_run(lanes, left < PIECES_AT_ONCE ? left : PIECES_AT_ONCE, each, self);
+    }
+    return 0;
+}
+
+/* CADRE_ENOTFOUND when the checkpoint does not hold the variable, CADRE_EDTYPE or CADRE_ESHAPE when
+ * it holds another one of the same name. */
+static int
+check_stored(const cadre_checkpoint_load_t *load, const cadre_loader_t *loader)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(load->partition);
+    cadre_stored_variable_t stored = {.rank = 0};
+    int status = loader->find(loader->context, load->name, &stored);
+    if (status < 0) {
+        return status;
+    }
+    if (stored.dtype != spec->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "the checkpoint holds it with another dtype");
+    }
+    if (stored.rank != spec->rank ||
+        memcmp(stored.shape, spec->shape, sizeof(spec->shape[0]) * (size_t)spec->rank) != 0) {
+        return cadre_fail(CADRE_ESHAPE, "the checkpoint holds it with another shape");
+    }
+    return 0;
+}
+
+/* The largest version of `count` pieces from `first` on. */
+static uint64_t
+newest(const work_t *self, size_t first, size_t count)
+{
+    uint64_t version = 0;
+    for (size_t i = first; i < first + count; i++) {
+        version = self->pieces[i].version > version ? self->pieces[i].version : version;
+    }
+    return version;
+}
+
+/* What the pieces come to: the first failure, CADRE_ECORRUPT where values are missing. Slots are
+ * taken all or none: where the checkpoint lacks one, it was written under another optimizer. */
+static int
+judge(const work_t *self, bool *lacks_slots)
+{
+    *lacks_slots = false;
+    for (size_t i = 0; i < self->count; i++) {
+        const piece_t *piece = &self->pieces[i];
+        if (piece->status == CADRE_ENOTFOUND && i >= self->chunks) {
+            *lacks_slots = true;
+        } else if (piece->status == CADRE_ENOTFOUND) {
+            return cadre_fail(CADRE_ECORRUPT, "the checkpoint names it and has no values of it");
+        } else if (piece->status < 0) {
+            return cadre_fail(piece->status, "%s", piece->text);
+        }
+    }
+    return 0;
+}
+
+static int
+fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
+{
+    cadre_checkpoint_load_t *load = self->load;
+    int status = check_stored(load, self->loader);
+    if (status == CADRE_ENOTFOUND) {
+        return for_all(self, 0, lanes, give_up, initialise_piece);
+    }
+    load->found = status == 0;
+    for (size_t k = 0; status == 0 && k < self->chunks; k++) {
+        cadre_checkpoint_range_t range = range_of(load, -1, k);
+        status = self->loader->prepare(self->loader->context, &range, give_up);
+    }
+    bool lacks_slots = false;
+    if (status == 0) {
+        status = for_all(self, 0, lanes, give_up, read_piece);
+    }
+    if (status == 0) {
+        status = judge(self, &lacks_slots);
+    }
+    if (status == 0 && lacks_slots) {
+        status = for_all(self, self->chunks, lanes, give_up, initialise_piece);
+    }
+    if (status == 0) {
+        uint64_t steps = lacks_slots ? 0 : newest(self, self->chunks, self->count - self->chunks);
+        cadre_partition_restore_counts(load->partition, newest(self, 0, self->chunks), steps);
+    }
+    return status;
+}
+
+static int
+fill_partition(cadre_checkpoint_load_t *load, const cadre_loader_t *loader,
+               const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(load->partition);
+    work_t work = {
+        .load = load, .loader = loader, .chunks = cadre_partition_layout(load->partition)->count};
+    work.count = work.chunks * (1 + cadre_optimizer_slot_count(&spec->optimizer));
+    work.pieces = cadre_calloc(work.count, sizeof(*work.pieces));
+    int status = fill(&work, lanes, give_up);
+    for (size_t i = 0; i < work.count; i++) {
+        free(work.pieces[i].text);
+    }
+    free(work.pieces);
+    return status;
+}
+
+void
+cadre_checkpoint_load_run(cadre_checkpoint_load_t *self, const cadre_loader_t *loader,
+                          const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
+{
+    if (!self->path) {
+        self->status = fill_partition(self, loader, lanes, give_up);
+    } else if (self->path[0]) {
+        self->status = loader->open(loader->context, self->path, self->index, &self->state);
+    } else {
+        loader->close(loader->context);
+    }
+    if (self->status < 0) {
+        snprintf(self->text, sizeof(self->text), "%.*s", (int)sizeof(self->text) - 1,
+                 cadre_error_text());
+    }
+}

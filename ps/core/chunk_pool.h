@@ -1,0 +1,42 @@
+/*
+ * chunk_pool - buffers that were values a moment ago, to be written again.
+ *
+ * Fresh memory is slow: its first touch costs several times the update itself. When an update
+ * replaces a shared chunk, the shard's reference to the old one goes here instead of being dropped;
+ * once whoever pulled it lets go, the pool is alone with the chunk and hands it out for the next
+ * update. Nothing crosses threads but the reference count.
+ *
+ * Bounded: at most `size_bytes_max` bytes and CADRE_CHUNK_POOL_CLASSES sizes; beyond that
+ * references are simply dropped, the oldest of a size first.
+ *
+ * Owner:   one shard, shared by its partitions.
+ * Thread:  the shard's actor only.
+ */
+#ifndef CADRE_PS_CORE_CHUNK_POOL_H
+#define CADRE_PS_CORE_CHUNK_POOL_H
+
+#include <stddef.h>
+
+#include "common/tensor/chunk.h"
+
+enum {
+    CADRE_CHUNK_POOL_CLASSES = 32,         /* sizes kept at a time */
+    CADRE_CHUNK_POOL_SIZE_MAX = 128 << 20, /* what a shard gives its pool */
+};
+
+typedef struct cadre_chunk_pool cadre_chunk_pool_t;
+
+cadre_chunk_pool_t *cadre_chunk_pool_new(size_t size_bytes_max);
+
+void cadre_chunk_pool_destroy(cadre_chunk_pool_t **self_p);
+
+/* A chunk of exactly `size_bytes` that nobody else holds; its bytes are arbitrary. */
+cadre_chunk_t *cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes);
+
+/* Takes over the caller's reference. */
+void cadre_chunk_pool_put(cadre_chunk_pool_t *self, cadre_chunk_t **chunk_p);
+
+/* Bytes of the chunks that the pool holds references to. */
+size_t cadre_chunk_pool_size_bytes(const cadre_chunk_pool_t *self);
+
+#endif

@@ -1,0 +1,168 @@
+#include "ps/core/initializer.h"
+
+#include <math.h>
+
+#include "common/base/random.h"
+#include "common/base/status.h"
+
+/* The stream of initial values; the seed tells variables apart. */
+#define STREAM UINT64_C(0x696e697469616c)
+
+/* Standard deviation of the unit normal distribution cut at two; the digits are Keras'. */
+#define TRUNCATED_STDDEV 0.87962566103423978
+
+enum { REDRAWS_MAX = 16 }; /* blocks of four numbers; needing more has probability 1e-86 */
+
+static void
+compute_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
+{
+    if (rank < 2) {
+        *fan_in = rank == 1 ? (double)shape[0] : 1;
+        *fan_out = *fan_in;
+        return;
+    }
+    double receptive_field = 1;
+    for (int i = 0; i < rank - 2; i++) {
+        receptive_field *= (double)shape[i];
+    }
+    *fan_in = (double)shape[rank - 2] * receptive_field;
+    *fan_out = (double)shape[rank - 1] * receptive_field;
+}
+
+static void
+set_uniform(cadre_initializer_t *self, double low, double high)
+{
+    self->kind = CADRE_INITIALIZER_UNIFORM;
+    self->center = low;
+    self->scale = high - low;
+}
+
+static void
+set_truncated_normal(cadre_initializer_t *self, double mean, double stddev)
+{
+    self->kind = CADRE_INITIALIZER_TRUNCATED_NORMAL;
+    self->center = mean;
+    self->scale = stddev;
+}
+
+/* Resolves the kinds that depend on the shape to the distributions that they stand for. */
+static void
+resolve(cadre_initializer_t *self, const cadre_initializer_spec_t *spec, double fan_in,
+        double fan_out)
+{
+    const double *parameters = spec->parameters;
+    double glorot = fmax(1, (fan_in + fan_out) / 2);
+    double he = fmax(1, fan_in);
+    switch (spec->kind) {
+    case CADRE_INITIALIZER_ZEROS:
+        self->kind = CADRE_INITIALIZER_CONSTANT;
+        break;
+    case CADRE_INITIALIZER_CONSTANT:
+        self->kind = CADRE_INITIALIZER_CONSTANT;
+        self->center = parameters[CADRE_CONSTANT_VALUE];
+        break;
+    case CADRE_INITIALIZER_UNIFORM:
+        set_uniform(self, parameters[CADRE_UNIFORM_MIN], parameters[CADRE_UNIFORM_MAX]);
+        break;
+    case CADRE_INITIALIZER_NORMAL:
+        self->kind = CADRE_INITIALIZER_NORMAL;
+        self->center = parameters[CADRE_NORMAL_MEAN];
+        self->scale = parameters[CADRE_NORMAL_STDDEV];
+        break;
+    case CADRE_INITIALIZER_TRUNCATED_NORMAL:
+        set_truncated_normal(self, parameters[CADRE_NORMAL_MEAN], parameters[CADRE_NORMAL_STDDEV]);
+        break;
+    case CADRE_INITIALIZER_GLOROT_UNIFORM:
+        set_uniform(self, -sqrt(3 / glorot), sqrt(3 / glorot));
+        break;
+    case CADRE_INITIALIZER_GLOROT_NORMAL:
+        set_truncated_normal(self, 0, sqrt(1 / glorot) / TRUNCATED_STDDEV);
+        break;
+    case CADRE_INITIALIZER_HE_UNIFORM:
+        set_uniform(self, -sqrt(6 / he), sqrt(6 / he));
+        break;
+    case CADRE_INITIALIZER_HE_NORMAL:
+        set_truncated_normal(self, 0, sqrt(2 / he) / TRUNCATED_STDDEV);
+        break;
+    }
+}
+
+int
+cadre_initializer_init(cadre_initializer_t *self, const cadre_initializer_spec_t *spec,
+                       cadre_dtype_t dtype, const int64_t *shape, int rank)
+{
+    int status = cadre_shape_size(dtype, shape, rank, NULL, NULL);
+    if (status == 0) {
+        status = cadre_initializer_spec_check(spec, dtype);
+    }
+    if (status < 0) {
+        return status;
+    }
+    double fan_in = 0;
+    double fan_out = 0;
+    compute_fans(shape, rank, &fan_in, &fan_out);
+    *self = (cadre_initializer_t){.dtype = dtype, .seed = spec->seed};
+    resolve(self, spec, fan_in, fan_out);
+    return 0;
+}
+
+static void
+fill_constant(const cadre_initializer_t *self, size_t count, void *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (self->dtype == CADRE_F32) {
+            ((float *)out)[i] = (float)self->center;
+        } else if (self->dtype == CADRE_F64) {
+            ((double *)out)[i] = self->center;
+        } else if (self->dtype == CADRE_I32) {
+            ((int32_t *)out)[i] = (int32_t)self->center;
+        } else {
+            ((int64_t *)out)[i] = (int64_t)self->center;
+        }
+    }
+}
+
+/* The first of the element's normal numbers that lies within two. Its numbers are the four of its
+ * own block, then the four of the block that this one's bits count to, and so on. */
+static double
+truncated_normal(uint64_t seed, uint64_t index)
+{
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t block[4];
+    cadre_random_block(seed, STREAM, index, block);
+    for (int redraw = 0; redraw < REDRAWS_MAX; redraw++) {
+        for (int half = 0; half < 4; half += 2) {
+            double pair[2];
+            cadre_random_box_muller(block[half], block[half + 1], pair);
+            for (int i = 0; i < 2; i++) {
+                if (fabs(pair[i]) <= 2) {
+                    return pair[i];
+                }
+            }
+        }
+        cadre_philox4x32(block, key, block);
+    }
+    return 0;
+}
+
+void
+cadre_initializer_fill(const cadre_initializer_t *self, uint64_t first, size_t count, void *out)
+{
+    if (self->kind == CADRE_INITIALIZER_CONSTANT) {
+        fill_constant(self, count, out);
+        return;
+    }
+    float *values = out;
+    if (self->kind == CADRE_INITIALIZER_UNIFORM) {
+        cadre_random_fill_uniform(self->seed, STREAM, first, count, values);
+    } else if (self->kind == CADRE_INITIALIZER_NORMAL) {
+        cadre_random_fill_normal(self->seed, STREAM, first, count, values);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            values[i] = (float)truncated_normal(self->seed, first + i);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (float)(self->center + self->scale * (double)values[i]);
+    }
+}

@@ -1,0 +1,51 @@
+/*
+ * initializer - the values a variable begins with.
+ *
+ * Element i (row-major, over the whole variable) has one value for a given seed, whatever partition
+ * or chunk it falls into, because it is made from the counter i (common/base/random.h).
+ *
+ * Definitions are Keras' (keras/src/initializers/random_initializers.py). fan_in and fan_out come
+ * from the shape of the whole variable: rank 0: 1 and 1; rank 1: its length, twice; rank 2: rows
+ * and columns; above: the second to last and the last dimension, each times the product of those
+ * before (a convolution kernel). Then
+ *
+ *     glorot_uniform  uniform on +- sqrt(3 / n), n = max(1, (fan_in + fan_out) / 2)
+ *     glorot_normal   truncated normal with standard deviation sqrt(1 / n) / 0.87962566103423978,
+ * the same n he_uniform      uniform on +- sqrt(6 / n), n = max(1, fan_in) he_normal truncated
+ * normal with standard deviation sqrt(2 / n) / 0.87962566103423978, the same n
+ *
+ * The divisor is the standard deviation of the unit normal distribution cut at two. A truncated
+ * normal number beyond two standard deviations is drawn again from the same element's numbers. As
+ * in Keras, rounding to f32 can make a uniform number equal to its upper end.
+ *
+ * Owner:   whoever holds the struct (plain data).
+ * Thread:  immutable after init.
+ */
+#ifndef CADRE_PS_CORE_INITIALIZER_H
+#define CADRE_PS_CORE_INITIALIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/spec/initializer_spec.h"
+
+/* A spec made ready for one variable. */
+typedef struct {
+    cadre_initializer_kind_t kind; /* CONSTANT, UNIFORM, NORMAL or TRUNCATED_NORMAL */
+    cadre_dtype_t dtype;
+    uint64_t seed;
+    double center; /* the constant, the lower end or the mean */
+    double scale;  /* upper minus lower end, or the standard deviation */
+} cadre_initializer_t;
+
+/* `shape` is the whole variable's. Fails as cadre_initializer_spec_check and cadre_shape_size do.
+ */
+int cadre_initializer_init(cadre_initializer_t *self, const cadre_initializer_spec_t *spec,
+                           cadre_dtype_t dtype, const int64_t *shape, int rank);
+
+/* Writes elements [first, first + count) of the variable to `out`, which is aligned for the dtype.
+ */
+void cadre_initializer_fill(const cadre_initializer_t *self, uint64_t first, size_t count,
+                            void *out);
+
+#endif

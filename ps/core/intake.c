@@ -1,0 +1,365 @@
+#include "ps/core/intake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/u64_map.h"
+
+enum { PEERS_MIN = 16 };
+
+typedef struct {
+    cadre_task_t from;
+    uint64_t request;
+    uint64_t size_bytes;
+    bool granted;
+    bool said;         /* and GRANT is out */
+    uint64_t moved_ms; /* when something came last, or it was granted */
+    uint64_t said_ms;
+    /* What has come: */
+    cadre_message_t whole;
+    uint64_t next_part;
+    uint64_t got_bytes;
+    uint64_t *triples;
+    size_t triple_count;
+} reservation_t;
+
+struct cadre_intake {
+    uint64_t budget_bytes;
+    size_t window_min;
+    cadre_u64_map_t peers; /* that have spoken, by incarnation: when each did last, a uint64_t */
+    reservation_t *all;    /* in order of arrival */
+    size_t count;
+    size_t capacity;
+    uint64_t granted_bytes;
+};
+
+cadre_intake_t *
+cadre_intake_new(uint64_t budget_bytes, size_t window_min)
+{
+    cadre_intake_t *self = cadre_calloc(1, sizeof(*self));
+    self->budget_bytes = budget_bytes;
+    self->window_min = window_min ? window_min : CADRE_WINDOW_SIZE_MIN;
+    return self;
+}
+
+/* What has come is not needed. */
+static void
+drop_parts(reservation_t *reservation)
+{
+    cadre_message_fini(&reservation->whole);
+    cadre_free(&reservation->triples);
+    reservation->triple_count = 0;
+    reservation->next_part = 0;
+    reservation->got_bytes = 0;
+}
+
+static void
+remove_at(cadre_intake_t *self, size_t at)
+{
+    reservation_t *reservation = &self->all[at];
+    self->granted_bytes -= reservation->granted ? reservation->size_bytes : 0;
+    drop_parts(reservation);
+    self->count--;
+    for (size_t i = at; i < self->count; i++) {
+        self->all[i] = self->all[i + 1];
+    }
+}
+
+void
+cadre_intake_clear(cadre_intake_t *self)
+{
+    while (self->count > 0) {
+        remove_at(self, self->count - 1);
+    }
+    size_t cursor = 0;
+    uint64_t *heard_ms = NULL;
+    while ((heard_ms = cadre_u64_map_next(&self->peers, &cursor))) {
+        free(heard_ms);
+    }
+    cadre_u64_map_fini(&self->peers);
+}
+
+void
+cadre_intake_destroy(cadre_intake_t **self_p)
+{
+    cadre_intake_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_intake_clear(self);
+    free(self->all);
+    free(self);
+}
+
+void
+cadre_intake_heard(cadre_intake_t *self, uint64_t incarnation, uint64_t now_ms)
+{
+    uint64_t *heard_ms = cadre_u64_map_get(&self->peers, incarnation);
+    if (!heard_ms) {
+        if (self->peers.count >= CADRE_TASKS_MAX) {
+            return;
+        }
+        heard_ms = cadre_calloc(1, sizeof(*heard_ms));
+        cadre_u64_map_put(&self->peers, incarnation, heard_ms);
+    }
+    *heard_ms = now_ms;
+}
+
+static uint64_t
+later(uint64_t since_ms, uint64_t late_ms, uint64_t now_ms)
+{
+    return since_ms + late_ms < now_ms ? since_ms + late_ms : now_ms;
+}
+
+void
+cadre_intake_excuse(cadre_intake_t *self, uint64_t late_ms, uint64_t now_ms)
+{
+    uint64_t *heard_ms = NULL;
+    for (size_t cursor = 0; (heard_ms = cadre_u64_map_next(&self->peers, &cursor));) {
+        *heard_ms = later(*heard_ms, late_ms, now_ms);
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        self->all[i].moved_ms = later(self->all[i].moved_ms, late_ms, now_ms);
+    }
+}
+
+size_t
+cadre_intake_window(const cadre_intake_t *self)
+{
+    uint64_t sharers = 2 * (uint64_t)self->peers.count;
+    uint64_t share = self->budget_bytes / 8 / (sharers > PEERS_MIN ? sharers : PEERS_MIN);
+    if (share < self->window_min) {
+        return self->window_min;
+    }
+    return share < CADRE_WINDOW_SIZE_MAX ? (size_t)share : CADRE_WINDOW_SIZE_MAX;
+}
+
+/* Where it stands; `count` when there is none. */
+static size_t
+find(const cadre_intake_t *self, uint64_t incarnation, uint64_t request)
+{
+    size_t at = 0;
+    while (at < self->count &&
+           (self->all[at].from.incarnation != incarnation || self->all[at].request != request)) {
+        at++;
+    }
+    return at;
+}
+
+void
+cadre_intake_reserve(cadre_intake_t *self, const cadre_task_t *from, uint64_t request,
+                     uint64_t size_bytes, uint64_t now_ms)
+{
+    size_t at = find(self, from->incarnation, request);
+    if (at == CADRE_RESERVATIONS_MAX) {
+        return;
+    }
+    if (at < self->count) {
+        reservation_t *again = &self->all[at];
+        again->from = *from;
+        again->said = false;
+        drop_parts(again);
+        return;
+    }
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 16;
+        self->all = cadre_realloc(self->all, self->capacity, sizeof(*self->all));
+    }
+    self->all[self->count++] = (reservation_t){
+        .from = *from, .request = request, .size_bytes = size_bytes, .moved_ms = now_ms};
+}
+
+/* Bytes of granted updates that are on their way and have not come. */
+static uint64_t
+coming_bytes(const cadre_intake_t *self, uint64_t now_ms)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        const reservation_t *reservation = &self->all[i];
+        bool comes = reservation->granted && now_ms < reservation->moved_ms + CADRE_GRANT_STALL_MS;
+        bytes += comes ? reservation->size_bytes - reservation->got_bytes : 0;
+    }
+    return bytes;
+}
+
+static bool
+may_come(const cadre_intake_t *self, const reservation_t *reservation, uint64_t now_ms)
+{
+    uint64_t coming = coming_bytes(self, now_ms);
+    bool has_room = self->granted_bytes == 0 ||
+                    self->granted_bytes + reservation->size_bytes <= self->budget_bytes / 2;
+    return has_room &&
+           (coming == 0 || coming + reservation->size_bytes <= CADRE_RECEIVING_SIZE_MAX);
+}
+
+static bool
+is_silent(const cadre_intake_t *self, const cadre_task_t *peer, uint64_t now_ms)
+{
+    const uint64_t *heard_ms = cadre_u64_map_get(&self->peers, peer->incarnation);
+    return heard_ms && now_ms >= *heard_ms + CADRE_GRANT_MS_MAX;
+}
+
+/* The first that waits has no room: peers that are silent give up all that they have, or one that
+ * has sent nothing for long what it was granted. */
+static void
+withdraw(cadre_intake_t *self, uint64_t now_ms)
+{
+    const size_t count = self->count;
+    for (size_t i = count; i-- > 0;) {
+        if (is_silent(self, &self->all[i].from, now_ms)) {
+            remove_at(self, i);
+        }
+    }
+    for (size_t i = 0; i < self->count && self->count == count; i++) {
+        if (self->all[i].granted && now_ms >= self->all[i].moved_ms + CADRE_GRANT_MS_MAX) {
+            remove_at(self, i);
+        }
+    }
+}
+
+bool
+cadre_intake_grant(cadre_intake_t *self, uint64_t now_ms, cadre_task_t *to, uint64_t *request)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        reservation_t *reservation = &self->all[i];
+        if (!reservation->granted && !may_come(self, reservation, now_ms)) {
+            withdraw(self, now_ms);
+            return false;
+        }
+        if (!reservation->granted) {
+            reservation->granted = true;
+            reservation->moved_ms = now_ms;
+            self->granted_bytes += reservation->size_bytes;
+        }
+        bool stalls = now_ms >= reservation->moved_ms + CADRE_GRANT_STALL_MS &&
+                      now_ms >= reservation->said_ms + CADRE_GRANT_STALL_MS;
+        if (!reservation->said || stalls) {
+            reservation->said = true;
+            reservation->said_ms = now_ms;
+            *to = reservation->from;
+            *request = reservation->request;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cadre_intake_is_waiting(const cadre_intake_t *self, uint64_t incarnation, uint64_t request)
+{
+    size_t at = find(self, incarnation, request);
+    return at < self->count && self->all[at].next_part == 0;
+}
+
+static uint64_t
+size_bytes_of(const cadre_message_t *message)
+{
+    uint64_t size_bytes = 0;
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    return size_bytes;
+}
+
+/* Appends the chunks and partitions of a part; the first one is what the others are added to. */
+static void
+append(reservation_t *reservation, cadre_message_t *message)
+{
+    const cadre_u64s_t *triples = &message->push.partitions;
+    cadre_message_t *whole = &reservation->whole;
+    size_t count = reservation->triple_count + triples->count;
+    reservation->triples = cadre_realloc(reservation->triples, count ? count : 1, sizeof(uint64_t));
+    if (triples->count > 0) {
+        memcpy(reservation->triples + reservation->triple_count, triples->items,
+               triples->count * sizeof(uint64_t));
+    }
+    reservation->triple_count = count;
+    reservation->got_bytes += size_bytes_of(message);
+    if (reservation->next_part == 0) {
+        *whole = *message;
+        *message = (cadre_message_t){.type = message->type};
+    } else if (message->chunk_count > 0) {
+        size_t room = whole->chunk_count + message->chunk_count;
+        whole->chunks = cadre_realloc(whole->chunks, room, sizeof(*whole->chunks));
+        memcpy(whole->chunks + whole->chunk_count, message->chunks,
+               message->chunk_count * sizeof(*whole->chunks));
+        whole->chunk_count = room;
+        message->chunk_count = 0;
+    }
+    reservation->next_part++;
+}
+
+bool
+cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_t *message,
+                  uint64_t **triples, uint64_t now_ms)
+{
+    const cadre_push_message_t push = message->push;
+    size_t at = find(self, from->incarnation, message->request);
+    reservation_t *reservation = at < self->count ? &self->all[at] : NULL;
+    if (reservation && push.part == 0) {
+        drop_parts(reservation); /* said again from the beginning */
+    }
+    bool fits = reservation && reservation->granted && push.part == reservation->next_part &&
+                reservation->got_bytes + size_bytes_of(message) <= reservation->size_bytes;
+    if (!fits) {
+        cadre_message_fini(message);
+        return false;
+    }
+    reservation->moved_ms = now_ms;
+    append(reservation, message);
+    cadre_message_fini(message);
+    if (push.part + 1 < push.parts) {
+        return false;
+    }
+    *message = reservation->whole;
+    message->push.partitions = (cadre_u64s_t){reservation->triples, reservation->triple_count};
+    *triples = reservation->triples;
+    reservation->whole = (cadre_message_t){.type = CADRE_MESSAGE_PUSH};
+    reservation->triples = NULL;
+    remove_at(self, at);
+    return true;
+}
+
+void
+cadre_intake_end(cadre_intake_t *self, uint64_t incarnation, uint64_t request)
+{
+    size_t at = find(self, incarnation, request);
+    if (at < self->count) {
+        remove_at(self, at);
+    }
+}
+
+void
+cadre_intake_gone(cadre_intake_t *self, const cadre_task_t *peer)
+{
+    for (size_t i = self->count; i-- > 0;) {
+        if (cadre_task_equal(&self->all[i].from, peer)) {
+            remove_at(self, i);
+        }
+    }
+}
+
+bool
+cadre_intake_is_busy(const cadre_intake_t *self)
+{
+    return self->count > 0;
+}
+
+uint64_t
+cadre_intake_granted_bytes(const cadre_intake_t *self)
+{
+    return self->granted_bytes;
+}
+
+uint64_t
+cadre_intake_collected_bytes(const cadre_intake_t *self)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        bytes += self->all[i].got_bytes;
+    }
+    return bytes;
+}

@@ -1,0 +1,14 @@
+#include "ps/core/lanes.h"
+
+void
+cadre_lanes_run(const cadre_lanes_t *self, size_t count, void (*each)(void *argument, size_t index),
+                void *argument)
+{
+    if (self->run) {
+        self->run(self->context, count, each, argument);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        each(argument, i);
+    }
+}

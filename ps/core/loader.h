@@ -1,0 +1,45 @@
+/*
+ * loader - how a load (checkpoint_load.h) gets at a checkpoint: an interface.
+ *
+ * Owner:   who carries loads out; `context` outlives them.
+ * Thread:  the owner's, but for `read`.
+ *
+ * The load actor's one reads files (checkpoint_loader.h); the simulation and tests have their own.
+ */
+#ifndef CADRE_PS_CORE_LOADER_H
+#define CADRE_PS_CORE_LOADER_H
+
+#include "common/checkpoint/disk.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/shard_reader.h"
+
+/* A variable as it stands in a checkpoint. */
+typedef struct {
+    cadre_dtype_t dtype;
+    int rank;
+    int64_t shape[CADRE_RANK_MAX];
+} cadre_stored_variable_t;
+
+typedef struct {
+    void *context;
+
+    /* Opens the checkpoint at `path`, closing the one that was open, and gives the state of shard
+     * `index` in it; zeros when it had fewer shards. Any failure is final for this path. */
+    int (*open)(void *context, const char *path, uint32_t index, cadre_shard_state_t *state);
+
+    /* CADRE_ENOTFOUND when the checkpoint does not hold the variable. */
+    int (*find)(void *context, const char *variable, cadre_stored_variable_t *out);
+
+    /* Does whatever takes long before a range, of any kind, can be read: verifies files. As
+     * cadre_checkpoint_reader_prepare. */
+    int (*prepare)(void *context, const cadre_checkpoint_range_t *range,
+                   const cadre_give_up_t *give_up);
+
+    /* As cadre_checkpoint_reader_read: on several threads at once. */
+    int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out, uint64_t *version);
+
+    /* Closes the checkpoint, if one is open. */
+    void (*close)(void *context);
+} cadre_loader_t;
+
+#endif

@@ -1,0 +1,157 @@
+#include "ps/core/optimizer.h"
+
+#include <math.h>
+
+#include "common/base/assert.h"
+#include "common/tensor/bf16.h"
+#include "ps/core/optimizer_kernel.h"
+
+int
+cadre_optimizer_init(cadre_optimizer_t *self, const cadre_optimizer_spec_t *spec,
+                     cadre_dtype_t dtype)
+{
+    int status = cadre_optimizer_spec_check(spec, dtype);
+    if (status < 0) {
+        return status;
+    }
+    *self = (cadre_optimizer_t){
+        .spec = *spec, .dtype = dtype, .slot_count = cadre_optimizer_slot_count(spec)};
+    return 0;
+}
+
+static void
+apply_rmsprop(const double *parameters, const cadre_kernel_stretch_t *stretch)
+{
+    const cadre_kernel_rmsprop_t rmsprop = {
+        .learning_rate = (float)parameters[CADRE_LEARNING_RATE],
+        .rho = (float)parameters[CADRE_RMSPROP_RHO],
+        .one_minus_rho = (float)(1 - parameters[CADRE_RMSPROP_RHO]),
+        .momentum = (float)parameters[CADRE_RMSPROP_MOMENTUM],
+        .epsilon = (float)parameters[CADRE_RMSPROP_EPSILON],
+    };
+    cadre_kernel_rmsprop(stretch, &rmsprop, parameters[CADRE_RMSPROP_CENTERED] > 0);
+}
+
+/* adam's weight decay is 0. */
+static void
+apply_adam(const double *parameters, uint64_t step, const cadre_kernel_stretch_t *stretch)
+{
+    double learning_rate = parameters[CADRE_LEARNING_RATE];
+    double beta_1 = parameters[CADRE_ADAM_BETA_1];
+    double beta_2 = parameters[CADRE_ADAM_BETA_2];
+    double t = (double)step;
+    const cadre_kernel_adam_t adam = {
+        .alpha = (float)(learning_rate * sqrt(1 - pow(beta_2, t)) / (1 - pow(beta_1, t))),
+        .one_minus_beta_1 = (float)(1 - beta_1),
+        .one_minus_beta_2 = (float)(1 - beta_2),
+        .epsilon = (float)parameters[CADRE_ADAM_EPSILON],
+        .decay = (float)(parameters[CADRE_ADAMW_WEIGHT_DECAY] * learning_rate),
+    };
+    cadre_kernel_adam(stretch, &adam);
+}
+
+static void
+apply_ftrl(const double *parameters, const cadre_kernel_stretch_t *stretch)
+{
+    double learning_rate = parameters[CADRE_LEARNING_RATE];
+    const cadre_kernel_ftrl_t ftrl = {
+        .learning_rate = (float)learning_rate,
+        .power = (float)-parameters[CADRE_FTRL_LEARNING_RATE_POWER],
+        .l1 = (float)parameters[CADRE_FTRL_L1],
+        .twice_l2_shrinkage = (float)(2 * parameters[CADRE_FTRL_L2_SHRINKAGE]),
+        .regularisation =
+            (float)(2 * parameters[CADRE_FTRL_L2] + parameters[CADRE_FTRL_BETA] / learning_rate),
+    };
+    cadre_kernel_ftrl(stretch, &ftrl);
+}
+
+static cadre_kernel_stretch_t
+kernel_stretch(const cadre_optimizer_stretch_t *stretch)
+{
+    cadre_kernel_stretch_t result = {
+        .count = stretch->count,
+        .gradient = stretch->gradient,
+        .value_in = stretch->value_in,
+        .value_out = stretch->value_out,
+    };
+    for (size_t i = 0; i < CADRE_OPTIMIZER_SLOTS_MAX; i++) {
+        result.slots_in[i] = stretch->slots_in[i];
+        result.slots_out[i] = stretch->slots_out[i];
+    }
+    return result;
+}
+
+void
+cadre_optimizer_apply(const cadre_optimizer_t *self, uint64_t step,
+                      const cadre_optimizer_stretch_t *stretch)
+{
+    cadre_assert(step > 0);
+    const double *parameters = self->spec.parameters;
+    const float learning_rate = (float)parameters[CADRE_LEARNING_RATE];
+    const cadre_kernel_stretch_t kernel = kernel_stretch(stretch);
+    switch (self->spec.kind) {
+    case CADRE_OPTIMIZER_SGD:
+        cadre_kernel_sgd(&kernel, learning_rate);
+        break;
+    case CADRE_OPTIMIZER_MOMENTUM:
+        cadre_kernel_momentum(&kernel, learning_rate, (float)parameters[CADRE_MOMENTUM_MOMENTUM]);
+        break;
+    case CADRE_OPTIMIZER_NESTEROV:
+        cadre_kernel_nesterov(&kernel, learning_rate, (float)parameters[CADRE_MOMENTUM_MOMENTUM]);
+        break;
+    case CADRE_OPTIMIZER_ADAGRAD:
+        cadre_kernel_adagrad(&kernel, learning_rate, (float)parameters[CADRE_ADAGRAD_EPSILON]);
+        break;
+    case CADRE_OPTIMIZER_RMSPROP:
+        apply_rmsprop(parameters, &kernel);
+        break;
+    case CADRE_OPTIMIZER_ADAM:
+    case CADRE_OPTIMIZER_ADAMW:
+        apply_adam(parameters, step, &kernel);
+        break;
+    case CADRE_OPTIMIZER_FTRL:
+        apply_ftrl(parameters, &kernel);
+        break;
+    case CADRE_OPTIMIZER_ADD:
+        cadre_optimizer_add(self->dtype, false, stretch);
+        break;
+    }
+}
+
+void
+cadre_optimizer_add(cadre_dtype_t dtype, bool subtract, const cadre_optimizer_stretch_t *stretch)
+{
+    const size_t count = stretch->count;
+    const void *in = stretch->value_in;
+    void *out = stretch->value_out;
+    switch (dtype) {
+    case CADRE_F32:
+        cadre_kernel_add_f32(count, in, stretch->gradient, out, subtract);
+        break;
+    case CADRE_F64:
+        cadre_kernel_add_f64(count, in, stretch->gradient, out, subtract);
+        break;
+    case CADRE_I32:
+        cadre_kernel_add_u32(count, in, stretch->gradient, out, subtract);
+        break;
+    case CADRE_I64:
+        cadre_kernel_add_u64(count, in, stretch->gradient, out, subtract);
+        break;
+    case CADRE_U64:
+    case CADRE_U8:
+    case CADRE_BF16:
+        cadre_assert(dtype == CADRE_F32); /* specs refuse these */
+    }
+}
+
+bool
+cadre_optimizer_finite(cadre_dtype_t dtype, const void *bytes, size_t count)
+{
+    if (dtype == CADRE_F32) {
+        return cadre_kernel_finite_f32(bytes, count);
+    }
+    if (dtype == CADRE_BF16) {
+        return cadre_bf16_finite(bytes, count);
+    }
+    return dtype != CADRE_F64 || cadre_kernel_finite_f64(bytes, count);
+}

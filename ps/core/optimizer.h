@@ -1,0 +1,71 @@
+/*
+ * optimizer - applies a gradient to values.
+ *
+ * Formulas are Keras' (keras/src/optimizers/<name>.py), in f32, per element: w value, g gradient,
+ * lr learning rate, t the number of this update, from 1. Slots by their names in
+ * common/spec/optimizer_spec.h.
+ *
+ *     sgd       w -= lr g
+ *     momentum  m = momentum m - lr g;  w += m                                    (SGD with
+ * momentum) nesterov  m = momentum m - lr g;  w += momentum m - lr g                    (SGD with
+ * nesterov=True) adagrad   a += g^2;  w -= lr g / sqrt(a + epsilon) rmsprop   v = rho v + (1 - rho)
+ * g^2 centered: a = rho a + (1 - rho) g, and max(v - a^2, 0) in the place of v below d = lr g /
+ * sqrt(v + epsilon);  with momentum: m = momentum m + d, w -= m;  else w -= d adam      m += (g -
+ * m) (1 - beta_1);  v += (g^2 - v) (1 - beta_2) w -= m alpha / (sqrt(v) + epsilon),  alpha = lr
+ * sqrt(1 - beta_2^t) / (1 - beta_1^t) adamw     w -= w weight_decay lr, then adam ftrl      n =
+ * accumulator, z = linear, p = -learning_rate_power, n' = n + g^2 z += g + 2 l2_shrinkage w - (n'^p
+ * - n^p) / lr w w = (clip(z, -l1, l1) - z) / (n'^p / lr + 2 l2 + beta / lr);  n = n' add       w +=
+ * g, in the values' own type; integers wrap around
+ *
+ * Where Keras divides 0 by 0 (ftrl with nothing accumulated and no regularisation) w becomes 0, and
+ * the max() of a centered rmsprop keeps rounding from taking the root of a negative number; exact
+ * arithmetic has neither. alpha is computed in double.
+ *
+ * Owner:   whoever holds the struct (plain data).
+ * Thread:  immutable after init.
+ */
+#ifndef CADRE_PS_CORE_OPTIMIZER_H
+#define CADRE_PS_CORE_OPTIMIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/spec/optimizer_spec.h"
+
+typedef struct {
+    cadre_optimizer_spec_t spec;
+    cadre_dtype_t dtype;
+    size_t slot_count;
+} cadre_optimizer_t;
+
+/* One stretch of a variable. Outputs may be the inputs (the same pointer), else they must not
+ * overlap anything. Values and slots are aligned for their type, the gradient need not be. */
+typedef struct {
+    size_t count; /* elements */
+    const void *gradient;
+    const void *value_in;
+    void *value_out;
+    const float *slots_in[CADRE_OPTIMIZER_SLOTS_MAX];
+    float *slots_out[CADRE_OPTIMIZER_SLOTS_MAX];
+} cadre_optimizer_stretch_t;
+
+/* Fails as cadre_optimizer_spec_check does. */
+int cadre_optimizer_init(cadre_optimizer_t *self, const cadre_optimizer_spec_t *spec,
+                         cadre_dtype_t dtype);
+
+/* Applies update number `step`, from 1. The gradient has the values' dtype and has been checked to
+ * be finite. */
+void cadre_optimizer_apply(const cadre_optimizer_t *self, uint64_t step,
+                           const cadre_optimizer_stretch_t *stretch);
+
+/* value_out = value_in + gradient, or minus it, for the types that `add` takes; slots are not
+ * looked at. */
+void cadre_optimizer_add(cadre_dtype_t dtype, bool subtract,
+                         const cadre_optimizer_stretch_t *stretch);
+
+/* True when none of `count` numbers is infinite or NaN; integers always are finite. `bytes` may be
+ * unaligned. */
+bool cadre_optimizer_finite(cadre_dtype_t dtype, const void *bytes, size_t count);
+
+#endif

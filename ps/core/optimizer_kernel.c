@@ -1,0 +1,286 @@
+#include "ps/core/optimizer_kernel.h"
+
+#include <float.h>
+#include <math.h>
+
+/* The choice at load time is an indirect function, whose resolver runs before a sanitizer is ready;
+ * clang has another notion of it. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define KERNEL __attribute__((target_clones("avx2", "default")))
+#else
+#define KERNEL
+#endif
+
+/* Inputs and outputs are the same element or do not touch: no iteration needs what another wrote.
+ */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+KERNEL void
+cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate)
+{
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        value_out[i] = value_in[i] - learning_rate * gradient[i];
+    }
+}
+
+KERNEL void
+cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
+{
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *momentum_in = stretch->slots_in[0];
+    float *momentum_out = stretch->slots_out[0];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float m = momentum * momentum_in[i] - learning_rate * gradient[i];
+        momentum_out[i] = m;
+        value_out[i] = value_in[i] + m;
+    }
+}
+
+KERNEL void
+cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate, float momentum)
+{
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *momentum_in = stretch->slots_in[0];
+    float *momentum_out = stretch->slots_out[0];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float step = learning_rate * gradient[i];
+        float m = momentum * momentum_in[i] - step;
+        momentum_out[i] = m;
+        value_out[i] = value_in[i] + (momentum * m - step);
+    }
+}
+
+KERNEL void
+cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate, float epsilon)
+{
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *accumulator_in = stretch->slots_in[0];
+    float *accumulator_out = stretch->slots_out[0];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i];
+        float accumulator = accumulator_in[i] + g * g;
+        accumulator_out[i] = accumulator;
+        value_out[i] = value_in[i] - learning_rate * g / sqrtf(accumulator + epsilon);
+    }
+}
+
+/* Built into its caller four times, with and without each of its two extra slots. */
+static inline __attribute__((always_inline)) void
+rmsprop(const cadre_kernel_stretch_t *stretch, const cadre_kernel_rmsprop_t *parameters,
+        const bool with_momentum, const bool centered)
+{
+    const cadre_kernel_rmsprop_t p = *parameters;
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *velocity_in = stretch->slots_in[0];
+    float *velocity_out = stretch->slots_out[0];
+    const float *momentum_in = stretch->slots_in[1];
+    float *momentum_out = stretch->slots_out[1];
+    const float *average_in = stretch->slots_in[with_momentum ? 2 : 1];
+    float *average_out = stretch->slots_out[with_momentum ? 2 : 1];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i];
+        float velocity = p.rho * velocity_in[i] + p.one_minus_rho * (g * g);
+        velocity_out[i] = velocity;
+        if (centered) {
+            float average = p.rho * average_in[i] + p.one_minus_rho * g;
+            average_out[i] = average;
+            velocity -= average * average;
+            velocity = velocity > 0 ? velocity : 0;
+        }
+        float step = p.learning_rate * g / sqrtf(velocity + p.epsilon);
+        if (with_momentum) {
+            step += p.momentum * momentum_in[i];
+            momentum_out[i] = step;
+        }
+        value_out[i] = value_in[i] - step;
+    }
+}
+
+KERNEL void
+cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
+                     const cadre_kernel_rmsprop_t *parameters, bool centered)
+{
+    if (parameters->momentum > 0) {
+        if (centered) {
+            rmsprop(stretch, parameters, true, true);
+        } else {
+            rmsprop(stretch, parameters, true, false);
+        }
+    } else if (centered) {
+        rmsprop(stretch, parameters, false, true);
+    } else {
+        rmsprop(stretch, parameters, false, false);
+    }
+}
+
+KERNEL void
+cadre_kernel_adam(const cadre_kernel_stretch_t *stretch, const cadre_kernel_adam_t *parameters)
+{
+    const cadre_kernel_adam_t p = *parameters;
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *momentum_in = stretch->slots_in[0];
+    float *momentum_out = stretch->slots_out[0];
+    const float *velocity_in = stretch->slots_in[1];
+    float *velocity_out = stretch->slots_out[1];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i];
+        float m = momentum_in[i] + (g - momentum_in[i]) * p.one_minus_beta_1;
+        float v = velocity_in[i] + (g * g - velocity_in[i]) * p.one_minus_beta_2;
+        momentum_out[i] = m;
+        velocity_out[i] = v;
+        float w = value_in[i] - value_in[i] * p.decay;
+        value_out[i] = w - m * p.alpha / (sqrtf(v) + p.epsilon);
+    }
+}
+
+/* w and z from sigma = (n'^p - n^p) / lr and n'^p / lr. */
+static inline __attribute__((always_inline)) float
+ftrl_step(const cadre_kernel_ftrl_t *p, float g, float w, float sigma, float quadratic, float *z)
+{
+    float linear = *z + (g + p->twice_l2_shrinkage * w) - sigma * w;
+    *z = linear;
+    float clipped = linear < -p->l1 ? -p->l1 : linear;
+    clipped = clipped > p->l1 ? p->l1 : clipped;
+    quadratic += p->regularisation;
+    return quadratic > 0 ? (clipped - linear) / quadratic : 0;
+}
+
+/* A power of one half: sqrt(n') - sqrt(n) without its cancellation is g^2 / (sqrt(n') + sqrt(n)).
+ */
+KERNEL static void
+ftrl_root(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *parameters)
+{
+    const cadre_kernel_ftrl_t p = *parameters;
+    const size_t count = stretch->count;
+    const cadre_unaligned_f32_t *gradient = stretch->gradient;
+    const float *value_in = stretch->value_in;
+    float *value_out = stretch->value_out;
+    const float *accumulator_in = stretch->slots_in[0];
+    float *accumulator_out = stretch->slots_out[0];
+    const float *linear_in = stretch->slots_in[1];
+    float *linear_out = stretch->slots_out[1];
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float g = gradient[i];
+        float n = accumulator_in[i];
+        float z = linear_in[i];
+        float root_before = sqrtf(n);
+        n += g * g;
+        float root = sqrtf(n);
+        float sum = root + root_before;
+        float sigma = g * g / (sum > FLT_MIN ? sum : FLT_MIN) / p.learning_rate;
+        float w = ftrl_step(&p, g, value_in[i], sigma, root / p.learning_rate, &z);
+        accumulator_out[i] = n;
+        linear_out[i] = z;
+        value_out[i] = w;
+    }
+}
+
+static void
+ftrl_power(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *p)
+{
+    const double power = (double)p->power;
+    const double learning_rate = (double)p->learning_rate;
+    for (size_t i = 0; i < stretch->count; i++) {
+        float g = stretch->gradient[i];
+        double n = (double)stretch->slots_in[0][i];
+        double power_before = pow(n, power);
+        n += (double)g * (double)g;
+        double power_after = pow(n, power);
+        float sigma = (float)((power_after - power_before) / learning_rate);
+        float z = stretch->slots_in[1][i];
+        stretch->value_out[i] =
+            ftrl_step(p, g, stretch->value_in[i], sigma, (float)(power_after / learning_rate), &z);
+        stretch->slots_out[0][i] = (float)n;
+        stretch->slots_out[1][i] = z;
+    }
+}
+
+void
+cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch, const cadre_kernel_ftrl_t *parameters)
+{
+    if (parameters->power == 0.5F) {
+        ftrl_root(stretch, parameters);
+    } else {
+        ftrl_power(stretch, parameters);
+    }
+}
+
+/* One loop for + and one for -. Integers are unsigned here, so that they wrap around. */
+#define ADD(suffix, type)                                                                          \
+    KERNEL void cadre_kernel_add_##suffix(size_t count, const type *in, const void *change,        \
+                                          type *out, bool subtract)                                \
+    {                                                                                              \
+        const cadre_unaligned_##suffix##_t *by = change;                                           \
+        if (subtract) {                                                                            \
+            INDEPENDENT                                                                            \
+            for (size_t i = 0; i < count; i++) {                                                   \
+                out[i] = in[i] - by[i];                                                            \
+            }                                                                                      \
+        } else {                                                                                   \
+            INDEPENDENT                                                                            \
+            for (size_t i = 0; i < count; i++) {                                                   \
+                out[i] = in[i] + by[i];                                                            \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+ADD(f32, float)
+ADD(f64, double)
+ADD(u32, uint32_t)
+ADD(u64, uint64_t)
+
+/* A number is infinite or NaN when all bits of its exponent are set. */
+KERNEL bool
+cadre_kernel_finite_f32(const void *bytes, size_t count)
+{
+    const uint32_t exponent = UINT32_C(0x7f800000);
+    const cadre_unaligned_u32_t *words = bytes;
+    uint32_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        bad |= (words[i] & exponent) == exponent;
+    }
+    return bad == 0;
+}
+
+KERNEL bool
+cadre_kernel_finite_f64(const void *bytes, size_t count)
+{
+    const uint64_t exponent = UINT64_C(0x7ff0000000000000);
+    const cadre_unaligned_u64_t *words = bytes;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        bad |= (words[i] & exponent) == exponent;
+    }
+    return bad == 0;
+}

@@ -1,0 +1,96 @@
+/*
+ * optimizer_kernel - the loops behind ps/core/optimizer.h, one per formula, compiled by themselves with
+ * -O3.
+ *
+ * On x86-64 each is built twice and the CPU chooses: plain, and with AVX2. AVX2 alone, without FMA,
+ * rounds like the plain one, so a restored shard gets the same bits on another machine (ftrl with
+ * another power than one half follows libm's pow).
+ *
+ * The rules of cadre_optimizer_stretch_t hold: an output is the input itself, or overlaps nothing.
+ *
+ * Thread:  any.
+ */
+#ifndef CADRE_PS_CORE_OPTIMIZER_KERNEL_H
+#define CADRE_PS_CORE_OPTIMIZER_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Numbers at any address. */
+typedef float cadre_unaligned_f32_t __attribute__((aligned(1), may_alias));
+typedef double cadre_unaligned_f64_t __attribute__((aligned(1), may_alias));
+typedef uint32_t cadre_unaligned_u32_t __attribute__((aligned(1), may_alias));
+typedef uint64_t cadre_unaligned_u64_t __attribute__((aligned(1), may_alias));
+
+typedef struct {
+    size_t count;
+    const cadre_unaligned_f32_t *gradient;
+    const float *value_in;
+    float *value_out;
+    const float *slots_in[3];
+    float *slots_out[3];
+} cadre_kernel_stretch_t;
+
+void cadre_kernel_sgd(const cadre_kernel_stretch_t *stretch, float learning_rate);
+
+/* Slot 0: momentum. */
+void cadre_kernel_momentum(const cadre_kernel_stretch_t *stretch, float learning_rate,
+                           float momentum);
+void cadre_kernel_nesterov(const cadre_kernel_stretch_t *stretch, float learning_rate,
+                           float momentum);
+
+/* Slot 0: accumulator. */
+void cadre_kernel_adagrad(const cadre_kernel_stretch_t *stretch, float learning_rate,
+                          float epsilon);
+
+typedef struct {
+    float learning_rate;
+    float rho;
+    float one_minus_rho;
+    float momentum;
+    float epsilon;
+} cadre_kernel_rmsprop_t;
+
+/* Slots: velocity; then momentum where that is above 0; then average gradient where centered. */
+void cadre_kernel_rmsprop(const cadre_kernel_stretch_t *stretch,
+                          const cadre_kernel_rmsprop_t *parameters, bool centered);
+
+typedef struct {
+    float alpha;
+    float one_minus_beta_1;
+    float one_minus_beta_2;
+    float epsilon;
+    float decay; /* weight decay times learning rate; 0 for adam */
+} cadre_kernel_adam_t;
+
+/* Slots: momentum, velocity. */
+void cadre_kernel_adam(const cadre_kernel_stretch_t *stretch,
+                       const cadre_kernel_adam_t *parameters);
+
+typedef struct {
+    float learning_rate;
+    float power; /* minus learning_rate_power */
+    float l1;
+    float twice_l2_shrinkage;
+    float regularisation; /* 2 l2 + beta / learning_rate */
+} cadre_kernel_ftrl_t;
+
+/* Slots: accumulator, linear. A power of one half has a loop of its own. */
+void cadre_kernel_ftrl(const cadre_kernel_stretch_t *stretch,
+                       const cadre_kernel_ftrl_t *parameters);
+
+/* out = in + change, or in - change. */
+void cadre_kernel_add_f32(size_t count, const float *in, const void *change, float *out,
+                          bool subtract);
+void cadre_kernel_add_f64(size_t count, const double *in, const void *change, double *out,
+                          bool subtract);
+void cadre_kernel_add_u32(size_t count, const uint32_t *in, const void *change, uint32_t *out,
+                          bool subtract);
+void cadre_kernel_add_u64(size_t count, const uint64_t *in, const void *change, uint64_t *out,
+                          bool subtract);
+
+bool cadre_kernel_finite_f32(const void *bytes, size_t count);
+bool cadre_kernel_finite_f64(const void *bytes, size_t count);
+
+#endif

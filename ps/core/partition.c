@@ -1,0 +1,579 @@
+#include "ps/core/partition.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/spec/wire_dtype.h"
+#include "common/tensor/bf16.h"
+#include "ps/core/initializer.h"
+#include "ps/core/optimizer.h"
+
+/* Elements of a gradient that are widened at a time: they stay in the first cache until they are
+ * applied. */
+enum { WIDEN_COUNT = 4096 };
+
+struct cadre_partition {
+    cadre_partition_spec_t spec;
+    cadre_initializer_t initializer;
+    uint64_t first_element; /* of the variable */
+    cadre_optimizer_t optimizer;
+    cadre_chunk_layout_t layout;
+    cadre_chunk_layout_t wire_layout;
+    cadre_chunk_pool_t *pool; /* borrowed */
+    uint64_t version;
+    uint64_t steps;
+    cadre_chunk_t **values;                           /* [layout.count] */
+    cadre_chunk_t **slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* [layout.count] each, f32 */
+    cadre_chunk_t **next; /* [1 + slots][layout.count] between begin and end of an apply: what takes
+                             the place of values and slots; NULL otherwise */
+    cadre_chunk_t **narrow; /* [layout.count] as pulled over the wire last; NULL before */
+    bool narrow_current;    /* of this version */
+};
+
+static bool
+is_narrow(const cadre_partition_t *self)
+{
+    return self->spec.wire != self->spec.dtype;
+}
+
+static int
+check_rows(const cadre_partition_spec_t *spec)
+{
+    int64_t all_rows = spec->rank > 0 ? spec->shape[0] : 1;
+    if (spec->first_row < 0 || spec->rows < 0 || spec->first_row > all_rows ||
+        spec->rows > all_rows - spec->first_row) {
+        return cadre_fail(CADRE_EINVALID,
+                          "rows %" PRId64 " and %" PRId64 " more are not in a variable of %" PRId64,
+                          spec->first_row, spec->rows, all_rows);
+    }
+    return 0;
+}
+
+static cadre_chunk_t **
+new_chunks(const cadre_chunk_layout_t *layout)
+{
+    cadre_chunk_t **chunks = cadre_calloc(layout->count, sizeof(*chunks));
+    for (size_t k = 0; k < layout->count; k++) {
+        chunks[k] = cadre_chunk_new(cadre_chunk_layout_size(layout, k));
+    }
+    return chunks;
+}
+
+static void
+drop_chunks(cadre_chunk_t ***chunks_p, size_t count)
+{
+    cadre_chunk_t **chunks = *chunks_p;
+    for (size_t k = 0; chunks && k < count; k++) {
+        cadre_chunk_unref(&chunks[k]);
+    }
+    free(chunks);
+    *chunks_p = NULL;
+}
+
+int
+cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                           cadre_chunk_pool_t *pool)
+{
+    cadre_initializer_t initializer;
+    cadre_optimizer_t optimizer;
+    cadre_chunk_layout_t layout;
+    cadre_dtype_t wire = spec->dtype;
+    int64_t row_count = 0;
+    size_t row_size_bytes = 0;
+    int status = cadre_initializer_init(&initializer, &spec->initializer, spec->dtype, spec->shape,
+                                        spec->rank);
+    if (status == 0 && spec->wire != spec->dtype) {
+        status = cadre_wire_dtype_decode(spec->wire, spec->dtype, &wire);
+    }
+    if (status == 0) {
+        status = cadre_optimizer_init(&optimizer, &spec->optimizer, spec->dtype);
+    }
+    if (status == 0) {
+        status = check_rows(spec);
+    }
+    if (status == 0) {
+        int row_rank = spec->rank > 0 ? spec->rank - 1 : 0;
+        status =
+            cadre_shape_size(spec->dtype, spec->shape + 1, row_rank, &row_count, &row_size_bytes);
+    }
+    if (status == 0) {
+        status = cadre_chunk_layout_init(&layout, (uint64_t)spec->rows, row_size_bytes);
+    }
+    if (status < 0) {
+        return status;
+    }
+    cadre_partition_t *self = cadre_calloc(1, sizeof(*self));
+    self->spec = *spec;
+    self->spec.wire = wire;
+    self->wire_layout =
+        cadre_chunk_layout_narrow(&layout, cadre_dtype_size(spec->dtype), cadre_dtype_size(wire));
+    self->optimizer = optimizer;
+    self->layout = layout;
+    self->pool = pool;
+    self->initializer = initializer;
+    self->first_element = (uint64_t)spec->first_row * (uint64_t)row_count;
+    self->values = new_chunks(&self->layout);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        self->slots[slot] = new_chunks(&self->layout);
+    }
+    *self_p = self;
+    return 0;
+}
+
+void
+cadre_partition_initialise(cadre_partition_t *self, int slot, size_t k)
+{
+    const size_t size_bytes = cadre_chunk_layout_size(&self->layout, k);
+    if (slot < 0) {
+        const size_t element_size = cadre_dtype_size(self->spec.dtype);
+        size_t offset = cadre_chunk_layout_offset(&self->layout, k);
+        cadre_initializer_fill(&self->initializer, self->first_element + offset / element_size,
+                               size_bytes / element_size, cadre_chunk_data(self->values[k]));
+        return;
+    }
+    float initial = cadre_optimizer_slot_initial(&self->optimizer.spec, (size_t)slot);
+    float *numbers = cadre_chunk_data(self->slots[slot][k]);
+    for (size_t i = 0; i < size_bytes / sizeof(float); i++) {
+        numbers[i] = initial;
+    }
+}
+
+void *
+cadre_partition_blank(cadre_partition_t *self, int slot, size_t k)
+{
+    return cadre_chunk_data(slot < 0 ? self->values[k] : self->slots[slot][k]);
+}
+
+int
+cadre_partition_open(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
+                     cadre_chunk_pool_t *pool)
+{
+    cadre_partition_t *self = NULL;
+    int status = cadre_partition_open_blank(&self, spec, pool);
+    if (status < 0) {
+        return status;
+    }
+    const int slots = (int)self->optimizer.slot_count;
+    for (int slot = -1; slot < slots; slot++) {
+        for (size_t k = 0; k < self->layout.count; k++) {
+            cadre_partition_initialise(self, slot, k);
+        }
+    }
+    *self_p = self;
+    return 0;
+}
+
+void
+cadre_partition_close(cadre_partition_t **self_p)
+{
+    cadre_partition_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    drop_chunks(&self->values, self->layout.count);
+    drop_chunks(&self->narrow, self->layout.count);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        drop_chunks(&self->slots[slot], self->layout.count);
+    }
+    free(self);
+}
+
+const cadre_partition_spec_t *
+cadre_partition_spec(const cadre_partition_t *self)
+{
+    return &self->spec;
+}
+
+const cadre_chunk_layout_t *
+cadre_partition_layout(const cadre_partition_t *self)
+{
+    return &self->layout;
+}
+
+const cadre_chunk_layout_t *
+cadre_partition_wire_layout(const cadre_partition_t *self)
+{
+    return &self->wire_layout;
+}
+
+uint64_t
+cadre_partition_version(const cadre_partition_t *self)
+{
+    return self->version;
+}
+
+uint64_t
+cadre_partition_steps(const cadre_partition_t *self)
+{
+    return self->steps;
+}
+
+void
+cadre_partition_pull(const cadre_partition_t *self, cadre_chunk_t **chunks)
+{
+    for (size_t k = 0; k < self->layout.count; k++) {
+        chunks[k] = cadre_chunk_ref(self->values[k]);
+    }
+}
+
+static int
+check_sizes(const cadre_chunk_layout_t *layout, cadre_chunk_t *const *chunks, size_t count)
+{
+    if (count != layout->count) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", count, layout->count);
+    }
+    for (size_t k = 0; k < count; k++) {
+        size_t expected = cadre_chunk_layout_size(layout, k);
+        size_t actual = cadre_chunk_size_bytes(chunks[k]);
+        if (actual != expected) {
+            return cadre_fail(CADRE_ESHAPE, "chunk %zu has %zu bytes instead of %zu", k, actual,
+                              expected);
+        }
+    }
+    return 0;
+}
+
+static bool
+is_finite(cadre_dtype_t dtype, const cadre_chunk_t *chunk)
+{
+    return cadre_optimizer_finite(dtype, cadre_chunk_data(chunk),
+                                  cadre_chunk_size_bytes(chunk) / cadre_dtype_size(dtype));
+}
+
+static int
+check(const cadre_chunk_layout_t *layout, cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
+      size_t count)
+{
+    int status = check_sizes(layout, chunks, count);
+    for (size_t k = 0; k < count && status == 0; k++) {
+        if (!is_finite(dtype, chunks[k])) {
+            status = cadre_fail(CADRE_ENOTFINITE, "chunk %zu holds an infinite number or NaN", k);
+        }
+    }
+    return status;
+}
+
+int
+cadre_partition_check_gradient_sizes(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                                     size_t count)
+{
+    return check_sizes(&self->wire_layout, chunks, count);
+}
+
+bool
+cadre_partition_is_finite(const cadre_partition_t *self, const cadre_chunk_t *gradient)
+{
+    return is_finite(self->spec.wire, gradient);
+}
+
+int
+cadre_partition_check(const cadre_partition_t *self, cadre_chunk_t *const *chunks, size_t count)
+{
+    return check(&self->layout, self->spec.dtype, chunks, count);
+}
+
+int
+cadre_partition_check_gradient(const cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                               size_t count)
+{
+    return check(&self->wire_layout, self->spec.wire, chunks, count);
+}
+
+/* The heart of copy on write: where the next contents of `current` may be written. It is `current`
+ * itself when nobody else holds it, which no other thread can change: they have no reference to
+ * copy. */
+static cadre_chunk_t *
+target_for(cadre_partition_t *self, cadre_chunk_t *current)
+{
+    if (cadre_chunk_alone(current)) {
+        return current;
+    }
+    return cadre_chunk_pool_take(self->pool, cadre_chunk_size_bytes(current));
+}
+
+/* `target` takes the place of what stands there. */
+static void
+publish(cadre_partition_t *self, cadre_chunk_t **place, cadre_chunk_t *target)
+{
+    if (*place != target) {
+        cadre_chunk_pool_put(self->pool, place);
+        *place = target;
+    }
+}
+
+/* Infinity and NaN stay what they are, as in f32. */
+static int
+narrow_chunk(const float *values, void *to, size_t count)
+{
+    size_t beyond = cadre_bf16_narrow(values, to, count) ? count : cadre_bf16_beyond(values, count);
+    return beyond == count ? 0
+                           : cadre_fail(CADRE_ENOTFINITE,
+                                        "value %g is beyond the largest bf16, its wire dtype: "
+                                        "create it with wire f32",
+                                        (double)values[beyond]);
+}
+
+int
+cadre_partition_make_wire(cadre_partition_t *self)
+{
+    int status = 0;
+    if (!is_narrow(self) || self->narrow_current) {
+        return 0;
+    }
+    if (!self->narrow) {
+        self->narrow = new_chunks(&self->wire_layout);
+    }
+    for (size_t k = 0; k < self->layout.count && status == 0; k++) {
+        cadre_chunk_t *target = target_for(self, self->narrow[k]);
+        status = narrow_chunk(cadre_chunk_data(self->values[k]), cadre_chunk_data(target),
+                              cadre_chunk_size_bytes(self->values[k]) / sizeof(float));
+        publish(self, &self->narrow[k], target);
+    }
+    self->narrow_current = status == 0;
+    return status;
+}
+
+void
+cadre_partition_pull_wire(const cadre_partition_t *self, cadre_chunk_t **chunks)
+{
+    if (!is_narrow(self)) {
+        cadre_partition_pull(self, chunks);
+        return;
+    }
+    cadre_assert(self->narrow_current);
+    for (size_t k = 0; k < self->layout.count; k++) {
+        chunks[k] = cadre_chunk_ref(self->narrow[k]);
+    }
+}
+
+/* Applies a gradient of bf16 to a stretch of f32. */
+static void
+apply_narrow(const cadre_partition_t *self, const cadre_optimizer_stretch_t *stretch)
+{
+    float wide[WIDEN_COUNT];
+    for (size_t first = 0; first < stretch->count; first += WIDEN_COUNT) {
+        size_t left = stretch->count - first;
+        cadre_optimizer_stretch_t part = {
+            .count = left < WIDEN_COUNT ? left : WIDEN_COUNT,
+            .gradient = wide,
+            .value_in = (const float *)stretch->value_in + first,
+            .value_out = (float *)stretch->value_out + first,
+        };
+        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+            part.slots_in[slot] = stretch->slots_in[slot] + first;
+            part.slots_out[slot] = stretch->slots_out[slot] + first;
+        }
+        cadre_bf16_widen((const char *)stretch->gradient + first * cadre_dtype_size(CADRE_BF16),
+                         wide, part.count);
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &part);
+    }
+}
+
+void
+cadre_partition_apply_piece(const cadre_partition_piece_t *piece)
+{
+    const cadre_partition_t *self = piece->partition;
+    if (is_narrow(self)) {
+        apply_narrow(self, &piece->stretch);
+    } else {
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->stretch);
+    }
+}
+
+static size_t
+pieces_of(size_t elements)
+{
+    return (elements + CADRE_PARTITION_PIECE_COUNT - 1) / CADRE_PARTITION_PIECE_COUNT;
+}
+
+static size_t
+elements_of(const cadre_partition_t *self, size_t k)
+{
+    return cadre_chunk_layout_size(&self->layout, k) / cadre_dtype_size(self->spec.dtype);
+}
+
+size_t
+cadre_partition_piece_count(const cadre_partition_t *self)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < self->layout.count; k++) {
+        count += pieces_of(elements_of(self, k));
+    }
+    return count;
+}
+
+/* Makes room for the next contents of chunk `k`; gives the whole of it as one stretch. */
+static cadre_optimizer_stretch_t
+begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
+{
+    const size_t chunks = self->layout.count;
+    self->next[k] = target_for(self, self->values[k]);
+    cadre_optimizer_stretch_t stretch = {
+        .count = elements_of(self, k),
+        .gradient = cadre_chunk_data(gradient),
+        .value_in = cadre_chunk_data(self->values[k]),
+        .value_out = cadre_chunk_data(self->next[k]),
+    };
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        cadre_chunk_t **next = &self->next[(1 + slot) * chunks + k];
+        *next = target_for(self, self->slots[slot][k]);
+        stretch.slots_in[slot] = cadre_chunk_data(self->slots[slot][k]);
+        stretch.slots_out[slot] = cadre_chunk_data(*next);
+    }
+    return stretch;
+}
+
+/* `count` elements of a stretch from element `first` on. */
+static cadre_optimizer_stretch_t
+part_of(const cadre_partition_t *self, const cadre_optimizer_stretch_t *whole, size_t first,
+        size_t count)
+{
+    const size_t size = cadre_dtype_size(self->spec.dtype);
+    cadre_optimizer_stretch_t part = {
+        .count = count,
+        .gradient = (const char *)whole->gradient + first * cadre_dtype_size(self->spec.wire),
+        .value_in = (const char *)whole->value_in + first * size,
+        .value_out = (char *)whole->value_out + first * size,
+    };
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        part.slots_in[slot] = whole->slots_in[slot] + first;
+        part.slots_out[slot] = whole->slots_out[slot] + first;
+    }
+    return part;
+}
+
+void
+cadre_partition_begin_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks,
+                            cadre_partition_piece_t *pieces)
+{
+    cadre_assert(!self->next);
+    self->next = cadre_calloc((1 + self->optimizer.slot_count) * self->layout.count,
+                              sizeof(cadre_chunk_t *));
+    size_t at = 0;
+    for (size_t k = 0; k < self->layout.count; k++) {
+        cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
+                     cadre_chunk_layout_size(&self->wire_layout, k));
+        cadre_optimizer_stretch_t whole = begin_chunk(self, k, chunks[k]);
+        for (size_t first = 0; first < whole.count; first += CADRE_PARTITION_PIECE_COUNT) {
+            size_t left = whole.count - first;
+            size_t count = left < CADRE_PARTITION_PIECE_COUNT ? left : CADRE_PARTITION_PIECE_COUNT;
+            pieces[at++] = (cadre_partition_piece_t){
+                .partition = self, .stretch = part_of(self, &whole, first, count)};
+        }
+    }
+}
+
+void
+cadre_partition_end_apply(cadre_partition_t *self)
+{
+    const size_t chunks = self->layout.count;
+    for (size_t k = 0; k < chunks; k++) {
+        publish(self, &self->values[k], self->next[k]);
+        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+            publish(self, &self->slots[slot][k], self->next[(1 + slot) * chunks + k]);
+        }
+    }
+    cadre_free(&self->next);
+    self->steps++;
+    self->version++;
+    self->narrow_current = false;
+}
+
+void
+cadre_partition_apply(cadre_partition_t *self, cadre_chunk_t *const *chunks)
+{
+    size_t count = cadre_partition_piece_count(self);
+    cadre_auto(cadre_free) cadre_partition_piece_t *pieces = cadre_calloc(count, sizeof(*pieces));
+    cadre_partition_begin_apply(self, chunks, pieces);
+    for (size_t i = 0; i < count; i++) {
+        cadre_partition_apply_piece(&pieces[i]);
+    }
+    cadre_partition_end_apply(self);
+}
+
+void
+cadre_partition_assign(cadre_partition_t *self, cadre_assign_mode_t mode,
+                       cadre_chunk_t *const *chunks)
+{
+    for (size_t k = 0; k < self->layout.count; k++) {
+        const size_t size_bytes = cadre_chunk_layout_size(&self->layout, k);
+        cadre_assert(cadre_chunk_size_bytes(chunks[k]) == size_bytes);
+        cadre_chunk_t *target = target_for(self, self->values[k]);
+        if (mode == CADRE_ASSIGN_SET) {
+            memcpy(cadre_chunk_data(target), cadre_chunk_data(chunks[k]), size_bytes);
+        } else {
+            const cadre_optimizer_stretch_t stretch = {
+                .count = size_bytes / cadre_dtype_size(self->spec.dtype),
+                .gradient = cadre_chunk_data(chunks[k]),
+                .value_in = cadre_chunk_data(self->values[k]),
+                .value_out = cadre_chunk_data(target),
+            };
+            cadre_optimizer_add(self->spec.dtype, mode == CADRE_ASSIGN_SUB, &stretch);
+        }
+        publish(self, &self->values[k], target);
+    }
+    self->version++;
+    self->narrow_current = false;
+}
+
+static cadre_chunk_t **
+new_references(cadre_chunk_t *const *chunks, size_t count)
+{
+    cadre_chunk_t **references = cadre_calloc(count, sizeof(cadre_chunk_t *));
+    for (size_t k = 0; k < count; k++) {
+        references[k] = cadre_chunk_ref(chunks[k]);
+    }
+    return references;
+}
+
+cadre_partition_t *
+cadre_partition_fork(const cadre_partition_t *self)
+{
+    cadre_partition_t *fork = cadre_calloc(1, sizeof(*fork));
+    *fork = *self;
+    fork->narrow = NULL; /* copies for the wire are of what workers pull: nobody pulls a fork */
+    fork->narrow_current = false;
+    fork->values = new_references(self->values, self->layout.count);
+    for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
+        fork->slots[slot] = new_references(self->slots[slot], self->layout.count);
+    }
+    return fork;
+}
+
+void
+cadre_partition_snapshot(const cadre_partition_t *self, cadre_partition_snapshot_t *out)
+{
+    *out = (cadre_partition_snapshot_t){
+        .version = self->version,
+        .steps = self->steps,
+        .chunk_count = self->layout.count,
+        .slot_count = self->optimizer.slot_count,
+        .values = new_references(self->values, self->layout.count),
+    };
+    for (size_t slot = 0; slot < out->slot_count; slot++) {
+        out->slots[slot] = new_references(self->slots[slot], self->layout.count);
+    }
+}
+
+void
+cadre_partition_snapshot_fini(cadre_partition_snapshot_t *snapshot)
+{
+    drop_chunks(&snapshot->values, snapshot->chunk_count);
+    for (size_t slot = 0; slot < snapshot->slot_count; slot++) {
+        drop_chunks(&snapshot->slots[slot], snapshot->chunk_count);
+    }
+    *snapshot = (cadre_partition_snapshot_t){0};
+}
+
+void
+cadre_partition_restore_counts(cadre_partition_t *self, uint64_t version, uint64_t steps)
+{
+    self->version = version;
+    self->steps = steps;
+    self->narrow_current = false;
+}

@@ -1,0 +1,125 @@
+#include "ps/core/ps_metrics.h"
+
+const char *
+cadre_ps_unready(const cadre_ps_figures_t *self)
+{
+    if (self->leaving) {
+        return "it is leaving";
+    }
+    if (!self->connected) {
+        return "it has no connection to the coordinator";
+    }
+    if (!self->contact.is_member) {
+        return "it has not joined: the coordinator has not welcomed it";
+    }
+    return self->generation ? "" : "its shard has not been told where to begin, or is being loaded";
+}
+
+static void
+add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
+{
+    const uint64_t *counters = self->counters;
+    cadre_metrics_text_family(text, "cadre_ps_updates_total", CADRE_METRIC_COUNTER,
+                              "Updates that workers pushed and the shard answered, by what became "
+                              "of them. Begins at a restore with what the checkpoint says.");
+    cadre_metrics_text_label(text, "result", "applied");
+    cadre_metrics_text_count(text, counters[CADRE_PS_COUNTER_applied]);
+    cadre_metrics_text_label(text, "result", "duplicate");
+    cadre_metrics_text_count(text, counters[CADRE_PS_COUNTER_duplicate]);
+    cadre_metrics_text_label(text, "result", "refused");
+    cadre_metrics_text_count(text, counters[CADRE_PS_COUNTER_refused]);
+    cadre_metrics_text_counter(text, "cadre_ps_push_bytes_total",
+                               counters[CADRE_PS_COUNTER_push_bytes],
+                               "Bytes of gradients in the updates that were applied.");
+    cadre_metrics_text_counter(text, "cadre_ps_staleness_versions_total",
+                               counters[CADRE_PS_COUNTER_staleness_sum],
+                               "Staleness of the applied updates, added up; divide by them.");
+    cadre_metrics_text_gauge(text, "cadre_ps_staleness_versions_max",
+                             (double)counters[CADRE_PS_COUNTER_staleness_max],
+                             "The largest staleness of an applied update.");
+}
+
+static void
+add_pulls(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
+{
+    const uint64_t *counters = self->counters;
+    cadre_metrics_text_counter(text, "cadre_ps_pulls_total", counters[CADRE_PS_COUNTER_pulls],
+                               "Pulls that were answered, refused ones too.");
+    cadre_metrics_text_counter(text, "cadre_ps_pulled_unchanged_total",
+                               counters[CADRE_PS_COUNTER_unchanged],
+                               "Partitions that were pulled and not sent: the worker had them.");
+    cadre_metrics_text_counter(text, "cadre_ps_pull_bytes_total",
+                               counters[CADRE_PS_COUNTER_pull_bytes],
+                               "Bytes of values that were sent.");
+    cadre_metrics_text_counter(text, "cadre_ps_assignments_total",
+                               counters[CADRE_PS_COUNTER_assigned], "Assignments that were made.");
+    cadre_metrics_text_counter(text, "cadre_ps_malformed_messages_total",
+                               counters[CADRE_PS_COUNTER_malformed],
+                               "Messages that were dropped without an answer.");
+}
+
+static void
+add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_gauge(text, "cadre_ps_shard_generation", (double)self->generation,
+                             "Generation of the shard; 0: it serves nobody.");
+    cadre_metrics_text_counter(text, "cadre_ps_restores_total", self->restores,
+                               "Generations that the shard has had in this process.");
+    cadre_metrics_text_gauge(text, "cadre_ps_partitions", (double)self->shard.partitions,
+                             "Partitions that the shard serves.");
+    cadre_metrics_text_gauge(text, "cadre_ps_shard_bytes", (double)self->shard.size_bytes,
+                             "Bytes of values and optimizer slots of the shard.");
+    cadre_metrics_text_gauge(text, "cadre_ps_shard_limit_bytes", (double)self->size_bytes_max,
+                             "The most that they may be.");
+    cadre_metrics_text_gauge(text, "cadre_ps_pulls_waiting", (double)self->shard.pulls_waiting,
+                             "Pulls that wait for room.");
+    cadre_metrics_text_gauge(text, "cadre_ps_push_granted_bytes", (double)self->shard.granted_bytes,
+                             "Bytes of updates that may come now because room was kept for them.");
+    cadre_metrics_text_gauge(text, "cadre_ps_push_collected_bytes",
+                             (double)self->shard.collected_bytes,
+                             "Bytes of updates in parts that have come and are not whole.");
+}
+
+static void
+add_session(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    const cadre_ps_contact_t *contact = &self->contact;
+    bool is_known = contact->is_member && contact->heard_ms && now_ms > contact->heard_ms;
+    cadre_metrics_text_gauge(text, "cadre_ps_joined", contact->is_member && self->connected,
+                             "Whether the ps is a member of a job.");
+    cadre_metrics_text_counter(text, "cadre_ps_sessions_total", self->sessions,
+                               "Sessions with a coordinator that were begun.");
+    cadre_metrics_text_gauge(text, "cadre_ps_lease_seconds", (double)contact->lease_ms / 1000,
+                             "Silence after which the coordinator presumes the ps dead; 0: none "
+                             "was told.");
+    cadre_metrics_text_gauge(text, "cadre_ps_coordinator_silence_seconds",
+                             is_known ? (double)(now_ms - contact->heard_ms) / 1000 : 0,
+                             "Since the newest question that the coordinator has answered.");
+}
+
+static void
+add_snapshots(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_family(text, "cadre_ps_snapshots_total", CADRE_METRIC_COUNTER,
+                              "Parts of checkpoints that were to be written, by what became of "
+                              "them.");
+    cadre_metrics_text_label(text, "result", "written");
+    cadre_metrics_text_count(text, self->written);
+    cadre_metrics_text_label(text, "result", "failed");
+    cadre_metrics_text_count(text, self->failed);
+    cadre_metrics_text_gauge(text, "cadre_ps_snapshot_bytes", (double)self->written_bytes,
+                             "Size of the file that was written last.");
+    cadre_metrics_text_gauge(text, "cadre_ps_snapshot_seconds", (double)self->written_ms / 1000,
+                             "How long it took to write that.");
+}
+
+void
+cadre_ps_metrics(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_build(text, "ps", self->build);
+    add_updates(self, text);
+    add_pulls(self, text);
+    add_shard(self, text);
+    add_session(self, now_ms, text);
+    add_snapshots(self, text);
+}

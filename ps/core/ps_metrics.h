@@ -1,0 +1,39 @@
+/*
+ * ps_metrics - what a ps tells of itself: its figures as metrics, and why it is not ready.
+ *
+ * Owner:   the control loop.
+ * Thread:  its owner's.
+ */
+#ifndef CADRE_PS_CORE_PS_METRICS_H
+#define CADRE_PS_CORE_PS_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/metrics_text.h"
+#include "ps/core/ps_core.h"
+#include "ps/core/shard.h"
+
+typedef struct {
+    const char *build;
+    uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* the shard's, */
+    uint64_t generation;                       /* with 0: it serves nobody, */
+    cadre_shard_figures_t shard;               /* and what it holds */
+    uint64_t size_bytes_max;                   /* that it may hold */
+    cadre_ps_contact_t contact;
+    bool connected;         /* to the coordinator */
+    bool leaving;           /* a signal came, or the session has ended */
+    uint64_t sessions;      /* that were begun */
+    uint64_t restores;      /* generations that the shard has had */
+    uint64_t written;       /* snapshots, */
+    uint64_t failed;        /* those that could not be, */
+    uint64_t written_bytes; /* the size of the last one, */
+    uint64_t written_ms;    /* and how long it took */
+} cadre_ps_figures_t;
+
+/* Why the ps cannot do its work, a literal; "" when it can: it has joined, and its shard serves. */
+const char *cadre_ps_unready(const cadre_ps_figures_t *self);
+
+void cadre_ps_metrics(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text);
+
+#endif

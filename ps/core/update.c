@@ -1,0 +1,119 @@
+#include "ps/core/update.h"
+
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+void
+cadre_update_fini(cadre_update_t *self)
+{
+    free(self->parts);
+    free(self->checks);
+    free(self->pieces);
+    *self = (cadre_update_t){0};
+}
+
+void
+cadre_update_clear(cadre_update_t *self)
+{
+    self->count = 0;
+}
+
+void
+cadre_update_add(cadre_update_t *self, cadre_partition_t *partition, cadre_chunk_t *const *chunks)
+{
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? 2 * self->capacity : 16;
+        self->parts = cadre_realloc(self->parts, self->capacity, sizeof(*self->parts));
+    }
+    self->parts[self->count++] = (cadre_update_part_t){partition, chunks};
+}
+
+/* Whether there is enough to do for several threads. */
+static bool
+is_large(const cadre_update_t *self)
+{
+    size_t elements = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_partition_t *partition = self->parts[i].partition;
+        elements += cadre_partition_layout(partition)->size_bytes /
+                    cadre_dtype_size(cadre_partition_spec(partition)->dtype);
+    }
+    return elements >= CADRE_UPDATE_ALONE_COUNT;
+}
+
+static void
+run(const cadre_update_t *self, const cadre_lanes_t *lanes, size_t count,
+    void (*each)(void *argument, size_t index), void *argument)
+{
+    static const cadre_lanes_t alone = {.run = NULL};
+    cadre_lanes_run(is_large(self) ? lanes : &alone, count, each, argument);
+}
+
+static void
+check_one(void *argument, size_t index)
+{
+    cadre_update_check_t *check = (cadre_update_check_t *)argument + index;
+    check->finite = cadre_partition_is_finite(check->partition, check->chunk);
+}
+
+int
+cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        count += cadre_partition_wire_layout(self->parts[i].partition)->count;
+    }
+    if (count > self->check_capacity) {
+        self->check_capacity = count;
+        self->checks = cadre_realloc(self->checks, count, sizeof(*self->checks));
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_update_part_t *entry = &self->parts[i];
+        size_t chunks = cadre_partition_wire_layout(entry->partition)->count;
+        for (size_t k = 0; k < chunks; k++) {
+            self->checks[at++] = (cadre_update_check_t){
+                .partition = entry->partition, .chunk = entry->chunks[k], .part = i, .k = k};
+        }
+    }
+    run(self, lanes, count, check_one, self->checks);
+    for (size_t i = 0; i < count; i++) {
+        if (!self->checks[i].finite) {
+            *part = self->checks[i].part;
+            return cadre_fail(CADRE_ENOTFINITE, "chunk %zu holds an infinite number or NaN",
+                              self->checks[i].k);
+        }
+    }
+    return 0;
+}
+
+static void
+apply_one(void *argument, size_t index)
+{
+    cadre_partition_apply_piece((const cadre_partition_piece_t *)argument + index);
+}
+
+void
+cadre_update_apply(cadre_update_t *self, const cadre_lanes_t *lanes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        count += cadre_partition_piece_count(self->parts[i].partition);
+    }
+    if (count > self->piece_capacity) {
+        self->piece_capacity = count;
+        self->pieces = cadre_realloc(self->pieces, count, sizeof(*self->pieces));
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_update_part_t *entry = &self->parts[i];
+        cadre_partition_begin_apply(entry->partition, entry->chunks, self->pieces + at);
+        at += cadre_partition_piece_count(entry->partition);
+    }
+    run(self, lanes, count, apply_one, self->pieces);
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_partition_end_apply(self->parts[i].partition);
+    }
+}

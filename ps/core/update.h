@@ -1,0 +1,58 @@
+/*
+ * update - one update on its way into several partitions: checked as a whole, then applied, both on
+ * a shard's lanes.
+ *
+ * Owner:   one shard, which uses it again for every push.
+ * Thread:  the shard's; the work of check and apply goes on the lanes' too.
+ */
+#ifndef CADRE_PS_CORE_UPDATE_H
+#define CADRE_PS_CORE_UPDATE_H
+
+#include "ps/core/lanes.h"
+#include "ps/core/partition.h"
+
+enum { CADRE_UPDATE_ALONE_COUNT = 131072 }; /* elements below which no lane is woken */
+
+typedef struct {
+    cadre_partition_t *partition;
+    cadre_chunk_t *const *chunks; /* of its gradient, as the wire layout has them */
+} cadre_update_part_t;
+
+typedef struct {
+    const cadre_partition_t *partition;
+    const cadre_chunk_t *chunk;
+    size_t part; /* index of `parts` */
+    size_t k;    /* of the chunk in its partition */
+    bool finite;
+} cadre_update_check_t;
+
+/* Zeroed: empty. */
+typedef struct {
+    cadre_update_part_t *parts;
+    size_t count;
+    size_t capacity;
+    cadre_update_check_t *checks;
+    size_t check_capacity;
+    cadre_partition_piece_t *pieces;
+    size_t piece_capacity;
+} cadre_update_t;
+
+/* Frees what it has room for. */
+void cadre_update_fini(cadre_update_t *self);
+
+/* Forgets the parts; their room stays. */
+void cadre_update_clear(cadre_update_t *self);
+
+/* Adds a partition and its gradient, whose chunks have the right number and sizes
+ * (cadre_partition_check_gradient_sizes) and stay until the update is cleared. */
+void cadre_update_add(cadre_update_t *self, cadre_partition_t *partition,
+                      cadre_chunk_t *const *chunks);
+
+/* 0 when every number of every part is finite, else CADRE_ENOTFINITE, naming the chunk; `part`
+ * becomes the index of the first part that has one that is not. */
+int cadre_update_check(cadre_update_t *self, const cadre_lanes_t *lanes, size_t *part);
+
+/* Applies every part to its partition. */
+void cadre_update_apply(cadre_update_t *self, const cadre_lanes_t *lanes);
+
+#endif
