@@ -10,7 +10,7 @@
 #ifndef CADRE_WORKER_GRADIENT_BUFFER_H
 #define CADRE_WORKER_GRADIENT_BUFFER_H
 
-#include "worker/directory.h"
+#include "worker/core/directory.h"
 #include "worker/host_memory.h"
 
 /* Zeroed memory is an empty buffer; `wide.device` may be set then. */

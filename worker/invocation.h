@@ -7,8 +7,8 @@
 #ifndef CADRE_WORKER_INVOCATION_H
 #define CADRE_WORKER_INVOCATION_H
 
+#include "worker/core/registry.h"
 #include "worker/device/device.h"
-#include "worker/registry.h"
 #include "worker/slot_link.h"
 
 /* What native functions keep on one slot. Zeroed: nothing. */

@@ -10,7 +10,7 @@
 #ifndef CADRE_WORKER_NATIVE_H
 #define CADRE_WORKER_NATIVE_H
 
-#include "worker/registry.h"
+#include "worker/core/registry.h"
 
 enum { CADRE_NATIVE_FILES_MAX = 64 }; /* of a command line: a further --native is refused */
 

@@ -12,7 +12,7 @@
 
 #include "common/net/context.h"
 #include "common/wire/message.h"
-#include "worker/holding.h"
+#include "worker/core/holding.h"
 #include "worker/load.h"
 
 typedef struct cadre_reader_actor cadre_reader_actor_t;

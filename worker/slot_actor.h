@@ -10,8 +10,8 @@
 #define CADRE_WORKER_SLOT_ACTOR_H
 
 #include "common/net/context.h"
+#include "worker/core/registry.h"
 #include "worker/device/device.h"
-#include "worker/registry.h"
 #include "worker/trace.h"
 #include "worker/work_queue.h"
 

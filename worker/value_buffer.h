@@ -9,7 +9,7 @@
 #ifndef CADRE_WORKER_VALUE_BUFFER_H
 #define CADRE_WORKER_VALUE_BUFFER_H
 
-#include "worker/closure_run.h"
+#include "worker/core/closure_run.h"
 #include "worker/host_memory.h"
 
 /* Zeroed memory is an empty buffer; `memory.device` may be set then. */

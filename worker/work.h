@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/wire/tensor_list.h"
-#include "worker/closure_run.h"
+#include "worker/core/closure_run.h"
 #include "worker/load.h"
 
 typedef struct cadre_work {

@@ -12,7 +12,7 @@
 #include "common/system/log.h"
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
-#include "worker/worker_metrics.h"
+#include "worker/core/worker_metrics.h"
 #include "worker/worker_shell.h"
 
 enum {

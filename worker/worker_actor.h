@@ -13,8 +13,8 @@
 #include "common/http/http_server.h"
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
+#include "worker/core/worker_core.h"
 #include "worker/work_queue.h"
-#include "worker/worker_core.h"
 
 typedef struct cadre_worker_actor cadre_worker_actor_t;
 

@@ -10,7 +10,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/wire/codec.h"
-#include "worker/worker_state.h"
+#include "worker/core/worker_state.h"
 
 enum { CHUNKS_MAX = 3, KEPT_MAX = 20000 };
 

@@ -6,7 +6,7 @@
  */
 #include "common/wire/tensor_list.h"
 #include "tests/fuzz/fuzz_message.h"
-#include "worker/worker_core.h"
+#include "worker/core/worker_core.h"
 
 enum { SELF = 77, COORDINATOR = 5, EPOCH = 1, SHARDS = 2, RUNS_MAX = 8, ROWS = 4, FIRST_PS = 100 };
 

@@ -1,7 +1,7 @@
 /*
  * workers ADDRESS FIRST COUNT SLOTS - many light workers in one process and thread.
  *
- * Each is a worker core (worker/worker_core.h) behind a control connection of its own, so the
+ * Each is a worker core (worker/core/worker_core.h) behind a control connection of its own, so the
  * coordinator sees what real workers would say. A closure ends as soon as it begins and pushes
  * nothing. Ends with 0 when every worker has been dismissed.
  */
@@ -23,7 +23,7 @@
 #include "common/system/clock.h"
 #include "common/wire/codec.h"
 #include "tests/system/scratch.h"
-#include "worker/worker_core.h"
+#include "worker/core/worker_core.h"
 
 enum { EVENTS_MAX = 64 };
 

@@ -11,7 +11,7 @@
 
 #include "coordinator/coordinator_core.h"
 #include "tests/sim/sim_check.h"
-#include "worker/registry.h"
+#include "worker/core/registry.h"
 
 typedef enum {
     SIM_DATA_GOOD,

@@ -10,7 +10,7 @@
 #include "tests/sim/sim_faults.h"
 #include "tests/sim/sim_look.h"
 #include "tests/sim/sim_swarm.h"
-#include "worker/worker_state.h"
+#include "worker/core/worker_state.h"
 
 enum {
     RANDOM_STREAM = 0x636c75,

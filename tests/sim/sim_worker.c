@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "tests/sim/sim_values.h"
-#include "worker/worker_state.h"
+#include "worker/core/worker_state.h"
 
 enum {
     OPEN_MS_MAX = 300,

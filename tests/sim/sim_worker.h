@@ -15,7 +15,7 @@
 #include "tests/sim/sim_check.h"
 #include "tests/sim/sim_lacks.h"
 #include "tests/sim/sim_network.h"
-#include "worker/worker_core.h"
+#include "worker/core/worker_core.h"
 
 enum { SIM_SLOTS_MAX = 6 };
 

@@ -16,7 +16,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "worker/worker_state.h"
+#include "worker/core/worker_state.h"
 
 enum {
     FIXTURE_SESSION = 4711,

@@ -1,0 +1,171 @@
+/*
+ * closure_run - one closure on this worker: from arrival to the coordinator's acknowledgement.
+ *
+ * Owner:   the worker core. Thread: the network actor, but for the fields marked "slot": those a
+ * slot thread reads between START and its last request, during which nobody writes them.
+ * `cancelled` is atomic because the slot polls it while the network actor may set it; it only ever
+ * goes from false to true, so a late look is harmless.
+ *
+ * States:
+ *     WAITING    a definition is missing, or its batch is being read
+ *     QUEUED     ready for a slot
+ *     COMPUTING  a slot works on it
+ *     PULLING    its slot waits for values
+ *     PUSHING    its slot waits until every shard has its update
+ *     REPORTING  ended; the report is kept until it is acknowledged
+ */
+#ifndef CADRE_WORKER_CORE_CLOSURE_RUN_H
+#define CADRE_WORKER_CORE_CLOSURE_RUN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/wire/message.h"
+#include "common/wire/outbox.h"
+#include "worker/core/directory.h"
+#include "worker/core/kept_values.h"
+
+typedef enum {
+    CADRE_RUN_WAITING,
+    CADRE_RUN_QUEUED,
+    CADRE_RUN_COMPUTING,
+    CADRE_RUN_PULLING,
+    CADRE_RUN_PUSHING,
+    CADRE_RUN_REPORTING,
+} cadre_run_state_t;
+
+/* One partition of a pull or push under way. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    uint32_t partition;
+    uint16_t shard;
+    uint64_t version; /* pulled, from a shard of: */
+    uint64_t generation;
+    cadre_chunk_t **chunks;
+    size_t chunk_count;
+} cadre_run_part_t;
+
+/* A whole pulled variable: the chunks of its partitions in order, which joined are its value in its
+ * wire dtype. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    uint64_t content; /* a number that no other content of a variable has, in this process; 0:
+                         nothing is known of it */
+    size_t size_bytes;
+    cadre_chunk_t **chunks;
+    size_t chunk_count;
+} cadre_value_t;
+
+/* One gradient that a slot hands over: the whole variable's, contiguous, in its wire dtype. */
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    cadre_chunk_t *gradient;
+} cadre_gradient_t;
+
+typedef struct {
+    uint64_t updates;
+    uint64_t duplicates;
+    uint64_t staleness;
+    uint64_t compute_us;
+    uint64_t arrived_ms;
+} cadre_run_totals_t;
+
+typedef struct cadre_run {
+    cadre_message_t message;                /* slot: the CLOSURE */
+    const cadre_function_entry_t *function; /* slot */
+    atomic_bool cancelled;                  /* slot */
+    const cadre_resource_entry_t *builds;   /* slot: the resource, when this is no closure but its
+                                               build; else NULL */
+    const cadre_holding_t *
+        *holdings; /* slot: [closure.resources], of the resources that it names */
+    cadre_kept_value_t *
+        *values; /* slot: [closure.values / 4], NULL where it was told; NULL: none */
+    cadre_run_state_t state;
+    bool loading;  /* its batch is being read */
+    uint32_t slot; /* while COMPUTING, PULLING, PUSHING */
+    uint64_t attempt;
+    uint64_t restores;     /* of the directory when this attempt came: a shard restored since is not
+                              the one that it began with */
+    bool touched;          /* has asked a shard for something */
+    cadre_message_t newer; /* a CLOSURE of a later attempt, to be run when this one has ended;
+                              zeroed: none */
+    bool newer_cancelled;
+    uint64_t newer_restores; /* of the directory when that one came */
+    uint32_t step;
+    struct cadre_run *next; /* in the queue of QUEUED runs */
+    void *work;             /* the shell's note, from START on */
+
+    cadre_run_part_t *parts; /* of the pull or push under way */
+    size_t part_count;
+    size_t pending;        /* shards that have not answered */
+    size_t received_bytes; /* of the pull under way, or the last: what came, without what had not
+                              changed */
+    int status;            /* first failure of the pull or push under way */
+    cadre_failure_t failure;
+    uint32_t failed_shard;
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+
+    cadre_u64_map_t pulled; /* variable id -> uint64_t[partitions]: versions of the last pull */
+    cadre_run_totals_t totals;
+    cadre_outbox_entry_t report; /* REPORTING */
+    uint64_t report_after;       /* number of the last HELLO or HEARTBEAT before it went out */
+} cadre_run_t;
+
+/* Ids of runs that build resources, who are no closures: above those of closures. */
+#define CADRE_BUILD_IDS (UINT64_C(1) << 62)
+
+/* Whether the lists of a CLOSURE agree, so that a run may be made of it. */
+bool cadre_run_accepts(const cadre_closure_message_t *closure);
+
+/* Takes the message (zeroed afterwards). */
+cadre_run_t *cadre_run_new(cadre_message_t *message, uint64_t now_ms);
+void cadre_run_destroy(cadre_run_t **self_p);
+
+uint64_t cadre_run_id(const cadre_run_t *self);
+
+/* Of the resources that the closure names: what the one called `resource` holds; the result that is
+ * called `argument`. NULL when there is none. For slots. */
+const cadre_holding_t *cadre_run_holding(const cadre_run_t *self, const char *resource);
+const cadre_tensor_t *cadre_run_resource_value(const cadre_run_t *self, const char *argument);
+
+/* The closure's own tensors and the values that it takes, one for each of its names, to be ended
+ * with cadre_tensors_fini. CADRE_EMALFORMED. For slots. */
+int cadre_run_tensors(const cadre_run_t *self, cadre_tensor_t **tensors, size_t *count);
+
+/* How many of its arguments are results of others. */
+size_t cadre_run_value_count(const cadre_run_t *self);
+
+/* Keeps a later attempt, in the place of one that is kept already; takes the message. */
+void cadre_run_keep_newer(cadre_run_t *self, cadre_message_t *message);
+void cadre_run_drop_newer(cadre_run_t *self);
+bool cadre_run_has_newer(const cadre_run_t *self);
+
+/* The only way to change the state; asserts that the table allows it. */
+void cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state);
+
+/* Sets up the parts of a pull of whole variables. */
+void cadre_run_begin_pull(cadre_run_t *self, const cadre_variable_entry_t *const *variables,
+                          size_t count);
+
+/* Sets up the parts of a push, cutting each gradient into the chunks of each partition (views of
+ * it; nothing is copied). CADRE_ESHAPE when a gradient's size is not its variable's, CADRE_EEXISTS
+ * for a variable named twice. */
+int cadre_run_begin_push(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count);
+
+/* Joins the finished pull into one value per variable, in the order asked; remembers the versions;
+ * ends the parts. The caller owns the array and its references (cadre_values_fini). */
+cadre_value_t *cadre_run_end_pull(cadre_run_t *self, size_t *count);
+
+/* Ends the parts of a push or a failed pull. */
+void cadre_run_end_parts(cadre_run_t *self);
+
+/* The version of a partition in this run's last pull, 0 when it was not pulled. */
+uint64_t cadre_run_pulled_version(const cadre_run_t *self, uint32_t variable, uint32_t partition);
+
+/* Notes the first failure of the operation under way. */
+void cadre_run_fail(cadre_run_t *self, cadre_failure_t failure, int status, const char *text);
+
+void cadre_values_fini(cadre_value_t **values_p, size_t count);
+
+#endif

@@ -1,0 +1,503 @@
+#include "worker/core/directory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/spec/wire_dtype.h"
+#include "common/tensor/split.h"
+#include "common/tensor/tensor.h"
+#include "common/wire/codec.h"
+
+static void
+free_variable(cadre_variable_entry_t *entry)
+{
+    free(entry->name);
+    free(entry->shards);
+    free(entry);
+}
+
+static void
+free_function(cadre_function_entry_t *entry)
+{
+    free(entry->name);
+    cadre_chunk_unref(&entry->program);
+    free(entry);
+}
+
+static void
+free_dataset(cadre_dataset_entry_t *entry)
+{
+    free(entry->name);
+    free(entry->description);
+    free(entry);
+}
+
+static void
+free_resource(cadre_resource_entry_t *entry)
+{
+    cadre_message_fini(&entry->message);
+    cadre_holding_destroy(&entry->holding);
+    free(entry);
+}
+
+void
+cadre_directory_init(cadre_directory_t *self, uint32_t shard_count)
+{
+    cadre_directory_fini(self);
+    self->shard_count = shard_count;
+    self->shards = cadre_calloc(shard_count, sizeof(*self->shards));
+}
+
+void
+cadre_directory_fini(cadre_directory_t *self)
+{
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        free(self->shards[i].address);
+    }
+    free(self->shards);
+    void *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
+        free_variable(entry);
+    }
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->functions, &cursor));) {
+        free_function(entry);
+    }
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->datasets, &cursor));) {
+        free_dataset(entry);
+    }
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->resources, &cursor));) {
+        free_resource(entry);
+    }
+    cadre_u64_map_fini(&self->resources);
+    cadre_u64_map_fini(&self->variables);
+    cadre_name_map_fini(&self->variable_names);
+    cadre_u64_map_fini(&self->functions);
+    free(self->lacks);
+    cadre_u64_map_fini(&self->datasets);
+    *self = (cadre_directory_t){0};
+}
+
+/* Whether the shard's state is another one than when it was last told of. One that is told of for
+ * the first time may have begun anew since a closure came here, unless this is its first. */
+static bool
+begins_anew(const cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
+{
+    if (!entry->known) {
+        return message->generation > 1;
+    }
+    bool replaced = message->incarnation != 0 && entry->task.incarnation != 0 &&
+                    message->incarnation != entry->task.incarnation;
+    return message->generation != entry->generation || replaced;
+}
+
+static void
+set_shard(cadre_directory_t *self, cadre_shard_entry_t *entry, const cadre_shard_message_t *message)
+{
+    bool anew = begins_anew(entry, message);
+    entry->away = message->incarnation == 0;
+    if (anew) {
+        entry->restored = ++self->restores;
+    }
+    if (!entry->away || anew || !entry->known) {
+        free(entry->address);
+        entry->address = cadre_strdup(message->address);
+        entry->task = (cadre_task_t){CADRE_ROLE_PS, (uint32_t)message->index, message->incarnation};
+        entry->generation = message->generation;
+    }
+    entry->known = true;
+}
+
+int
+cadre_directory_set_shard(cadre_directory_t *self, const cadre_shard_message_t *message,
+                          bool *changed)
+{
+    if (message->index >= self->shard_count) {
+        return cadre_fail(CADRE_EMALFORMED, "SHARD: index %" PRIu64 " of %u shards", message->index,
+                          self->shard_count);
+    }
+    bool away = message->incarnation == 0;
+    if (away != (message->address[0] == '\0')) {
+        return cadre_fail(CADRE_EMALFORMED, "SHARD: address \"%s\" with incarnation %" PRIu64,
+                          message->address, message->incarnation);
+    }
+    cadre_shard_entry_t *entry = &self->shards[message->index];
+    *changed = false;
+    if (entry->known && message->generation < entry->generation) {
+        return 0; /* late news of an earlier generation */
+    }
+    *changed = !entry->known || entry->away != away || entry->generation != message->generation ||
+               (!away && (entry->task.incarnation != message->incarnation ||
+                          strcmp(entry->address, message->address) != 0));
+    if (*changed) {
+        set_shard(self, entry, message);
+    }
+    return 0;
+}
+
+uint64_t
+cadre_directory_generations(const cadre_directory_t *self)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        sum += self->shards[i].generation;
+    }
+    return sum;
+}
+
+static cadre_variable_entry_t *
+new_variable(const cadre_variable_message_t *message)
+{
+    int64_t shape[CADRE_RANK_MAX];
+    int rank = (int)message->shape.count;
+    for (int i = 0; i < rank; i++) {
+        if (message->shape.items[i] > INT64_MAX) {
+            return NULL;
+        }
+        shape[i] = (int64_t)message->shape.items[i];
+    }
+    size_t size_bytes = 0;
+    cadre_dtype_t wire = CADRE_F32;
+    if (!cadre_dtype_valid(message->dtype) ||
+        cadre_wire_dtype_decode(message->wire, (cadre_dtype_t)message->dtype, &wire) < 0 ||
+        cadre_shape_size((cadre_dtype_t)message->dtype, shape, rank, NULL, &size_bytes) < 0 ||
+        size_bytes == 0 || message->partitions < 1 ||
+        message->partitions > (uint64_t)(rank ? shape[0] : 1)) {
+        return NULL;
+    }
+    cadre_variable_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)message->id;
+    entry->name = cadre_strdup(message->name);
+    entry->dtype = (cadre_dtype_t)message->dtype;
+    entry->wire = wire;
+    entry->rank = rank;
+    memcpy(entry->shape, shape, sizeof(shape[0]) * (size_t)rank);
+    entry->rows = rank ? shape[0] : 1;
+    entry->row_size_bytes = size_bytes / (size_t)entry->rows;
+    entry->wire_row_size_bytes =
+        entry->row_size_bytes / cadre_dtype_size(entry->dtype) * cadre_dtype_size(wire);
+    entry->partitions = (uint32_t)message->partitions;
+    entry->shards = cadre_calloc(entry->partitions, sizeof(*entry->shards));
+    return entry;
+}
+
+cadre_chunk_layout_t
+cadre_variable_entry_layout(const cadre_variable_entry_t *self, uint32_t partition)
+{
+    cadre_chunk_layout_t layout;
+    int64_t rows = cadre_split_rows(self->rows, self->partitions, partition);
+    int status = cadre_chunk_layout_init(&layout, (uint64_t)rows, self->row_size_bytes);
+    cadre_assert(status == 0); /* the whole variable's size was looked at */
+    return cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype),
+                                     cadre_dtype_size(self->wire));
+}
+
+/* A name that is used again, once its variable was dropped, is that of the newer one first. */
+static void
+note_name(cadre_directory_t *self, cadre_variable_entry_t *entry)
+{
+    cadre_variable_entry_t *newest = cadre_name_map_get(&self->variable_names, entry->name);
+    if (!newest || newest->id < entry->id) {
+        cadre_name_map_take(&self->variable_names, entry->name);
+        cadre_name_map_put(&self->variable_names, entry->name, entry);
+        entry->older = newest;
+        return;
+    }
+    while (newest->older && newest->older->id > entry->id) {
+        newest = newest->older;
+    }
+    entry->older = newest->older;
+    newest->older = entry;
+}
+
+static void
+count_complete(cadre_directory_t *self)
+{
+    while (cadre_directory_variable(self, self->variables_complete + 1)) {
+        self->variables_complete++;
+    }
+}
+
+/* Drops are told in their order, which is that of the log. */
+static int
+set_dropped(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
+    if (!entry || (entry->drop && entry->drop != message->drop)) {
+        return cadre_fail(
+            CADRE_EMALFORMED, "VARIABLE: drop %" PRIu64 " is of variable %" PRIu64 ", %s",
+            message->drop, message->id, entry ? "which was dropped before" : "which is not known");
+    }
+    entry->drop = message->drop;
+    self->drops = message->drop > self->drops ? message->drop : self->drops;
+    return 0;
+}
+
+/* Those of the ids that were variables are gone. */
+static void
+mark_gone(cadre_directory_t *self, uint64_t first, uint64_t last)
+{
+    cadre_variable_entry_t *entry = NULL;
+    for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->variables, &cursor));) {
+        if (entry->id >= first && entry->id <= last && !entry->is_gone) {
+            entry->is_gone = true;
+            self->gone++;
+        }
+    }
+}
+
+/* Ids that are of no variable count as told; those that come early are asked for again (WANT). */
+static int
+set_vacant(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    if (message->id == 0 || message->last < message->id || message->shards.count > 0) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "VARIABLE: ids %" PRIu64 " to %" PRIu64 " of no variable, on %zu shards",
+                          message->id, message->last, message->shards.count);
+    }
+    mark_gone(self, message->id, message->last);
+    if (message->id <= (uint64_t)self->variables_complete + 1 &&
+        message->last > self->variables_complete) {
+        self->variables_complete = (uint32_t)message->last;
+        count_complete(self);
+    }
+    return 0;
+}
+
+int
+cadre_directory_set_variable(cadre_directory_t *self, const cadre_variable_message_t *message)
+{
+    if (message->partitions == 0) {
+        return message->drop ? set_dropped(self, message) : set_vacant(self, message);
+    }
+    uint64_t last = message->first + message->shards.count;
+    cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, message->id);
+    if (last > message->partitions || (entry && entry->partitions != message->partitions)) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "VARIABLE %s: partitions %" PRIu64 " to %" PRIu64 " of %" PRIu64,
+                          message->name, message->first, last, message->partitions);
+    }
+    for (size_t i = 0; i < message->shards.count; i++) {
+        if (message->shards.items[i] >= self->shard_count) {
+            return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: shard %" PRIu64 " of %u",
+                              message->name, message->shards.items[i], self->shard_count);
+        }
+    }
+    if (!entry) {
+        entry = new_variable(message);
+        if (!entry) {
+            return cadre_fail(CADRE_EMALFORMED, "VARIABLE %s: bad shape or dtype", message->name);
+        }
+        cadre_u64_map_put(&self->variables, message->id, entry);
+        note_name(self, entry);
+    }
+    /* The pieces of one variable are taken in order; one that comes early is asked for again
+     * (WANT). */
+    if (message->first <= entry->told && last > entry->told) {
+        for (size_t i = 0; i < message->shards.count; i++) {
+            entry->shards[message->first + i] = (uint16_t)message->shards.items[i];
+        }
+        entry->told = (uint32_t)last;
+    }
+    count_complete(self);
+    return 0;
+}
+
+/* The next record of a payload, as the VARIABLE that it is. */
+static int
+next_definition(const char *bytes, size_t size_bytes, size_t *at, cadre_message_t *variable)
+{
+    uint32_t length = 0;
+    if (size_bytes - *at < sizeof(length)) {
+        return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: ends within a length");
+    }
+    memcpy(&length, bytes + *at, sizeof(length));
+    *at += sizeof(length);
+    if (length > size_bytes - *at) {
+        return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: a record of %u bytes, where %zu are left",
+                          length, size_bytes - *at);
+    }
+    int status = cadre_message_decode(bytes + *at, length, NULL, 0, variable);
+    *at += length;
+    if (status == 0 && variable->type != CADRE_MESSAGE_VARIABLE) {
+        status = cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: a record is a %s",
+                            cadre_message_type_text(variable->type));
+        cadre_message_fini(variable);
+    }
+    return status;
+}
+
+int
+cadre_directory_take_definitions(cadre_directory_t *self, const cadre_message_t *message)
+{
+    const cadre_definitions_message_t *definitions = &message->definitions;
+    if (message->chunk_count != 1) {
+        return cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: %zu payload chunks, not 1",
+                          message->chunk_count);
+    }
+    if (definitions->first > self->definitions) {
+        return 0;
+    }
+    const char *bytes = cadre_chunk_data(message->chunks[0]);
+    size_t size_bytes = cadre_chunk_size_bytes(message->chunks[0]);
+    uint64_t number = definitions->first;
+    int status = 0;
+    for (size_t at = 0; at < size_bytes && status == 0; number++) {
+        cadre_message_t variable = {.storage = NULL};
+        status = next_definition(bytes, size_bytes, &at, &variable);
+        if (status == 0 && number == self->definitions) {
+            status = cadre_directory_set_variable(self, &variable.variable);
+            self->definitions += status == 0;
+        }
+        cadre_message_fini(&variable);
+    }
+    if (status == 0 && number - definitions->first != definitions->count) {
+        status = cadre_fail(CADRE_EMALFORMED, "DEFINITIONS: %" PRIu64 " records, not %" PRIu64,
+                            number - definitions->first, definitions->count);
+    }
+    return status;
+}
+
+static void
+note_lack(cadre_directory_t *self, uint64_t id)
+{
+    if (self->lack_count < CADRE_LACKS_MAX) {
+        self->lacks = cadre_realloc(self->lacks, self->lack_count + 1, sizeof(*self->lacks));
+        self->lacks[self->lack_count++] = id;
+    }
+}
+
+int
+cadre_directory_set_function(cadre_directory_t *self, const cadre_message_t *message, bool lacking)
+{
+    const cadre_function_message_t *function = &message->function;
+    if (function->kind != CADRE_FUNCTION_PROGRAM && function->kind != CADRE_FUNCTION_NATIVE) {
+        return cadre_fail(CADRE_EMALFORMED, "FUNCTION %s: kind %" PRIu64, function->name,
+                          function->kind);
+    }
+    if (cadre_u64_map_get(&self->functions, function->id)) {
+        return 0;
+    }
+    cadre_function_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)function->id;
+    entry->kind = (cadre_function_kind_t)function->kind;
+    entry->name = cadre_strdup(function->name);
+    entry->hash = function->hash;
+    entry->lacking = lacking;
+    if (lacking) {
+        note_lack(self, function->id);
+    }
+    if (entry->kind == CADRE_FUNCTION_PROGRAM) {
+        size_t size_bytes = 0;
+        for (size_t i = 0; i < message->chunk_count; i++) {
+            size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+        }
+        entry->program = cadre_chunk_new(size_bytes);
+        char *at = cadre_chunk_data(entry->program);
+        for (size_t i = 0; i < message->chunk_count; i++) {
+            size_t size = cadre_chunk_size_bytes(message->chunks[i]);
+            memcpy(at, cadre_chunk_data(message->chunks[i]), size);
+            at += size;
+        }
+    }
+    cadre_u64_map_put(&self->functions, function->id, entry);
+    while (cadre_directory_function(self, self->functions_complete + 1)) {
+        self->functions_complete++;
+    }
+    return 0;
+}
+
+int
+cadre_directory_set_dataset(cadre_directory_t *self, const cadre_message_t *message, bool *is_new)
+{
+    *is_new = false;
+    if (message->chunk_count != 1) {
+        return cadre_fail(CADRE_EMALFORMED, "DATASET %s: %zu payload chunks, not 1",
+                          message->dataset.name, message->chunk_count);
+    }
+    if (cadre_u64_map_get(&self->datasets, message->dataset.id)) {
+        return 0;
+    }
+    cadre_dataset_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->id = (uint32_t)message->dataset.id;
+    entry->name = cadre_strdup(message->dataset.name);
+    entry->description = cadre_strndup(cadre_chunk_data(message->chunks[0]),
+                                       cadre_chunk_size_bytes(message->chunks[0]));
+    cadre_u64_map_put(&self->datasets, message->dataset.id, entry);
+    *is_new = true;
+    return 0;
+}
+
+int
+cadre_directory_set_resource(cadre_directory_t *self, cadre_message_t *message)
+{
+    const cadre_resource_message_t *resource = &message->resource;
+    if (resource->id == 0) {
+        return cadre_fail(CADRE_EMALFORMED, "RESOURCE %s: id 0", resource->name);
+    }
+    if (cadre_directory_resource(self, resource->id)) {
+        return 0;
+    }
+    cadre_resource_entry_t *entry = cadre_calloc(1, sizeof(*entry));
+    entry->message = *message;
+    *message = (cadre_message_t){0};
+    cadre_u64_map_put(&self->resources, entry->message.resource.id, entry);
+    cadre_resource_set_put(&self->resources_known, entry->message.resource.id);
+    self->resources_unbuilt++;
+    return 0;
+}
+
+void
+cadre_directory_mark_resource(cadre_directory_t *self, cadre_resource_entry_t *entry,
+                              cadre_resource_state_t state)
+{
+    self->resources_unbuilt -= entry->state == CADRE_RESOURCE_UNBUILT;
+    self->resources_unbuilt += state == CADRE_RESOURCE_UNBUILT;
+    entry->state = state;
+    if (state == CADRE_RESOURCE_BUILT || state == CADRE_RESOURCE_FAILED) {
+        cadre_resource_set_put(&self->resources_built, entry->message.resource.id);
+    }
+}
+
+const cadre_variable_entry_t *
+cadre_directory_variable(const cadre_directory_t *self, uint32_t id)
+{
+    const cadre_variable_entry_t *entry = cadre_u64_map_get(&self->variables, id);
+    return entry && entry->told == entry->partitions ? entry : NULL;
+}
+
+const cadre_variable_entry_t *
+cadre_directory_variable_by_name(const cadre_directory_t *self, const char *name, uint64_t drops,
+                                 bool *was_dropped)
+{
+    const cadre_variable_entry_t *found = NULL;
+    const cadre_variable_entry_t *entry = cadre_name_map_get(&self->variable_names, name);
+    *was_dropped = false;
+    while (entry && (entry->drop == 0 || entry->drop > drops)) {
+        found = entry->told == entry->partitions ? entry : NULL;
+        entry = entry->older;
+    }
+    *was_dropped = entry != NULL;
+    return found;
+}
+
+const cadre_function_entry_t *
+cadre_directory_function(const cadre_directory_t *self, uint32_t id)
+{
+    return cadre_u64_map_get(&self->functions, id);
+}
+
+cadre_dataset_entry_t *
+cadre_directory_dataset(const cadre_directory_t *self, uint32_t id)
+{
+    return cadre_u64_map_get(&self->datasets, id);
+}
+
+cadre_resource_entry_t *
+cadre_directory_resource(const cadre_directory_t *self, uint64_t id)
+{
+    return cadre_u64_map_get(&self->resources, id);
+}

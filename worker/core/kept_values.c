@@ -1,0 +1,119 @@
+#include "worker/core/kept_values.h"
+
+#include <stdlib.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+
+/* Ids of closures are far below 2^58. */
+static uint64_t
+place_of(const uint64_t key[3])
+{
+    return key[0] * CADRE_RESULTS_MAX + key[2];
+}
+
+static uint64_t
+place_of_value(const cadre_kept_value_t *value)
+{
+    return place_of((const uint64_t[]){value->closure, value->attempt, value->result});
+}
+
+void
+cadre_kept_value_unref(cadre_kept_value_t **value_p)
+{
+    cadre_kept_value_t *value = *value_p;
+    *value_p = NULL;
+    if (value && --value->references == 0) {
+        cadre_tensor_list_fini(&value->tensor);
+        free(value);
+    }
+}
+
+/* --- the order of use --- */
+
+static void
+leave_order(cadre_kept_values_t *self, cadre_kept_value_t *value)
+{
+    if (value->newer) {
+        value->newer->older = value->older;
+    } else {
+        self->newest = value->older;
+    }
+    if (value->older) {
+        value->older->newer = value->newer;
+    } else {
+        self->oldest = value->newer;
+    }
+    value->newer = NULL;
+    value->older = NULL;
+}
+
+static void
+become_newest(cadre_kept_values_t *self, cadre_kept_value_t *value)
+{
+    value->older = self->newest;
+    if (self->newest) {
+        self->newest->newer = value;
+    } else {
+        self->oldest = value;
+    }
+    self->newest = value;
+}
+
+static void
+drop(cadre_kept_values_t *self, cadre_kept_value_t *value)
+{
+    cadre_u64_map_take(&self->values, place_of_value(value));
+    leave_order(self, value);
+    self->size_bytes -= value->tensor.size_bytes;
+    cadre_kept_value_unref(&value);
+}
+
+void
+cadre_kept_values_clear(cadre_kept_values_t *self)
+{
+    while (self->oldest) {
+        drop(self, self->oldest);
+    }
+    cadre_u64_map_fini(&self->values);
+}
+
+void
+cadre_kept_values_put(cadre_kept_values_t *self, const uint64_t key[3],
+                      const cadre_tensor_list_t *list, size_t position)
+{
+    cadre_tensor_list_t tensor = {.count = 0};
+    if (cadre_tensor_list_part(list, position, &tensor) < 0) {
+        return;
+    }
+    if (tensor.size_bytes < CADRE_KEPT_VALUE_SIZE_MIN || tensor.size_bytes > self->size_max) {
+        cadre_tensor_list_fini(&tensor);
+        return;
+    }
+    cadre_kept_value_t *before = cadre_u64_map_get(&self->values, place_of(key));
+    if (before) {
+        drop(self, before);
+    }
+    while (self->size_bytes > self->size_max - tensor.size_bytes) {
+        drop(self, self->oldest);
+    }
+    cadre_kept_value_t *value = cadre_calloc(1, sizeof(*value));
+    *value = (cadre_kept_value_t){
+        .references = 1, .closure = key[0], .attempt = key[1], .result = key[2], .tensor = tensor};
+    cadre_u64_map_put(&self->values, place_of(key), value);
+    become_newest(self, value);
+    self->size_bytes += tensor.size_bytes;
+}
+
+cadre_kept_value_t *
+cadre_kept_values_take(cadre_kept_values_t *self, const uint64_t key[3])
+{
+    cadre_kept_value_t *value = cadre_u64_map_get(&self->values, place_of(key));
+    if (!value || value->closure != key[0] || value->attempt != key[1] || value->result != key[2]) {
+        return NULL;
+    }
+    leave_order(self, value);
+    become_newest(self, value);
+    value->references++;
+    return value;
+}

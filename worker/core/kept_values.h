@@ -1,0 +1,55 @@
+/*
+ * kept_values - results of closures that are on this worker, because they were computed here or
+ * came as arguments: what another closure takes of them need not be sent again.
+ *
+ * Owner:   the worker core. Thread: the network actor's; a slot reads a value that its run holds.
+ *
+ * Only values of CADRE_KEPT_VALUE_SIZE_MIN bytes and more are kept, and of all together no more
+ * bytes than the limit: the one that was used longest ago goes first. A closure that is told to
+ * take one that has gone is handed back, and comes again with the bytes. A value is known by
+ * closure, attempt and position of the result: two attempts of one closure may give different
+ * values.
+ */
+#ifndef CADRE_WORKER_CORE_KEPT_VALUES_H
+#define CADRE_WORKER_CORE_KEPT_VALUES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/u64_map.h"
+#include "common/wire/tensor_list.h"
+
+typedef struct cadre_kept_value {
+    struct cadre_kept_value *newer; /* in the order of use */
+    struct cadre_kept_value *older;
+    uint32_t references;
+    uint64_t closure;
+    uint64_t attempt;
+    uint64_t result;            /* its position */
+    cadre_tensor_list_t tensor; /* one; it never changes */
+} cadre_kept_value_t;
+
+/* Zeroed memory with a limit is an empty one. */
+typedef struct {
+    cadre_u64_map_t values; /* by closure and result: of the attempt that came last */
+    cadre_kept_value_t *newest;
+    cadre_kept_value_t *oldest;
+    size_t size_bytes;
+    size_t size_max;
+} cadre_kept_values_t;
+
+/* Drops everything; the limit stays. */
+void cadre_kept_values_clear(cadre_kept_values_t *self);
+
+/* Keeps the tensor at `position` of a list as result `result` of an attempt, sharing its chunks;
+ * nothing when it is too small, too large or not there. */
+void cadre_kept_values_put(cadre_kept_values_t *self, const uint64_t key[3],
+                           const cadre_tensor_list_t *list, size_t position);
+
+/* A reference to the value `key` (closure, attempt, result), or NULL. */
+cadre_kept_value_t *cadre_kept_values_take(cadre_kept_values_t *self, const uint64_t key[3]);
+
+/* Harmless on NULL. */
+void cadre_kept_value_unref(cadre_kept_value_t **value_p);
+
+#endif

@@ -1,0 +1,141 @@
+/*
+ * shard_link - a worker's requests to one shard: order, flow control by bytes, retransmission.
+ *
+ * Owner:   the worker core, one per shard. Thread: the network actor.
+ *
+ * Of what answers PULLs, at most CADRE_IN_FLIGHT_SIZE_MAX bytes are under way (one request that is
+ * larger goes alone), so that ZeroMQ's queues never decide anything. Of PUSHes the ps decides: as
+ * many bytes as its window may be unanswered; what is beyond that, or goes in parts, is asked for
+ * with RESERVE and goes when GRANT comes. Nothing else waits for that.
+ *
+ * Nothing is retransmitted because time has passed: over a link that is merely slow that is
+ * congestion collapse (docs/protocol.md#retransmission). While requests are unanswered a PROBE goes
+ * out now and then, ever more seldom (cadre_shard_link_probe). One connection keeps its order in
+ * both directions, so a request that was sent before a PROBE, and is still unanswered when its
+ * PROBED comes, was lost, or its answer was, unless PROBED says that the shard has it queued. Then,
+ * and on a new connection, it goes out again with the same id: PULL changes nothing and PUSH is
+ * told apart by its update id.
+ *
+ * A shard that says nothing at all, not even PROBED, is first mute (another connection is tried)
+ * and then unreachable: what waits for it is given up, and only PROBEs that ask after nothing go
+ * out until it is heard again.
+ */
+#ifndef CADRE_WORKER_CORE_SHARD_LINK_H
+#define CADRE_WORKER_CORE_SHARD_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/wire/outbox.h"
+
+typedef struct cadre_link_request {
+    struct cadre_link_request *next;
+    uint64_t request;
+    uint64_t closure;
+    uint64_t update;   /* of a PUSH; 0 for a PULL */
+    void *context;     /* malloc: freed with the request; the asker's note of what it asked for */
+    size_t size_bytes; /* of the question or the answer, whichever is larger */
+    cadre_outbox_entry_t entry;
+    cadre_outbox_entry_t *parts; /* of a PUSH: what goes after `entry`; owned */
+    size_t part_count;
+    cadre_outbox_entry_t reserve; /* what asks for room for a PUSH */
+    bool sent;                    /* or its RESERVE */
+    bool is_asked;                /* only its RESERVE: it waits for GRANT */
+    bool is_unasked;              /* it takes part of the window */
+    uint64_t after;    /* the last PROBE before it: an answer to a later one tells of it */
+    uint64_t asked_ms; /* came into the list */
+} cadre_link_request_t;
+
+typedef struct {
+    bool open;                   /* the shard is known and not away */
+    bool doubted;                /* it may be served elsewhere: a request came back fenced */
+    cadre_link_request_t *first; /* oldest first, sent ones before unsent ones */
+    cadre_link_request_t **last_p;
+    cadre_link_request_t *unsent; /* first that is not sent */
+    size_t in_flight_bytes;
+    size_t pulled_bytes;  /* of them, in answers */
+    size_t unasked_bytes; /* of PUSHes that no GRANT was needed for */
+    size_t window;        /* that these may be, as the ps told last */
+    size_t in_flight;
+    bool unreachable;      /* until it is heard again, or is served elsewhere */
+    uint64_t owed_ms;      /* since when an answer is owed and nothing has come */
+    uint64_t connected_ms; /* when the connection was made anew */
+    uint32_t mutes; /* connections given up one after the other, with nothing heard on them */
+    uint64_t probe; /* number of the last PROBE */
+    uint64_t probe_due_ms;  /* when the next one goes out, while something is unanswered */
+    uint64_t probe_wait_ms; /* between that one and the one after it */
+    uint64_t pushes;        /* in the list */
+    uint64_t repeated;      /* PUSHes that were sent again */
+} cadre_shard_link_t;
+
+/* `window`: until the ps has told one. */
+void cadre_shard_link_init(cadre_shard_link_t *self, size_t window);
+void cadre_shard_link_fini(cadre_shard_link_t *self);
+
+/* Ends what a request owns. */
+void cadre_link_request_fini(cadre_link_request_t *self);
+
+/* Appends a request; takes `entry`, `parts` and `reserve`. */
+void cadre_shard_link_ask(cadre_shard_link_t *self, const cadre_link_request_t *request);
+
+/* Sends what credit allows. */
+void cadre_shard_link_pump(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
+
+/* Returns whether a PROBE is due, and what it is to ask: `count` triples as in its schema, oldest
+ * first, at most CADRE_PROBE_REQUESTS_MAX of them. `number`, its request id, is larger than that of
+ * every PROBE before. */
+bool cadre_shard_link_probe(cadre_shard_link_t *self, uint64_t now_ms, uint64_t number,
+                            uint64_t triples[3 * CADRE_PROBE_REQUESTS_MAX], size_t *count);
+
+/* Sends the request with this id again, which PROBED number `probe` does not know, or has only the
+ * RESERVE of (`is_queued`) though it was sent; false when that says nothing: it was sent after the
+ * PROBE, or is answered, or waits. */
+bool cadre_shard_link_lost(cadre_shard_link_t *self, uint64_t id, uint64_t probe, bool is_queued,
+                           cadre_outbox_t *outbox);
+
+/* The PUSH of this id may go now; false when there is no such request. */
+bool cadre_shard_link_granted(cadre_shard_link_t *self, uint64_t id, cadre_outbox_t *outbox);
+
+/* Sends everything that is unanswered again: the connection is a new one. */
+void cadre_shard_link_repeat(cadre_shard_link_t *self, uint64_t now_ms, cadre_outbox_t *outbox);
+
+/* Notes that the shard was heard. */
+void cadre_shard_link_heard(cadre_shard_link_t *self, uint64_t now_ms);
+
+/* Takes the request with this id out; false when there is none: a late or foreign answer. Its
+ * entries and context are the caller's to end (cadre_link_request_fini). The next PROBE can wait
+ * when it was the oldest: the answers of younger ones may go on while that of an older one is lost.
+ */
+bool cadre_shard_link_answered(cadre_shard_link_t *self, uint64_t id, uint64_t now_ms,
+                               cadre_link_request_t *request);
+
+/* Forgets every request of a closure. */
+void cadre_shard_link_forget(cadre_shard_link_t *self, uint64_t closure);
+
+/* Returns since when an answer is owed and nothing has come; UINT64_MAX when none is owed. */
+uint64_t cadre_shard_link_owed_ms(const cadre_shard_link_t *self);
+
+/* Returns whether an answer is owed and nothing at all has come for so long that the connection may
+ * be one that nobody serves: CADRE_MUTE_MS and what the bytes under way take at
+ * CADRE_LINK_RATE_MIN, doubled for each connection that was given up before without a word. From an
+ * unreachable shard that is CADRE_MUTE_MS. */
+bool cadre_shard_link_is_mute(const cadre_shard_link_t *self, uint64_t now_ms);
+
+/* Returns whether nothing has come for `timeout_ms`, so that the shard is to count as unreachable
+ * from now on; where much is under way that takes two connections which were given up as mute, and
+ * some of a third. */
+bool cadre_shard_link_is_over(const cadre_shard_link_t *self, uint64_t now_ms, uint64_t timeout_ms);
+
+/* Takes the shard for unreachable until it is heard again. */
+void cadre_shard_link_give_up(cadre_shard_link_t *self, uint64_t now_ms);
+
+/* Moves on all that counts silence: `late_ms` of it were this process's own stall. */
+void cadre_shard_link_excuse(cadre_shard_link_t *self, uint64_t late_ms, uint64_t now_ms);
+
+/* Returns when the next PROBE is due, or the link counts as mute or the shard as unreachable;
+ * UINT64_MAX for never. */
+uint64_t cadre_shard_link_due_ms(const cadre_shard_link_t *self, uint64_t timeout_ms);
+
+#endif

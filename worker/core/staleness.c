@@ -1,0 +1,72 @@
+#include "worker/core/staleness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+
+static const uint64_t bounds[CADRE_STALENESS_BOUND_COUNT] = {0,  1,  2,   4,   8,   16,
+                                                             32, 64, 128, 256, 1024};
+
+void
+cadre_staleness_fini(cadre_staleness_t *self)
+{
+    for (size_t i = 0; i < self->names.count; i++) {
+        free(self->series[i]);
+    }
+    cadre_name_map_fini(&self->names);
+    *self = (cadre_staleness_t){.other = {.sum = 0}};
+}
+
+static void
+add(cadre_staleness_series_t *series, uint64_t versions)
+{
+    size_t bucket = 0;
+    while (bucket < CADRE_STALENESS_BOUND_COUNT && versions > bounds[bucket]) {
+        bucket++;
+    }
+    series->counts[bucket]++;
+    series->sum += versions;
+}
+
+void
+cadre_staleness_note(cadre_staleness_t *self, const char *name, uint64_t versions)
+{
+    cadre_staleness_series_t *series = cadre_name_map_get(&self->names, name);
+    if (!series && self->names.count < CADRE_STALENESS_VARIABLES_MAX) {
+        series = cadre_calloc(1, sizeof(*series));
+        snprintf(series->name, sizeof(series->name), "%s", name);
+        self->series[self->names.count] = series;
+        cadre_name_map_put(&self->names, series->name, series);
+    }
+    add(series ? series : &self->other, versions);
+}
+
+void
+cadre_staleness_note_other(cadre_staleness_t *self, uint64_t versions)
+{
+    add(&self->other, versions);
+}
+
+static void
+tell(const cadre_staleness_series_t *series, const char *worker, const char *name,
+     cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_label(text, "worker", worker);
+    cadre_metrics_text_label(text, "variable", name);
+    cadre_metrics_text_histogram(text, bounds, series->counts, CADRE_STALENESS_BOUND_COUNT,
+                                 series->sum);
+}
+
+void
+cadre_staleness_metrics(const cadre_staleness_t *self, const char *worker,
+                        cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_family(text, "cadre_worker_staleness_versions", CADRE_METRIC_HISTOGRAM,
+                              "Versions of a variable between the pull that an update was computed "
+                              "from and its being applied.");
+    for (size_t i = 0; i < self->names.count; i++) {
+        tell(self->series[i], worker, self->series[i]->name, text);
+    }
+    tell(&self->other, worker, "(other)", text);
+}

@@ -1,0 +1,107 @@
+#include "worker/core/value_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+
+/* What a number was given for. */
+typedef struct {
+    uint64_t number;
+    size_t count;
+    uint64_t pairs[];
+} content_t;
+
+static uint64_t
+key_of(uint32_t variable, uint32_t partition)
+{
+    return (uint64_t)variable << 32 | partition;
+}
+
+static void
+drop(cadre_cached_value_t *value)
+{
+    for (size_t i = 0; i < value->chunk_count; i++) {
+        cadre_chunk_unref(&value->chunks[i]);
+    }
+    free(value->chunks);
+    free(value);
+}
+
+void
+cadre_value_cache_fini(cadre_value_cache_t *self)
+{
+    cadre_cached_value_t *value = NULL;
+    for (size_t cursor = 0; (value = cadre_u64_map_next(&self->values, &cursor));) {
+        drop(value);
+    }
+    cadre_u64_map_fini(&self->values);
+    content_t *content = NULL;
+    for (size_t cursor = 0; (content = cadre_u64_map_next(&self->contents, &cursor));) {
+        free(content);
+    }
+    cadre_u64_map_fini(&self->contents);
+}
+
+const cadre_cached_value_t *
+cadre_value_cache_get(const cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
+                      uint64_t generation)
+{
+    const cadre_cached_value_t *value =
+        cadre_u64_map_get(&self->values, key_of(variable, partition));
+    return value && value->generation == generation ? value : NULL;
+}
+
+void
+cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t partition,
+                      const cadre_cached_value_t *value)
+{
+    const cadre_cached_value_t *held =
+        cadre_value_cache_get(self, variable, partition, value->generation);
+    if (held && held->version >= value->version) {
+        return;
+    }
+    cadre_cached_value_t *copy = cadre_calloc(1, sizeof(*copy));
+    *copy = *value;
+    copy->key = key_of(variable, partition);
+    copy->chunks = cadre_calloc(value->chunk_count, sizeof(cadre_chunk_t *));
+    for (size_t i = 0; i < value->chunk_count; i++) {
+        copy->chunks[i] = cadre_chunk_ref(value->chunks[i]);
+    }
+    cadre_cached_value_t *before = cadre_u64_map_put(&self->values, copy->key, copy);
+    if (before) {
+        drop(before);
+    }
+}
+
+void
+cadre_value_cache_forget(cadre_value_cache_t *self, uint32_t variable, uint32_t partitions)
+{
+    for (uint32_t i = 0; i < partitions; i++) {
+        cadre_cached_value_t *value = cadre_u64_map_take(&self->values, key_of(variable, i));
+        if (value) {
+            drop(value);
+        }
+    }
+    free(cadre_u64_map_take(&self->contents, variable));
+}
+
+uint64_t
+cadre_value_cache_content(cadre_value_cache_t *self, uint32_t variable, const uint64_t *pairs,
+                          size_t count)
+{
+    size_t size_bytes = 2 * count * sizeof(*pairs);
+    content_t *content = cadre_u64_map_get(&self->contents, variable);
+    if (content && content->count == count && memcmp(content->pairs, pairs, size_bytes) == 0) {
+        return content->number;
+    }
+    if (!content || content->count != count) {
+        content_t *other = cadre_calloc(1, sizeof(*other) + size_bytes);
+        other->count = count;
+        free(cadre_u64_map_put(&self->contents, variable, other));
+        content = other;
+    }
+    memcpy(content->pairs, pairs, size_bytes);
+    content->number = ++self->content_last;
+    return content->number;
+}

@@ -1,0 +1,193 @@
+#include "worker/core/worker_metrics.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "worker/core/worker_state.h"
+
+/* --- what is counted --- */
+
+cadre_push_totals_t
+cadre_worker_pushes(const cadre_worker_core_t *self)
+{
+    cadre_push_totals_t totals = self->pushes;
+    for (uint32_t i = 0; self->links && i < self->directory.shard_count; i++) {
+        totals.pending += self->links[i].pushes;
+        totals.repeated += self->links[i].repeated;
+    }
+    return totals;
+}
+
+/* How many updates came between what was pulled of a part and the one that made it `version`. */
+static uint64_t
+staleness_of(const cadre_run_part_t *part, uint64_t version)
+{
+    return version > part->version ? version - part->version - 1 : 0;
+}
+
+/* Of each variable the largest of its parts, which stand beside each other. */
+void
+cadre_worker_observe(cadre_worker_core_t *self, const cadre_run_t *run, const size_t *parts,
+                     size_t count, const cadre_applied_message_t *applied)
+{
+    if (!self->options.observes) {
+        return;
+    }
+    if (applied->versions.count != count) {
+        cadre_staleness_note_other(&self->staleness, applied->staleness);
+        return;
+    }
+    for (size_t i = 0; i < count;) {
+        const cadre_variable_entry_t *variable = run->parts[parts[i]].variable;
+        uint64_t stalest = 0;
+        for (; i < count && run->parts[parts[i]].variable == variable; i++) {
+            uint64_t versions = staleness_of(&run->parts[parts[i]], applied->versions.items[i]);
+            stalest = versions > stalest ? versions : stalest;
+        }
+        cadre_staleness_note(&self->staleness, variable->name, stalest);
+    }
+}
+
+/* --- what is told --- */
+
+const char *
+cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
+                     uint64_t now_ms)
+{
+    switch (core->session_state) {
+    case CADRE_SESSION_LEFT:
+        return "it has left the job";
+    case CADRE_SESSION_DRAINING:
+        return "it is draining";
+    case CADRE_SESSION_HELLO:
+        return figures->connected ? "it has not joined: the coordinator has not welcomed it"
+                                  : "it has no connection to the coordinator";
+    case CADRE_SESSION_MEMBER:
+        break;
+    }
+    if (!figures->connected) {
+        return "it has no connection to the coordinator";
+    }
+    return cadre_worker_core_in_touch(core, now_ms) ? ""
+                                                    : "the coordinator has not answered for long";
+}
+
+static void
+add_closures(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
+{
+    const uint64_t *counters = core->counters;
+    cadre_metrics_text_family(text, "cadre_worker_closures_total", CADRE_METRIC_COUNTER,
+                              "Closures that ended here, by how.");
+    cadre_metrics_text_label(text, "result", "finished");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_finished]);
+    cadre_metrics_text_label(text, "result", "failed");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_failed]);
+    cadre_metrics_text_label(text, "result", "returned");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_cancelled]);
+    cadre_metrics_text_gauge(text, "cadre_worker_closures_held", (double)core->runs.count,
+                             "Closures that the worker has: waiting, running, not acknowledged.");
+    cadre_metrics_text_gauge(text, "cadre_worker_closures_waiting", (double)core->waiting,
+                             "Of them, those that wait for definitions, batches or arguments.");
+    cadre_metrics_text_gauge(text, "cadre_worker_closures_started", core->running,
+                             "Of them, those that were given to slots or wait for one.");
+    cadre_metrics_text_gauge(text, "cadre_worker_slots", core->options.slots,
+                             "Closures that run at a time.");
+    cadre_metrics_text_counter(text, "cadre_worker_examples_total",
+                               counters[CADRE_WORKER_COUNTER_examples],
+                               "Rows of datasets in the closures that finished.");
+    cadre_metrics_text_family(text, "cadre_worker_compute_seconds_total", CADRE_METRIC_COUNTER,
+                              "Time that slots computed for the closures that finished.");
+    cadre_metrics_text_number(text, (double)counters[CADRE_WORKER_COUNTER_compute_us] / 1e6);
+}
+
+static void
+add_updates(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
+{
+    const uint64_t *counters = core->counters;
+    const cadre_push_totals_t pushes = cadre_worker_pushes(core);
+    cadre_metrics_text_counter(text, "cadre_worker_updates_sent_total", pushes.sent,
+                               "Updates that were to be pushed, one for each closure step and "
+                               "shard: answered, abandoned and pending together.");
+    cadre_metrics_text_family(text, "cadre_worker_updates_answered_total", CADRE_METRIC_COUNTER,
+                              "Updates that a shard has answered, by what it said.");
+    cadre_metrics_text_label(text, "result", "applied");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_applied]);
+    cadre_metrics_text_label(text, "result", "duplicate");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_duplicate]);
+    cadre_metrics_text_label(text, "result", "refused");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_refused]);
+    cadre_metrics_text_counter(text, "cadre_worker_updates_abandoned_total", pushes.abandoned,
+                               "Updates whose answer nobody waits for any more: the closure was "
+                               "given up, or the shard lost.");
+    cadre_metrics_text_gauge(text, "cadre_worker_updates_pending", (double)pushes.pending,
+                             "Updates that are not answered yet.");
+    cadre_metrics_text_counter(text, "cadre_worker_updates_repeated_total", pushes.repeated,
+                               "Times that an update was sent again because it, or its answer, was "
+                               "lost.");
+    cadre_metrics_text_counter(text, "cadre_worker_push_bytes_total",
+                               counters[CADRE_WORKER_COUNTER_push_bytes],
+                               "Bytes of gradients in the updates that were to be pushed.");
+}
+
+static void
+add_values(const cadre_worker_core_t *core, cadre_metrics_text_t *text)
+{
+    const uint64_t *counters = core->counters;
+    cadre_metrics_text_counter(text, "cadre_worker_pull_bytes_total",
+                               counters[CADRE_WORKER_COUNTER_pull_bytes],
+                               "Bytes of values that were received.");
+    cadre_metrics_text_family(text, "cadre_worker_arguments_total", CADRE_METRIC_COUNTER,
+                              "Results of other closures that closures took as arguments, by "
+                              "whether the worker had kept them.");
+    cadre_metrics_text_label(text, "result", "found");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_values_found]);
+    cadre_metrics_text_label(text, "result", "missed");
+    cadre_metrics_text_count(text, counters[CADRE_WORKER_COUNTER_values_missed]);
+    cadre_metrics_text_counter(text, "cadre_worker_malformed_messages_total",
+                               counters[CADRE_WORKER_COUNTER_malformed],
+                               "Messages that were dropped.");
+}
+
+static void
+add_session(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures, uint64_t now_ms,
+            cadre_metrics_text_t *text)
+{
+    uint64_t heard_ms = core->contact.heard_ms;
+    uint64_t silent_ms = heard_ms && now_ms > heard_ms ? now_ms - heard_ms : 0;
+    uint32_t unreachable = 0;
+    for (uint32_t i = 0; core->links && i < core->directory.shard_count; i++) {
+        unreachable += core->links[i].unreachable;
+    }
+    bool is_member = core->session_state == CADRE_SESSION_MEMBER ||
+                     core->session_state == CADRE_SESSION_DRAINING;
+    cadre_metrics_text_gauge(text, "cadre_worker_joined", is_member && figures->connected,
+                             "Whether the worker is a member of a job.");
+    cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)core->lease_ms / 1000,
+                             "Silence after which the coordinator presumes the worker dead; 0: "
+                             "none was told.");
+    cadre_metrics_text_gauge(text, "cadre_worker_coordinator_silence_seconds",
+                             (double)silent_ms / 1000,
+                             "Since the newest question that the coordinator has answered.");
+    cadre_metrics_text_gauge(text, "cadre_worker_shards_unreachable", unreachable,
+                             "Shards from which the worker hears nothing though it asks.");
+    cadre_metrics_text_gauge(text, "cadre_worker_draining", figures->drains,
+                             "Whether the worker finishes what it has and takes nothing new.");
+    cadre_metrics_text_gauge(text, "cadre_worker_drain_seconds", (double)figures->drain_ms / 1000,
+                             "How long it has been doing so.");
+}
+
+void
+cadre_worker_metrics(const cadre_worker_core_t *core, const cadre_worker_figures_t *figures,
+                     uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    char worker[24] = "";
+    if (core->options.task.index != CADRE_INDEX_ANY) {
+        snprintf(worker, sizeof(worker), "%" PRIu32, core->options.task.index);
+    }
+    cadre_metrics_text_build(text, "worker", core->options.build);
+    add_closures(core, text);
+    add_updates(core, text);
+    add_values(core, text);
+    add_session(core, figures, now_ms, text);
+    cadre_staleness_metrics(&core->staleness, worker, text);
+}
