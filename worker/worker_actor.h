@@ -14,7 +14,7 @@
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
 #include "worker/core/worker_core.h"
-#include "worker/work_queue.h"
+#include "worker/slot/work_queue.h"
 
 typedef struct cadre_worker_actor cadre_worker_actor_t;
 

@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/log.h"
-#include "worker/slot_link.h"
+#include "worker/slot/slot_link.h"
 #include "worker/worker_shell.h"
 
 enum { SPARE_LOADS_MAX = 64 };

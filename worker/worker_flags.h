@@ -11,7 +11,7 @@
 #include "common/net/cluster_config.h"
 #include "common/net/security.h"
 #include "common/system/log.h"
-#include "worker/native.h"
+#include "worker/slot/native.h"
 
 /* How the process ends; the numbers are those of the `cadre` command. */
 enum {

@@ -15,8 +15,8 @@
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
 #include "common/system/poll.h"
-#include "worker/reader_actor.h"
-#include "worker/slot_actor.h"
+#include "worker/slot/reader_actor.h"
+#include "worker/slot/slot_actor.h"
 #include "worker/worker_actor.h"
 
 enum {

@@ -8,8 +8,8 @@
 
 #include "common/http/http_server.h"
 #include "worker/device/device.h"
-#include "worker/native.h"
-#include "worker/trace.h"
+#include "worker/slot/native.h"
+#include "worker/slot/trace.h"
 #include "worker/worker_flags.h"
 
 /* What a worker says of itself while it serves; of the process, so of each of its sessions. */

@@ -10,7 +10,7 @@
 #include "common/net/actor.h"
 #include "common/net/monitor.h"
 #include "worker/peer.h"
-#include "worker/reader_actor.h"
+#include "worker/slot/reader_actor.h"
 #include "worker/worker_actor.h"
 
 struct cadre_worker_actor {

@@ -22,8 +22,8 @@
 #include "common/system/poll.h"
 #include "tests/graph/random_program.h"
 #include "tests/stress/late_device.h"
-#include "worker/slot_actor.h"
-#include "worker/slot_link.h"
+#include "worker/slot/slot_actor.h"
+#include "worker/slot/slot_link.h"
 
 enum {
     PROGRAMS = 6,

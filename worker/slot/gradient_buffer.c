@@ -1,0 +1,77 @@
+#include "worker/slot/gradient_buffer.h"
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/tensor/bf16.h"
+
+static bool
+is_narrow(const cadre_variable_entry_t *variable)
+{
+    return variable->wire != variable->dtype;
+}
+
+static size_t
+wire_size_bytes(const cadre_variable_entry_t *variable)
+{
+    return variable->wire_row_size_bytes * (size_t)variable->rows;
+}
+
+int
+cadre_gradient_fail(const cadre_variable_entry_t *variable)
+{
+    return cadre_fail(
+        CADRE_ENOTFINITE,
+        "the gradient of %s is infinite or NaN as %s, which is what it has on the wire",
+        variable->name, cadre_dtype_text(variable->wire));
+}
+
+static int
+narrow(const cadre_variable_entry_t *variable, const void *from, cadre_chunk_t *to)
+{
+    size_t count = cadre_chunk_size_bytes(to) / cadre_dtype_size(variable->wire);
+    return cadre_bf16_narrow(from, cadre_chunk_data(to), count) ? 0 : cadre_gradient_fail(variable);
+}
+
+void *
+cadre_gradient_buffer_reserve(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable,
+                              bool on_wire)
+{
+    if (self->chunk && !cadre_chunk_alone(self->chunk)) {
+        cadre_chunk_unref(&self->chunk);
+    }
+    if (!self->chunk) {
+        self->chunk = cadre_host_memory_chunk(self->wide.device, wire_size_bytes(variable));
+    }
+    if (on_wire || !is_narrow(variable)) {
+        return cadre_chunk_data(self->chunk);
+    }
+    cadre_host_memory_reserve(&self->wide, variable->row_size_bytes * (size_t)variable->rows);
+    return self->wide.data;
+}
+
+int
+cadre_gradient_buffer_close(cadre_gradient_buffer_t *self, const cadre_variable_entry_t *variable)
+{
+    return is_narrow(variable) ? narrow(variable, self->wide.data, self->chunk) : 0;
+}
+
+void
+cadre_gradient_buffer_fini(cadre_gradient_buffer_t *self)
+{
+    cadre_chunk_unref(&self->chunk);
+    cadre_host_memory_fini(&self->wide);
+}
+
+int
+cadre_gradient_new_chunk(const cadre_variable_entry_t *variable, const void *gradient,
+                         cadre_chunk_t **out)
+{
+    cadre_auto(cadre_chunk_unref) cadre_chunk_t *chunk =
+        is_narrow(variable) ? cadre_chunk_new(wire_size_bytes(variable))
+                            : cadre_chunk_new_copy(gradient, wire_size_bytes(variable));
+    int status = is_narrow(variable) ? narrow(variable, gradient, chunk) : 0;
+    if (status == 0) {
+        *out = cadre_chunk_ref(chunk);
+    }
+    return status;
+}

@@ -1,0 +1,61 @@
+#include "worker/slot/host_memory.h"
+
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+
+typedef struct {
+    cadre_device_t *device;
+    void *data;
+} lent_t;
+
+static void *
+new_memory(cadre_device_t *device, size_t size_bytes, bool *plain)
+{
+    void *data = device ? cadre_device_memory_new(device, size_bytes) : NULL;
+    *plain = !data;
+    return data ? data : cadre_aligned_alloc(size_bytes);
+}
+
+bool
+cadre_host_memory_reserve(cadre_host_memory_t *self, size_t size_bytes)
+{
+    if (size_bytes <= self->capacity) {
+        return false;
+    }
+    cadre_host_memory_fini(self);
+    self->data = new_memory(self->device, size_bytes, &self->plain);
+    self->capacity = size_bytes;
+    return true;
+}
+
+void
+cadre_host_memory_fini(cadre_host_memory_t *self)
+{
+    if (self->plain) {
+        free(self->data);
+    } else if (self->data) {
+        cadre_device_memory_free(self->device, self->data);
+    }
+    *self = (cadre_host_memory_t){.device = self->device};
+}
+
+static void
+release(void *owner)
+{
+    lent_t *lent = owner;
+    cadre_device_memory_free(lent->device, lent->data);
+    free(lent);
+}
+
+cadre_chunk_t *
+cadre_host_memory_chunk(cadre_device_t *device, size_t size_bytes)
+{
+    void *data = device ? cadre_device_memory_new(device, size_bytes) : NULL;
+    if (!data) {
+        return cadre_chunk_new(size_bytes);
+    }
+    lent_t *lent = cadre_calloc(1, sizeof(*lent));
+    *lent = (lent_t){device, data};
+    return cadre_chunk_new_foreign(data, size_bytes, release, lent);
+}

@@ -1,0 +1,424 @@
+#include "worker/slot/invocation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/utf8.h"
+#include "common/system/clock.h"
+#include "worker/slot/gradient_buffer.h"
+#include "worker/slot/value_buffer.h"
+
+typedef struct {
+    const cadre_variable_entry_t *variable;
+    cadre_value_buffer_t buffer;
+    cadre_tensor_t tensor; /* a view of the buffer */
+} pulled_t;
+
+struct cadre_slot_state {
+    struct cadre_slot_state *next;
+    const cadre_native_entry_t *entry;
+    void *state;
+    cadre_destructor_t destructor;
+};
+
+struct cadre_invocation {
+    cadre_slot_link_t *link;
+    cadre_slot_t *slot;
+    cadre_slot_states_t *states;
+    const cadre_native_entry_t *entry;
+    cadre_work_t *work;
+    cadre_tensor_t *tensors; /* of the closure, by its names */
+    size_t tensor_count;
+    pulled_t **pulled;
+    size_t pulled_count;
+    cadre_gradient_t *gradients; /* of this step */
+    size_t gradient_count;
+    char *result_names[CADRE_RESULTS_MAX];
+    cadre_tensor_t results[CADRE_RESULTS_MAX];
+    size_t result_count;
+    char reason[CADRE_TEXT_SIZE_MAX + 1];     /* cadre_invocation_fail */
+    int noted;                                /* the last call that failed, */
+    char noted_text[CADRE_TEXT_SIZE_MAX + 1]; /* and why: for a function that only returns it */
+};
+
+static int
+note(cadre_invocation_t *self, int status)
+{
+    if (status < 0) {
+        self->noted = status;
+        cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, self->noted_text);
+    }
+    return status;
+}
+
+/* --- asking --- */
+
+const cadre_tensor_t *
+cadre_invocation_argument(cadre_invocation_t *self, const char *name)
+{
+    return name ? cadre_work_argument(self->work, self->tensors, name) : NULL;
+}
+
+static pulled_t *
+pulled_of(cadre_invocation_t *self, const cadre_variable_entry_t *variable)
+{
+    for (size_t i = 0; i < self->pulled_count; i++) {
+        if (self->pulled[i]->variable == variable) {
+            return self->pulled[i];
+        }
+    }
+    pulled_t *pulled = cadre_calloc(1, sizeof(*pulled));
+    pulled->variable = variable;
+    pulled->tensor.dtype = variable->dtype;
+    pulled->tensor.rank = variable->rank;
+    memcpy(pulled->tensor.shape, variable->shape, sizeof(pulled->tensor.shape));
+    self->pulled = cadre_realloc((void *)self->pulled, self->pulled_count + 1, sizeof(pulled));
+    self->pulled[self->pulled_count++] = pulled;
+    return pulled;
+}
+
+int
+cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadre_tensor_t **value)
+{
+    if (!variable || !value) {
+        return cadre_fail(CADRE_EINVALID, "pull: no variable or no room for its value");
+    }
+    const cadre_variable_entry_t *entry = NULL;
+    cadre_value_t *values = NULL;
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    if (status == 0) {
+        status = cadre_slot_link_pull(self->link, &entry, 1, &values);
+    }
+    if (status < 0) {
+        return note(self, status);
+    }
+    pulled_t *pulled = pulled_of(self, entry);
+    const void *data = cadre_value_buffer_put(&pulled->buffer, &values[0]);
+    pulled->tensor.data = (void *)(uintptr_t)data; /* the tensor is const for the function */
+    cadre_values_fini(&values, 1);
+    *value = &pulled->tensor;
+    return 0;
+}
+
+bool
+cadre_invocation_cancelled(cadre_invocation_t *self)
+{
+    return atomic_load(&self->work->run->cancelled);
+}
+
+uint64_t
+cadre_invocation_closure_id(const cadre_invocation_t *self)
+{
+    return cadre_run_id(self->work->run);
+}
+
+uint64_t
+cadre_invocation_seed(const cadre_invocation_t *self)
+{
+    return self->work->run->message.closure.seed;
+}
+
+uint32_t
+cadre_invocation_worker_index(const cadre_invocation_t *self)
+{
+    return self->work->worker_index;
+}
+
+uint32_t
+cadre_invocation_worker_count(const cadre_invocation_t *self)
+{
+    uint32_t index = self->work->worker_index;
+    uint32_t count = (uint32_t)self->work->run->message.closure.workers;
+    return count > index ? count : index + 1;
+}
+
+void *
+cadre_invocation_stream(cadre_invocation_t *self)
+{
+    return cadre_slot_stream(self->slot);
+}
+
+/* --- what stays --- */
+
+int
+cadre_invocation_resource_put(cadre_invocation_t *self, void *pointer,
+                              cadre_destructor_t destructor)
+{
+    cadre_work_t *work = self->work;
+    if (!work->run->builds) {
+        return note(self, cadre_fail(CADRE_ESTATE, "a closure puts no resource: only a function "
+                                                   "that builds one does"));
+    }
+    if (!work->holding) {
+        work->holding = cadre_holding_new(work->run->builds->message.resource.name);
+    }
+    cadre_holding_put(work->holding, pointer, destructor);
+    return 0;
+}
+
+void *
+cadre_invocation_resource(cadre_invocation_t *self, const char *name)
+{
+    const cadre_holding_t *holding = name ? cadre_run_holding(self->work->run, name) : NULL;
+    return holding ? holding->pointer : NULL;
+}
+
+static struct cadre_slot_state *
+find_slot_state(const cadre_invocation_t *self)
+{
+    struct cadre_slot_state *state = self->states->first;
+    while (state && state->entry != self->entry) {
+        state = state->next;
+    }
+    return state;
+}
+
+void *
+cadre_invocation_slot_state(const cadre_invocation_t *self)
+{
+    const struct cadre_slot_state *state = find_slot_state(self);
+    return state ? state->state : NULL;
+}
+
+void
+cadre_invocation_set_slot_state(cadre_invocation_t *self, void *pointer,
+                                cadre_destructor_t destructor)
+{
+    struct cadre_slot_state *state = find_slot_state(self);
+    if (!state) {
+        state = cadre_calloc(1, sizeof(*state));
+        state->entry = self->entry;
+        state->next = self->states->first;
+        self->states->first = state;
+    }
+    state->state = pointer;
+    state->destructor = destructor;
+}
+
+void
+cadre_slot_states_fini(cadre_slot_states_t *self)
+{
+    while (self->first) {
+        struct cadre_slot_state *state = self->first;
+        self->first = state->next;
+        if (state->destructor && state->state) {
+            state->destructor(state->state);
+        }
+        free(state);
+    }
+}
+
+/* --- giving --- */
+
+static int
+check_gradient(const cadre_invocation_t *self, const cadre_variable_entry_t *entry,
+               const cadre_tensor_t *gradient)
+{
+    if (gradient->dtype != entry->dtype) {
+        return cadre_fail(CADRE_EDTYPE, "the gradient of %s is %s, the variable %s", entry->name,
+                          cadre_dtype_text(gradient->dtype), cadre_dtype_text(entry->dtype));
+    }
+    if (gradient->rank < 0 || gradient->rank > CADRE_RANK_MAX ||
+        !cadre_shape_equal(gradient->shape, gradient->rank, entry->shape, entry->rank)) {
+        char text[CADRE_SHAPE_TEXT_SIZE];
+        return cadre_fail(CADRE_ESHAPE, "the gradient of %s does not have its shape %s",
+                          entry->name, cadre_shape_text(entry->shape, entry->rank, text));
+    }
+    for (size_t i = 0; i < self->gradient_count; i++) {
+        if (self->gradients[i].variable == entry) {
+            return cadre_fail(CADRE_EEXISTS, "two gradients of %s in one step", entry->name);
+        }
+    }
+    return 0;
+}
+
+int
+cadre_invocation_push(cadre_invocation_t *self, const char *variable,
+                      const cadre_tensor_t *gradient)
+{
+    if (!variable || !gradient || !gradient->data) {
+        return cadre_fail(CADRE_EINVALID, "push: no variable or no gradient");
+    }
+    const cadre_variable_entry_t *entry = NULL;
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    status = status < 0 ? status : check_gradient(self, entry, gradient);
+    if (status < 0) {
+        return note(self, status);
+    }
+    cadre_chunk_t *chunk = NULL;
+    status = cadre_gradient_new_chunk(entry, gradient->data, &chunk);
+    if (status < 0) {
+        cadre_work_end(self->work, status, CADRE_FAILURE_USER, cadre_error_text());
+        return status;
+    }
+    self->gradients =
+        cadre_realloc(self->gradients, self->gradient_count + 1, sizeof(*self->gradients));
+    self->gradients[self->gradient_count++] = (cadre_gradient_t){entry, chunk};
+    return 0;
+}
+
+static void
+drop_gradients(cadre_invocation_t *self)
+{
+    for (size_t i = 0; i < self->gradient_count; i++) {
+        cadre_chunk_unref(&self->gradients[i].gradient);
+    }
+    self->gradient_count = 0;
+}
+
+int
+cadre_invocation_flush(cadre_invocation_t *self)
+{
+    if (self->work->status < 0) { /* a gradient of this step may be missing */
+        drop_gradients(self);
+        return self->work->status;
+    }
+    int status = cadre_slot_link_push(self->link, self->gradients, self->gradient_count);
+    drop_gradients(self);
+    return status;
+}
+
+static int
+check_result(const char *name, const cadre_tensor_t *value)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length > CADRE_NAME_SIZE_MAX || !cadre_utf8_valid(name, length)) {
+        return cadre_fail(CADRE_EINVALID, "a result's name is 1 to %d characters",
+                          CADRE_NAME_SIZE_MAX);
+    }
+    size_t size_bytes = 0;
+    int status = value
+                     ? cadre_shape_size(value->dtype, value->shape, value->rank, NULL, &size_bytes)
+                     : CADRE_EINVALID;
+    if (status < 0 || (size_bytes > 0 && !value->data)) {
+        return cadre_fail(CADRE_EINVALID, "result %s is no tensor", name);
+    }
+    return size_bytes > CADRE_RESULT_SIZE_MAX
+               ? cadre_fail(CADRE_ETOOLARGE, "result %s has %zu bytes, at most %d are taken", name,
+                            size_bytes, CADRE_RESULT_SIZE_MAX)
+               : 0;
+}
+
+int
+cadre_invocation_result(cadre_invocation_t *self, const char *name, const cadre_tensor_t *value)
+{
+    int status = check_result(name, value);
+    if (status < 0 || !cadre_work_wants_results(self->work)) {
+        return note(self, status);
+    }
+    size_t at = 0;
+    while (at < self->result_count && strcmp(self->result_names[at], name) != 0) {
+        at++;
+    }
+    if (at == CADRE_RESULTS_MAX) {
+        return cadre_fail(CADRE_EFULL, "more than %d results", CADRE_RESULTS_MAX);
+    }
+    cadre_tensor_t copy = {0};
+    status = cadre_tensor_init(&copy, value->dtype, value->shape, value->rank);
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_tensor_size_bytes(&copy) > 0) {
+        memcpy(copy.data, value->data, cadre_tensor_size_bytes(&copy));
+    }
+    if (at == self->result_count) {
+        self->result_names[self->result_count++] = cadre_strdup(name);
+    }
+    cadre_tensor_fini(&self->results[at]);
+    self->results[at] = copy;
+    return 0;
+}
+
+int
+cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
+{
+    char text[CADRE_ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    cadre_utf8_clean(text, CADRE_TEXT_SIZE_MAX, self->reason);
+    return status;
+}
+
+/* --- running --- */
+
+static void
+fini(cadre_invocation_t *self)
+{
+    cadre_tensors_fini(&self->tensors, self->tensor_count);
+    for (size_t i = 0; i < self->pulled_count; i++) {
+        cadre_value_buffer_fini(&self->pulled[i]->buffer);
+        free(self->pulled[i]);
+    }
+    free((void *)self->pulled);
+    drop_gradients(self);
+    free(self->gradients);
+    for (size_t i = 0; i < self->result_count; i++) {
+        free(self->result_names[i]);
+        cadre_tensor_fini(&self->results[i]);
+    }
+}
+
+/* Whatever the function answers, the work has failed when an update may be missing on some shard,
+ * or when a value did not come for a reason that is not the function's (slot_link). */
+static void
+conclude(cadre_invocation_t *self, int status)
+{
+    cadre_work_t *work = self->work;
+    if (status < 0 || work->status < 0) {
+        status = status < -9999 ? CADRE_EFUNCTION : status;
+        const char *reason = *self->reason           ? self->reason
+                             : status == self->noted ? self->noted_text
+                                                     : cadre_status_text(status);
+        cadre_work_end(work, status, CADRE_FAILURE_USER, reason);
+        return;
+    }
+    if (self->gradient_count > 0 && cadre_invocation_flush(self) < 0) {
+        return;
+    }
+    status = self->result_count == 0 && !cadre_work_wants_results(work)
+                 ? 0
+                 : cadre_work_give_results(work, (const char *const *)self->result_names,
+                                           self->results, self->result_count);
+    if (status < 0) {
+        cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
+    }
+}
+
+void
+cadre_invocation_run(cadre_slot_link_t *link, const cadre_registry_t *registry, cadre_slot_t *slot,
+                     cadre_slot_states_t *states)
+{
+    cadre_work_t *work = link->work;
+    const cadre_native_entry_t *entry = cadre_registry_find(registry, work->run->function->name);
+    cadre_assert(entry); /* the core hands back what is not here */
+    cadre_invocation_t self;
+    memset(&self, 0, offsetof(cadre_invocation_t, result_names));
+    memset(self.results, 0, sizeof(self.results));
+    self.result_count = 0;
+    self.reason[0] = '\0';
+    self.noted = 0;
+    self.link = link;
+    self.slot = slot;
+    self.states = states;
+    self.entry = entry;
+    self.work = work;
+    int status = cadre_run_tensors(work->run, &self.tensors, &self.tensor_count);
+    if (status < 0) {
+        cadre_work_end(work, status, CADRE_FAILURE_USER, cadre_error_text());
+        return;
+    }
+    int64_t begin_us = cadre_clock_now_us();
+    cadre_slot_link_begin_native(link);
+    status = entry->function(&self, entry->state);
+    cadre_slot_link_end_native(link);
+    work->compute_us = (uint64_t)(cadre_clock_now_us() - begin_us);
+    conclude(&self, status);
+    fini(&self);
+}

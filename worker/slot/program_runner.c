@@ -1,0 +1,388 @@
+#include "worker/slot/program_runner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/u64_map.h"
+#include "common/base/utf8.h"
+#include "common/system/clock.h"
+#include "worker/slot/gradient_buffer.h"
+#include "worker/slot/value_buffer.h"
+
+/* A program as this slot runs it. */
+typedef struct {
+    cadre_program_t *program;
+    int status; /* of decoding it, why is in `text` */
+    char text[CADRE_TEXT_SIZE_MAX + 1];
+    bool found;                               /* its variables, */
+    uint64_t drops;                           /* as they were after so many drops */
+    const cadre_variable_entry_t **variables; /* [variable_count], like the next two */
+    cadre_value_buffer_t *buffers;
+    const void **values;
+    uint64_t *contents;                 /* their numbers */
+    cadre_tensor_t *arguments;          /* [argument_count], borrowed from the closure */
+    cadre_dtype_t *variable_dtypes;     /* of `values` */
+    cadre_gradient_buffer_t *gradients; /* [push_count], like the next three */
+    cadre_dtype_t *gradient_dtypes;     /* of `gradient_data` */
+    void **gradient_data;
+    bool *not_finite;
+    cadre_tensor_t *results; /* [result_count], zeroed between runs */
+} prepared_t;
+
+struct cadre_program_runner {
+    cadre_device_t *device;
+    cadre_slot_t *slot;
+    cadre_slot_link_t *link;
+    cadre_u64_map_t prepared; /* by function id */
+};
+
+/* --- preparing --- */
+
+static void
+destroy_prepared(prepared_t *self)
+{
+    int variables = self->program ? cadre_program_variable_count(self->program) : 0;
+    int pushes = self->program ? cadre_program_push_count(self->program) : 0;
+    for (int i = 0; self->buffers && i < variables; i++) {
+        cadre_value_buffer_fini(&self->buffers[i]);
+    }
+    for (int i = 0; self->gradients && i < pushes; i++) {
+        cadre_gradient_buffer_fini(&self->gradients[i]);
+    }
+    free(self->variable_dtypes);
+    free(self->gradient_dtypes);
+    free(self->not_finite);
+    free(self->buffers);
+    free(self->gradients);
+    free((void *)self->variables);
+    free((void *)self->values);
+    free(self->contents);
+    free(self->arguments);
+    free((void *)self->gradient_data);
+    free(self->results);
+    cadre_program_destroy(&self->program);
+    free(self);
+}
+
+static int
+check_variable(const cadre_program_variable_t *wanted, const cadre_variable_entry_t *entry)
+{
+    char left[CADRE_SHAPE_TEXT_SIZE];
+    char right[CADRE_SHAPE_TEXT_SIZE];
+    if (entry->dtype != CADRE_F32) {
+        return cadre_fail(CADRE_EDTYPE, "variable %s is %s, a program's variables are f32",
+                          wanted->name, cadre_dtype_text(entry->dtype));
+    }
+    if (!cadre_shape_equal(wanted->shape, wanted->rank, entry->shape, entry->rank)) {
+        return cadre_fail(CADRE_ESHAPE, "the program takes variable %s as %s, it is %s",
+                          wanted->name, cadre_shape_text(wanted->shape, wanted->rank, left),
+                          cadre_shape_text(entry->shape, entry->rank, right));
+    }
+    return 0;
+}
+
+/* What the slot reads and writes: what travels where it can, else what the variables are. */
+static void
+set_dtypes(const cadre_program_runner_t *self, const prepared_t *prepared)
+{
+    bool on_wire = cadre_slot_takes_bf16(self->slot);
+    for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
+        const cadre_variable_entry_t *variable = prepared->variables[i];
+        prepared->variable_dtypes[i] = on_wire ? variable->wire : variable->dtype;
+    }
+    for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
+        int variable = cadre_program_push(prepared->program, i)->variable;
+        prepared->gradient_dtypes[i] = prepared->variable_dtypes[variable];
+    }
+}
+
+static int
+find_variables(cadre_program_runner_t *self, prepared_t *prepared)
+{
+    if (prepared->found && prepared->drops == self->link->drops) {
+        return 0;
+    }
+    prepared->found = false;
+    for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
+        const cadre_program_variable_t *wanted = cadre_program_variable(prepared->program, i);
+        int status = cadre_slot_link_resolve(self->link, wanted->name, &prepared->variables[i]);
+        status = status < 0 ? status : check_variable(wanted, prepared->variables[i]);
+        if (status < 0) {
+            return status; /* not for good: the variable may be made later */
+        }
+    }
+    set_dtypes(self, prepared);
+    prepared->found = true;
+    prepared->drops = self->link->drops;
+    return 0;
+}
+
+static int
+decode(cadre_device_t *device, const cadre_function_entry_t *function, prepared_t *prepared)
+{
+    int status =
+        cadre_program_decode(cadre_chunk_data(function->program),
+                             cadre_chunk_size_bytes(function->program), &prepared->program);
+    if (status < 0) {
+        return cadre_fail_within(status, "function %s", function->name);
+    }
+    const cadre_program_t *program = prepared->program;
+    size_t variables = (size_t)cadre_program_variable_count(program);
+    size_t pushes = (size_t)cadre_program_push_count(program);
+    prepared->variables = cadre_calloc(variables, sizeof(*prepared->variables));
+    prepared->buffers = cadre_calloc(variables, sizeof(*prepared->buffers));
+    prepared->values = cadre_calloc(variables, sizeof(*prepared->values));
+    prepared->contents = cadre_calloc(variables, sizeof(*prepared->contents));
+    prepared->variable_dtypes = cadre_calloc(variables, sizeof(*prepared->variable_dtypes));
+    prepared->arguments =
+        cadre_calloc((size_t)cadre_program_argument_count(program), sizeof(cadre_tensor_t));
+    prepared->gradients = cadre_calloc(pushes, sizeof(*prepared->gradients));
+    prepared->gradient_data = cadre_calloc(pushes, sizeof(*prepared->gradient_data));
+    prepared->gradient_dtypes = cadre_calloc(pushes, sizeof(*prepared->gradient_dtypes));
+    prepared->not_finite = cadre_calloc(pushes, sizeof(*prepared->not_finite));
+    prepared->results =
+        cadre_calloc((size_t)cadre_program_result_count(program), sizeof(cadre_tensor_t));
+    for (size_t i = 0; i < variables; i++) {
+        prepared->buffers[i].memory.device = device;
+    }
+    for (size_t i = 0; i < pushes; i++) {
+        prepared->gradients[i].wide.device = device;
+    }
+    return 0;
+}
+
+/* The function made ready. */
+static int
+prepare(cadre_program_runner_t *self, prepared_t **out)
+{
+    const cadre_function_entry_t *function = self->link->work->run->function;
+    prepared_t *prepared = cadre_u64_map_get(&self->prepared, function->id);
+    if (!prepared) {
+        prepared = cadre_calloc(1, sizeof(*prepared));
+        prepared->status = decode(self->device, function, prepared);
+        if (prepared->status < 0) {
+            cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, prepared->text);
+        }
+        cadre_u64_map_put(&self->prepared, function->id, prepared);
+    }
+    *out = prepared;
+    if (prepared->status < 0) {
+        return cadre_fail(prepared->status, "%s", prepared->text);
+    }
+    return find_variables(self, prepared);
+}
+
+cadre_program_runner_t *
+cadre_program_runner_new(cadre_device_t *device, cadre_slot_t *slot, cadre_slot_link_t *link)
+{
+    cadre_program_runner_t *self = cadre_calloc(1, sizeof(*self));
+    self->device = device;
+    self->slot = slot;
+    self->link = link;
+    return self;
+}
+
+void
+cadre_program_runner_reset(cadre_program_runner_t *self)
+{
+    prepared_t *prepared = NULL;
+    for (size_t cursor = 0; (prepared = cadre_u64_map_next(&self->prepared, &cursor));) {
+        destroy_prepared(prepared);
+    }
+    cadre_u64_map_fini(&self->prepared);
+}
+
+void
+cadre_program_runner_destroy(cadre_program_runner_t **self_p)
+{
+    cadre_program_runner_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_program_runner_reset(self);
+    free(self);
+}
+
+/* --- running --- */
+
+/* Views of the closure's tensors and batches in the order of the program's arguments. */
+static int
+bind(const cadre_work_t *work, const prepared_t *prepared, const cadre_tensor_t *tensors)
+{
+    for (int i = 0; i < cadre_program_argument_count(prepared->program); i++) {
+        const char *name = cadre_program_argument(prepared->program, i)->name;
+        const cadre_tensor_t *found = cadre_work_argument(work, tensors, name);
+        if (!found) {
+            return cadre_fail(CADRE_EINVALID, "program %s: argument %s is missing",
+                              cadre_program_name(prepared->program), name);
+        }
+        prepared->arguments[i] = *found;
+    }
+    return 0;
+}
+
+static int
+pull(cadre_program_runner_t *self, const prepared_t *prepared)
+{
+    size_t count = (size_t)cadre_program_variable_count(prepared->program);
+    if (count == 0) {
+        return 0;
+    }
+    cadre_value_t *values = NULL;
+    int status = cadre_slot_link_pull(self->link, prepared->variables, count, &values);
+    if (status < 0) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        prepared->contents[i] = values[i].content;
+        prepared->values[i] = prepared->variable_dtypes[i] == CADRE_BF16
+                                  ? cadre_value_buffer_put_wire(&prepared->buffers[i], &values[i])
+                                  : cadre_value_buffer_put(&prepared->buffers[i], &values[i]);
+    }
+    cadre_values_fini(&values, count);
+    return 0;
+}
+
+static const cadre_variable_entry_t *
+pushed_variable(const prepared_t *prepared, int push)
+{
+    return prepared->variables[cadre_program_push(prepared->program, push)->variable];
+}
+
+static void
+reserve_gradients(const prepared_t *prepared)
+{
+    for (int i = 0; i < cadre_program_push_count(prepared->program); i++) {
+        bool on_wire = prepared->gradient_dtypes[i] == CADRE_BF16;
+        prepared->not_finite[i] = false;
+        prepared->gradient_data[i] = cadre_gradient_buffer_reserve(
+            &prepared->gradients[i], pushed_variable(prepared, i), on_wire);
+    }
+}
+
+/* All gradients as they travel. One that is not finite then refuses the whole push. */
+static int
+close_gradients(const prepared_t *prepared)
+{
+    int status = 0;
+    for (int i = 0; status == 0 && i < cadre_program_push_count(prepared->program); i++) {
+        const cadre_variable_entry_t *variable = pushed_variable(prepared, i);
+        if (prepared->gradient_dtypes[i] != CADRE_BF16) {
+            status = cadre_gradient_buffer_close(&prepared->gradients[i], variable);
+        } else if (prepared->not_finite[i]) {
+            status = cadre_gradient_fail(variable);
+        }
+    }
+    return status;
+}
+
+static int
+compute(cadre_program_runner_t *self, prepared_t *prepared)
+{
+    cadre_work_t *work = self->link->work;
+    reserve_gradients(prepared);
+    int64_t begin_us = cadre_clock_now_us();
+    cadre_slot_run_t run = {.program = prepared->program,
+                            .arguments = prepared->arguments,
+                            .argument_count = cadre_program_argument_count(prepared->program),
+                            .variables = prepared->values,
+                            .variable_dtypes = prepared->variable_dtypes,
+                            .versions = prepared->contents,
+                            .seed = work->run->message.closure.seed,
+                            .gradients = prepared->gradient_data,
+                            .gradient_dtypes = prepared->gradient_dtypes,
+                            .not_finite = prepared->not_finite,
+                            .results = prepared->results};
+    int status = cadre_slot_run(self->slot, &run);
+    work->compute_us += (uint64_t)(cadre_clock_now_us() - begin_us);
+    cadre_slot_link_trace(self->link, CADRE_TRACE_COMPUTE, begin_us, 0);
+    for (int i = 0; i < cadre_program_variable_count(prepared->program); i++) {
+        cadre_value_buffer_release(&prepared->buffers[i]);
+    }
+    return status;
+}
+
+static int
+push(cadre_program_runner_t *self, const prepared_t *prepared)
+{
+    size_t count = (size_t)cadre_program_push_count(prepared->program);
+    int status = close_gradients(prepared);
+    if (status < 0 || count == 0) {
+        return status;
+    }
+    cadre_gradient_t *gradients = cadre_calloc(count, sizeof(*gradients));
+    for (size_t i = 0; i < count; i++) {
+        gradients[i] =
+            (cadre_gradient_t){pushed_variable(prepared, (int)i), prepared->gradients[i].chunk};
+    }
+    status = cadre_slot_link_push(self->link, gradients, count);
+    free(gradients);
+    return status;
+}
+
+static int
+give_results(cadre_work_t *work, const prepared_t *prepared)
+{
+    size_t count = (size_t)cadre_program_result_count(prepared->program);
+    const char **names = cadre_calloc(count, sizeof(*names));
+    for (size_t i = 0; i < count; i++) {
+        names[i] = cadre_program_result(prepared->program, (int)i)->name;
+    }
+    int status = cadre_work_give_results(work, names, prepared->results, count);
+    free((void *)names);
+    return status;
+}
+
+static void
+drop_results(const prepared_t *prepared)
+{
+    for (int i = 0; i < cadre_program_result_count(prepared->program); i++) {
+        cadre_tensor_fini(&prepared->results[i]);
+    }
+}
+
+static int
+run_prepared(cadre_program_runner_t *self, prepared_t *prepared)
+{
+    cadre_work_t *work = self->link->work;
+    int status = pull(self, prepared);
+    status = status < 0 ? status : compute(self, prepared);
+    if (status < 0) {
+        return status;
+    }
+    status = push(self, prepared);
+    if (status == 0 && cadre_work_wants_results(work)) {
+        status = give_results(work, prepared);
+    }
+    drop_results(prepared);
+    return status;
+}
+
+/* Another worker's device may be whole, or larger. */
+static bool
+is_device_failure(int status)
+{
+    return status == CADRE_EDEVICE || status == CADRE_ENOMEMORY;
+}
+
+void
+cadre_program_runner_run(cadre_program_runner_t *self)
+{
+    cadre_work_t *work = self->link->work;
+    cadre_tensor_t *tensors = NULL;
+    size_t tensor_count = 0;
+    prepared_t *prepared = NULL;
+    int status = prepare(self, &prepared);
+    status = status < 0 ? status : cadre_run_tensors(work->run, &tensors, &tensor_count);
+    status = status < 0 ? status : bind(work, prepared, tensors);
+    status = status < 0 ? status : run_prepared(self, prepared);
+    cadre_tensors_fini(&tensors, tensor_count);
+    if (status < 0) {
+        cadre_work_end(work, status,
+                       is_device_failure(status) ? CADRE_FAILURE_DEVICE : CADRE_FAILURE_USER,
+                       cadre_error_text());
+    }
+}

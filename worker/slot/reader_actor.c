@@ -1,0 +1,223 @@
+#include "worker/slot/reader_actor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/u64_map.h"
+#include "common/base/utf8.h"
+#include "common/net/actor.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
+#include "common/system/poll.h"
+#include "worker/data/batch.h"
+
+struct cadre_reader_actor {
+    cadre_actor_t *actor;
+    char *folder;
+    bool confined;
+    cadre_u64_map_t sources; /* cadre_source_t by dataset id */
+};
+
+void
+cadre_open_request_destroy(cadre_open_request_t **self_p)
+{
+    cadre_open_request_t *self = *self_p;
+    if (self) {
+        *self_p = NULL;
+        free(self->description);
+        free(self);
+    }
+}
+
+static void
+close_sources(cadre_reader_actor_t *self)
+{
+    cadre_source_t *source = NULL;
+    for (size_t cursor = 0; (source = cadre_u64_map_next(&self->sources, &cursor));) {
+        cadre_source_close(&source);
+    }
+    cadre_u64_map_fini(&self->sources);
+}
+
+static int
+open_source(const cadre_reader_actor_t *self, const char *description, cadre_source_t **out)
+{
+    cadre_data_spec_t spec = {0};
+    int status = cadre_data_spec_decode(description, strlen(description), &spec);
+    if (status == 0) {
+        cadre_source_options_t options = {.base = self->folder, .confined = self->confined};
+        status = cadre_source_open(&spec, &options, out);
+    }
+    cadre_data_spec_fini(&spec);
+    return status;
+}
+
+static void
+log_skipped(const cadre_source_t *source, uint32_t dataset)
+{
+    const char *line = NULL;
+    for (int i = 0; (line = cadre_source_skipped(source, i)); i++) {
+        cadre_log(CADRE_LOG_WARN, "line_skipped", "dataset=%u line=\"%s\"", dataset, line);
+    }
+}
+
+static void
+open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
+{
+    cadre_source_t *source = cadre_u64_map_take(&self->sources, request->dataset);
+    cadre_source_close(&source);
+    int status = open_source(self, request->description, &source);
+    request->ready =
+        (cadre_dataset_ready_message_t){.status = (uint64_t)-status, .text = request->text};
+    if (status < 0) {
+        cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, request->text);
+        cadre_log(CADRE_LOG_WARN, "dataset_refused", "dataset=%u status=%s reason=\"%s\"",
+                  request->dataset, cadre_status_name(status), cadre_error_text());
+        return;
+    }
+    cadre_u64_map_put(&self->sources, request->dataset, source);
+    const cadre_source_info_t *info = cadre_source_info(source);
+    request->ready.rows = (uint64_t)info->rows;
+    request->ready.features = (uint64_t)info->features;
+    request->ready.label_dtype = (uint64_t)info->y_dtype;
+    request->ready.classes = (uint64_t)info->classes;
+    request->ready.skipped = (uint64_t)info->skipped;
+    request->ready.hash = info->hash;
+    log_skipped(source, request->dataset);
+    if (*info->doubtful_header) {
+        snprintf(request->text, sizeof(request->text),
+                 "%s is not read as data, it is taken for the header: say true or false as its "
+                 "header",
+                 info->doubtful_header);
+        cadre_log(CADRE_LOG_WARN, "header_taken", "dataset=%u reason=\"%s\"", request->dataset,
+                  request->text);
+    }
+    cadre_log(CADRE_LOG_INFO, "dataset_open",
+              "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64
+              " hash=%016" PRIx64,
+              request->dataset, info->rows, info->features, info->skipped, info->hash);
+}
+
+/* items: dataset, order, first position, count. */
+static int
+read_batch(const cadre_reader_actor_t *self, const uint64_t *items, cadre_loaded_batch_t *batch)
+{
+    const cadre_source_t *source = cadre_u64_map_get(&self->sources, items[0]);
+    if (!source) {
+        return cadre_fail(CADRE_ENOTFOUND, "dataset %" PRIu64 " is not open", items[0]);
+    }
+    if (items[2] > INT64_MAX || items[3] > INT64_MAX) {
+        return cadre_fail(CADRE_EINVALID, "rows %" PRIu64 " and %" PRIu64 " on do not exist",
+                          items[2], items[3]);
+    }
+    cadre_batch_order_t order = {.shuffle = items[1] != 0, .seed = items[1]};
+    return cadre_batch_read(source, &order, (int64_t)items[2], (int64_t)items[3], &batch->x,
+                            &batch->y);
+}
+
+static void
+load_batches(const cadre_reader_actor_t *self, cadre_load_t *load)
+{
+    for (size_t i = 0; i < load->count && load->status == 0; i++) {
+        load->status = read_batch(self, &load->items[4 * i], &load->batches[i]);
+    }
+    if (load->status < 0) {
+        cadre_utf8_clean(cadre_error_text(), CADRE_TEXT_SIZE_MAX, load->text);
+    }
+}
+
+/* Does one thing and gives it back; false for STOP. */
+static bool
+obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message)
+{
+    cadre_open_request_t *request = message->pointer;
+    cadre_load_t *load = message->pointer;
+    cadre_holding_t *holding = message->pointer;
+    switch (message->kind) {
+    case CADRE_READER_OPEN:
+        open_dataset(self, request);
+        if (cadre_pipe_send(pipe, CADRE_READER_OPEN, request) < 0) {
+            cadre_open_request_destroy(&request);
+        }
+        return true;
+    case CADRE_READER_LOAD:
+        load->begin_us = cadre_clock_now_us();
+        load_batches(self, load);
+        load->end_us = cadre_clock_now_us();
+        if (cadre_pipe_send(pipe, CADRE_READER_LOAD, load) < 0) {
+            cadre_load_destroy(&load);
+        }
+        return true;
+    case CADRE_READER_RESET:
+        close_sources(self);
+        return true;
+    case CADRE_READER_RELEASE:
+        cadre_holding_destroy(&holding);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+run(void *pipe, void *argument)
+{
+    cadre_reader_actor_t *self = argument;
+    bool go_on = true;
+    while (go_on) {
+        cadre_pipe_message_t message;
+        int status = cadre_pipe_receive(pipe, &message);
+        if (status == CADRE_EAGAIN) {
+            zmq_pollitem_t item = {.socket = pipe, .events = ZMQ_POLLIN};
+            cadre_poll(&item, 1, -1);
+        } else {
+            go_on = status == 0 && obey(self, pipe, &message);
+        }
+    }
+    close_sources(self);
+}
+
+int
+cadre_reader_actor_open(cadre_context_t *context, const char *folder, bool confined,
+                        cadre_reader_actor_t **out)
+{
+    cadre_reader_actor_t *self = cadre_calloc(1, sizeof(*self));
+    self->folder = folder ? cadre_strdup(folder) : NULL;
+    self->confined = confined;
+    int status = cadre_actor_open(context, "reader", run, self, &self->actor);
+    if (status < 0) {
+        free(self->folder);
+        free(self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void *
+cadre_reader_actor_socket(cadre_reader_actor_t *self)
+{
+    return cadre_actor_socket(self->actor);
+}
+
+int
+cadre_reader_actor_close(cadre_reader_actor_t **self_p, int timeout_ms)
+{
+    cadre_reader_actor_t *self = *self_p;
+    if (!self) {
+        return 0;
+    }
+    int status = cadre_actor_stop(&self->actor, timeout_ms);
+    if (status < 0) {
+        return status;
+    }
+    *self_p = NULL;
+    free(self->folder);
+    free(self);
+    return 0;
+}

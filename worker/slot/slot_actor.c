@@ -1,0 +1,125 @@
+#include "worker/slot/slot_actor.h"
+
+#include <stdlib.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/net/actor.h"
+#include "common/system/clock.h"
+#include "worker/slot/invocation.h"
+#include "worker/slot/program_runner.h"
+#include "worker/slot/slot_link.h"
+
+struct cadre_slot_actor {
+    cadre_actor_t *actor;
+    cadre_slot_actor_options_t options;
+    cadre_slot_t *slot;
+    cadre_slot_link_t link;
+    cadre_program_runner_t *runner;
+    cadre_slot_states_t states;
+};
+
+/* What went before: the time without work, and the reading of this one's batches. */
+static void
+trace_arrival(const cadre_slot_actor_t *self, const cadre_work_t *work, int64_t waited_since_us)
+{
+    if (!self->options.lane) {
+        return;
+    }
+    cadre_slot_link_trace(&self->link, CADRE_TRACE_WAIT, waited_since_us, 0);
+    if (work->load) {
+        const cadre_trace_event_t batch = {.kind = CADRE_TRACE_BATCH,
+                                           .worker = work->worker_index,
+                                           .closure = cadre_run_id(work->run),
+                                           .attempt = work->run->message.closure.attempt,
+                                           .size_bytes = cadre_load_size_bytes(work->load),
+                                           .begin_us = work->load->begin_us,
+                                           .end_us = work->load->end_us};
+        cadre_trace_add(self->options.lane, &batch);
+    }
+}
+
+static void
+run_work(cadre_slot_actor_t *self, cadre_work_t *work, int64_t waited_since_us)
+{
+    if (cadre_slot_link_begin(&self->link, work)) {
+        cadre_program_runner_reset(self->runner);
+    }
+    trace_arrival(self, work, waited_since_us);
+    if (work->load && work->load->count > 0) {
+        work->examples = work->load->items[3]; /* rows of the first batch */
+    }
+    if (atomic_load(&work->run->cancelled)) {
+        cadre_work_end(work, CADRE_ECANCELLED, CADRE_FAILURE_RETURNED, "cancelled");
+    } else if (work->run->function->kind == CADRE_FUNCTION_PROGRAM) {
+        cadre_program_runner_run(self->runner);
+    } else {
+        cadre_invocation_run(&self->link, self->options.registry, self->slot, &self->states);
+    }
+    if (work->run->builds) {
+        cadre_work_end_build(work);
+    }
+}
+
+static void
+run(void *pipe, void *argument)
+{
+    cadre_slot_actor_t *self = argument;
+    cadre_slot_link_init(&self->link, pipe, self->options.lane);
+    self->runner = cadre_program_runner_new(self->options.device, self->slot, &self->link);
+    cadre_work_t *work = NULL;
+    int64_t since_us = cadre_clock_now_us();
+    while ((work = cadre_work_queue_take(self->options.queue))) {
+        run_work(self, work, since_us);
+        if (cadre_pipe_send(pipe, CADRE_SLOT_ENDED, work) < 0) {
+            cadre_work_destroy(&work);
+        }
+        since_us = cadre_clock_now_us();
+    }
+    cadre_trace_flush(self->options.lane);
+    cadre_program_runner_destroy(&self->runner);
+    cadre_slot_states_fini(&self->states);
+    cadre_slot_link_fini(&self->link);
+    cadre_slot_close(&self->slot);
+}
+
+int
+cadre_slot_actor_open(cadre_context_t *context, const cadre_slot_actor_options_t *options,
+                      cadre_slot_actor_t **out)
+{
+    cadre_slot_actor_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    int status = cadre_slot_open(options->device, NULL, &self->slot);
+    if (status == 0) {
+        status = cadre_actor_open(context, "slot", run, self, &self->actor);
+    }
+    if (status < 0) {
+        cadre_slot_close(&self->slot);
+        free(self);
+        return status;
+    }
+    *out = self;
+    return 0;
+}
+
+void *
+cadre_slot_actor_socket(cadre_slot_actor_t *self)
+{
+    return cadre_actor_socket(self->actor);
+}
+
+int
+cadre_slot_actor_close(cadre_slot_actor_t **self_p, int timeout_ms)
+{
+    cadre_slot_actor_t *self = *self_p;
+    if (!self) {
+        return 0;
+    }
+    int status = cadre_actor_stop(&self->actor, timeout_ms);
+    if (status < 0) {
+        return status;
+    }
+    *self_p = NULL;
+    free(self);
+    return 0;
+}

@@ -1,0 +1,171 @@
+#include "worker/slot/slot_link.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/net/actor.h"
+#include "common/system/clock.h"
+#include "common/system/poll.h"
+
+void
+cadre_slot_link_init(cadre_slot_link_t *self, void *pipe, cadre_trace_lane_t *lane)
+{
+    *self = (cadre_slot_link_t){.pipe = pipe, .lane = lane};
+}
+
+void
+cadre_slot_link_fini(cadre_slot_link_t *self)
+{
+    free(self->known);
+    *self = (cadre_slot_link_t){0};
+}
+
+bool
+cadre_slot_link_begin(cadre_slot_link_t *self, cadre_work_t *work)
+{
+    self->work = work;
+    if (work->run->message.closure.drops != self->drops) {
+        self->drops = work->run->message.closure.drops;
+        self->known_count = 0;
+    }
+    if (work->run->message.incarnation == self->session) {
+        return false;
+    }
+    self->session = work->run->message.incarnation;
+    self->known_count = 0;
+    return true;
+}
+
+void
+cadre_slot_link_trace(const cadre_slot_link_t *self, cadre_trace_kind_t kind, int64_t begin_us,
+                      size_t size_bytes)
+{
+    if (!self->lane) {
+        return;
+    }
+    const cadre_run_t *run = self->work->run;
+    const cadre_trace_event_t event = {.kind = kind,
+                                       .worker = self->work->worker_index,
+                                       .closure = cadre_run_id(run),
+                                       .attempt = run->message.closure.attempt,
+                                       .size_bytes = size_bytes,
+                                       .begin_us = begin_us,
+                                       .end_us = cadre_clock_now_us()};
+    cadre_trace_add(self->lane, &event);
+}
+
+void
+cadre_slot_link_begin_native(cadre_slot_link_t *self)
+{
+    self->computing_us = cadre_clock_now_us();
+}
+
+void
+cadre_slot_link_end_native(cadre_slot_link_t *self)
+{
+    cadre_slot_link_trace(self, CADRE_TRACE_COMPUTE, self->computing_us, 0);
+    self->computing_us = 0;
+}
+
+static int
+ask(cadre_slot_link_t *self, cadre_slot_request_t *request)
+{
+    request->work = self->work;
+    int status = cadre_pipe_send(self->pipe, CADRE_SLOT_ASK, request);
+    cadre_pipe_message_t answer = {.kind = CADRE_PIPE_STOP};
+    while (status == 0 && answer.kind != CADRE_SLOT_ANSWERED) {
+        zmq_pollitem_t item = {.socket = self->pipe, .events = ZMQ_POLLIN};
+        cadre_poll(&item, 1, -1);
+        status = cadre_pipe_receive(self->pipe, &answer);
+        status = status == CADRE_EAGAIN ? 0 : status;
+    }
+    if (status < 0) {
+        return status;
+    }
+    return request->status < 0 ? cadre_fail(request->status, "%s", request->text) : 0;
+}
+
+static size_t
+moved_bytes(const cadre_slot_request_t *request)
+{
+    size_t size_bytes = request->received_bytes;
+    for (size_t i = 0; request->gradients && i < request->count; i++) {
+        size_bytes += cadre_chunk_size_bytes(request->gradients[i].gradient);
+    }
+    return size_bytes;
+}
+
+static int
+ask_traced(cadre_slot_link_t *self, cadre_slot_request_t *request)
+{
+    bool native = self->computing_us > 0;
+    if (native) {
+        cadre_slot_link_end_native(self);
+    }
+    int64_t begin_us = self->lane ? cadre_clock_now_us() : 0;
+    int status = ask(self, request);
+    cadre_slot_link_trace(
+        self, request->question == CADRE_SLOT_PULL ? CADRE_TRACE_PULL : CADRE_TRACE_PUSH, begin_us,
+        moved_bytes(request));
+    if (native) {
+        cadre_slot_link_begin_native(self);
+    }
+    return status;
+}
+
+int
+cadre_slot_link_resolve(cadre_slot_link_t *self, const char *name,
+                        const cadre_variable_entry_t **out)
+{
+    for (size_t i = 0; i < self->known_count; i++) {
+        if (strcmp(self->known[i]->name, name) == 0) {
+            *out = self->known[i];
+            return 0;
+        }
+    }
+    cadre_slot_request_t request = {.question = CADRE_SLOT_RESOLVE, .name = name};
+    int status = ask(self, &request);
+    if (status < 0) {
+        return status;
+    }
+    if (self->known_count == self->known_capacity) {
+        self->known_capacity = self->known_capacity ? 2 * self->known_capacity : 16;
+        self->known =
+            cadre_realloc((void *)self->known, self->known_capacity, sizeof(*self->known));
+    }
+    self->known[self->known_count++] = request.variable;
+    *out = request.variable;
+    return 0;
+}
+
+int
+cadre_slot_link_pull(cadre_slot_link_t *self, const cadre_variable_entry_t *const *variables,
+                     size_t count, cadre_value_t **values)
+{
+    cadre_slot_request_t request = {
+        .question = CADRE_SLOT_PULL, .variables = variables, .count = count};
+    int status = ask_traced(self, &request);
+    if (status < 0) {
+        if (request.failure != CADRE_FAILURE_USER) {
+            cadre_work_end(self->work, status, request.failure, request.text);
+        }
+        return status;
+    }
+    *values = request.values;
+    return 0;
+}
+
+int
+cadre_slot_link_push(cadre_slot_link_t *self, const cadre_gradient_t *gradients, size_t count)
+{
+    cadre_slot_request_t request = {
+        .question = CADRE_SLOT_PUSH, .gradients = gradients, .count = count};
+    int status = ask_traced(self, &request);
+    if (status < 0) {
+        cadre_work_end(self->work, status, request.failure, request.text);
+    }
+    return status;
+}

@@ -1,0 +1,73 @@
+/*
+ * trace - what slots did and when, in a file that trace viewers read.
+ *
+ * The file is a JSON array of Chrome trace events (docs/tracing.md), complete at every moment: what
+ * is added is written over the closing bracket together with a new one, so that a worker which is
+ * killed leaves a sound file. Times are of the monotonic clock, which all processes of a machine
+ * share: traces of several workers fit together.
+ *
+ * Bounded: a lane holds CADRE_TRACE_LANE_EVENTS events, and writes them at the first that ends a
+ * second after those before; a file takes `events_max`, later ones are only counted.
+ *
+ * Owner:   main, from before the first thread that records until after the last.
+ * Thread:  a lane belongs to the thread of its slot. Lanes share the file under a lock (README.md,
+ *          rule 4): slots may wait for the disk here, the network thread never records.
+ */
+#ifndef CADRE_WORKER_SLOT_TRACE_H
+#define CADRE_WORKER_SLOT_TRACE_H
+
+#include <stdint.h>
+
+enum {
+    CADRE_TRACE_EVENTS_MAX = 1000000, /* of one file: about 180 MB */
+    CADRE_TRACE_LANE_EVENTS = 64,
+};
+
+typedef enum {
+    CADRE_TRACE_WAIT,    /* a slot had nothing to do, until this closure */
+    CADRE_TRACE_BATCH,   /* the reader read the closure's batches */
+    CADRE_TRACE_PULL,    /* from the question until all values are there */
+    CADRE_TRACE_COMPUTE, /* a program's run; a native function between its pulls and pushes */
+    CADRE_TRACE_PUSH,    /* from the question until every shard has answered */
+} cadre_trace_kind_t;
+
+typedef struct {
+    cadre_trace_kind_t kind;
+    uint32_t worker;
+    uint64_t closure;
+    uint64_t attempt;
+    uint64_t size_bytes; /* of PULL: what came, without what had not changed; of PUSH: the
+                            gradients' */
+    int64_t begin_us;
+    int64_t end_us;
+} cadre_trace_event_t;
+
+typedef struct cadre_trace cadre_trace_t;
+typedef struct cadre_trace_lane cadre_trace_lane_t;
+
+/* Replaces the file `path` (borrowed); one lane for each of `slots`. `events_max` is
+ * CADRE_TRACE_EVENTS_MAX but in tests. CADRE_EIO with the path in the text. */
+int cadre_trace_open(const char *path, uint32_t slots, uint64_t events_max, cadre_trace_t **out);
+
+/* Whether cadre_trace_open could open `path`, with what it would say; changes and leaves no file.
+ */
+int cadre_trace_check(const char *path);
+
+/* Writes what lanes still hold, and how many events did not fit. CADRE_EIO when an event could not
+ * be written, now or earlier: none was written after that one, and the file ends before it. NULL
+ * inside is fine. */
+int cadre_trace_close(cadre_trace_t **self_p);
+
+/* Events that were not written so far, because of the limit or of a failure. */
+uint64_t cadre_trace_dropped(cadre_trace_t *self);
+
+/* The lane of a slot; NULL for no trace. */
+cadre_trace_lane_t *cadre_trace_lane(cadre_trace_t *self, uint32_t slot);
+
+/* Adds an event; nothing on NULL. */
+void cadre_trace_add(cadre_trace_lane_t *self, const cadre_trace_event_t *event);
+
+/* Writes what the lane holds; nothing on NULL. */
+void cadre_trace_flush(cadre_trace_lane_t *self);
+
+#endif

@@ -1,0 +1,91 @@
+#include "worker/slot/value_buffer.h"
+
+#include <string.h>
+
+#include "common/tensor/bf16.h"
+
+/* Whether the memory has the value already; else it has room for `size_bytes`, and will. */
+static bool
+holds(cadre_value_buffer_t *self, const cadre_value_t *value, size_t size_bytes)
+{
+    bool gone = cadre_host_memory_reserve(&self->memory, size_bytes);
+    bool same = !gone && value->content != 0 && value->content == self->content;
+    self->content = value->content;
+    return same;
+}
+
+static const void *
+keep_one(cadre_value_buffer_t *self, cadre_value_t *value)
+{
+    self->chunk = value->chunks[0];
+    value->chunks[0] = NULL;
+    self->data = cadre_chunk_data(self->chunk);
+    return self->data;
+}
+
+static void
+drop_chunks(cadre_value_t *value)
+{
+    for (size_t i = 0; i < value->chunk_count; i++) {
+        cadre_chunk_unref(&value->chunks[i]);
+    }
+}
+
+const void *
+cadre_value_buffer_put_wire(cadre_value_buffer_t *self, cadre_value_t *value)
+{
+    cadre_value_buffer_release(self);
+    if (value->chunk_count == 1) {
+        return keep_one(self, value);
+    }
+    bool same = holds(self, value, value->size_bytes);
+    char *at = self->memory.data;
+    for (size_t i = 0; i < value->chunk_count && !same; i++) {
+        size_t size_bytes = cadre_chunk_size_bytes(value->chunks[i]);
+        memcpy(at, cadre_chunk_data(value->chunks[i]), size_bytes);
+        at += size_bytes;
+    }
+    drop_chunks(value);
+    self->data = self->memory.data;
+    return self->data;
+}
+
+static const void *
+widen(cadre_value_buffer_t *self, cadre_value_t *value)
+{
+    cadre_value_buffer_release(self);
+    const cadre_variable_entry_t *variable = value->variable;
+    bool same = holds(self, value, variable->row_size_bytes * (size_t)variable->rows);
+    float *at = self->memory.data;
+    for (size_t i = 0; i < value->chunk_count && !same; i++) {
+        size_t count = cadre_chunk_size_bytes(value->chunks[i]) / cadre_dtype_size(CADRE_BF16);
+        cadre_bf16_widen(cadre_chunk_data(value->chunks[i]), at, count);
+        at += count;
+    }
+    drop_chunks(value);
+    self->data = self->memory.data;
+    return self->data;
+}
+
+const void *
+cadre_value_buffer_put(cadre_value_buffer_t *self, cadre_value_t *value)
+{
+    return value->variable->wire == value->variable->dtype
+               ? cadre_value_buffer_put_wire(self, value)
+               : widen(self, value);
+}
+
+void
+cadre_value_buffer_release(cadre_value_buffer_t *self)
+{
+    cadre_chunk_unref(&self->chunk);
+    self->data = NULL;
+}
+
+void
+cadre_value_buffer_fini(cadre_value_buffer_t *self)
+{
+    cadre_value_buffer_release(self);
+    cadre_host_memory_fini(&self->memory);
+    self->content = 0;
+}

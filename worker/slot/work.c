@@ -1,0 +1,110 @@
+#include "worker/slot/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+cadre_work_t *
+cadre_work_new(cadre_run_t *run)
+{
+    cadre_work_t *self = cadre_calloc(1, sizeof(*self));
+    self->run = run;
+    return self;
+}
+
+void
+cadre_work_destroy(cadre_work_t **self_p)
+{
+    cadre_work_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    for (size_t i = 0; self->names && self->names[i]; i++) {
+        free(self->names[i]);
+    }
+    free(self->names);
+    cadre_holding_destroy(&self->holding);
+    cadre_tensor_list_fini(&self->results);
+    free(self->text);
+    free(self);
+}
+
+void
+cadre_work_end(cadre_work_t *self, int status, cadre_failure_t failure, const char *text)
+{
+    if (self->status < 0 || status == 0) {
+        return;
+    }
+    self->status = status;
+    self->failure = failure;
+    self->text = cadre_strdup(text);
+}
+
+const cadre_tensor_t *
+cadre_work_argument(const cadre_work_t *self, const cadre_tensor_t *tensors, const char *name)
+{
+    const cadre_tensor_t *found = self->load ? cadre_load_tensor(self->load, name) : NULL;
+    const cadre_strs_t *names = &self->run->message.closure.names;
+    for (size_t i = 0; i < names->count && !found; i++) {
+        found = strcmp(names->items[i], name) == 0 ? &tensors[i] : NULL;
+    }
+    return found ? found : cadre_run_resource_value(self->run, name);
+}
+
+static int
+hold_results(cadre_work_t *self)
+{
+    cadre_holding_t *holding = self->holding;
+    const cadre_message_t message = {.chunks = self->results.chunks,
+                                     .chunk_count = self->results.chunk_count};
+    int status =
+        cadre_tensor_list_decode(cadre_tensor_list_items(&self->results), &message,
+                                 CADRE_RESULT_SIZE_MAX, &holding->tensors, &holding->count);
+    if (status == 0) {
+        holding->names = self->names;
+        self->names = NULL;
+    }
+    return status;
+}
+
+void
+cadre_work_end_build(cadre_work_t *self)
+{
+    if (!self->holding) {
+        self->holding = cadre_holding_new(self->run->builds->message.resource.name);
+    }
+    if (self->status == 0 && self->names && hold_results(self) < 0) {
+        cadre_work_end(self, CADRE_EMALFORMED, CADRE_FAILURE_USER, cadre_error_text());
+    }
+    if (self->status < 0) {
+        cadre_holding_destroy(&self->holding);
+    }
+}
+
+bool
+cadre_work_wants_results(const cadre_work_t *self)
+{
+    return self->run->message.closure.flags & CADRE_CLOSURE_WANTS_RESULTS;
+}
+
+int
+cadre_work_give_results(cadre_work_t *self, const char *const *names, const cadre_tensor_t *tensors,
+                        size_t count)
+{
+    if (count > CADRE_RESULTS_MAX) {
+        return cadre_fail(CADRE_EFULL, "%zu results, a closure has at most %d", count,
+                          CADRE_RESULTS_MAX);
+    }
+    int status = cadre_tensor_list_encode(tensors, count, CADRE_RESULT_SIZE_MAX, &self->results);
+    if (status < 0) {
+        return cadre_fail_within(status, "results");
+    }
+    self->names = cadre_calloc(count + 1, sizeof(*self->names));
+    for (size_t i = 0; i < count; i++) {
+        self->names[i] = cadre_strdup(names[i]);
+    }
+    return 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * work_queue - the runs that wait for a slot thread.
+ *
+ * Owner:   main, who opens it before the threads that use it and destroys it after them.
+ * Thread:  the network actor puts and clears, slot threads take.
+ *
+ * This is the worker's one lock (README.md, rule 4). Actors otherwise talk over pipes; but a pipe
+ * has one reader, and a run handed to a certain slot would wait behind a long one while another
+ * slot is idle. With one queue for all slots the next free one takes the next run, without a round
+ * trip to the network actor, which is most of the cost of a closure that does nothing.
+ */
+#ifndef CADRE_WORKER_SLOT_WORK_QUEUE_H
+#define CADRE_WORKER_SLOT_WORK_QUEUE_H
+
+#include "worker/slot/work.h"
+
+typedef struct cadre_work_queue cadre_work_queue_t;
+
+cadre_work_queue_t *cadre_work_queue_new(void);
+
+/* Destroys what is still in it, too. */
+void cadre_work_queue_destroy(cadre_work_queue_t **self_p);
+
+/* Appends a list of works linked by `next`, which the queue owns from now on. */
+void cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first);
+
+/* Waits for the oldest work, which is the caller's then; NULL once the queue is closed. */
+cadre_work_t *cadre_work_queue_take(cadre_work_queue_t *self);
+
+/* Takes everything that no slot has taken yet, as a list; NULL for nothing. */
+cadre_work_t *cadre_work_queue_clear(cadre_work_queue_t *self);
+
+/* Every take gives NULL from now on. */
+void cadre_work_queue_close(cadre_work_queue_t *self);
+
+#endif
