@@ -16,7 +16,7 @@
 #include "common/net/endpoint.h"
 #include "common/net/monitor.h"
 #include "common/net/socket.h"
-#include "coordinator/coordinator_core.h"
+#include "coordinator/core/coordinator_core.h"
 #include "coordinator/gate.h"
 #include "coordinator/lock_file.h"
 

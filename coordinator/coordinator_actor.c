@@ -21,7 +21,7 @@
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/job_metrics.h"
+#include "coordinator/core/job_metrics.h"
 #include "coordinator/send_queues.h"
 #include "coordinator/status_json.h"
 

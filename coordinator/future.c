@@ -2,7 +2,7 @@
  * future - what becomes of a closure, for whoever asked.
  *
  * A future is shared by its owner and, until the closure has ended, the closure (closure->future).
- * Both sides touch it under the gate's lock only. Results (coordinator/results.h) stay encoded
+ * Both sides touch it under the gate's lock only. Results (coordinator/core/results.h) stay encoded
  * until they are fetched.
  */
 #include "coordinator/future.h"

@@ -23,8 +23,8 @@
 #include "common/net/security.h"
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
-#include "coordinator/checkpoint_manifest.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/core/checkpoint_manifest.h"
 #include "coordinator/lock_file.h"
 #include "coordinator/private_directory.h"
 

@@ -3,7 +3,7 @@
 #ifndef CADRE_COORDINATOR_STATUS_JSON_H
 #define CADRE_COORDINATOR_STATUS_JSON_H
 
-#include "coordinator/coordinator_core.h"
+#include "coordinator/core/coordinator_core.h"
 
 /* Text that the caller frees. */
 char *cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms);

@@ -83,7 +83,7 @@ enum {
                                  it is tried on one worker at a time, which does nothing else */
     CADRE_ALONE_MS = 300000,  /* that long; then the worker does other things beside */
     CADRE_POISON_DEATHS = 10, /* then it has failed as poison, where so many were not to be expected
-                                 (coordinator/suspicion.h) */
+                                 (coordinator/core/suspicion.h) */
     CADRE_UNSERVED_MS = 5000, /* that long a closure waits when no worker that is there has its
                                  function or its data; then it fails. So long, too, a dataset waits
                                  for more workers to say which rows they have */

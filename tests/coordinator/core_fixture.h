@@ -17,7 +17,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/manifest.h"
 #include "common/wire/codec.h"
-#include "coordinator/coordinator_core.h"
+#include "coordinator/core/coordinator_core.h"
 
 enum { FIXTURE_RECORD_MAX = 8192, FIXTURE_PS_MAX = 4, FIXTURE_EPOCH = 5 };
 

@@ -28,8 +28,8 @@
 #include "common/base/u64_map.h"
 #include "common/checkpoint/manifest.h"
 #include "common/wire/message.h"
-#include "coordinator/catalogue.h"
-#include "coordinator/closure_queue.h"
+#include "coordinator/core/catalogue.h"
+#include "coordinator/core/closure_queue.h"
 #include "ps/core/partition.h"
 #include "tests/sim/sim_state.h"
 

@@ -8,7 +8,7 @@
 #ifndef CADRE_TESTS_SIM_SIM_COORDINATOR_H
 #define CADRE_TESTS_SIM_SIM_COORDINATOR_H
 
-#include "coordinator/coordinator_core.h"
+#include "coordinator/core/coordinator_core.h"
 #include "tests/sim/sim_check.h"
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"

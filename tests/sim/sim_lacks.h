@@ -9,7 +9,7 @@
 #ifndef CADRE_TESTS_SIM_SIM_LACKS_H
 #define CADRE_TESTS_SIM_SIM_LACKS_H
 
-#include "coordinator/coordinator_core.h"
+#include "coordinator/core/coordinator_core.h"
 #include "tests/sim/sim_check.h"
 #include "worker/core/registry.h"
 

@@ -11,7 +11,7 @@
 #define CADRE_TESTS_SIM_SIM_VALUES_H
 
 #include "common/base/random.h"
-#include "coordinator/coordinator_core.h"
+#include "coordinator/core/coordinator_core.h"
 #include "tests/sim/sim_check.h"
 
 enum {

@@ -1,0 +1,271 @@
+/*
+ * briefing - telling workers what closures refer to: shards, variables, functions, datasets;
+ * resources.c does for resources.
+ *
+ * Everything is told when it comes to be, and a worker that joins is told what it lacks: its HELLO
+ * says what it has. Variables are a log (definitions.h), of which the shell keeps what is on its
+ * way to a slow worker, so nothing is told twice to one that only says HELLO again. A worker that
+ * misses something all the same asks (WANT).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/spec/wire_dtype.h"
+#include "coordinator/core/coordinator_core.h"
+
+enum {
+    WANT_REST_MS = 900,      /* between answers to the same WANT: a worker asks each second, */
+    WANT_REST_MS_MAX = 8000, /* and what it asks for may wait in a slow connection */
+};
+
+/* A variable, in as many records as its partitions take. */
+static void
+define_variable(cadre_core_t *self, const cadre_variable_t *variable)
+{
+    uint64_t shape[CADRE_RANK_MAX];
+    uint64_t *shards = cadre_calloc(CADRE_VARIABLE_SHARDS_MAX, sizeof(*shards));
+    for (int i = 0; i < variable->rank; i++) {
+        shape[i] = (uint64_t)variable->shape[i];
+    }
+    for (uint32_t first = 0; first < variable->partitions; first += CADRE_VARIABLE_SHARDS_MAX) {
+        uint32_t count = variable->partitions - first;
+        count = count < CADRE_VARIABLE_SHARDS_MAX ? count : CADRE_VARIABLE_SHARDS_MAX;
+        for (uint32_t i = 0; i < count; i++) {
+            shards[i] = variable->shards[first + i];
+        }
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+        message.variable = (cadre_variable_message_t){
+            .id = variable->id,
+            .name = variable->name,
+            .dtype = variable->dtype,
+            .wire = cadre_wire_dtype_encode(variable->dtype, variable->wire),
+            .shape = {shape, (size_t)variable->rank},
+            .partitions = variable->partitions,
+            .first = first,
+            .shards = {shards, count}};
+        cadre_definitions_add(&self->definitions, &message);
+    }
+    self->untold = true;
+    free(shards);
+}
+
+/* Sends the message that `entry` keeps: all workers get the same bytes. */
+static void
+send_kept(cadre_core_t *self, const cadre_member_t *member, cadre_outbox_entry_t *entry)
+{
+    entry->destination = member->task;
+    cadre_outbox_repeat(&self->outbox, entry);
+}
+
+static void
+send_function(cadre_core_t *self, const cadre_member_t *member, cadre_function_t *function)
+{
+    if (!function->told.header) {
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_FUNCTION);
+        message.function = (cadre_function_message_t){.id = function->id,
+                                                      .kind = function->kind,
+                                                      .name = function->name,
+                                                      .hash = function->hash};
+        size_t size_bytes = function->program ? cadre_chunk_size_bytes(function->program) : 0;
+        for (size_t at = 0; at < size_bytes; at += CADRE_CHUNK_SIZE_MAX) {
+            size_t size =
+                size_bytes - at < CADRE_CHUNK_SIZE_MAX ? size_bytes - at : CADRE_CHUNK_SIZE_MAX;
+            const char *bytes = cadre_chunk_data(function->program);
+            cadre_message_add_chunk(&message, cadre_chunk_new_copy(bytes + at, size));
+        }
+        cadre_outbox_entry_init(&function->told, &member->task, &message);
+    }
+    send_kept(self, member, &function->told);
+}
+
+void
+cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member, cadre_dataset_t *dataset)
+{
+    if (!dataset->told.header) {
+        cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_DATASET);
+        message.dataset = (cadre_dataset_message_t){.id = dataset->id, .name = dataset->name};
+        cadre_message_add_chunk(
+            &message, cadre_chunk_new_copy(dataset->description, strlen(dataset->description)));
+        cadre_outbox_entry_init(&dataset->told, &member->task, &message);
+    }
+    send_kept(self, member, &dataset->told);
+}
+
+static void
+send_definitions(cadre_core_t *self, cadre_member_t *member)
+{
+    cadre_message_t envelope = cadre_core_message(self, CADRE_MESSAGE_DEFINITIONS);
+    cadre_definitions_send(&self->definitions, &envelope, &member->task, member->definitions,
+                           &self->outbox);
+    member->definitions = self->definitions.count;
+}
+
+/* Where a shard is, or that it is away; nothing of one that was never there. */
+static void
+send_shard(cadre_core_t *self, const cadre_member_t *member, uint32_t shard)
+{
+    const cadre_member_t *ps = self->membership.ps[shard];
+    const cadre_place_t *place = &self->shards[shard];
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_SHARD);
+    if (place->state == CADRE_PLACE_READY) {
+        message.shard = (cadre_shard_message_t){.index = shard,
+                                                .address = ps->address,
+                                                .incarnation = ps->task.incarnation,
+                                                .generation = place->generation};
+    } else if (place->lost_once) {
+        message.shard =
+            (cadre_shard_message_t){.index = shard, .address = "", .generation = place->announced};
+    } else {
+        return; /* told when it comes */
+    }
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+}
+
+void
+cadre_core_brief(cadre_core_t *self, cadre_member_t *member, const cadre_hello_message_t *hello)
+{
+    bool goes_on = hello->session == self->options.incarnation;
+    uint64_t has = goes_on ? hello->definitions : 0;
+    for (uint32_t i = 0; i < self->options.ps_count; i++) {
+        send_shard(self, member, i);
+    }
+    member->definitions = has < self->definitions.count ? has : self->definitions.count;
+    member->briefed = true;
+    send_definitions(self, member);
+    uint64_t functions = goes_on ? hello->functions : 0;
+    for (uint64_t i = functions; i < self->catalogue.function_count; i++) {
+        send_function(self, member, self->catalogue.functions[i]);
+    }
+    for (uint32_t i = 0; i < self->catalogue.dataset_count; i++) {
+        if (self->catalogue.datasets[i]->status == 0) { /* the others have failed */
+            cadre_core_send_dataset(self, member, self->catalogue.datasets[i]);
+        }
+    }
+    cadre_resources_brief(self, member);
+}
+
+/* Calls `send` for every worker there is. */
+#define FOR_EACH_WORKER(self, member)                                                              \
+    for (uint32_t worker_ = 0; worker_ < (self)->membership.worker_capacity; worker_++)            \
+        if (((member) = (self)->membership.workers[worker_]))
+
+void
+cadre_core_announce_shard(cadre_core_t *self, uint32_t shard)
+{
+    const cadre_member_t *member = NULL;
+    FOR_EACH_WORKER(self, member)
+    {
+        send_shard(self, member, shard);
+    }
+}
+
+void
+cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable)
+{
+    define_variable(self, variable);
+}
+
+void
+cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){.id = id, .name = "", .last = id};
+    cadre_definitions_add(&self->definitions, &message);
+    self->untold = true;
+}
+
+void
+cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_VARIABLE);
+    message.variable = (cadre_variable_message_t){
+        .id = variable->id, .name = "", .last = variable->id, .drop = variable->dropped};
+    cadre_definitions_add(&self->definitions, &message);
+    self->untold = true;
+}
+
+void
+cadre_core_tell_definitions(cadre_core_t *self)
+{
+    cadre_member_t *member = NULL;
+    if (!self->untold) {
+        return;
+    }
+    FOR_EACH_WORKER(self, member)
+    {
+        if (member->briefed && member->definitions < self->definitions.count) {
+            send_definitions(self, member);
+        }
+    }
+    self->untold = false;
+}
+
+void
+cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function)
+{
+    const cadre_member_t *member = NULL;
+    FOR_EACH_WORKER(self, member)
+    {
+        send_function(self, member, function);
+    }
+}
+
+void
+cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset)
+{
+    const cadre_member_t *member = NULL;
+    self->datasets_ms = self->now_ms;
+    FOR_EACH_WORKER(self, member)
+    {
+        cadre_core_send_dataset(self, member, dataset);
+    }
+}
+
+/* It has `from` records and waits for more. The rest may be on its way, or lost: what it was sent
+ * is sent again when it asks the same again, later each time. */
+static void
+want_definitions(cadre_core_t *self, cadre_member_t *member, uint64_t from)
+{
+    if (from >= member->definitions || !member->briefed) {
+        return;
+    }
+    bool again = from == member->wanted && member->want_rest_ms > 0;
+    if (again && self->now_ms < member->want_ms) {
+        return;
+    }
+    uint64_t longer_ms = 2 * member->want_rest_ms;
+    longer_ms = longer_ms < WANT_REST_MS_MAX ? longer_ms : WANT_REST_MS_MAX;
+    member->wanted = from;
+    member->want_rest_ms = again ? longer_ms : WANT_REST_MS;
+    member->want_ms = self->now_ms + member->want_rest_ms;
+    member->definitions = from;
+    send_definitions(self, member);
+}
+
+void
+cadre_core_on_want(cadre_core_t *self, cadre_member_t *member, const cadre_want_message_t *want)
+{
+    const cadre_catalogue_t *catalogue = &self->catalogue;
+    uint64_t id = want->id;
+    switch ((cadre_want_t)want->kind) {
+    case CADRE_WANT_SHARD:
+        if (id < self->options.ps_count) {
+            send_shard(self, member, (uint32_t)id);
+        }
+        break;
+    case CADRE_WANT_DEFINITIONS:
+        want_definitions(self, member, id);
+        break;
+    case CADRE_WANT_FUNCTION:
+        if (id >= 1 && id <= catalogue->function_count) {
+            send_function(self, member, catalogue->functions[id - 1]);
+        }
+        break;
+    case CADRE_WANT_DATASET:
+        if (id >= 1 && id <= catalogue->dataset_count) {
+            cadre_core_send_dataset(self, member, catalogue->datasets[id - 1]);
+        }
+        break;
+    }
+}

@@ -1,0 +1,414 @@
+#include "coordinator/core/catalogue.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/spec/wire_dtype.h"
+#include "common/tensor/split.h"
+
+void
+cadre_catalogue_init(cadre_catalogue_t *self, uint32_t shard_count, bool round_robin, uint64_t seed)
+{
+    *self = (cadre_catalogue_t){.seed = seed};
+    cadre_placement_init(&self->placement, shard_count, round_robin);
+    self->vacant.name = cadre_strdup("");
+}
+
+static void
+destroy_variable(cadre_variable_t *variable)
+{
+    free(variable->name);
+    free(variable->shards);
+    free(variable);
+}
+
+static void
+fini_dropped_names(cadre_catalogue_t *self)
+{
+    for (size_t i = 0; i < self->dropped_names.capacity; i++) {
+        free(self->dropped_names.entries[i].value);
+    }
+    cadre_name_map_fini(&self->dropped_names);
+}
+
+void
+cadre_catalogue_fini(cadre_catalogue_t *self)
+{
+    for (uint32_t i = 0; i < self->variable_count; i++) {
+        if (!cadre_catalogue_is_vacant(self, i + 1)) {
+            destroy_variable(self->variables[i]);
+        }
+    }
+    free(self->vacant.name);
+    fini_dropped_names(self);
+    for (uint32_t i = 0; i < self->function_count; i++) {
+        free(self->functions[i]->name);
+        cadre_chunk_unref(&self->functions[i]->program);
+        cadre_outbox_entry_fini(&self->functions[i]->told);
+        free(self->functions[i]);
+    }
+    for (uint32_t i = 0; i < self->dataset_count; i++) {
+        free(self->datasets[i]->name);
+        free(self->datasets[i]->description);
+        cadre_outbox_entry_fini(&self->datasets[i]->told);
+        for (uint32_t k = 0; k < self->datasets[i]->answer_count; k++) {
+            free(self->datasets[i]->answers[k].text);
+        }
+        free(self->datasets[i]->answers);
+        free(self->datasets[i]);
+    }
+    for (uint32_t i = 0; i < self->resource_count; i++) {
+        free(self->resources[i]->name);
+        cadre_closure_destroy(&self->resources[i]->call);
+        free(self->resources[i]->error);
+        cadre_suspicion_fini(&self->resources[i]->suspicion);
+        free(self->resources[i]);
+    }
+    free(self->resources);
+    free(self->variables);
+    cadre_name_map_fini(&self->variable_names);
+    free(self->functions);
+    free(self->datasets);
+    cadre_placement_fini(&self->placement);
+    *self = (cadre_catalogue_t){0};
+}
+
+/* In ASCII, whatever the program's locale calls a letter. */
+static bool
+is_alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+int
+cadre_name_check(const char *what, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    bool good = length >= 1 && length <= CADRE_NAME_SIZE_MAX && is_alphanumeric(name[0]);
+    for (size_t i = 0; good && i < length; i++) {
+        good = is_alphanumeric(name[i]) || strchr("._-", name[i]);
+    }
+    if (!good) {
+        return cadre_fail(CADRE_EINVALID,
+                          "%s name \"%.140s\": 1 to %d characters of A-Z a-z 0-9 . _ -, beginning "
+                          "with a letter or digit",
+                          what, name ? name : "", CADRE_NAME_SIZE_MAX);
+    }
+    return 0;
+}
+
+cadre_variable_t *
+cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
+{
+    return cadre_name_map_get(&self->variable_names, name);
+}
+
+/* {"learning_rate": 0.1, ...} into the spec. */
+static int
+set_optimizer_parameters(cadre_optimizer_spec_t *spec, const char *text)
+{
+    json_error_t error;
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return cadre_fail(CADRE_EINVALID, "optimizer parameters: not a JSON object: %s", text);
+    }
+    int status = 0;
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(object, name, value)
+    {
+        if (status == 0 && !json_is_number(value) && !json_is_boolean(value)) {
+            status = cadre_fail(CADRE_EINVALID, "optimizer parameter %s is not a number", name);
+        }
+        if (status == 0) {
+            double number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
+            status = cadre_optimizer_spec_set(spec, name, number);
+        }
+    }
+    json_decref(object);
+    return status;
+}
+
+static int
+set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
+          const cadre_variable_options_t *options)
+{
+    const char *initializer = options->initializer ? options->initializer : "zeros";
+    int status = cadre_initializer_spec_parse(&variable->initializer, initializer);
+    if (status < 0) {
+        return status;
+    }
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);
+    bool given = false;
+    for (size_t i = 0; i < 4; i++) {
+        given = given || options->initializer_parameters[i] != 0;
+    }
+    for (size_t i = 0; given && i < count && i < 4; i++) {
+        variable->initializer.parameters[i] = options->initializer_parameters[i];
+    }
+    variable->initializer.seed =
+        options->seed ? options->seed
+                      : XXH3_64bits_withSeed(variable->name, strlen(variable->name), self->seed);
+    status = cadre_initializer_spec_check(&variable->initializer, variable->dtype);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_optimizer_spec_parse(&variable->optimizer,
+                                        options->optimizer ? options->optimizer : "sgd");
+    if (status == 0 && options->optimizer_parameters) {
+        status = set_optimizer_parameters(&variable->optimizer, options->optimizer_parameters);
+    }
+    return status < 0 ? status : cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
+}
+
+static uint64_t
+part_size_bytes(const cadre_variable_t *variable, uint32_t part)
+{
+    return variable->row_size_bytes *
+           (uint64_t)cadre_split_rows(variable->rows, variable->partitions, part);
+}
+
+static int
+place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_options_t *options)
+{
+    const cadre_variable_t *target = options->colocate_with;
+    variable->partitions = 1;
+    if (!target) {
+        int status = cadre_partitioner_count(options, variable->shape, variable->rank,
+                                             cadre_dtype_size(variable->dtype),
+                                             self->placement.shard_count, &variable->partitions);
+        if (status < 0) {
+            return status;
+        }
+    }
+    variable->shards = cadre_calloc(variable->partitions, sizeof(*variable->shards));
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        uint64_t size_bytes = part_size_bytes(variable, i);
+        if (target) {
+            variable->shards[i] = target->shards[0];
+            cadre_placement_add(&self->placement, target->shards[0], size_bytes);
+        } else {
+            variable->shards[i] = (uint16_t)cadre_placement_place(&self->placement, size_bytes);
+        }
+    }
+    return 0;
+}
+
+int
+cadre_catalogue_add_variable(cadre_catalogue_t *self, const char *name, const cadre_tensor_t *like,
+                             const cadre_variable_options_t *options, cadre_variable_t **out)
+{
+    size_t size_bytes = 0;
+    int status = cadre_name_check("variable", name);
+    if (status == 0) {
+        status = cadre_shape_size(like->dtype, like->shape, like->rank, NULL, &size_bytes);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (size_bytes == 0) {
+        return cadre_fail(CADRE_EINVALID, "variable %s has no elements", name);
+    }
+    if (cadre_catalogue_variable(self, name)) {
+        return cadre_fail(CADRE_EEXISTS, "a variable called %s exists already", name);
+    }
+    cadre_variable_t *variable = cadre_calloc(1, sizeof(*variable));
+    variable->name = cadre_strdup(name);
+    variable->dtype = like->dtype;
+    variable->rank = like->rank;
+    memcpy(variable->shape, like->shape, sizeof(variable->shape));
+    variable->rows = like->rank ? like->shape[0] : 1;
+    variable->row_size_bytes = size_bytes / (size_t)variable->rows;
+    uint64_t wire = options->wire == like->dtype ? 0 : (uint64_t)options->wire;
+    status = cadre_wire_dtype_decode(wire, like->dtype, &variable->wire);
+    if (status == 0) {
+        status = set_specs(self, variable, options);
+    }
+    if (status == 0) {
+        status = place(self, variable, options);
+    }
+    if (status < 0) {
+        destroy_variable(variable);
+        return cadre_fail_within(status, "variable %s", name);
+    }
+    variable->again = cadre_catalogue_was_dropped(self, name);
+    variable->id = ++self->variable_count;
+    self->variables =
+        cadre_realloc(self->variables, self->variable_count, sizeof(*self->variables));
+    self->variables[self->variable_count - 1] = variable;
+    cadre_name_map_put(&self->variable_names, variable->name, variable);
+    *out = variable;
+    return 0;
+}
+
+void
+cadre_catalogue_drop_variable(cadre_catalogue_t *self, cadre_variable_t *variable)
+{
+    cadre_assert(self->variables[variable->id - 1] == variable);
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        cadre_placement_take(&self->placement, variable->shards[i], part_size_bytes(variable, i));
+    }
+    self->variables[variable->id - 1] = &self->vacant;
+    if (cadre_catalogue_variable(self, variable->name) == variable) {
+        cadre_name_map_take(&self->variable_names, variable->name);
+    }
+    destroy_variable(variable);
+}
+
+void
+cadre_catalogue_free_name(cadre_catalogue_t *self, const cadre_variable_t *variable)
+{
+    cadre_name_map_take(&self->variable_names, variable->name);
+    if (!cadre_catalogue_was_dropped(self, variable->name)) {
+        char *name = cadre_strdup(variable->name);
+        cadre_name_map_put(&self->dropped_names, name, name);
+    }
+}
+
+bool
+cadre_catalogue_was_dropped(const cadre_catalogue_t *self, const char *name)
+{
+    return cadre_name_map_get(&self->dropped_names, name) != NULL;
+}
+
+bool
+cadre_variable_is_on(const cadre_variable_t *variable, uint32_t shard)
+{
+    for (uint32_t i = 0; i < variable->partitions; i++) {
+        if (variable->shards[i] == shard) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cadre_catalogue_is_vacant(const cadre_catalogue_t *self, uint32_t id)
+{
+    return self->variables[id - 1] == &self->vacant;
+}
+
+int
+cadre_catalogue_add_function(cadre_catalogue_t *self, const cadre_function_t *like,
+                             cadre_function_t **out, bool *is_new)
+{
+    *is_new = false;
+    int status = cadre_name_check("function", like->name);
+    if (status < 0) {
+        return status;
+    }
+    for (uint32_t i = 0; i < self->function_count; i++) {
+        cadre_function_t *function = self->functions[i];
+        if (function->kind == like->kind && function->hash == like->hash &&
+            strcmp(function->name, like->name) == 0) {
+            *out = function;
+            return 0;
+        }
+    }
+    cadre_function_t *function = cadre_calloc(1, sizeof(*function));
+    *function = *like;
+    function->id = ++self->function_count;
+    function->name = cadre_strdup(like->name);
+    function->program = like->program ? cadre_chunk_ref(like->program) : NULL;
+    self->functions =
+        cadre_realloc(self->functions, self->function_count, sizeof(*self->functions));
+    self->functions[self->function_count - 1] = function;
+    *out = function;
+    *is_new = true;
+    return 0;
+}
+
+int
+cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
+                            cadre_dataset_t **out)
+{
+    int status = cadre_name_check("dataset", name);
+    if (status < 0) {
+        return status;
+    }
+    if (!description || strlen(description) > CADRE_CHUNK_SIZE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "dataset %s: no description, or one of over %d bytes",
+                          name, CADRE_CHUNK_SIZE_MAX);
+    }
+    for (uint32_t i = 0; i < self->dataset_count; i++) {
+        if (strcmp(self->datasets[i]->name, name) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "a dataset called %s exists already", name);
+        }
+    }
+    cadre_dataset_t *dataset = cadre_calloc(1, sizeof(*dataset));
+    dataset->id = ++self->dataset_count;
+    dataset->name = cadre_strdup(name);
+    dataset->description = cadre_strdup(description);
+    self->datasets = cadre_realloc(self->datasets, self->dataset_count, sizeof(*self->datasets));
+    self->datasets[self->dataset_count - 1] = dataset;
+    *out = dataset;
+    return 0;
+}
+
+int
+cadre_catalogue_add_resource(cadre_catalogue_t *self, const char *name, cadre_closure_t **call_p,
+                             cadre_resource_t **out)
+{
+    int status = cadre_name_check("resource", name);
+    if (status < 0) {
+        return status;
+    }
+    if (self->resource_count == CADRE_RESOURCES_MAX) {
+        return cadre_fail(CADRE_EFULL, "resource %s: %d are the most", name, CADRE_RESOURCES_MAX);
+    }
+    for (uint32_t i = 0; i < self->resource_count; i++) {
+        if (strcmp(self->resources[i]->name, name) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "a resource called %s exists already", name);
+        }
+    }
+    cadre_resource_t *resource = cadre_calloc(1, sizeof(*resource));
+    resource->id = ++self->resource_count;
+    resource->name = cadre_strdup(name);
+    resource->seed = XXH3_64bits_withSeed(name, strlen(name), ~self->seed);
+    resource->call = *call_p;
+    *call_p = NULL;
+    self->resources =
+        cadre_realloc(self->resources, self->resource_count, sizeof(*self->resources));
+    self->resources[self->resource_count - 1] = resource;
+    *out = resource;
+    return 0;
+}
+
+cadre_message_t
+cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partition,
+                               uint64_t shape[CADRE_RANK_MAX])
+{
+    const cadre_parameter_t *table = NULL;
+    for (int i = 0; i < variable->rank; i++) {
+        shape[i] = (uint64_t)variable->shape[i];
+    }
+    cadre_message_t message = {.type = CADRE_MESSAGE_CREATE};
+    message.create = (cadre_create_message_t){
+        .variable = variable->id,
+        .name = variable->name,
+        .partition = partition,
+        .partitions = variable->partitions,
+        .dtype = variable->dtype,
+        .wire = cadre_wire_dtype_encode(variable->dtype, variable->wire),
+        .shape = {shape, (size_t)variable->rank},
+        .first_row = (uint64_t)cadre_split_first(variable->rows, variable->partitions, partition),
+        .rows = (uint64_t)cadre_split_rows(variable->rows, variable->partitions, partition),
+        .initializer = variable->initializer.kind,
+        .initializer_parameters = {variable->initializer.parameters,
+                                   cadre_initializer_parameters(variable->initializer.kind,
+                                                                &table)},
+        .seed = variable->initializer.seed,
+        .optimizer = variable->optimizer.kind,
+        .optimizer_parameters = {variable->optimizer.parameters,
+                                 cadre_optimizer_parameters(variable->optimizer.kind, &table)},
+        .shard = variable->shards[partition],
+    };
+    return message;
+}

@@ -1,0 +1,723 @@
+#include "coordinator/core/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "coordinator/core/checkpoint_manifest.h"
+#include "coordinator/core/coordinator_core.h"
+#include "coordinator/core/waiting.h"
+
+void
+cadre_checkpoint_await(cadre_checkpoint_t *self, const char *variable)
+{
+    self->awaited = cadre_realloc(self->awaited, self->awaited_count + 1, sizeof(*self->awaited));
+    self->awaited[self->awaited_count++] = cadre_strdup(variable);
+}
+
+void
+cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variable)
+{
+    for (size_t i = 0; i < self->awaited_count; i++) {
+        if (strcmp(self->awaited[i], variable) == 0) {
+            free(self->awaited[i]);
+            self->awaited[i] = self->awaited[--self->awaited_count];
+            return;
+        }
+    }
+}
+
+/* How much has been done that a checkpoint would hold: a number that only goes up. */
+static uint64_t
+done(const cadre_core_t *core)
+{
+    uint64_t count =
+        core->next_id + core->catalogue.variable_count - core->creating + core->drops.retired;
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        count += core->assigned[i];
+    }
+    return count;
+}
+
+/* A variable that was resumed and is not there, NULL when there is none. */
+static const char *
+missing(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    while (self->awaited_count > 0) {
+        char *name = self->awaited[self->awaited_count - 1];
+        const cadre_variable_t *variable = cadre_catalogue_variable(&core->catalogue, name);
+        if (!variable || !variable->created) {
+            return name;
+        }
+        free(name);
+        self->awaited_count--;
+    }
+    return NULL;
+}
+
+static void
+await_nothing(cadre_checkpoint_t *self)
+{
+    while (self->awaited_count > 0) {
+        free(self->awaited[--self->awaited_count]);
+    }
+}
+
+static void
+set_state(cadre_core_t *core, cadre_checkpoint_state_t state)
+{
+    static const uint8_t allowed[] = {
+        [CADRE_CHECKPOINT_IDLE] = 1 << CADRE_CHECKPOINT_OPENING,
+        [CADRE_CHECKPOINT_OPENING] = 1 << CADRE_CHECKPOINT_CUT | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_CUT] = 1 << CADRE_CHECKPOINT_WRITING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_WRITING] = 1 << CADRE_CHECKPOINT_COMMITTING | 1 << CADRE_CHECKPOINT_IDLE,
+        [CADRE_CHECKPOINT_COMMITTING] = 1 << CADRE_CHECKPOINT_IDLE,
+    };
+    cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_assert(allowed[self->state] & 1 << state);
+    self->state = state;
+    self->state_ms = core->now_ms;
+    self->told_ms = core->now_ms;
+}
+
+static void
+order(cadre_core_t *core, cadre_store_order_kind_t kind, uint64_t checkpoint, void *manifest)
+{
+    cadre_core_event_t event = {.kind = CADRE_CORE_STORE};
+    event.store =
+        (cadre_store_order_t){.kind = kind, .checkpoint = checkpoint, .manifest = manifest};
+    cadre_core_emit(core, &event);
+}
+
+int
+cadre_checkpoint_begin(cadre_core_t *core, const char *progress)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (!self->enabled) {
+        return cadre_fail(CADRE_ESTATE, "this job has no checkpoint directory");
+    }
+    cadre_assert(self->state == CADRE_CHECKPOINT_IDLE);
+    set_state(core, CADRE_CHECKPOINT_OPENING);
+    free(self->progress);
+    self->progress = progress ? cadre_strdup(progress) : NULL;
+    self->core = core;
+    self->id = 0;
+    self->begun_ms = core->now_ms;
+    self->overdue = false;
+    if (!self->shards) {
+        self->shards = cadre_calloc(core->options.ps_count, sizeof(*self->shards));
+    }
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        self->shards[i] = (cadre_written_shard_t){.taken = false};
+    }
+    self->opens++;
+    order(core, CADRE_STORE_OPEN, 0, NULL);
+    return 0;
+}
+
+/* --- closures and the open cut --- */
+
+bool
+cadre_checkpoint_is_below(const cadre_core_t *core, uint64_t id)
+{
+    return core->checkpoint.state == CADRE_CHECKPOINT_CUT && id < core->checkpoint.cut;
+}
+
+void
+cadre_checkpoint_after(const cadre_core_t *core, uint64_t id, uint64_t *checkpoint, uint64_t *cut)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    bool open = self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING;
+    bool after = open && id >= self->cut;
+    *checkpoint = after ? self->id : 0;
+    *cut = after ? self->cut : 0;
+}
+
+void
+cadre_checkpoint_on_attempt(cadre_core_t *core, uint64_t id)
+{
+    core->checkpoint.totals.attempts += cadre_checkpoint_is_below(core, id);
+}
+
+void
+cadre_checkpoint_on_ended(cadre_core_t *core, uint64_t id, int status, bool unsaved)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (cadre_checkpoint_is_below(core, id)) {
+        cadre_assert(self->below > 0);
+        self->below--;
+        self->totals.finished += status == 0;
+        self->totals.failed += status < 0 && status != CADRE_ECANCELLED;
+        self->unsaved += unsaved;
+    }
+}
+
+/* --- the end --- */
+
+static void
+end(cadre_core_t *core, int status, const char *text)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    set_state(core, CADRE_CHECKPOINT_IDLE);
+    cadre_shard_requests_forget(&core->requests, self);
+    cadre_free(&self->committed);
+    self->ended = self->id > self->ended ? self->id : self->ended;
+    self->attempts++;
+    self->last_status = status;
+    self->ps_lost = false;
+    snprintf(self->last_text, sizeof(self->last_text), "%s", text);
+    self->due_ms = core->now_ms + self->every_ms;
+    self->retry_ms = core->now_ms + (status < 0 ? CADRE_CHECKPOINT_RETRY_MS : 0);
+    free(self->draft);
+    self->draft = NULL;
+    cadre_sequences_merge(&self->held, &self->later);
+    core->progress = true;
+}
+
+static void
+tell_end(cadre_core_t *core, uint32_t shard, uint64_t checkpoint, bool committed)
+{
+    if (core->membership.ps[shard] && checkpoint > 0) {
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+        message.checkpoint_end =
+            (cadre_checkpoint_end_message_t){.checkpoint = checkpoint, .committed = committed};
+        cadre_outbox_send(&core->outbox, &core->membership.ps[shard]->task, &message);
+    }
+}
+
+static void
+on_end_told(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    (void)context, (void)shard, (void)reply, (void)status;
+}
+
+/* Asks for it until it is answered: an image that nobody ends would keep its memory. */
+static void
+ask_shards_to_drop(cadre_core_t *core)
+{
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CHECKPOINT_END);
+        message.checkpoint_end =
+            (cadre_checkpoint_end_message_t){.checkpoint = core->checkpoint.id};
+        cadre_shard_requests_ask(&core->requests, i, &message, on_end_told, NULL, i);
+    }
+}
+
+static void
+give_up(cadre_core_t *core, int status, const char *text)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (self->state != CADRE_CHECKPOINT_COMMITTING) {
+        order(core, CADRE_STORE_ABORT, self->id, NULL);
+    }
+    if (self->state != CADRE_CHECKPOINT_OPENING) {
+        ask_shards_to_drop(core);
+    }
+    core->totals.checkpoints_failed++;
+    cadre_core_log(core, 'W', "checkpoint_failed",
+                   "checkpoint=%" PRIu64 " why=\"%s\" next=\"the one before stays valid%s\"",
+                   self->id, text,
+                   core->replay_holds ? "; nothing new begins until one is committed" : "");
+    end(core, status, text);
+}
+
+void
+cadre_checkpoint_abort(cadre_core_t *core, int status, const char *text)
+{
+    cadre_checkpoint_state_t state = core->checkpoint.state;
+    if (state != CADRE_CHECKPOINT_IDLE && state != CADRE_CHECKPOINT_COMMITTING) {
+        give_up(core, status, text);
+    }
+}
+
+void
+cadre_checkpoint_on_lost(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (self->state == CADRE_CHECKPOINT_CUT || self->state == CADRE_CHECKPOINT_WRITING) {
+        give_up(core, CADRE_EUNAVAILABLE, "a ps is lost");
+        self->ps_lost = true;
+        if (self->retry_ms < self->due_ms) {
+            self->due_ms = self->retry_ms; /* its reason is gone when the shard is back */
+        }
+    }
+}
+
+/* --- cut, snapshot, write --- */
+
+static void
+on_taken(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_checkpoint_t *self = context;
+    cadre_core_t *core = self->core;
+    if (self->state != CADRE_CHECKPOINT_CUT) {
+        return;
+    }
+    if (!reply || reply->type != CADRE_MESSAGE_SNAPSHOT_TAKEN) {
+        cadre_checkpoint_abort(core, status < 0 ? status : CADRE_EMALFORMED,
+                               "a shard answered out of turn");
+    } else if (reply->snapshot_taken.checkpoint != self->id) {
+        return;
+    } else if (reply->snapshot_taken.status != 0) {
+        cadre_checkpoint_abort(core, -(int)reply->snapshot_taken.status,
+                               reply->snapshot_taken.text);
+    } else {
+        self->shards[shard].taken = true;
+    }
+}
+
+static void
+note_what_is_below(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    self->cut = core->next_id;
+    self->below = core->closures.count;
+    self->totals = core->totals;
+    self->totals.scheduled = core->begun; /* what was not is not below the cut */
+    self->totals.failed -= core->refused;
+    self->assigns = cadre_replay_assigns(&core->replay);
+    self->done = done(core);
+    self->unsaved = core->unsaved;
+    self->variable_count = core->catalogue.variable_count - core->creating;
+    self->drops = core->drops.retired;
+}
+
+/* Opens the cut: every id below it is begun, and what is begun from now on says that it comes after
+ * it. */
+static void
+cut(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    const char *lost = missing(core);
+    if (lost) {
+        cadre_core_log(core, 'W', "variables_left_out",
+                       "checkpoint=%" PRIu64
+                       " variable=%s count=%zu next=\"the checkpoint that was "
+                       "resumed holds them, this one does not\"",
+                       self->id, lost, self->awaited_count);
+    }
+    set_state(core, CADRE_CHECKPOINT_CUT);
+    note_what_is_below(core);
+    if (!self->progress && self->on_progress) {
+        self->progress = self->on_progress(self->progress_context, self->cut);
+    }
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        self->shards[i].assigned = core->assigned[i];
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_SNAPSHOT);
+        message.snapshot = (cadre_snapshot_message_t){.checkpoint = self->id,
+                                                      .cut = self->cut,
+                                                      .generation = core->shards[i].generation,
+                                                      .shard = i};
+        cadre_shard_requests_ask(&core->requests, i, &message, on_taken, self, i);
+    }
+}
+
+static void
+on_closed(void *context, uint64_t shard, const cadre_message_t *reply, int status)
+{
+    cadre_checkpoint_t *self = context;
+    bool answered = reply && reply->type == CADRE_MESSAGE_REPLY;
+    if (self->state != CADRE_CHECKPOINT_WRITING || (answered && reply->reply.status == 0)) {
+        return;
+    }
+    char text[CADRE_TEXT_SIZE_MAX];
+    snprintf(text, sizeof(text), "ps %" PRIu64 ": %.200s", shard,
+             answered ? reply->reply.text : "it answered out of turn");
+    status = answered ? -(int)reply->reply.status : status;
+    cadre_checkpoint_abort(self->core, status < 0 ? status : CADRE_EMALFORMED, text);
+}
+
+/* Nothing comes from below the cut any more: the shards write what they have of it. */
+static void
+close_cut(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_core_log(core, 'D', "checkpoint_snapshot",
+                   "checkpoint=%" PRIu64 " cut=%" PRIu64 " open_ms=%" PRIu64, self->id, self->cut,
+                   core->now_ms - self->state_ms);
+    set_state(core, CADRE_CHECKPOINT_WRITING);
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        cadre_message_t message = cadre_core_message(core, CADRE_MESSAGE_CLOSE_CUT);
+        message.close_cut = (cadre_close_cut_message_t){.checkpoint = self->id,
+                                                        .cut = self->cut,
+                                                        .directory = self->draft,
+                                                        .generation = core->shards[i].generation,
+                                                        .shard = i};
+        cadre_shard_requests_ask(&core->requests, i, &message, on_closed, self, i);
+    }
+}
+
+void
+cadre_checkpoint_on_written(cadre_core_t *core, uint32_t shard,
+                            const cadre_snapshot_written_message_t *written)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_assert(shard < core->options.ps_count);
+    if (self->state == CADRE_CHECKPOINT_IDLE || written->checkpoint != self->id) {
+        /* It says so until it hears of the end. */
+        tell_end(core, shard, written->checkpoint, written->checkpoint == self->last_id);
+        return;
+    }
+    if (self->state != CADRE_CHECKPOINT_WRITING) {
+        return;
+    }
+    if (written->status != 0) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        snprintf(text, sizeof(text), "ps %u: %.200s", shard, written->text);
+        cadre_checkpoint_abort(core, -(int)written->status, text);
+        return;
+    }
+    cadre_written_shard_t *entry = &self->shards[shard];
+    entry->written = true;
+    snprintf(entry->file, sizeof(entry->file), "%s", written->file);
+    entry->size_bytes = written->size_bytes;
+    entry->hash = written->hash;
+    entry->counter_count = written->counters.count;
+    for (size_t i = 0; i < written->counters.count && i < 64; i++) {
+        entry->counters[i] = written->counters.items[i];
+    }
+}
+
+void
+cadre_checkpoint_note_ended(cadre_core_t *core, const cadre_closure_t *closure)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    bool has_cut = self->state != CADRE_CHECKPOINT_IDLE && self->state != CADRE_CHECKPOINT_OPENING;
+    bool is_later = has_cut && closure->id >= self->cut;
+    cadre_sequences_add(is_later ? &self->later : &self->held, closure->sequence,
+                        closure->sequence);
+}
+
+/* --- moving on --- */
+
+static bool
+all_shards(const cadre_core_t *core, bool written)
+{
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        const cadre_written_shard_t *shard = &core->checkpoint.shards[i];
+        if (written ? !shard->written : !shard->taken) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A variable that was resumed is being created again. A cut now would leave it out, with its values
+ * on some shards already, and the commit would be one without it. */
+static bool
+is_creating_awaited(const cadre_core_t *core)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    for (size_t i = 0; core->creating > 0 && i < self->awaited_count; i++) {
+        const cadre_variable_t *variable =
+            cadre_catalogue_variable(&core->catalogue, self->awaited[i]);
+        if (variable && !variable->created) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+commit(cadre_core_t *core)
+{
+    cadre_manifest_t *manifest = NULL;
+    int status = cadre_checkpoint_manifest(core, &manifest);
+    if (status < 0) {
+        cadre_checkpoint_abort(core, status, cadre_error_text());
+        return;
+    }
+    set_state(core, CADRE_CHECKPOINT_COMMITTING);
+    order(core, CADRE_STORE_COMMIT, core->checkpoint.id, manifest);
+}
+
+static void
+give_restore_point(cadre_core_t *core, const char *path)
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    cadre_restore_point_t point = {.path = cadre_strdup(path),
+                                   .id = self->id,
+                                   .cut = self->cut,
+                                   .assigns = self->assigns,
+                                   .unsaved = self->unsaved,
+                                   .variable_count = self->variable_count,
+                                   .drops = self->drops};
+    point.assigned = cadre_calloc(core->options.ps_count, sizeof(*point.assigned));
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        point.assigned[i] = self->shards[i].assigned;
+    }
+    cadre_recovery_on_commit(core, &point);
+}
+
+/* Lets go what no shard can be told to begin with any more. Not before the commit was taken: one
+ * that came while a shard is restored from the point before keeps both, and one whose last sync
+ * failed is on disk and counts for nothing. */
+static void
+retain(cadre_core_t *core)
+{
+    uint64_t newest = core->points[0].id;
+    uint64_t before = core->points[1].id;
+    order(core, CADRE_STORE_RETAIN, before > 0 && before < newest ? before : newest, NULL);
+}
+
+/* The newest checkpoint is this one, for whoever resumes and for shards that are restored. */
+static void
+take_commit(cadre_core_t *core, const char *path)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        tell_end(core, i, self->id, true);
+    }
+    free(self->last_path);
+    self->last_path = cadre_strdup(path);
+    self->last_id = self->id;
+    self->last_ms = core->now_ms;
+    self->last_took_ms = core->now_ms - self->begun_ms;
+    self->last_bytes = 0;
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        self->last_bytes += self->shards[i].size_bytes;
+    }
+    self->saved = self->done;
+    core->settled = self->cut > core->settled ? self->cut : core->settled;
+    give_restore_point(core, path);
+    retain(core);
+    core->totals.checkpoints++;
+    await_nothing(self);
+    cadre_core_log(core, 'I', "checkpoint",
+                   "checkpoint=%" PRIu64 " cut=%" PRIu64 " ms=%" PRIu64 " path=\"%s\"", self->id,
+                   self->cut, core->now_ms - self->begun_ms, self->last_path);
+    end(core, 0, "");
+}
+
+/* Whether a shard is being restored from the checkpoint before, or closures since that run again:
+ * what is kept for it must not go yet. */
+static bool
+is_restoring(const cadre_core_t *core)
+{
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        if (core->shards[i].state == CADRE_PLACE_RESTORING) {
+            return true;
+        }
+    }
+    return core->replay.active;
+}
+
+static void
+on_opened(cadre_core_t *core, const cadre_store_answer_t *answer)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (--self->opens > 0 || self->state != CADRE_CHECKPOINT_OPENING) {
+        return; /* of one that was given up before the store came to it */
+    }
+    if (answer->status < 0) {
+        give_up(core, answer->status, answer->text);
+        return;
+    }
+    self->id = answer->checkpoint;
+    self->draft = cadre_strdup(answer->text); /* the cut follows in the next tick */
+}
+
+void
+cadre_checkpoint_on_stored(cadre_core_t *core, const cadre_store_answer_t *answer)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (answer->kind == CADRE_STORE_OPEN) {
+        on_opened(core, answer);
+    } else if (answer->kind == CADRE_STORE_COMMIT && self->state == CADRE_CHECKPOINT_COMMITTING) {
+        if (answer->status < 0) {
+            give_up(core, answer->status, answer->text);
+        } else if (is_restoring(core)) {
+            self->committed = cadre_strdup(answer->text); /* taken when that is over */
+        } else {
+            take_commit(core, answer->text);
+        }
+    }
+}
+
+/* A resumed program may still be creating its variables again, a checkpoint could only lose those
+ * that it has not come to. One whose checkpoint held none has until it runs something. */
+static bool
+is_resuming(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (core->next_id == core->resumed_cut) {
+        return true;
+    }
+    const char *awaited = missing(core);
+    if (awaited && !self->awaited_told) {
+        self->awaited_told = true;
+        cadre_core_log(core, 'W', "checkpoints_wait",
+                       "variable=%s count=%zu next=\"automatic checkpoints begin when what was "
+                       "resumed is created again, or after one that the program saves\"",
+                       awaited, self->awaited_count);
+    }
+    return awaited != NULL;
+}
+
+/* When the next automatic one begins; UINT64_MAX for never. */
+static uint64_t
+automatic_due_ms(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    bool automatic = self->enabled && self->every_ms > 0;
+    if (!automatic || core->fatal || core->catalogue.variable_count == 0 || is_resuming(core)) {
+        return UINT64_MAX;
+    }
+    /* Where nothing was done it would only push out an older one that differs; but what is dropped
+     * may stay in memory for closures that run again from that one. */
+    bool is_same = done(core) == self->saved && core->drops.done == core->drops.retired;
+    if (self->due_ms == 0 || (core->now_ms >= self->due_ms && is_same)) {
+        self->due_ms = core->now_ms + self->every_ms;
+    }
+    return self->due_ms;
+}
+
+/* --- what it waits for --- */
+
+/* The oldest closure below the cut, by what it is and where. */
+static void
+describe_oldest(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
+{
+    char closure[CADRE_WAITING_TEXT_SIZE];
+    const cadre_closure_t *oldest = cadre_core_oldest(core);
+    cadre_assert(oldest);
+    snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE,
+             "%s, the oldest of %zu that were begun before the cut",
+             cadre_waiting_closure(core, oldest, closure), core->checkpoint.below);
+}
+
+/* The first shard that has not done its part. */
+static uint32_t
+laggard(const cadre_core_t *core, bool written)
+{
+    uint32_t shard = 0;
+    const cadre_written_shard_t *shards = core->checkpoint.shards;
+    while (shard + 1 < core->options.ps_count &&
+           (written ? shards[shard].written : shards[shard].taken)) {
+        shard++;
+    }
+    return shard;
+}
+
+void
+cadre_checkpoint_waits(const cadre_core_t *core, char text[CADRE_CHECKPOINT_WAITS_SIZE])
+{
+    const cadre_checkpoint_t *self = &core->checkpoint;
+    char words[CADRE_WAITING_TEXT_SIZE];
+    const char *recovery = cadre_waiting_recovery(core, words);
+    text[0] = '\0';
+    switch (self->state) {
+    case CADRE_CHECKPOINT_IDLE:
+        break;
+    case CADRE_CHECKPOINT_OPENING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
+                 !self->draft ? "the store to make a directory for it"
+                 : recovery   ? recovery
+                              : "a resumed variable to be created");
+        break;
+    case CADRE_CHECKPOINT_CUT:
+        if (self->below > 0) {
+            describe_oldest(core, text);
+        } else {
+            snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to open the cut",
+                     laggard(core, false));
+        }
+        break;
+    case CADRE_CHECKPOINT_WRITING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "ps %u to write its file", laggard(core, true));
+        break;
+    case CADRE_CHECKPOINT_COMMITTING:
+        snprintf(text, CADRE_CHECKPOINT_WAITS_SIZE, "%s",
+                 !self->committed ? "the store to commit it"
+                 : recovery       ? recovery
+                                  : "shards to be restored from the one before");
+        break;
+    }
+}
+
+/* Tells the log of a state that lasts. Returns when it would again. */
+static uint64_t
+report(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (core->now_ms >= self->told_ms + CADRE_CHECKPOINT_REPORT_MS) {
+        char text[CADRE_CHECKPOINT_WAITS_SIZE];
+        bool served = core->membership.worker_count > 0;
+        cadre_checkpoint_waits(core, text);
+        self->told_ms = core->now_ms;
+        cadre_core_log(core, 'W', "checkpoint_waits",
+                       "checkpoint=%" PRIu64 " for=\"%.300s\" ms=%" PRIu64 " next=\"%s\"", self->id,
+                       text, core->now_ms - self->state_ms,
+                       served ? "training goes on, and so does the checkpoint"
+                              : "no worker is heard: training waits for one, too");
+    }
+    return self->told_ms + CADRE_CHECKPOINT_REPORT_MS;
+}
+
+/* A store that does not answer must not keep a shard from being restored. */
+static void
+watch_commit(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (!self->overdue && core->now_ms >= self->state_ms + CADRE_CHECKPOINT_COMMIT_MS) {
+        self->overdue = true;
+        cadre_core_log(core, 'E', "commit_overdue",
+                       "checkpoint=%" PRIu64 " ms=%" PRIu64 " next=\"it may be there or not; a ps "
+                       "that is lost meanwhile begins with the one before\"",
+                       self->id, core->now_ms - self->state_ms);
+    }
+    if (self->committed && !is_restoring(core)) {
+        cadre_auto(cadre_free) char *path = self->committed;
+        self->committed = NULL;
+        take_commit(core, path);
+    }
+}
+
+uint64_t
+cadre_checkpoint_tick(cadre_core_t *core)
+{
+    cadre_checkpoint_t *self = &core->checkpoint;
+    if (self->state == CADRE_CHECKPOINT_IDLE) {
+        if (core->now_ms < automatic_due_ms(core)) {
+            return automatic_due_ms(core);
+        }
+        cadre_checkpoint_begin(core, NULL);
+    }
+    if (core->fatal) {
+        cadre_checkpoint_abort(core, core->fatal, core->fatal_text);
+    }
+    if (self->state == CADRE_CHECKPOINT_OPENING && self->draft && cadre_recovery_is_calm(core) &&
+        !is_creating_awaited(core)) {
+        cut(core);
+    }
+    if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(core, false)) {
+        close_cut(core);
+    }
+    if (self->state == CADRE_CHECKPOINT_WRITING && all_shards(core, true)) {
+        commit(core);
+    }
+    if (self->state == CADRE_CHECKPOINT_COMMITTING) {
+        watch_commit(core);
+    }
+    return self->state == CADRE_CHECKPOINT_IDLE ? automatic_due_ms(core) : report(core);
+}
+
+void
+cadre_checkpoint_fini(cadre_checkpoint_t *self)
+{
+    free(self->draft);
+    free(self->committed);
+    free(self->progress);
+    await_nothing(self);
+    free(self->awaited);
+    free(self->shards);
+    cadre_sequences_fini(&self->held);
+    cadre_sequences_fini(&self->later);
+    free(self->last_path);
+    *self = (cadre_checkpoint_t){.enabled = false};
+}

@@ -1,0 +1,406 @@
+#include "coordinator/core/coordinator_core.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "coordinator/core/windows.h"
+
+/* Ids of the recovery's requests begin above this: answers do not say whose they are. */
+#define REPAIR_REQUESTS (UINT64_C(1) << 62)
+
+/* A closure has ended, in flight or queued: what pushed updates is kept for a replay. */
+static void
+on_closure_ended(void *context, cadre_closure_t *closure, const cadre_closure_end_t *end)
+{
+    cadre_core_t *self = context;
+    bool has_updates =
+        end->message && end->message->closure_done.updates + end->message->closure_done.duplicates;
+    if (closure->id) {
+        cadre_u64_map_take(&self->closures, closure->id);
+        bool unsaved = has_updates && !self->replay.keeping;
+        cadre_checkpoint_on_ended(self, closure->id, end->status, unsaved);
+    }
+    self->options.ended(self->options.context, closure, end);
+    cadre_trials_forget(self, closure);
+    if (end->status == 0 && closure->sequence > 0) {
+        cadre_checkpoint_note_ended(self, closure);
+    }
+    if (has_updates && self->replay.keeping) {
+        cadre_replay_keep(&self->replay, closure);
+    } else {
+        self->unsaved += has_updates ? 1 : 0;
+        cadre_closure_destroy(&closure);
+    }
+}
+
+void
+cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms)
+{
+    *self = (cadre_core_t){.options = *options,
+                           .next_id = 1,
+                           .now_ms = now_ms,
+                           .tick_due_ms = UINT64_MAX,
+                           .unread_since_ms = UINT64_MAX};
+    cadre_membership_init(&self->membership, options->ps_count);
+    cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
+    cadre_closure_queue_init(&self->queue, options->queue_capacity, on_closure_ended, self);
+    cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED);
+    cadre_shard_requests_init(&self->requests, options->ps_count, 0);
+    cadre_shard_requests_init(&self->repairs, options->ps_count, REPAIR_REQUESTS);
+    self->shards = cadre_calloc(options->ps_count, sizeof(*self->shards));
+    self->assigned = cadre_calloc(options->ps_count, sizeof(*self->assigned));
+    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(""), .cut = 1};
+    self->replay.cut = 1;
+    self->settled = 1;
+    self->checkpoint.last_ms = now_ms;
+}
+
+void
+cadre_core_fini(cadre_core_t *self)
+{
+    cadre_member_t *member = NULL;
+    for (size_t cursor = 0; (member = cadre_u64_map_next(&self->membership.members, &cursor));) {
+        while (member->in_flight.first) {
+            cadre_closure_t *closure = member->in_flight.first;
+            cadre_closure_list_remove(&member->in_flight, closure);
+            if (closure->kept) {
+                cadre_replay_drop(&self->replay, closure);
+            } else {
+                cadre_closure_queue_put_back(&self->queue, closure);
+            }
+        }
+    }
+    cadre_closure_queue_fini(&self->queue);
+    cadre_u64_map_fini(&self->closures);
+    cadre_u64_map_fini(&self->apart);
+    cadre_replay_fini(&self->replay);
+    cadre_shard_requests_fini(&self->requests);
+    cadre_shard_requests_fini(&self->repairs);
+    cadre_membership_fini(&self->membership);
+    cadre_catalogue_fini(&self->catalogue);
+    cadre_definitions_fini(&self->definitions);
+    cadre_drops_fini(&self->drops);
+    cadre_checkpoint_fini(&self->checkpoint);
+    cadre_outbox_fini(&self->outbox);
+    free(self->events);
+    self->events = NULL;
+    free(self->shards);
+    free(self->assigned);
+    cadre_restore_point_fini(&self->points[0]);
+    cadre_restore_point_fini(&self->points[1]);
+}
+
+void
+cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
+                  const cadre_totals_t *totals)
+{
+    free(self->points[0].path);
+    self->points[0] = (cadre_restore_point_t){.path = cadre_strdup(path), .id = id, .cut = cut};
+    self->replay.cut = cut;
+    self->resumed_cut = cut;
+    self->settled = cut;
+    self->next_id = cut;
+    self->totals = *totals;
+    self->begun = totals->scheduled;
+    self->checkpoint.last_path = cadre_strdup(path);
+}
+
+/* --- events and messages --- */
+
+void
+cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event)
+{
+    if (self->event_count == 0) {
+        self->event_first = 0;
+    }
+    if (self->event_first + self->event_count == self->event_capacity) {
+        self->event_capacity = self->event_capacity ? 2 * self->event_capacity : 16;
+        self->events = cadre_realloc(self->events, self->event_capacity, sizeof(*self->events));
+    }
+    self->events[self->event_first + self->event_count++] = *event;
+}
+
+bool
+cadre_core_event(cadre_core_t *self, cadre_core_event_t *event)
+{
+    if (self->event_count == 0) {
+        return false;
+    }
+    *event = self->events[self->event_first++];
+    self->event_count--;
+    return true;
+}
+
+void
+cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
+{
+    cadre_core_event_t event = {.kind = CADRE_CORE_LOG, .level = level, .name = name};
+    va_list arguments;
+    if (!cadre_log_budget_take(&self->log_budget, name, self->now_ms)) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(event.text, sizeof(event.text), format, arguments);
+    va_end(arguments);
+    cadre_core_emit(self, &event);
+}
+
+cadre_message_t
+cadre_core_message(const cadre_core_t *self, cadre_message_type_t type)
+{
+    return (cadre_message_t){
+        .type = type, .incarnation = self->options.incarnation, .epoch = self->options.epoch};
+}
+
+/* --- what members say --- */
+
+static void
+tell_to_drain(cadre_core_t *self, const cadre_member_t *member)
+{
+    if (member->drain_asked) {
+        cadre_message_t drain = cadre_core_message(self, CADRE_MESSAGE_DRAIN);
+        cadre_outbox_send(&self->outbox, &member->task, &drain);
+    }
+}
+
+void
+cadre_core_drain(cadre_core_t *self, cadre_member_t *worker)
+{
+    char name[32];
+    if (!worker->drain_asked) {
+        cadre_core_log(self, 'I', "task_drained", "task=\"%s\"", cadre_member_name(worker, name));
+    }
+    worker->drain_asked = true;
+    worker->draining = true;
+    tell_to_drain(self, worker);
+}
+
+static void
+on_heartbeat(cadre_core_t *self, cadre_member_t *member, uint64_t request,
+             const cadre_heartbeat_message_t *heartbeat)
+{
+    if (heartbeat->sequence <= member->heartbeat) {
+        return; /* overtaken by a later one */
+    }
+    member->heartbeat = heartbeat->sequence;
+    for (size_t i = 0; i < heartbeat->counters.count && i < 64; i++) {
+        member->counters[i] = heartbeat->counters.items[i];
+    }
+    if (member->task.role == CADRE_ROLE_WORKER) {
+        tell_to_drain(self, member);
+        member->ack_due = true; /* so that it knows that it is heard */
+        member->ack_request = request;
+        cadre_admission_on_heartbeat(self, member, heartbeat);
+        cadre_resources_on_heartbeat(self, member, heartbeat);
+        cadre_reach_on_heartbeat(self, member, heartbeat);
+        cadre_dispatch_compare(self, member, heartbeat->held, false);
+    } else {
+        cadre_message_t ack = cadre_core_message(self, CADRE_MESSAGE_ACK);
+        ack.request = request; /* so that it knows that it is heard */
+        cadre_outbox_send(&self->outbox, &member->task, &ack);
+        cadre_recovery_on_heartbeat(self, member, heartbeat);
+    }
+}
+
+static void
+from_member(cadre_core_t *self, cadre_member_t *member, const cadre_message_t *message)
+{
+    switch (message->type) {
+    case CADRE_MESSAGE_HEARTBEAT:
+        on_heartbeat(self, member, message->request, &message->heartbeat);
+        break;
+    case CADRE_MESSAGE_GOODBYE:
+        cadre_core_on_goodbye(self, member, message->goodbye.reason);
+        break;
+    case CADRE_MESSAGE_DATASET_READY:
+        cadre_admission_on_dataset(self, member, &message->dataset_ready);
+        break;
+    case CADRE_MESSAGE_WANT:
+        cadre_core_on_want(self, member, &message->want);
+        break;
+    case CADRE_MESSAGE_CLOSURE_DONE:
+        cadre_dispatch_done(self, member, message);
+        break;
+    case CADRE_MESSAGE_CLOSURE_FAILED:
+        cadre_dispatch_failed(self, member, &message->closure_failed);
+        break;
+    case CADRE_MESSAGE_REPLY:
+    case CADRE_MESSAGE_VALUES:
+    case CADRE_MESSAGE_SNAPSHOT_TAKEN:
+        if (!cadre_shard_requests_answer(&self->repairs, member->index, message)) {
+            cadre_shard_requests_answer(&self->requests, member->index, message);
+        }
+        self->progress = true; /* a call may be waiting for this answer */
+        break;
+    case CADRE_MESSAGE_PROBED:
+        cadre_shard_requests_probed(&self->repairs, member->index, message);
+        cadre_shard_requests_probed(&self->requests, member->index, message);
+        self->progress = true;
+        break;
+    case CADRE_MESSAGE_SNAPSHOT_WRITTEN:
+        cadre_checkpoint_on_written(self, member->index, &message->snapshot_written);
+        break;
+    case CADRE_MESSAGE_HELLO:
+    case CADRE_MESSAGE_WELCOME:
+    case CADRE_MESSAGE_REFUSED:
+    case CADRE_MESSAGE_STATUS: /* the shell answers it */
+    case CADRE_MESSAGE_STATUS_TEXT:
+    case CADRE_MESSAGE_UNKNOWN_PEER:
+    case CADRE_MESSAGE_DRAIN:
+    case CADRE_MESSAGE_STOP:
+    case CADRE_MESSAGE_SHARD:
+    case CADRE_MESSAGE_VARIABLE:
+    case CADRE_MESSAGE_FUNCTION:
+    case CADRE_MESSAGE_DATASET:
+    case CADRE_MESSAGE_DEFINITIONS:
+    case CADRE_MESSAGE_RESOURCE:
+    case CADRE_MESSAGE_CLOSURE:
+    case CADRE_MESSAGE_CANCEL:
+    case CADRE_MESSAGE_ACK:
+    case CADRE_MESSAGE_CREATE:
+    case CADRE_MESSAGE_SETTLE:
+    case CADRE_MESSAGE_DROP:
+    case CADRE_MESSAGE_RETIRE:
+    case CADRE_MESSAGE_SNAPSHOT:
+    case CADRE_MESSAGE_CLOSE_CUT:
+    case CADRE_MESSAGE_CHECKPOINT_END:
+    case CADRE_MESSAGE_RESTORE:
+    case CADRE_MESSAGE_COUNT:
+    case CADRE_MESSAGE_PULL:
+    case CADRE_MESSAGE_PUSH:
+    case CADRE_MESSAGE_APPLIED:
+    case CADRE_MESSAGE_ASSIGN:
+    case CADRE_MESSAGE_PROBE:
+    case CADRE_MESSAGE_RESERVE:
+    case CADRE_MESSAGE_GRANT:
+        break; /* the table of rights has refused these already */
+    }
+}
+
+/* Told before the sender had this session's WELCOME: closure ids of two sessions overlap, so a
+ * report from the one before must not end a closure of this one. */
+static bool
+is_of_another_session(const cadre_core_t *self, const cadre_message_t *message)
+{
+    return message->epoch != self->options.epoch && message->type != CADRE_MESSAGE_GOODBYE;
+}
+
+void
+cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
+                   uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    if (cadre_core_check_sender(self, from, message) < 0) {
+        const cadre_sender_t sender = {*from, true, message->key};
+        cadre_core_dropped(self, 1, &sender, cadre_error_text());
+        cadre_message_fini(message);
+        return;
+    }
+    cadre_member_t *member = cadre_membership_find(&self->membership, from->incarnation);
+    bool is_farewell = !member && message->type == CADRE_MESSAGE_GOODBYE;
+    if (self->stopping && message->type == CADRE_MESSAGE_HELLO) {
+        cadre_core_say_stop(self, from, "the job is ending"); /* nobody joins it now */
+    } else if (self->stopping && is_farewell) {
+        cadre_core_log(self, 'D', "task_left", "role=%d index=%u", from->role, from->index);
+    } else if (message->type == CADRE_MESSAGE_HELLO) {
+        cadre_core_on_hello(self, from, message);
+    } else if (!member || is_of_another_session(self, message)) {
+        cadre_message_t unknown = cadre_core_message(self, CADRE_MESSAGE_UNKNOWN_PEER);
+        cadre_outbox_send(&self->outbox, from, &unknown);
+    } else {
+        cadre_membership_heard(member, now_ms);
+        from_member(self, member, message);
+    }
+    cadre_message_fini(message);
+}
+
+/* --- time --- */
+
+const cadre_closure_t *
+cadre_core_oldest(const cadre_core_t *self)
+{
+    const cadre_closure_t *oldest = NULL;
+    const cadre_closure_t *closure = NULL;
+    for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->closures, &cursor));) {
+        oldest = !oldest || closure->id < oldest->id ? closure : oldest;
+    }
+    return oldest;
+}
+
+static uint64_t
+earlier(uint64_t left_ms, uint64_t right_ms)
+{
+    return left_ms < right_ms ? left_ms : right_ms;
+}
+
+static void
+pump_requests(cadre_core_t *self)
+{
+    for (uint32_t shard = 0; shard < self->options.ps_count; shard++) {
+        cadre_shard_target_t repair = cadre_recovery_repair_target(self, shard);
+        cadre_shard_target_t target = cadre_recovery_target(self, shard);
+        uint64_t resend_ms = self->options.resend_ms;
+        cadre_shard_requests_pump(&self->repairs, shard, &repair, self->now_ms, resend_ms,
+                                  &self->outbox);
+        cadre_shard_requests_pump(&self->requests, shard, &target, self->now_ms, resend_ms,
+                                  &self->outbox);
+    }
+}
+
+static void
+tell_held_lines(cadre_core_t *self)
+{
+    uint64_t held = 0;
+    const char *name = NULL;
+    while ((name = cadre_log_budget_tell(&self->log_budget, self->now_ms, &held))) {
+        cadre_core_log(self, 'W', "lines_left_out",
+                       "event=%s count=%" PRIu64 " why=\"more than %d at once\"", name, held,
+                       CADRE_LOG_BURST);
+    }
+}
+
+uint64_t
+cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
+{
+    self->now_ms = now_ms;
+    tell_held_lines(self);
+    uint64_t due_ms = earlier(cadre_leases_tick(self, unread), now_ms + CADRE_TICK_MS_MAX);
+    if (!self->stopping) {
+        due_ms = earlier(due_ms, cadre_windows_tick(self));
+        due_ms = earlier(due_ms, cadre_recovery_tick(self));
+        due_ms = earlier(due_ms, cadre_checkpoint_tick(self));
+        cadre_drops_tick(self);
+        cadre_core_tell_definitions(self); /* before what needs them */
+        cadre_dispatch_cancel(self);
+        cadre_admission_tick(self);
+        cadre_resources_tick(self);
+        cadre_overruns_tick(self);
+        cadre_trials_tick(self);
+        due_ms = cadre_dispatch(self) ? now_ms : due_ms;
+        if (self->queue.in_flight + self->queue.tagged_in_flight + self->replay.in_flight > 0) {
+            due_ms = earlier(due_ms, self->watch_due_ms);
+        }
+    }
+    cadre_dispatch_acknowledge(self);
+    size_t asked = self->requests.count + self->repairs.count;
+    if (asked > 0) {
+        pump_requests(self);
+    }
+    bool chasing = cadre_admission_chase(self) || asked > 0 || self->queue.cancelling;
+    self->tick_due_ms = chasing ? earlier(due_ms, now_ms + self->options.resend_ms) : due_ms;
+    return self->tick_due_ms;
+}
+
+void
+cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms)
+{
+    self->now_ms = now_ms;
+    cadre_checkpoint_on_stored(self, answer);
+    self->progress = true;
+}

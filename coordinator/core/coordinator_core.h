@@ -1,0 +1,472 @@
+/*
+ * coordinator_core - everything a coordinator decides.
+ *
+ * Owner:   libcadre's coordinator (or the simulation).
+ * Thread:  under the coordinator's lock (coordinator/README.md, rule 1): its actor and the threads
+ * that call the API.
+ *
+ * A core: no socket, thread, clock or file. Messages and the time go in, messages (the outbox) and
+ * events come out. Files are the store's: it is asked by STORE events and answers with
+ * cadre_core_stored.
+ */
+#ifndef CADRE_COORDINATOR_CORE_COORDINATOR_CORE_H
+#define CADRE_COORDINATOR_CORE_COORDINATOR_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/core/catalogue.h"
+#include "coordinator/core/checkpoint.h"
+#include "coordinator/core/closure_queue.h"
+#include "coordinator/core/contests.h"
+#include "coordinator/core/definitions.h"
+#include "coordinator/core/drops.h"
+#include "coordinator/core/log_budget.h"
+#include "coordinator/core/membership.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/replay.h"
+#include "coordinator/core/shard_requests.h"
+
+typedef struct {
+    uint64_t incarnation;  /* random, of this process */
+    uint64_t epoch;        /* of the session: random, also after a resume, so that what tasks say of
+                              any other session is known by it; at least 1 */
+    const char *transport; /* "curve", "plain" or "insecure", for people; NULL: plain */
+    const char *job;       /* borrowed for the life of the core, like the next one */
+    const char *build;     /* this release, for people whose task is of another one */
+    uint32_t ps_count;
+    uint32_t workers_max;    /* that there are descriptors for; 0: as many as may join, */
+    const char *workers_why; /* and what to do about it, borrowed */
+    uint64_t seed;
+    size_t queue_capacity;
+    uint64_t lease_ms;
+    uint64_t deadline_ms; /* of a closure that has none of its own; 0: none */
+    uint64_t heartbeat_ms;
+    uint64_t resend_ms;
+    uint64_t ps_timeout_ms;
+    cadre_recovery_t recovery;
+    bool round_robin;
+    cadre_closure_ended_t ended; /* every closure's end, see closure_queue.h */
+    void *context;
+} cadre_core_options_t;
+
+typedef enum {
+    CADRE_CORE_SHARD_MOVED, /* `shard`: connect to `text`, which is `incarnation` */
+    CADRE_CORE_LOG,         /* `level`, `name`, `text` */
+    CADRE_CORE_STORE,       /* `store`: what the store is to do */
+} cadre_core_event_kind_t;
+
+typedef struct {
+    cadre_core_event_kind_t kind;
+    uint32_t shard;
+    uint64_t incarnation;
+    char level;
+    const char *name;
+    char text[512];
+    cadre_store_order_t store;
+} cadre_core_event_t;
+
+/* An operation of the API under way: a create, read, assign or count over several shards. It lives
+ * with its caller. */
+typedef struct {
+    size_t pending;
+    int status; /* first failure */
+    char text[CADRE_TEXT_SIZE_MAX + 64];
+    void *target;                     /* read: the value's bytes; count: cadre_shard_totals_t */
+    const cadre_variable_t *variable; /* read and assign: which */
+    uint32_t failed;                  /* create: id of the first that could not be; 0: none */
+} cadre_operation_t;
+
+/* The closure that has run for longest. */
+typedef struct {
+    uint64_t closure; /* 0: none runs */
+    const char *function;
+    uint32_t worker;
+    uint64_t ran_ms;
+    uint32_t shard; /* that it waits for; UINT32_MAX: none is known */
+    uint64_t waits_ms;
+} cadre_longest_t;
+
+typedef struct cadre_core cadre_core_t;
+
+enum { CADRE_TICK_MS_MAX = 1000 }; /* from one tick to the next */
+
+struct cadre_core {
+    cadre_core_options_t options;
+    cadre_outbox_t outbox;
+    cadre_core_event_t *events;
+    size_t event_first;
+    size_t event_count;
+    size_t event_capacity;
+    bool progress; /* something ended or changed that a caller may wait for; the shell clears it */
+
+    cadre_membership_t membership;
+    cadre_contests_t contests; /* who waits for a place that is held */
+    cadre_catalogue_t catalogue;
+    cadre_definitions_t definitions; /* what workers are told of variables */
+    bool untold;                     /* some worker may lack some of them */
+    cadre_drops_t drops;             /* of variables */
+    cadre_closure_queue_t queue;
+    cadre_u64_map_t closures; /* by id: begun and not ended */
+    cadre_replay_t replay;
+    bool replay_holds; /* nothing new is begun until a checkpoint makes room */
+    uint64_t unsaved;  /* closures with updates that ended and are not kept: only goes up */
+    cadre_shard_requests_t requests; /* of the API and checkpoints */
+    cadre_shard_requests_t repairs;  /* of the recovery */
+    cadre_checkpoint_t checkpoint;
+    cadre_totals_t totals;
+
+    uint64_t begun;    /* closures that were given an id */
+    uint64_t refused;  /* that failed without one, in this session */
+    uint64_t returned; /* attempts given back by workers that did not reach a shard, the same */
+    uint64_t next_id;  /* of the next closure to be handed out */
+    uint64_t settled;  /* window base that every shard has; dispatch stays within the window */
+    uint64_t settling; /* the base that they were last asked to take */
+    uint32_t settle_pending;
+    uint64_t window_told_ms;    /* when the log may say again that the window is full */
+    uint32_t turn;              /* worker index that is served next */
+    uint32_t resources_suspect; /* how many are to be built alone (resources.c) */
+    uint32_t resources_failed;
+    cadre_u64_map_t
+        apart; /* by id: closures that are handed out apart from all others (trials.c) */
+    cadre_place_t *shards;           /* [ps_count] */
+    uint64_t announced;              /* sum of the shards' announced generations */
+    uint64_t *assigned;              /* [ps_count]: last sequence */
+    cadre_restore_point_t points[2]; /* what new shards begin with: the newest commit, and the one
+                                        before for when that cannot be read; path NULL: none */
+    uint64_t resumed_cut;            /* where this session began; 0 when it did not resume */
+    int fatal;                       /* the job cannot go on: every call answers this */
+    char fatal_text[CADRE_CLOSURE_ERROR_SIZE];
+    bool stopping;
+    uint32_t creating;   /* newest variables that are not yet there on all shards */
+    int creation_status; /* of them: a restored shard has refused what it had taken before; 0 */
+    char creation_text[CADRE_TEXT_SIZE_MAX + 1];
+    uint64_t datasets_ms; /* when datasets were last announced to those who have not answered */
+    uint32_t lacks;       /* how often a worker has not what closures may need */
+    bool unserved;        /* closures may wait that no worker can run; */
+    cadre_unserved_t redo_unserved; /* one that is to run again does */
+    uint64_t admission_due_ms;      /* when to look at that again */
+    uint64_t cancel_ms;       /* when the workers were last told to cancel; 0 while nothing is */
+    uint64_t now_ms;          /* of the turn under way */
+    uint64_t stalled_ms;      /* how long the shell did not listen, together */
+    uint64_t stall_end_ms;    /* of the last time */
+    uint64_t withdrawn_ms;    /* when keys were withdrawn last; 0: never */
+    uint64_t watch_due_ms;    /* when to look again at what runs */
+    cadre_longest_t longest;  /* when that was done last */
+    uint64_t tick_due_ms;     /* when the shell promised to tick again, at the latest */
+    uint64_t unread_since_ms; /* how long input has been unread; UINT64_MAX: it is not */
+    uint64_t dropped;         /* messages that were malformed, or not their sender's to send */
+    cadre_log_budget_t log_budget;
+    uint64_t dropped_due_ms; /* when the log may tell of them again */
+    bool keys_unreadable;    /* as cadre_keyring_unreadable says; the actor keeps it */
+};
+
+void cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_t now_ms);
+
+/* Ends whatever is queued or in flight as CADRE_ECLOSED. */
+void cadre_core_fini(cadre_core_t *self);
+
+/* Begins from the checkpoint `id` at `path`, which is copied: before the first task joins. */
+void cadre_core_resume(cadre_core_t *self, const char *path, uint64_t id, uint64_t cut,
+                       const cadre_totals_t *totals);
+
+/* --- what the shell calls --- */
+
+bool cadre_core_event(cadre_core_t *self, cadre_core_event_t *event);
+
+/* A message from the task `from`; takes it. */
+void cadre_core_receive(cadre_core_t *self, const cadre_task_t *from, cadre_message_t *message,
+                        uint64_t now_ms);
+
+/* Whose a message is, as its connection says. */
+typedef struct {
+    cadre_task_t task;
+    bool is_named; /* else the task is not known */
+    uint64_t key;  /* the id of its key (cadre_peer_key_t), 0: without keys */
+} cadre_sender_t;
+
+/* Counts messages that came and were dropped, because they were malformed or not their sender's to
+ * send; tells of them in the log, at most every CADRE_DROPPED_LOG_MS. `from` and `why`: of the last
+ * one. */
+void cadre_core_dropped(cadre_core_t *self, uint64_t count, const cadre_sender_t *from,
+                        const char *why);
+
+/* Keys were withdrawn, and with them all connections to the coordinator end: who joined under a key
+ * that is not among the `count` allowed ones is lost, and everybody else has a lease to say HELLO
+ * again. Sorts `ids`, those of the allowed keys (cadre_peer_key_t). */
+void cadre_core_keys_withdrawn(cadre_core_t *self, uint64_t *ids, size_t count, uint64_t now_ms);
+
+/* The connection to a task is gone: it is lost, but after an own stall of the coordinator or when
+ * keys were withdrawn, when it has a lease to say HELLO again (leases.c). */
+void cadre_core_gone(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
+
+/* A task does not read what it is sent: what waited for it has been dropped, so it is lost. */
+void cadre_core_overrun(cadre_core_t *self, const cadre_task_t *task, uint64_t now_ms);
+
+/* Some connection closed: sends every member something harmless, so that the shell learns which
+ * cannot be reached. */
+void cadre_core_probe(cadre_core_t *self);
+
+/* Timers, then work for free workers, then acknowledgements. Called after every batch of messages
+ * and calls; `unread`: more messages wait than that batch took. Returns when it wants to be called
+ * again, CADRE_TICK_MS_MAX from now at the latest: a shell that comes later has been stalled, and
+ * no lease is judged over that (leases.c). */
+uint64_t cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread);
+
+/* The store's answer to an order. */
+void cadre_core_stored(cadre_core_t *self, const cadre_store_answer_t *answer, uint64_t now_ms);
+
+/* Tells every task to stop. */
+void cadre_core_stop(cadre_core_t *self, const char *reason);
+
+/* Tells a worker to finish what it runs, hand the rest back and leave; repeated with each of its
+ * heartbeats. */
+void cadre_core_drain(cadre_core_t *self, cadre_member_t *worker);
+
+/* --- what the API calls --- */
+
+/* Asks the shards to create every part of `variable`; `operation`, which may be of several
+ * variables and was zeroed before the first, ends when all have. */
+void cadre_core_create_variable(cadre_core_t *self, const cadre_variable_t *variable,
+                                cadre_operation_t *operation);
+
+/* Ends a variable that nothing can name any more, or whose creation has failed, or was given up,
+ * and was forgotten: the shards are told to drop what they may have of it, in front of what is
+ * asked from now on, and the workers that its id is vacant. */
+void cadre_core_forget_variable(cadre_core_t *self, cadre_variable_t *variable);
+
+/* The same for one that no shard was asked for. */
+void cadre_core_unlist_variable(cadre_core_t *self, cadre_variable_t *variable);
+
+/* Tells the workers about a variable that was created, a function or a dataset. */
+void cadre_core_announce_shard(cadre_core_t *self, uint32_t shard);
+void cadre_core_announce_variable(cadre_core_t *self, const cadre_variable_t *variable);
+void cadre_core_announce_vacancy(cadre_core_t *self, uint32_t id);
+void cadre_core_announce_drop(cadre_core_t *self, const cadre_variable_t *variable);
+void cadre_core_announce_function(cadre_core_t *self, cadre_function_t *function);
+void cadre_core_announce_dataset(cadre_core_t *self, cadre_dataset_t *dataset);
+void cadre_core_send_dataset(cadre_core_t *self, const cadre_member_t *member,
+                             cadre_dataset_t *dataset);
+
+/* A resource was added to the catalogue. */
+void cadre_core_announce_resource(cadre_core_t *self);
+
+/* Reads into operation->target, which has room for the variable. */
+void cadre_core_read_variable(cadre_core_t *self, const cadre_variable_t *variable,
+                              cadre_operation_t *operation);
+
+/* Assigns `bytes`, the whole value, which is copied. */
+void cadre_core_assign_variable(cadre_core_t *self, const cadre_variable_t *variable,
+                                cadre_assign_mode_t mode, const void *bytes,
+                                cadre_operation_t *operation);
+
+/* Asks shard `shard` for its counters, into operation->target. */
+void cadre_core_count_shard(cadre_core_t *self, uint32_t shard, cadre_operation_t *operation);
+
+/* Gives an operation up: no answer will touch it any more. */
+void cadre_core_forget(cadre_core_t *self, cadre_operation_t *operation);
+
+/* --- between the files of the core --- */
+
+/* An empty message of this type with the sender's fields filled in. */
+cadre_message_t cadre_core_message(const cadre_core_t *self, cadre_message_type_t type);
+void cadre_core_emit(cadre_core_t *self, const cadre_core_event_t *event);
+
+/* The closure with the lowest id that was begun and has not ended, NULL when there is none. */
+const cadre_closure_t *cadre_core_oldest(const cadre_core_t *self);
+
+void cadre_core_log(cadre_core_t *self, char level, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* rights.c: 0 when `message` is one that `from` may send, else CADRE_EREFUSED: by its role, and by
+ * the name that the member with its incarnation joined with. */
+int cadre_core_check_sender(const cadre_core_t *self, const cadre_task_t *from,
+                            const cadre_message_t *message);
+
+/* joining.c: takes a member out; what it had in flight goes back to the queue, or its shard is
+ * away. `died`: its process has ended, as far as can be told, so that what it ran may be to blame.
+ */
+void cadre_core_lose(cadre_core_t *self, cadre_member_t *member, const char *why, bool died);
+void cadre_core_on_hello(cadre_core_t *self, const cadre_task_t *from,
+                         const cadre_message_t *message);
+void cadre_core_on_goodbye(cadre_core_t *self, cadre_member_t *member, const char *reason);
+void cadre_core_say_stop(cadre_core_t *self, const cadre_task_t *task, const char *reason);
+
+/* leases.c: takes out whoever was silent for a lease; when to look again. */
+uint64_t cadre_leases_tick(cadre_core_t *self, bool unread);
+/* Whether the coordinator itself stood still a moment ago: tasks dial anew then, and a connection
+ * that closes tells of no death. */
+bool cadre_leases_has_stalled(const cadre_core_t *self, uint64_t now_ms);
+/* The connection to `member` has closed. True after an own stall, and when keys were withdrawn: it
+ * lives, as far as is known, and its lease is long enough for it to say HELLO over another one. */
+bool cadre_leases_keep(const cadre_core_t *self, cadre_member_t *member, uint64_t now_ms);
+
+/* dispatcher.c: hands out what workers can take; true when there is more than one turn does. */
+bool cadre_dispatch(cadre_core_t *self);
+
+/* Whether this worker could run the closure, as far as that does not change from turn to turn. */
+bool cadre_dispatch_may_run(const cadre_core_t *self, const cadre_member_t *member,
+                            const cadre_closure_t *closure);
+
+/* Whether the worker, which may be NULL, has room for another closure now. */
+bool cadre_dispatch_can_take(cadre_core_t *self, cadre_member_t *member);
+
+/* Whether a closure that is queued again may go now. */
+bool cadre_dispatch_may_go(const cadre_core_t *self, const cadre_closure_t *closure);
+
+/* Begins an attempt at a closure that is queued; one whose arguments cannot be had ends. */
+void cadre_dispatch_begin(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure);
+
+/* sending.c: sends a closure that `member` has, again or for the first time. */
+void cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member,
+                         cadre_closure_t *closure);
+
+/* A worker lacks an argument of the closure that it was not told: all are told next time. */
+void cadre_dispatch_lacked(cadre_closure_t *closure, uint64_t worker);
+
+/* reports.c */
+void cadre_dispatch_done(cadre_core_t *self, cadre_member_t *member,
+                         const cadre_message_t *message);
+void cadre_dispatch_failed(cadre_core_t *self, cadre_member_t *member,
+                           const cadre_closure_failed_message_t *failed);
+
+/* Ends a queued closure whose arguments cannot be had, for the reason in this thread's error text.
+ */
+void cadre_dispatch_refuse(cadre_core_t *self, cadre_closure_t *closure, int status);
+
+/* Gives up a closure that had ended and was to run again, and that is in flight no longer but taken
+ * out (cadre_replay_take_out): reports the updates that its shard lacks as an error of the job. */
+void cadre_dispatch_give_up(cadre_core_t *self, cadre_closure_t *closure, int status,
+                            const char *why);
+
+/* What a member that goes had in flight is queued again. `died`: what may have been running counts
+ * the attempt as lost. */
+void cadre_dispatch_lost(cadre_core_t *self, cadre_member_t *member, bool died);
+
+/* Tells a worker to stop a closure; gives one in flight back to whoever handed it out; fails one
+ * for good. */
+void cadre_dispatch_tell_cancel(cadre_core_t *self, const cadre_member_t *member, uint64_t id);
+void cadre_dispatch_put_back(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_dispatch_fail(cadre_core_t *self, cadre_closure_t *closure, int status,
+                         const char *text);
+
+/* What a worker says it holds: closures it should have and does not are sent again. `all` (it says
+ * HELLO): also those that were sent a moment ago, and what has ended or runs elsewhere is
+ * cancelled. */
+void cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t held,
+                            bool all);
+
+/* Tells the workers to stop what is in flight, while the queue is cancelling. */
+void cadre_dispatch_cancel(cadre_core_t *self);
+void cadre_dispatch_acknowledge(cadre_core_t *self);
+void cadre_dispatch_send_acks(cadre_core_t *self, cadre_member_t *member);
+
+/* briefing.c: tells a worker what it lacks by its HELLO. */
+void cadre_core_brief(cadre_core_t *self, cadre_member_t *member,
+                      const cadre_hello_message_t *hello);
+
+/* Tells every worker of the variables that were announced since the last turn. */
+void cadre_core_tell_definitions(cadre_core_t *self);
+
+void cadre_core_on_want(cadre_core_t *self, cadre_member_t *member,
+                        const cadre_want_message_t *want);
+
+/* reach.c: takes what a worker says of shards; notes that a worker gave a closure back because it
+ * hears nothing of a shard; whether the worker reaches what the closure is known to need. */
+void cadre_reach_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                              const cadre_heartbeat_message_t *heartbeat);
+void cadre_reach_on_returned(cadre_core_t *self, cadre_member_t *member, cadre_closure_t *closure,
+                             uint64_t shard);
+bool cadre_reach_may_run(const cadre_core_t *self, const cadre_member_t *member,
+                         const cadre_closure_t *closure);
+
+/* Returns the first READY shard of which no worker hears anything, though there are workers;
+ * UINT32_MAX when there is none. */
+uint32_t cadre_reach_lost_shard(const cadre_core_t *self);
+
+/* Returns the shard that a closure on this worker waits for, as that has said last, and in `*ms`
+ * for how long; UINT32_MAX when it waits for none. */
+uint32_t cadre_reach_waits_for(const cadre_member_t *member, uint64_t closure, uint64_t *ms);
+
+/* trials.c: whether it is to do nothing but what is on trial there. */
+bool cadre_trials_alone(const cadre_core_t *self, const cadre_member_t *member);
+
+/* Counts against something that a worker died which had it since `since_ms`. */
+void cadre_trials_blame(cadre_core_t *self, cadre_suspicion_t *suspicion,
+                        const cadre_member_t *member, uint64_t since_ms);
+
+/* The worker that a suspect resource is on trial on, or is from now on if it is `wanted`; NULL. */
+cadre_member_t *cadre_trials_resource(cadre_core_t *self, cadre_resource_t *resource, bool wanted);
+
+/* overruns.c: looks at what runs; notes what a worker holds; whether it has not been too slow for
+ * this closure; where nobody else is left, lets those try again that have stopped; and who is to
+ * have one that was elsewhere, NULL: nobody now. */
+void cadre_overruns_tick(cadre_core_t *self);
+void cadre_overruns_heard(cadre_member_t *member, const uint64_t *held, size_t count);
+bool cadre_overruns_may_try(const cadre_closure_t *closure, const cadre_member_t *member);
+void cadre_overruns_reconsider(const cadre_core_t *self, cadre_closure_t *closure);
+cadre_member_t *cadre_overruns_choose(cadre_core_t *self, cadre_closure_t *closure);
+
+/* A closure is handed out apart; its attempt on trial has ended; it is innocent, or has ended
+ * itself. */
+void cadre_trials_add(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_trials_end(cadre_core_t *self, cadre_closure_t *closure);
+void cadre_trials_forget(cadre_core_t *self, cadre_closure_t *closure);
+
+/* It is not suspect any more. */
+void cadre_trials_acquit(cadre_core_t *self, cadre_closure_t *closure);
+
+/* Closures that are handed out apart: suspect ones to workers of their own. */
+void cadre_trials_tick(cadre_core_t *self);
+
+/* admission.c: what a worker says of its data and native functions; that it cannot run a closure;
+ * that it goes. */
+void cadre_admission_on_dataset(cadre_core_t *self, cadre_member_t *member,
+                                const cadre_dataset_ready_message_t *ready);
+void cadre_admission_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                                  const cadre_heartbeat_message_t *heartbeat);
+void cadre_admission_on_unable(cadre_core_t *self, cadre_member_t *member,
+                               const cadre_closure_t *closure);
+void cadre_admission_lost(cadre_core_t *self, const cadre_member_t *member);
+
+/* Asks again who has not answered for a dataset; returns whether there is one. */
+bool cadre_admission_chase(cadre_core_t *self);
+
+/* Decides what a dataset is; ends closures that no worker can run. */
+void cadre_admission_tick(cadre_core_t *self);
+
+/* Whether this worker cannot build the resource, because it lacks its function. */
+bool cadre_admission_cannot_build(const cadre_core_t *self, const cadre_member_t *member,
+                                  uint64_t resource);
+
+enum { CADRE_LACK_TEXT_SIZE = CADRE_TEXT_SIZE_MAX + 256 };
+
+/* What the worker lacks, number `at` from 0 on: `what` ("function f", "dataset d"), and why; false:
+ * there are no more. */
+bool cadre_admission_lack(const cadre_core_t *self, const cadre_member_t *member, uint32_t at,
+                          char what[CADRE_LACK_TEXT_SIZE], char why[CADRE_LACK_TEXT_SIZE]);
+
+/* resources.c: tells a worker that says HELLO what it is to build. */
+void cadre_resources_brief(cadre_core_t *self, cadre_member_t *member);
+void cadre_resources_on_heartbeat(cadre_core_t *self, cadre_member_t *member,
+                                  const cadre_heartbeat_message_t *heartbeat);
+
+/* A worker turns out to lack a function: what it builds by that is tried on another. */
+void cadre_resources_on_lack(cadre_core_t *self, cadre_member_t *member);
+
+/* A worker goes. `died`: what it had to build may have killed it. */
+void cadre_resources_lost(cadre_core_t *self, cadre_member_t *member, bool died);
+
+/* A worker says HELLO that was given up as dead: it was only cut off. */
+void cadre_resources_forgive(cadre_core_t *self, uint64_t incarnation);
+
+/* Whether it was told to build this and has not said yet that it has; one that it cannot build does
+ * not count. */
+bool cadre_resources_builds(const cadre_core_t *self, const cadre_member_t *member,
+                            const cadre_resource_t *resource);
+
+/* Suspect resources to workers that are free for them, and the end of closures whose resources have
+ * failed. */
+void cadre_resources_tick(cadre_core_t *self);
+
+#endif

@@ -1,0 +1,315 @@
+#include "coordinator/core/job_metrics.h"
+
+#include <stdio.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+
+static const char *const PLACE_STATES[] = {[CADRE_PLACE_AWAY] = "away",
+                                           [CADRE_PLACE_RESTORING] = "restoring",
+                                           [CADRE_PLACE_READY] = "ready"};
+
+void
+cadre_job_unready(const cadre_core_t *core, char text[CADRE_JOB_UNREADY_SIZE])
+{
+    text[0] = '\0';
+    if (core->stopping) {
+        snprintf(text, CADRE_JOB_UNREADY_SIZE, "the job is over");
+        return;
+    }
+    if (core->fatal) {
+        snprintf(text, CADRE_JOB_UNREADY_SIZE, "the job cannot go on: %.200s", core->fatal_text);
+        return;
+    }
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        if (core->shards[i].state != CADRE_PLACE_READY) {
+            snprintf(text, CADRE_JOB_UNREADY_SIZE, "shard %u of %u is %s", i,
+                     core->options.ps_count, PLACE_STATES[core->shards[i].state]);
+            return;
+        }
+    }
+}
+
+typedef struct {
+    const char *value; /* of the label */
+    uint64_t count;
+} labelled_t;
+
+/* Two samples that one label tells apart. */
+static void
+add_two(cadre_metrics_text_t *text, const char *label, const labelled_t two[2])
+{
+    for (size_t i = 0; i < 2; i++) {
+        cadre_metrics_text_label(text, label, two[i].value);
+        cadre_metrics_text_count(text, two[i].count);
+    }
+}
+
+/* --- closures --- */
+
+static void
+add_closures(const cadre_core_t *core, cadre_metrics_text_t *text)
+{
+    const cadre_totals_t *totals = &core->totals;
+    cadre_metrics_text_counter(text, "cadre_coordinator_closures_scheduled_total",
+                               totals->scheduled,
+                               "Closures that were scheduled, resumed parts of the job included.");
+    cadre_metrics_text_family(text, "cadre_coordinator_closures_ended_total", CADRE_METRIC_COUNTER,
+                              "Closures that ended, by how.");
+    add_two(text, "result",
+            (labelled_t[]){{"finished", totals->finished}, {"failed", totals->failed}});
+    cadre_metrics_text_counter(text, "cadre_coordinator_attempts_total", totals->attempts,
+                               "Closures handed to a worker, second attempts counted too.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_attempts_returned_total", core->returned,
+                               "Attempts given back by workers that did not reach a shard.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
+                               totals->deadlines_missed,
+                               "Attempts that ran past the deadline of their closure.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_messages_dropped_total", core->dropped,
+                               "Messages that were malformed, or not their sender's to send.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_reports_refused_total",
+                               totals->reports_refused,
+                               "Reports of closures that the worker which told was not given.");
+}
+
+static void
+add_queue(const cadre_core_t *core, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_gauge(text, "cadre_coordinator_closures_queued",
+                             (double)cadre_closure_queue_waiting(&core->queue),
+                             "Closures that wait for a worker or for the result of another.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_closures_blocked",
+                             (double)core->queue.blocked.count,
+                             "Closures that wait for the result of another.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_closures_in_flight",
+                             (double)core->queue.in_flight, "Closures that workers have.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_queue_capacity",
+                             (double)core->options.queue_capacity,
+                             "Closures that may wait; then schedule blocks.");
+}
+
+/* --- tasks --- */
+
+typedef struct {
+    uint64_t suspect;
+    uint64_t draining;
+    uint64_t unlisted;
+} standing_t;
+
+/* The member number `at` of a role, NULL where none is; false behind the last one. */
+static bool
+member_at(const cadre_core_t *core, cadre_role_t role, uint32_t at, const cadre_member_t **member)
+{
+    const cadre_membership_t *membership = &core->membership;
+    bool is_ps = role == CADRE_ROLE_PS;
+    if (at >= (is_ps ? membership->ps_count : membership->worker_capacity)) {
+        return false;
+    }
+    *member = is_ps ? membership->ps[at] : membership->workers[at];
+    return true;
+}
+
+static void
+count_standing(const cadre_core_t *core, cadre_role_t role, standing_t *standing)
+{
+    const cadre_member_t *member = NULL;
+    for (uint32_t i = 0; member_at(core, role, i, &member); i++) {
+        if (member) {
+            standing->suspect += member->suspect;
+            standing->draining += member->draining;
+            standing->unlisted += i >= CADRE_METRICS_TASKS_MAX;
+        }
+    }
+}
+
+static void
+add_membership(const cadre_core_t *core, cadre_metrics_text_t *text)
+{
+    const cadre_membership_t *membership = &core->membership;
+    standing_t standing = {.suspect = 0};
+    count_standing(core, CADRE_ROLE_PS, &standing);
+    count_standing(core, CADRE_ROLE_WORKER, &standing);
+    cadre_metrics_text_family(text, "cadre_coordinator_tasks", CADRE_METRIC_GAUGE,
+                              "Tasks that are members of the job.");
+    add_two(text, "role",
+            (labelled_t[]){{"ps", membership->ps_joined}, {"worker", membership->worker_count}});
+    cadre_metrics_text_gauge(text, "cadre_coordinator_tasks_suspect", (double)standing.suspect,
+                             "Tasks that have been silent for some time and get no new work.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_workers_draining", (double)standing.draining,
+                             "Workers that finish what they have and take nothing new.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_tasks_unlisted", (double)standing.unlisted,
+                             "Tasks that no figures are told of one by one: they are too many.");
+    cadre_metrics_text_family(text, "cadre_coordinator_tasks_lost_total", CADRE_METRIC_COUNTER,
+                              "Tasks that were lost: died, were cut off, or silent for a lease.");
+    add_two(text, "role",
+            (labelled_t[]){{"ps", core->totals.ps_lost}, {"worker", core->totals.workers_lost}});
+    cadre_metrics_text_gauge(text, "cadre_coordinator_lease_seconds",
+                             (double)core->options.lease_ms / 1000,
+                             "Silence after which a task is presumed dead.");
+}
+
+static void
+label_task(const cadre_member_t *member, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_label(text, "role", cadre_role_text(member->task.role));
+    cadre_metrics_text_label_number(text, "index", member->index);
+}
+
+static void
+add_silence(const cadre_core_t *core, cadre_role_t role, uint64_t now_ms,
+            cadre_metrics_text_t *text)
+{
+    const cadre_member_t *member = NULL;
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(core, role, i, &member); i++) {
+        if (member) {
+            bool is_silent = now_ms > member->heard_ms;
+            label_task(member, text);
+            cadre_metrics_text_number(text,
+                                      is_silent ? (double)(now_ms - member->heard_ms) / 1000 : 0);
+        }
+    }
+}
+
+/* `counters`: where applied, duplicate and refused stand in those of the role. */
+static void
+add_updates(const cadre_core_t *core, cadre_role_t role, const int counters[3],
+            cadre_metrics_text_t *text)
+{
+    static const char *const results[] = {"applied", "duplicate", "refused"};
+    const cadre_member_t *member = NULL;
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(core, role, i, &member); i++) {
+        for (size_t k = 0; member && k < 3; k++) {
+            label_task(member, text);
+            cadre_metrics_text_label(text, "result", results[k]);
+            cadre_metrics_text_count(text, member->counters[counters[k]]);
+        }
+    }
+}
+
+static void
+add_bytes(const cadre_core_t *core, cadre_role_t role, int counter, cadre_metrics_text_t *text)
+{
+    const cadre_member_t *member = NULL;
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX && member_at(core, role, i, &member); i++) {
+        if (member) {
+            label_task(member, text);
+            cadre_metrics_text_count(text, member->counters[counter]);
+        }
+    }
+}
+
+static void
+add_tasks(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    static const int of_ps[] = {CADRE_PS_COUNTER_applied, CADRE_PS_COUNTER_duplicate,
+                                CADRE_PS_COUNTER_refused};
+    static const int of_workers[] = {CADRE_WORKER_COUNTER_applied, CADRE_WORKER_COUNTER_duplicate,
+                                     CADRE_WORKER_COUNTER_refused};
+    cadre_metrics_text_family(text, "cadre_coordinator_task_silence_seconds", CADRE_METRIC_GAUGE,
+                              "Since a task was last heard.");
+    add_silence(core, CADRE_ROLE_PS, now_ms, text);
+    add_silence(core, CADRE_ROLE_WORKER, now_ms, text);
+    cadre_metrics_text_family(text, "cadre_coordinator_task_updates_total", CADRE_METRIC_COUNTER,
+                              "Updates that a ps has answered, and those that a worker has had an "
+                              "answer for, as their last heartbeats say.");
+    add_updates(core, CADRE_ROLE_PS, of_ps, text);
+    add_updates(core, CADRE_ROLE_WORKER, of_workers, text);
+    cadre_metrics_text_family(text, "cadre_coordinator_task_push_bytes_total", CADRE_METRIC_COUNTER,
+                              "Bytes of gradients that a ps has applied or a worker pushed, the "
+                              "same.");
+    add_bytes(core, CADRE_ROLE_PS, CADRE_PS_COUNTER_push_bytes, text);
+    add_bytes(core, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_push_bytes, text);
+    cadre_metrics_text_family(text, "cadre_coordinator_task_pull_bytes_total", CADRE_METRIC_COUNTER,
+                              "Bytes of values that a ps has sent or a worker received, the same.");
+    add_bytes(core, CADRE_ROLE_PS, CADRE_PS_COUNTER_pull_bytes, text);
+    add_bytes(core, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_pull_bytes, text);
+}
+
+/* --- recovery --- */
+
+static void
+add_shards(const cadre_core_t *core, cadre_metrics_text_t *text)
+{
+    uint64_t counts[CADRE_COUNT_OF(PLACE_STATES)] = {0};
+    uint64_t replaying = 0;
+    for (uint32_t i = 0; i < core->options.ps_count; i++) {
+        counts[core->shards[i].state]++;
+        replaying += core->shards[i].replaying;
+    }
+    cadre_metrics_text_family(text, "cadre_coordinator_shards", CADRE_METRIC_GAUGE,
+                              "Shards of the job, by state.");
+    for (size_t i = 0; i < CADRE_COUNT_OF(PLACE_STATES); i++) {
+        cadre_metrics_text_label(text, "state", PLACE_STATES[i]);
+        cadre_metrics_text_count(text, counts[i]);
+    }
+    cadre_metrics_text_gauge(text, "cadre_coordinator_shards_replaying", (double)replaying,
+                             "Shards for which closures run again.");
+}
+
+static void
+add_recoveries(const cadre_core_t *core, cadre_metrics_text_t *text)
+{
+    const cadre_totals_t *totals = &core->totals;
+    const cadre_replay_t *replay = &core->replay;
+    cadre_metrics_text_counter(text, "cadre_coordinator_shards_restored_total", totals->ps_restored,
+                               "Shards that another process took over.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_closures_replayed_total", totals->replayed,
+                               "Closures run again for them after they had ended.");
+    cadre_metrics_text_counter(text, "cadre_coordinator_closures_at_risk_total",
+                               totals->closures_at_risk,
+                               "Closures whose updates were lost with a shard.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_replay_kept", (double)replay->kept.count,
+                             "Closures kept since the last checkpoint, to be run again.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_replay_left",
+                             (double)(replay->redo.count + replay->aside.count + replay->in_flight),
+                             "Closures that are still to be run again for a shard.");
+}
+
+/* --- checkpoints --- */
+
+static void
+add_checkpoints(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    const cadre_checkpoint_t *checkpoint = &core->checkpoint;
+    const cadre_totals_t *totals = &core->totals;
+    bool is_under_way = checkpoint->state != CADRE_CHECKPOINT_IDLE;
+    if (!checkpoint->enabled) {
+        return;
+    }
+    cadre_metrics_text_family(text, "cadre_coordinator_checkpoints_total", CADRE_METRIC_COUNTER,
+                              "Checkpoints that were begun and have ended, by how.");
+    add_two(
+        text, "result",
+        (labelled_t[]){{"committed", totals->checkpoints}, {"failed", totals->checkpoints_failed}});
+    cadre_metrics_text_counter(text, "cadre_coordinator_retentions_failed_total",
+                               totals->retentions_failed,
+                               "Commits after which older checkpoints could not be removed.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_age_seconds",
+                             (double)(now_ms - checkpoint->last_ms) / 1000,
+                             "Since the last commit; before the first one since the coordinator "
+                             "began.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_bytes",
+                             (double)checkpoint->last_bytes,
+                             "Size of the shards' files of the last one committed; 0: none was.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_seconds",
+                             (double)checkpoint->last_took_ms / 1000, "How long that one took.");
+    cadre_metrics_text_gauge(text, "cadre_coordinator_checkpoint_under_way_seconds",
+                             is_under_way ? (double)(now_ms - checkpoint->begun_ms) / 1000 : 0,
+                             "How long the present one has been under way; 0: none is.");
+}
+
+void
+cadre_job_metrics(const cadre_core_t *core, uint64_t now_ms, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_build(text, "coordinator", core->options.build);
+    cadre_metrics_text_transport(text, "coordinator",
+                                 core->options.transport ? core->options.transport : "plain");
+    cadre_metrics_text_keys(text, "coordinator", core->keys_unreadable);
+    add_closures(core, text);
+    add_queue(core, text);
+    add_membership(core, text);
+    add_tasks(core, now_ms, text);
+    add_shards(core, text);
+    add_recoveries(core, text);
+    add_checkpoints(core, now_ms, text);
+}

@@ -1,0 +1,153 @@
+/*
+ * membership - who is in the job: ps and workers by index and incarnation, and whether they are
+ * still heard.
+ *
+ * Owner:   the coordinator core. Thread: under the coordinator's lock.
+ *
+ * A task joins with HELLO, stays by being heard within its lease, and goes by GOODBYE, by a closed
+ * connection, by silence, or because a new incarnation of its role and index says HELLO. An
+ * incarnation that is gone may come back only by HELLO; one that was replaced may not come back, or
+ * two processes with one index would throw each other out for ever.
+ */
+#ifndef CADRE_COORDINATOR_CORE_MEMBERSHIP_H
+#define CADRE_COORDINATOR_CORE_MEMBERSHIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/u64_map.h"
+#include "common/wire/message.h"
+#include "common/wire/resource_set.h"
+#include "common/wire/shard_set.h"
+#include "common/wire/task.h"
+#include "coordinator/core/closure.h"
+
+typedef struct cadre_member {
+    cadre_task_t task; /* as its routing id says: the index may be CADRE_INDEX_ANY there */
+    uint32_t index;    /* the one it has */
+    uint64_t key;      /* that it joined under; 0: without one */
+    uint64_t joined_ms;
+    uint64_t heard_ms;      /* or, of one that is kept, by when it is expected to be */
+    uint64_t heartbeat;     /* last sequence */
+    bool suspect;           /* kept, or silent for CADRE_SUSPECT_MS: gets no new work */
+    bool kept;              /* its connection closed after an own stall; not heard since */
+    bool draining;          /* finishes what it has */
+    bool drain_asked;       /* by the API: told again until it leaves */
+    uint64_t rest_until_ms; /* it gave work back: no new work before */
+    uint32_t protocol;      /* that it was told to speak */
+    char *host;
+    uint32_t process;
+    char *address; /* ps: its data endpoint */
+    char *devices;
+    uint32_t slots;
+    uint64_t counters[64]; /* from its last heartbeat */
+
+    /* Workers: what they have, kept by the dispatcher. */
+    cadre_closure_list_t in_flight;
+    uint64_t ended;   /* closures it reported */
+    uint64_t refused; /* reports of closures that it was not given */
+    uint64_t
+        *overdue; /* ids of closures that it was told to stop, past their deadline, and holds */
+    uint32_t overdue_count;
+    uint32_t credit;       /* closures it may hold */
+    uint64_t credit_ms;    /* when it was computed */
+    uint64_t credit_ended; /* `ended` then */
+    uint64_t credit_us;    /* what the closures since then took, from their arrival to their end */
+    uint64_t *acks;        /* (closure, attempt): reports to acknowledge */
+    size_t ack_items;
+    bool ack_due;         /* it said something that is answered by an ACK, be it an empty one */
+    uint64_t ack_request; /* the number of that */
+    size_t ack_capacity;
+
+    /* Workers: what they say of shards, kept by reach.c. */
+    cadre_shard_set_t unreachable; /* of which they hear nothing */
+    uint64_t *waits;               /* (closure, shard, ms): what runs and waits for a shard */
+    size_t wait_items;
+
+    /* Workers: what they were told, kept by briefing.c. */
+    bool briefed;
+    uint64_t round;        /* of the last HELLO that was answered */
+    uint64_t hello_ms;     /* when that was; 0: never */
+    uint64_t definitions;  /* up to which they were sent to it */
+    uint64_t wanted;       /* from where it last asked for more */
+    uint64_t want_ms;      /* when the same will be answered again */
+    uint64_t want_rest_ms; /* how long after that */
+
+    cadre_abilities_t abilities; /* workers: kept by admission.c, of resources by resources.c */
+
+    /* Workers: kept by resources.c. */
+    cadre_resource_set_t resources_told; /* it was told to build these */
+    uint64_t resources_ms;               /* when it was last told of one */
+    uint32_t trial; /* it builds the suspect resource with this id, or is about to; 0: none */
+    uint64_t trial_closure;  /* it runs the suspect closure with this id, or is about to; 0: none */
+    uint64_t alone_until_ms; /* it does nothing beside its trial */
+} cadre_member_t;
+
+enum { CADRE_REPLACED_MAX = 1024 }; /* incarnations remembered as replaced, the newest ones */
+
+typedef struct {
+    cadre_u64_map_t members; /* by incarnation */
+    cadre_member_t **ps;     /* [ps_count], NULL where none is */
+    uint32_t ps_count;
+    cadre_member_t **workers; /* by index, NULL where none is */
+    uint32_t worker_capacity;
+    uint32_t worker_count;
+    uint32_t worker_places; /* the highest index that a worker has had plus 1 */
+    uint32_t ps_joined;
+    uint64_t *ps_last;       /* [ps_count]: the incarnation that last insisted on the place */
+    uint64_t *worker_last;   /* [worker_capacity]: the same; 0 for none */
+    cadre_record_t *records; /* [worker_capacity]: of the processes that were there */
+    uint64_t *died;          /* [worker_capacity]: the last one that died there; 0 for none */
+    uint64_t replaced[CADRE_REPLACED_MAX]; /* a ring */
+    size_t replaced_at;
+    uint64_t look_ms; /* before that nobody's lease runs out */
+} cadre_membership_t;
+
+void cadre_membership_init(cadre_membership_t *self, uint32_t ps_count);
+void cadre_membership_fini(cadre_membership_t *self);
+
+/* The member with this incarnation, or NULL. */
+cadre_member_t *cadre_membership_find(const cadre_membership_t *self, uint64_t incarnation);
+
+/* The member that holds the place a HELLO asks for, another incarnation of the same role and index;
+ * NULL when the place is free, when the sender is a member or was replaced, or when it does not
+ * insist: its routing id says CADRE_INDEX_ANY, and the index it asks for is only the one it had
+ * before. The caller lets the occupant go first (cadre_membership_remove). */
+cadre_member_t *cadre_membership_occupant(const cadre_membership_t *self, const cadre_task_t *from,
+                                          const cadre_hello_message_t *hello);
+
+/* Adds, or brings up to date, the sender of a HELLO. CADRE_EINVALID for a role or index that has no
+ * place in the job or is not that of the routing id, CADRE_EFULL beyond CADRE_TASKS_MAX
+ * and for one ps too many, CADRE_EFENCED for a task that was replaced.
+ */
+int cadre_membership_join(cadre_membership_t *self, const cadre_task_t *from,
+                          const cadre_hello_message_t *hello, uint64_t now_ms,
+                          cadre_member_t **member);
+
+/* Notes that a worker is about to go: it has lived until now, and may have died. */
+void cadre_membership_note_end(cadre_membership_t *self, const cadre_member_t *member,
+                               uint64_t now_ms, bool died);
+
+/* Takes a member out and frees it; nothing may be in flight on it. */
+void cadre_membership_remove(cadre_membership_t *self, cadre_member_t *member);
+
+/* Everybody could have been heard `ms` later than it was, `now_ms` at the latest; one that is kept
+ * has as long to be heard as it had before. */
+void cadre_membership_excuse(cadre_membership_t *self, uint64_t ms, uint64_t now_ms);
+
+/* Notes that a member was heard. */
+void cadre_membership_heard(cadre_member_t *member, uint64_t now_ms);
+
+/* Notes that a member's connection has closed, and that it is expected to be heard over another one
+ * by `until_ms`; once, until it is. */
+void cadre_membership_keep(cadre_member_t *member, uint64_t until_ms);
+
+/* The first member that has been silent for `lease_ms`, or NULL; marks the suspect ones on the way.
+ * `due_ms` becomes when to look again. */
+cadre_member_t *cadre_membership_expired(cadre_membership_t *self, uint64_t now_ms,
+                                         uint64_t lease_ms, uint64_t *due_ms);
+
+/* "worker 3" or "ps 0" into `text` of 32 bytes; returns it. */
+const char *cadre_member_name(const cadre_member_t *member, char text[32]);
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * sending - a closure on its way to a worker, with the results of others that are its arguments.
+ *
+ * Those are told where the worker does not have them, as far as is known; a worker that lacks one
+ * all the same hands the closure back, and gets it again with all that it lacks.
+ */
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "coordinator/core/coordinator_core.h"
+
+/* Lists of a CLOSURE that takes results of others. */
+typedef struct {
+    const char **names;
+    size_t name_count;
+    uint64_t *tensors;
+    size_t item_count;
+    uint64_t *values;
+    size_t value_items;
+} lists_t;
+
+static void
+add_value(lists_t *lists, cadre_closure_argument_t *argument, uint64_t worker,
+          cadre_message_t *message)
+{
+    const cadre_tensor_list_t *value = &argument->value;
+    bool is_told = !cadre_results_are_on(argument->from, argument->position, worker);
+    const uint64_t items[] = {argument->from->closure_id, argument->from->attempt,
+                              argument->position, is_told};
+    lists->names[lists->name_count++] = argument->name;
+    for (size_t i = 0; i < CADRE_COUNT_OF(items); i++) {
+        lists->values[lists->value_items++] = items[i];
+    }
+    if (!is_told) {
+        return;
+    }
+    for (size_t i = 0; i < value->count; i++) {
+        lists->tensors[lists->item_count++] = value->items[i];
+    }
+    cadre_tensor_list_add_chunks(value, message);
+}
+
+/* What was told is there from now on; not for this message, which may tell more than is kept. */
+static void
+note_told(const cadre_closure_t *closure, uint64_t worker)
+{
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_closure_argument_t *argument = &closure->arguments[i];
+        if (argument->value.size_bytes >= CADRE_KEPT_VALUE_SIZE_MIN) {
+            cadre_results_told(argument->from, argument->position, worker);
+        }
+    }
+}
+
+/* Adds the values after the closure's own tensors; the lists are the caller's. */
+static lists_t
+add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *message)
+{
+    size_t items = closure->tensors.count;
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        items += closure->arguments[i].value.count;
+    }
+    lists_t lists = {
+        .names = cadre_calloc(closure->name_count + closure->argument_count, sizeof(char *)),
+        .tensors = cadre_calloc(items, sizeof(uint64_t)),
+        .values = cadre_calloc(4 * closure->argument_count, sizeof(uint64_t))};
+    for (size_t i = 0; i < closure->name_count; i++) {
+        lists.names[lists.name_count++] = closure->names[i];
+    }
+    for (size_t i = 0; i < closure->tensors.count; i++) {
+        lists.tensors[lists.item_count++] = closure->tensors.items[i];
+    }
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        add_value(&lists, &closure->arguments[i], worker, message);
+    }
+    note_told(closure, worker);
+    message->closure.names = (cadre_strs_t){lists.names, lists.name_count};
+    message->closure.tensors = (cadre_u64s_t){lists.tensors, lists.item_count};
+    message->closure.values = (cadre_u64s_t){lists.values, lists.value_items};
+    return lists;
+}
+
+/* Mixed well, since functions feed it to generators whose states may be a step of the id apart:
+ * splitmix64 adds to its state what a plain multiple of the id would add to the seed. */
+static uint64_t
+closure_seed(const cadre_core_t *self, uint64_t closure)
+{
+    return XXH3_64bits_withSeed(&closure, sizeof(closure), self->options.seed);
+}
+
+void
+cadre_dispatch_send(cadre_core_t *self, const cadre_member_t *member, cadre_closure_t *closure)
+{
+    cadre_message_t message = cadre_core_message(self, CADRE_MESSAGE_CLOSURE);
+    message.closure = (cadre_closure_message_t){
+        .id = closure->id,
+        .attempt = closure->attempt,
+        .function = closure->function,
+        .steps = closure->steps,
+        .flags = closure->wants_results ? CADRE_CLOSURE_WANTS_RESULTS : 0,
+        .seed = closure_seed(self, closure->id),
+        .variables = closure->variables,
+        .batches = {closure->batches, closure->batch_items},
+        .names = {(const char *const *)closure->names, closure->name_count},
+        .tensors = cadre_tensor_list_items(&closure->tensors),
+        .generations = self->announced,
+        .workers = self->membership.worker_places,
+        .resources = {closure->resources, closure->resource_count},
+        .drops = closure->drops};
+    cadre_checkpoint_after(self, closure->id, &message.closure.checkpoint, &message.closure.cut);
+    lists_t lists = {.names = NULL};
+    cadre_tensor_list_add_chunks(&closure->tensors, &message);
+    if (closure->argument_count > 0) {
+        lists = add_values(closure, member->task.incarnation, &message);
+    }
+    closure->sent_ms = self->now_ms;
+    cadre_outbox_send(&self->outbox, &member->task, &message);
+    free(lists.names);
+    free(lists.tensors);
+    free(lists.values);
+}
+
+void
+cadre_dispatch_lacked(cadre_closure_t *closure, uint64_t worker)
+{
+    for (size_t i = 0; i < closure->argument_count; i++) {
+        cadre_closure_argument_t *argument = &closure->arguments[i];
+        cadre_results_lacked(argument->from, argument->position, worker);
+    }
+}

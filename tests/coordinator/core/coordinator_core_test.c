@@ -1,0 +1,714 @@
+#include "coordinator/core/coordinator_core.h"
+
+#include "tests/coordinator/core_fixture.h"
+
+TestSuite(coordinator_core, .timeout = 240);
+
+static const cadre_u64s_t nothing = {NULL, 0};
+
+static void
+say_goodbye(fixture_t *self, const cadre_task_t *from, const char *reason)
+{
+    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_GOODBYE);
+    message.goodbye.reason = reason;
+    fixture_say(self, from, &message);
+}
+
+static void
+say_want(fixture_t *self, const cadre_task_t *from, cadre_want_t kind, uint64_t id)
+{
+    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_WANT);
+    message.want = (cadre_want_message_t){.kind = kind, .id = id};
+    fixture_say(self, from, &message);
+}
+
+static cadre_dataset_t *
+add_dataset(fixture_t *self, const char *name)
+{
+    cadre_dataset_t *dataset = NULL;
+    cr_assert_eq(
+        cadre_catalogue_add_dataset(&self->core.catalogue, name, "{\"format\": \"csv\"}", &dataset),
+        0);
+    return dataset;
+}
+
+static void
+say_dataset_ready(fixture_t *self, const cadre_task_t *from, uint64_t id, int status, uint64_t rows)
+{
+    cadre_message_t message = fixture_message(from, CADRE_MESSAGE_DATASET_READY);
+    message.dataset_ready = (cadre_dataset_ready_message_t){.id = id,
+                                                            .status = (uint64_t)-status,
+                                                            .text = "no such file",
+                                                            .rows = rows,
+                                                            .features = 4,
+                                                            .label_dtype = CADRE_I32,
+                                                            .classes = 10,
+                                                            .skipped = 2};
+    fixture_say(self, from, &message);
+}
+
+/* --- joining --- */
+
+Test(coordinator_core, a_ps_that_joins_is_welcomed_restored_and_made_known_to_workers)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t ps = fixture_ps(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 0, "none is there yet");
+    const cadre_message_t *welcome = fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 0);
+    cr_assert_eq(welcome->welcome.index, 0);
+    cr_assert_str_eq(welcome->welcome.job, "test");
+    cr_assert_eq(welcome->welcome.shards, 2);
+    cr_assert_eq(welcome->welcome.generation, 0);
+    cr_assert_eq(welcome->epoch, FIXTURE_EPOCH);
+    fixture_clear(self);
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &ps, CADRE_MESSAGE_WELCOME, 0)->welcome.generation, 1);
+    const cadre_message_t *restore = fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0);
+    cr_assert_str_eq(restore->restore.path, "");
+    cr_assert_eq(restore->restore.cut, 1);
+    cr_assert_eq(restore->restore.generation, 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 0, "it has not begun yet");
+    fixture_reply(self, &ps, restore);
+    fixture_turn(self);
+    const cadre_message_t *shard = fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0);
+    cr_assert_eq(shard->shard.index, 1);
+    cr_assert_eq(shard->shard.incarnation, ps.incarnation);
+    cr_assert_str_eq(shard->shard.address, "tcp://127.0.0.1:5555");
+    const cadre_core_event_t *moved = fixture_event(self, CADRE_CORE_SHARD_MOVED, 0);
+    cr_assert_eq(moved->shard, 1);
+    cr_assert_eq(moved->incarnation, ps.incarnation);
+    cr_assert_str_eq(moved->text, "tcp://127.0.0.1:5555");
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, answers_repeat_the_number_of_what_they_answer)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_HELLO);
+    message.request = 17;
+    message.hello = (cadre_hello_message_t){.role = CADRE_ROLE_WORKER,
+                                            .index = 0,
+                                            .build = "test",
+                                            .host = "here",
+                                            .address = "",
+                                            .devices = "",
+                                            .slots = 1};
+    fixture_say(self, &worker, &message);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 0)->request, 17);
+    cadre_core_probe(&self->core);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_WELCOME, 1)->request, 0,
+                 "nobody asked for that one");
+    message = fixture_message(&worker, CADRE_MESSAGE_HEARTBEAT);
+    message.request = 18;
+    message.heartbeat.sequence = 1;
+    fixture_say(self, &worker, &message);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_ACK), 1);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_ACK, 0)->request, 18);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_ACK, 0)->ack.reports.count, 0);
+    fixture_done(self, &worker, 1, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_ACK, 1)->request, 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_ps_that_reconnects_keeps_its_shard)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = fixture_ps(0);
+    fixture_join_ps(self);
+    fixture_add_variable(self, "w", 3, 1);
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    cr_assert_eq(fixture_sent(self, &ps, CADRE_MESSAGE_WELCOME, 0)->welcome.generation, 1);
+    cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_RESTORE), 0);
+    cr_assert_null(fixture_event(self, CADRE_CORE_SHARD_MOVED, 0));
+    cr_assert_eq(self->core.fatal, 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_ps_replaced_before_there_is_a_variable_is_no_loss)
+{
+    fixture_t *self = fixture_new(1);
+    fixture_join_ps(self);
+    cadre_task_t next = {CADRE_ROLE_PS, 0, 2999};
+    self->now_ms += CADRE_SUSPECT_MS;
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_eq(self->core.membership.ps_joined, 1);
+    cr_assert_eq(fixture_sent(self, &next, CADRE_MESSAGE_RESTORE, 0)->restore.generation, 2);
+    cr_assert_eq(fixture_event(self, CADRE_CORE_SHARD_MOVED, 0)->incarnation, 2999);
+    /* The old one, should it still be there, is told to leave. */
+    cadre_task_t old = fixture_ps(0);
+    fixture_heartbeat(self, &old, 1, nothing);
+    fixture_hello(self, &old);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &old, CADRE_MESSAGE_UNKNOWN_PEER), 1);
+    cr_assert_eq(fixture_count(self, &old, CADRE_MESSAGE_REFUSED), 1);
+    cr_assert_eq(self->core.membership.ps[0]->task.incarnation, 2999);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_ps_that_stays_away_past_the_limit_ends_the_job_and_is_named)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t ps = fixture_ps(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    fixture_add_variable(self, "w", 3, 1);
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_eq(self->core.totals.ps_lost, 1);
+    self->now_ms += self->core.options.ps_timeout_ms - 1;
+    cadre_task_t others[] = {fixture_ps(0), worker};
+    for (int i = 0; i < 2; i++) {
+        fixture_heartbeat(self, &others[i], 1, nothing);
+    }
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_eq(self->due_ms, self->now_ms + 1);
+    self->now_ms++;
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, CADRE_EUNAVAILABLE);
+    cr_assert(strstr(self->core.fatal_text, "ps 1 (process 4711 on here) is lost"));
+    cr_assert(strstr(self->core.fatal_text, "60 s"));
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_ps_that_cannot_restore_ends_the_job)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = fixture_ps(0);
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    cadre_message_t reply = fixture_message(&ps, CADRE_MESSAGE_REPLY);
+    reply.request = fixture_sent(self, &ps, CADRE_MESSAGE_RESTORE, 0)->request;
+    reply.reply =
+        (cadre_reply_message_t){.status = (uint64_t)-CADRE_ECORRUPT, .text = "shard-0.mdb: hash"};
+    fixture_say(self, &ps, &reply);
+    fixture_turn(self);
+    cr_assert_eq(self->core.fatal, CADRE_ECORRUPT);
+    cr_assert(strstr(self->core.fatal_text, "ps 0 cannot begin"));
+    cr_assert(strstr(self->core.fatal_text, "shard-0.mdb: hash"));
+    cr_assert(self->core.progress);
+    cr_assert(fixture_logged(self, "restore_failed"));
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_worker_that_joins_is_told_everything_that_exists)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_add_variable(self, "w", 5, 2);
+    fixture_function(self);
+    add_dataset(self, "train");
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 2);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 1);
+    const cadre_message_t *variable = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0);
+    cr_assert_eq(variable->variable.id, 1);
+    cr_assert_str_eq(variable->variable.name, "w");
+    cr_assert_eq(variable->variable.partitions, 2);
+    cr_assert_eq(variable->variable.shards.count, 2);
+    cr_assert_eq(variable->variable.shards.items[0], 0);
+    cr_assert_eq(variable->variable.shards.items[1], 1);
+    cr_assert_str_eq(fixture_sent(self, &worker, CADRE_MESSAGE_FUNCTION, 0)->function.name, "work");
+    const cadre_message_t *dataset = fixture_sent(self, &worker, CADRE_MESSAGE_DATASET, 0);
+    cr_assert_str_eq(dataset->dataset.name, "train");
+    cr_assert_eq(dataset->chunk_count, 1);
+    cr_assert_eq(cadre_chunk_size_bytes(dataset->chunks[0]), strlen("{\"format\": \"csv\"}"));
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_variable_of_many_partitions_is_told_in_several_records)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_add_variable(self, "w", 10000, CADRE_VARIABLE_SHARDS_MAX + 1);
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 2);
+    const cadre_message_t *second = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 1);
+    cr_assert_eq(second->variable.first, CADRE_VARIABLE_SHARDS_MAX);
+    cr_assert_eq(second->variable.shards.count, 1);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_hello_that_has_no_place_is_refused_with_a_reason)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = {CADRE_ROLE_PS, 3, 9};
+    fixture_hello(self, &ps);
+    fixture_turn(self);
+    const cadre_message_t *refused = fixture_sent(self, &ps, CADRE_MESSAGE_REFUSED, 0);
+    cr_assert(strstr(refused->refused.text, "ps index 3 in a job of 1 ps"));
+    cr_assert(fixture_logged(self, "hello_refused"));
+    cr_assert_eq(self->core.membership.members.count, 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, two_workers_that_were_given_one_index_do_not_drive_each_other_out)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t first = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 11};
+    cadre_task_t second = {CADRE_ROLE_WORKER, CADRE_INDEX_ANY, 12};
+    fixture_hello(self, &first);
+    cadre_core_gone(&self->core, &first, self->now_ms);
+    fixture_hello(self, &second);
+    fixture_hello_as(self, &first, 0, nothing);
+    fixture_turn(self);
+    cr_assert_eq(self->core.membership.worker_count, 2);
+    cr_assert_eq(self->core.membership.workers[0]->task.incarnation, 12);
+    cr_assert_eq(self->core.membership.workers[1]->task.incarnation, 11);
+    fixture_destroy(&self);
+}
+
+/* --- what strangers and latecomers say --- */
+
+Test(coordinator_core, a_stranger_is_asked_to_say_hello)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_heartbeat(self, &worker, 1, nothing);
+    fixture_done(self, &worker, 1, 1);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_UNKNOWN_PEER), 2);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_ACK), 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_report_of_another_session_ends_no_closure_of_this_one)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_hello(self, &worker);
+    fixture_schedule(self, 1);
+    fixture_turn(self);
+    fixture_clear(self);
+    cadre_message_t report = fixture_message(&worker, CADRE_MESSAGE_CLOSURE_DONE);
+    report.epoch = FIXTURE_EPOCH - 1;
+    report.closure_done = (cadre_closure_done_message_t){.id = 1, .attempt = 1};
+    fixture_say(self, &worker, &report);
+    fixture_turn(self);
+    cr_assert_eq(self->ended_count, 0);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_UNKNOWN_PEER), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_ACK), 0);
+    fixture_done(self, &worker, 1, 1);
+    cr_assert_eq(self->ended_count, 1);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, goodbye_is_heard_before_welcome_too)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_hello(self, &worker);
+    cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_GOODBYE);
+    message.epoch = 0;
+    message.goodbye.reason = "SIGTERM";
+    fixture_say(self, &worker, &message);
+    cr_assert_eq(self->core.membership.worker_count, 0);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_connection_that_closed_is_looked_for_by_something_harmless)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    fixture_clear(self);
+    cadre_core_probe(&self->core);
+    fixture_turn(self);
+    cr_assert_eq(self->sent_count, 2);
+    cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_WELCOME), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_WELCOME), 1);
+    cadre_task_t stranger = fixture_worker(7);
+    cadre_core_gone(&self->core, &stranger, self->now_ms);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    fixture_destroy(&self);
+}
+
+/* --- definitions on demand --- */
+
+Test(coordinator_core, a_worker_gets_what_it_wants_and_nothing_that_is_not)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_add_variable(self, "a", 3, 1);
+    fixture_add_variable(self, "b", 3, 1);
+    fixture_add_variable(self, "c", 3, 1);
+    fixture_function(self);
+    add_dataset(self, "train")->opened = true;
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    fixture_clear(self);
+    say_want(self, &worker, CADRE_WANT_SHARD, 1);
+    say_want(self, &worker, CADRE_WANT_SHARD, 2);
+    say_want(self, &worker, CADRE_WANT_DEFINITIONS, 1);
+    say_want(self, &worker, CADRE_WANT_DEFINITIONS, 3);
+    say_want(self, &worker, CADRE_WANT_DEFINITIONS, 4);
+    say_want(self, &worker, CADRE_WANT_FUNCTION, 1);
+    say_want(self, &worker, CADRE_WANT_FUNCTION, 0);
+    say_want(self, &worker, CADRE_WANT_FUNCTION, 2);
+    say_want(self, &worker, CADRE_WANT_DATASET, 1);
+    say_want(self, &worker, CADRE_WANT_DATASET, 0);
+    say_want(self, &worker, CADRE_WANT_DATASET, UINT32_MAX);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_SHARD), 1);
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_SHARD, 0)->shard.index, 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 2, "those after the first");
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0)->variable.id, 2);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_FUNCTION), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DATASET), 1);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_dataset_is_announced_until_a_worker_has_answered)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cadre_dataset_t *dataset = add_dataset(self, "train");
+    self->core.datasets_ms = self->now_ms;
+    cadre_core_announce_dataset(&self->core, dataset);
+    fixture_turn(self);
+    cr_assert_leq(self->due_ms, self->now_ms + 1000);
+    fixture_clear(self);
+    self->now_ms += 999;
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DATASET), 0);
+    self->now_ms += 1;
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DATASET), 1);
+    say_dataset_ready(self, &worker, 1, 0, 150);
+    cr_assert(dataset->opened);
+    cr_assert_eq(dataset->status, 0);
+    cr_assert_eq(dataset->info.rows, 150);
+    cr_assert_eq(dataset->info.features, 4);
+    cr_assert_eq(dataset->info.label, CADRE_I32);
+    cr_assert_eq(dataset->info.classes, 10);
+    cr_assert_eq(dataset->info.skipped, 2);
+    fixture_clear(self);
+    self->now_ms += 2000;
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_DATASET), 0);
+    fixture_destroy(&self);
+}
+
+/* --- the end --- */
+
+Test(coordinator_core, stopping_tells_everyone_and_waits_for_their_goodbyes)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t late = fixture_worker(1);
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    fixture_add_variable(self, "w", 3, 1);
+    fixture_schedule(self, 1);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    fixture_clear(self);
+    cadre_core_stop(&self->core, "the job is over");
+    fixture_schedule(self, 3);
+    fixture_turn(self);
+    cr_assert_str_eq(fixture_sent(self, &ps, CADRE_MESSAGE_STOP, 0)->stop.reason,
+                     "the job is over");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_STOP), 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 0);
+    fixture_clear(self);
+    fixture_hello(self, &late);
+    fixture_turn(self);
+    cr_assert_eq(self->sent_count, 1);
+    cr_assert_eq(fixture_count(self, &late, CADRE_MESSAGE_STOP), 1, "nobody joins it now");
+    say_goodbye(self, &worker, "stopped");
+    say_goodbye(self, &ps, "stopped");
+    fixture_turn(self);
+    cr_assert_eq(self->core.membership.members.count, 0);
+    cr_assert_eq(self->core.fatal, 0);
+    cr_assert_eq(self->core.totals.workers_lost, 0);
+    cr_assert_eq(self->core.totals.ps_lost, 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, what_has_not_ended_ends_closed_with_the_core)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_hello(self, &worker);
+    for (uint32_t i = 1; i <= 3; i++) {
+        fixture_schedule(self, i);
+    }
+    fixture_turn(self);
+    fixture_clear(self);
+    cadre_core_fini(&self->core);
+    cr_assert_eq(self->ended_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert_eq(self->ended[i].status, CADRE_ECLOSED);
+    }
+    cadre_core_init(&self->core, &(cadre_core_options_t){.ps_count = 1, .job = ""}, 0);
+    fixture_destroy(&self);
+}
+
+/* --- operations on shards --- */
+
+static void
+reply_with(fixture_t *self, uint32_t shard, const cadre_message_t *question, int status,
+           const char *text)
+{
+    cadre_task_t ps = fixture_ps(shard);
+    cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_REPLY);
+    message.request = question->request;
+    message.reply = (cadre_reply_message_t){.status = (uint64_t)-status, .text = text};
+    fixture_say(self, &ps, &message);
+}
+
+Test(coordinator_core, a_create_ends_when_every_part_is_answered_with_the_first_failure)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_operation_t operation = {.pending = 0};
+    fixture_join_ps(self);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 7, 3);
+    cadre_core_create_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    cr_assert_eq(operation.pending, 3);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CREATE), 3);
+    const cadre_message_t *creates[3];
+    for (size_t i = 0; i < 3; i++) {
+        creates[i] = fixture_sent(self, NULL, CADRE_MESSAGE_CREATE, i);
+        cr_assert_eq(creates[i]->create.generation, 1);
+        cr_assert_eq(creates[i]->epoch, FIXTURE_EPOCH);
+    }
+    uint32_t shards[3];
+    for (size_t i = 0; i < 3; i++) {
+        shards[i] = variable->shards[creates[i]->create.partition];
+    }
+    reply_with(self, shards[0], creates[0], 0, "");
+    self->core.progress = false;
+    reply_with(self, shards[1], creates[1], CADRE_ESHAPE, "the checkpoint holds [6]");
+    cr_assert(self->core.progress);
+    cr_assert_eq(operation.pending, 1);
+    reply_with(self, shards[2], creates[2], CADRE_EFULL, "later");
+    reply_with(self, shards[2], creates[2], 0, "doubled");
+    cr_assert_eq(operation.pending, 0);
+    cr_assert_eq(operation.status, CADRE_ESHAPE);
+    cr_assert_str_eq(operation.text, "the checkpoint holds [6]");
+    fixture_destroy(&self);
+}
+
+/* Some shards may have it, others not, and a CREATE may still come. */
+Test(coordinator_core, a_creation_that_is_given_up_is_taken_back_before_its_name_is_used_again)
+{
+    fixture_t *self = fixture_new(2);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_operation_t operation = {.pending = 0};
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 7, 2);
+    variable->created = false;
+    cadre_core_create_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    reply_with(self, 0, fixture_sent(self, NULL, CADRE_MESSAGE_CREATE, 0), 0, "");
+    fixture_clear(self);
+    cadre_core_forget(&self->core, &operation);
+    cadre_core_forget_variable(&self->core, variable);
+    variable = fixture_add_variable(self, "w", 7, 2);
+    cr_assert_eq(variable->id, 2);
+    cadre_core_create_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_DROP), 2, "also where it is not known");
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CREATE), 0,
+                 "not before they are answered");
+    const cadre_message_t *vacancy = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 0);
+    cr_assert_eq(vacancy->variable.id, 1);
+    cr_assert_eq(vacancy->variable.last, 1);
+    cr_assert_eq(vacancy->variable.partitions, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        const cadre_message_t *drop = fixture_sent(self, &ps, CADRE_MESSAGE_DROP, 0);
+        cr_assert_eq(drop->drop.variable, 1);
+        cr_assert_eq(drop->drop.generation, 1);
+        cr_assert_eq(drop->drop.shard, i);
+        reply_with(self, i, drop, 0, "");
+    }
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CREATE), 2);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_worker_that_joins_is_told_of_ids_that_are_of_no_variable_any_more)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    fixture_join_ps(self);
+    for (size_t i = 0; i < 5; i++) {
+        fixture_add_variable(self, names[i], 4, 1);
+    }
+    for (uint32_t i = 1; i < 4; i++) {
+        cadre_core_forget_variable(&self->core, self->core.catalogue.variables[i]);
+    }
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_VARIABLE), 8, "as it came to be");
+    for (uint32_t i = 0; i < 3; i++) {
+        const cadre_message_t *vacancy = fixture_sent(self, &worker, CADRE_MESSAGE_VARIABLE, 5 + i);
+        cr_assert_eq(vacancy->variable.id, 2 + i);
+        cr_assert_eq(vacancy->variable.last, 2 + i);
+        cr_assert_eq(vacancy->variable.partitions, 0);
+    }
+    fixture_destroy(&self);
+}
+
+static void
+say_values(fixture_t *self, uint32_t shard, const cadre_message_t *question, const float *values,
+           size_t count)
+{
+    cadre_task_t ps = fixture_ps(shard);
+    uint64_t items[] = {3, 1};
+    cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_VALUES);
+    message.request = question->request;
+    message.values = (cadre_values_message_t){.generation = 1, .partitions = {items, 2}};
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(values, count * sizeof(float)));
+    fixture_say(self, &ps, &message);
+}
+
+Test(coordinator_core, a_read_puts_the_parts_together_in_order)
+{
+    fixture_t *self = fixture_new(2);
+    float whole[5] = {0};
+    cadre_operation_t operation = {.target = whole};
+    fixture_join_ps(self);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 5, 2);
+    cadre_core_read_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_PULL), 2);
+    const cadre_message_t *pulls[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t ps = fixture_ps(i);
+        pulls[i] = fixture_sent(self, &ps, CADRE_MESSAGE_PULL, 0);
+        cr_assert_eq(pulls[i]->pull.partitions.items[1], i);
+    }
+    say_values(self, 1, pulls[1], (const float[]){4, 5}, 2);
+    say_values(self, 0, pulls[0], (const float[]){1, 2, 3}, 3);
+    cr_assert_eq(operation.pending, 0);
+    cr_assert_eq(operation.status, 0, "%s", operation.text);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(whole[i], (float)(i + 1));
+    }
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, a_part_of_another_size_is_not_written_over_the_others)
+{
+    fixture_t *self = fixture_new(1);
+    float whole[5] = {0};
+    cadre_operation_t operation = {.target = whole};
+    cadre_task_t ps = fixture_ps(0);
+    fixture_join_ps(self);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 5, 2);
+    cadre_core_read_variable(&self->core, variable, &operation);
+    fixture_turn(self);
+    say_values(self, 0, fixture_sent(self, &ps, CADRE_MESSAGE_PULL, 0),
+               (const float[]){1, 2, 3, 4, 5, 6}, 6);
+    cr_assert_eq(operation.status, CADRE_EMALFORMED);
+    reply_with(self, 0, fixture_sent(self, &ps, CADRE_MESSAGE_PULL, 1), 0, "a reply to a pull");
+    cr_assert_eq(operation.pending, 0);
+    cr_assert_eq(whole[0], 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, assignments_to_a_shard_go_one_after_the_other_by_ascending_sequence)
+{
+    fixture_t *self = fixture_new(1);
+    const float values[] = {1, 2, 3, 4, 5};
+    cadre_operation_t first;
+    cadre_operation_t second;
+    cadre_task_t ps = fixture_ps(0);
+    fixture_join_ps(self);
+    cadre_variable_t *variable = fixture_add_variable(self, "w", 5, 2);
+    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_SET, values, &first);
+    cadre_core_assign_variable(&self->core, variable, CADRE_ASSIGN_ADD, values, &second);
+    for (uint64_t sequence = 1; sequence <= 4; sequence++) {
+        fixture_clear(self);
+        fixture_turn(self);
+        cr_assert_eq(fixture_count(self, &ps, CADRE_MESSAGE_ASSIGN), 1, "one at a time");
+        const cadre_message_t *assign = fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0);
+        cr_assert_eq(assign->assign.sequence, sequence);
+        cr_assert_eq(assign->assign.partition, (sequence - 1) % 2);
+        cr_assert_eq(assign->assign.mode, sequence > 2 ? CADRE_ASSIGN_ADD : CADRE_ASSIGN_SET);
+        cr_assert_eq(assign->chunk_count, 1);
+        const float *bytes = cadre_chunk_data(assign->chunks[0]);
+        cr_assert_eq(bytes[0], sequence % 2 == 1 ? 1.0F : 4.0F);
+        reply_with(self, 0, assign, 0, "");
+    }
+    cr_assert_eq(first.pending + second.pending, 0);
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, counters_of_a_shard_come_by_position_and_too_few_are_malformed)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t ps = fixture_ps(0);
+    fixture_join_ps(self);
+    for (int round = 0; round < 2; round++) {
+        cadre_shard_totals_t totals = {0};
+        cadre_operation_t operation = {.target = &totals};
+        uint64_t counters[CADRE_PS_COUNTER_COUNT] = {0};
+        counters[CADRE_PS_COUNTER_applied] = 11;
+        counters[CADRE_PS_COUNTER_duplicate] = 22;
+        counters[CADRE_PS_COUNTER_refused] = 33;
+        counters[CADRE_PS_COUNTER_staleness_max] = 44;
+        cadre_core_count_shard(&self->core, 0, &operation);
+        fixture_clear(self);
+        fixture_turn(self);
+        cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_REPLY);
+        message.request = fixture_sent(self, &ps, CADRE_MESSAGE_COUNT, 0)->request;
+        message.reply.counters =
+            (cadre_u64s_t){counters, CADRE_PS_COUNTER_COUNT - (round == 0 ? 0 : 1)};
+        fixture_say(self, &ps, &message);
+        cr_assert_eq(operation.pending, 0);
+        cr_assert_eq(operation.status, round == 0 ? 0 : CADRE_EMALFORMED);
+        cr_assert_eq(totals.applied, round == 0 ? 11 : 0);
+        cr_assert_eq(totals.staleness_max, round == 0 ? 44 : 0);
+    }
+    fixture_destroy(&self);
+}
+
+Test(coordinator_core, an_operation_that_was_given_up_is_not_touched_again)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_shard_totals_t totals = {0};
+    cadre_operation_t operation = {.target = &totals};
+    cadre_task_t ps = fixture_ps(0);
+    fixture_join_ps(self);
+    cadre_core_count_shard(&self->core, 0, &operation);
+    fixture_turn(self);
+    cadre_core_forget(&self->core, &operation);
+    memset(&operation, 0x5a, sizeof(operation));
+    cadre_operation_t before = operation;
+    reply_with(self, 0, fixture_sent(self, &ps, CADRE_MESSAGE_COUNT, 0), 0, "late");
+    cr_assert_eq(memcmp(&before, &operation, sizeof(before)), 0);
+    fixture_destroy(&self);
+}

@@ -1,0 +1,131 @@
+#include "coordinator/core/job_metrics.h"
+
+#include "tests/coordinator/core_fixture.h"
+
+TestSuite(job_metrics, .timeout = 240);
+
+static fixture_t *
+new_job(uint32_t ps_count)
+{
+    fixture_t *self = fixture_new(ps_count);
+    self->core.options.build = "1";
+    return self;
+}
+
+static char *
+told(const fixture_t *self)
+{
+    cadre_metrics_text_t text = {.bytes = NULL};
+    size_t size_bytes = 0;
+    cadre_job_metrics(&self->core, self->now_ms, &text);
+    return cadre_metrics_text_take(&text, &size_bytes);
+}
+
+static void
+expect_told(const fixture_t *self, const char *line)
+{
+    cadre_auto(cadre_free) char *text = told(self);
+    cr_expect(strstr(text, line), "%s is not in %s", line, text);
+}
+
+static void
+expect_unready(const fixture_t *self, const char *why)
+{
+    char text[CADRE_JOB_UNREADY_SIZE];
+    cadre_job_unready(&self->core, text);
+    cr_expect_str_eq(text, why);
+}
+
+Test(job_metrics, a_job_is_ready_while_all_its_shards_are)
+{
+    fixture_t *self = new_job(2);
+    self->core.shards[0].state = CADRE_PLACE_READY;
+    self->core.shards[1].state = CADRE_PLACE_READY;
+    expect_unready(self, "");
+    self->core.shards[1].state = CADRE_PLACE_AWAY;
+    expect_unready(self, "shard 1 of 2 is away");
+    self->core.shards[0].state = CADRE_PLACE_RESTORING;
+    expect_unready(self, "shard 0 of 2 is restoring");
+    self->core.fatal = CADRE_EUNAVAILABLE;
+    snprintf(self->core.fatal_text, sizeof(self->core.fatal_text), "no ps");
+    expect_unready(self, "the job cannot go on: no ps");
+    self->core.stopping = true;
+    expect_unready(self, "the job is over");
+    fixture_destroy(&self);
+}
+
+Test(job_metrics, tasks_are_told_with_what_their_heartbeats_say)
+{
+    fixture_t *self = new_job(1);
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t worker = fixture_worker(1);
+    fixture_hello(self, &ps);
+    fixture_hello(self, &worker);
+    fixture_turn(self);
+    cadre_member_t *member = cadre_membership_find(&self->core.membership, ps.incarnation);
+    cr_assert(member);
+    member->counters[CADRE_PS_COUNTER_applied] = 41;
+    member->counters[CADRE_PS_COUNTER_pull_bytes] = 42;
+    member = cadre_membership_find(&self->core.membership, worker.incarnation);
+    cr_assert(member);
+    member->counters[CADRE_WORKER_COUNTER_refused] = 43;
+    member->counters[CADRE_WORKER_COUNTER_push_bytes] = 44;
+    member->draining = true;
+    self->now_ms = member->heard_ms + 1500;
+    expect_told(self, "\ncadre_coordinator_task_updates_total{role=\"ps\",index=\"0\",result="
+                      "\"applied\"} 41\n");
+    expect_told(self, "\ncadre_coordinator_task_updates_total{role=\"worker\",index=\"1\",result="
+                      "\"refused\"} 43\n");
+    expect_told(self, "\ncadre_coordinator_task_pull_bytes_total{role=\"ps\",index=\"0\"} 42\n");
+    expect_told(self,
+                "\ncadre_coordinator_task_push_bytes_total{role=\"worker\",index=\"1\"} 44\n");
+    expect_told(self,
+                "\ncadre_coordinator_task_silence_seconds{role=\"worker\",index=\"1\"} 1.5\n");
+    expect_told(self, "\ncadre_coordinator_tasks{role=\"worker\"} 1\n");
+    expect_told(self, "\ncadre_coordinator_workers_draining 1\n");
+    expect_told(self, "\ncadre_coordinator_tasks_unlisted 0\n");
+    fixture_destroy(&self);
+}
+
+Test(job_metrics, tasks_beyond_the_limit_are_counted_and_not_told)
+{
+    fixture_t *self = new_job(1);
+    for (uint32_t i = 0; i < CADRE_METRICS_TASKS_MAX + 3; i++) {
+        cadre_task_t worker = fixture_worker(i);
+        fixture_hello(self, &worker);
+        fixture_clear(self);
+    }
+    cadre_auto(cadre_free) char *text = told(self);
+    cr_expect(strstr(text, "\ncadre_coordinator_tasks{role=\"worker\"} 259\n"), "%s", text);
+    cr_expect(strstr(text, "\ncadre_coordinator_tasks_unlisted 3\n"));
+    cr_expect(strstr(text, "index=\"255\""));
+    cr_expect_not(strstr(text, "index=\"256\""));
+    fixture_destroy(&self);
+}
+
+Test(job_metrics, checkpoints_are_told_where_there_are_any)
+{
+    fixture_t *self = new_job(1);
+    cadre_auto(cadre_free) char *text = told(self);
+    cr_expect_not(strstr(text, "cadre_coordinator_checkpoint"));
+    self->core.checkpoint.enabled = true;
+    self->core.checkpoint.last_bytes = 4096;
+    self->core.checkpoint.last_took_ms = 250;
+    self->core.totals.checkpoints = 2;
+    self->now_ms = self->core.checkpoint.last_ms + 12500;
+    expect_told(self, "\ncadre_coordinator_checkpoint_age_seconds 12.5\n");
+    expect_told(self, "\ncadre_coordinator_checkpoint_bytes 4096\n");
+    expect_told(self, "\ncadre_coordinator_checkpoint_seconds 0.25\n");
+    expect_told(self, "\ncadre_coordinator_checkpoints_total{result=\"committed\"} 2\n");
+    expect_told(self, "\ncadre_coordinator_checkpoint_under_way_seconds 0\n");
+    fixture_destroy(&self);
+}
+
+Test(job_metrics, keys_that_cannot_be_read_are_told)
+{
+    fixture_t *self = new_job(1);
+    expect_told(self, "cadre_keys_unreadable{role=\"coordinator\"} 0\n");
+    self->core.keys_unreadable = true;
+    expect_told(self, "cadre_keys_unreadable{role=\"coordinator\"} 1\n");
+    fixture_destroy(&self);
+}

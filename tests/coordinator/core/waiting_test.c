@@ -1,0 +1,159 @@
+/* What calls and people are told while everything waits for one thing. */
+#include "coordinator/core/waiting.h"
+
+#include "tests/coordinator/core_fixture.h"
+
+TestSuite(waiting, .timeout = 240);
+
+static fixture_t *
+job(void)
+{
+    fixture_t *self = fixture_new(1);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_join_ps(self);
+    fixture_hello(self, &worker);
+    fixture_add_variable(self, "w", 5, 1);
+    self->core.checkpoint.enabled = true;
+    fixture_turn(self);
+    fixture_clear(self);
+    self->core.options.lease_ms = UINT64_MAX / 2; /* nobody here says that it lives */
+    return self;
+}
+
+static const char *
+words(const fixture_t *self)
+{
+    static char text[CADRE_WAITING_TEXT_SIZE];
+    return cadre_waiting_words(&self->core, "room in the queue", text);
+}
+
+/* The pairs of the last event of this name, NULL when there is none. */
+static const char *
+logged(const fixture_t *self, const char *name)
+{
+    const cadre_core_event_t *event = NULL;
+    const char *pairs = NULL;
+    for (size_t i = 0; (event = fixture_event(self, CADRE_CORE_LOG, i)); i++) {
+        pairs = strcmp(event->name, name) == 0 ? event->text : pairs;
+    }
+    return pairs;
+}
+
+/* A turn in which as much is kept for a replay as `times` its bound. */
+static void
+turn_with(fixture_t *self, size_t times)
+{
+    size_t kept = self->core.replay.size_bytes;
+    self->core.replay.size_bytes += times * CADRE_REPLAY_SIZE_MAX;
+    fixture_turn(self);
+    self->core.replay.size_bytes = kept;
+}
+
+static void
+fail_to_open(fixture_t *self, const char *why)
+{
+    cadre_store_answer_t answer = {.kind = CADRE_STORE_OPEN, .status = CADRE_EIO, .text = why};
+    cr_assert_eq(self->core.checkpoint.state, CADRE_CHECKPOINT_OPENING);
+    cadre_core_stored(&self->core, &answer, self->now_ms);
+}
+
+Test(waiting, is_for_what_the_call_waits_for_while_all_is_well)
+{
+    fixture_t *self = job();
+    cr_assert_str_eq(words(self), "room in the queue");
+    turn_with(self, 1);
+    cr_assert_str_eq(words(self), "room in the queue", "a checkpoint has begun, nothing waits");
+    fixture_destroy(&self);
+}
+
+Test(waiting, says_that_checkpoints_fail_when_the_memory_for_a_replay_is_full)
+{
+    fixture_t *self = job();
+    turn_with(self, 1);
+    fail_to_open(self, "/ckpt: No space left on device");
+    turn_with(self, 1);
+    cr_assert_not(fixture_logged(self, "dispatch_held"));
+    cr_assert_not(strstr(logged(self, "checkpoint_failed"), "nothing new"));
+    turn_with(self, 2);
+    const char *held = logged(self, "dispatch_held");
+    cr_assert(held);
+    cr_expect(strstr(held, "checkpoints fail: /ckpt: No space left on device"), "%s", held);
+    cr_expect(strstr(held, "make room"), "%s", held);
+    cr_expect(strstr(words(self), "memory for a replay is full"), "%s", words(self));
+    cr_expect(strstr(words(self), "checkpoints fail: /ckpt: No space left"), "%s", words(self));
+    fixture_schedule(self, 1);
+    fixture_clear(self);
+    turn_with(self, 2);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 0);
+    cr_assert_not(fixture_logged(self, "dispatch_held"), "once");
+    fixture_destroy(&self);
+}
+
+Test(waiting, says_with_every_checkpoint_that_fails_that_nothing_new_begins_and_when_it_does_again)
+{
+    fixture_t *self = job();
+    turn_with(self, 2);
+    cr_assert(logged(self, "dispatch_held"));
+    cr_expect_not(strstr(logged(self, "dispatch_held"), "fail"), "none has failed yet");
+    cr_expect_str_eq(words(self), "a checkpoint, because the memory for a replay is full");
+    for (int i = 0; i < 3; i++) {
+        fixture_clear(self);
+        fail_to_open(self, "/ckpt: No space left on device");
+        turn_with(self, 2);
+        cr_assert(strstr(logged(self, "checkpoint_failed"), "nothing new begins until"));
+        self->now_ms += CADRE_CHECKPOINT_RETRY_MS;
+        turn_with(self, 2);
+    }
+    fixture_clear(self);
+    fixture_turn(self);
+    cr_assert(logged(self, "dispatch_goes_on"));
+    cr_expect_str_eq(words(self), "room in the queue");
+    fixture_destroy(&self);
+}
+
+Test(waiting, names_a_shard_that_is_away_before_anything_else)
+{
+    fixture_t *self = job();
+    cadre_task_t ps = fixture_ps(0);
+    turn_with(self, 2);
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    turn_with(self, 2);
+    self->now_ms += 7000;
+    turn_with(self, 2);
+    cr_expect_str_eq(words(self), "ps 0 to come back (it is lost for 7 s)");
+    fixture_destroy(&self);
+}
+
+/* Then it ends with the keeping, as soon as no shard is away. */
+Test(waiting, is_for_no_checkpoint_where_there_are_none)
+{
+    fixture_t *self = job();
+    self->core.checkpoint.enabled = false;
+    turn_with(self, 2);
+    cr_expect_not(fixture_logged(self, "dispatch_held"));
+    cr_expect(fixture_logged(self, "replay_given_up"));
+    cr_expect_str_eq(words(self), "room in the queue");
+    fixture_destroy(&self);
+}
+
+Test(waiting, of_a_checkpoint_names_the_shard_that_is_restored)
+{
+    fixture_t *self = job();
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t next = {CADRE_ROLE_PS, 0, 3000};
+    char text[CADRE_CHECKPOINT_WAITS_SIZE];
+    self->core.options.lease_ms = 10000;
+    cadre_core_gone(&self->core, &ps, self->now_ms);
+    fixture_turn(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core, NULL), 0);
+    cadre_store_answer_t answer = {.kind = CADRE_STORE_OPEN, .checkpoint = 9, .text = "/c/.tmp-9"};
+    cadre_core_stored(&self->core, &answer, self->now_ms);
+    fixture_turn(self);
+    cadre_checkpoint_waits(&self->core, text);
+    cr_assert(strstr(text, "ps 0 to come back (it is lost for"), "%s", text);
+    fixture_hello(self, &next);
+    fixture_turn(self);
+    cadre_checkpoint_waits(&self->core, text);
+    cr_assert_str_eq(text, "ps 0 to be restored: it has 2 requests to answer");
+    fixture_destroy(&self);
+}
