@@ -1,5 +1,5 @@
 /* Futures, with a coordinator that has a core and a gate but no thread. */
-#include "coordinator/future.h"
+#include "coordinator/api/future.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

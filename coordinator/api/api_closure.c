@@ -8,8 +8,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "coordinator/api/future.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/future.h"
 
 static bool
 is_function(const cadre_coordinator_t *self, const cadre_function_t *function)

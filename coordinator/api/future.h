@@ -1,6 +1,6 @@
 /* future - making the public cadre_future_t of a closure; the rest is in <cadre/coordinator.h>. */
-#ifndef CADRE_COORDINATOR_FUTURE_H
-#define CADRE_COORDINATOR_FUTURE_H
+#ifndef CADRE_COORDINATOR_API_FUTURE_H
+#define CADRE_COORDINATOR_API_FUTURE_H
 
 #include <cadre/coordinator.h>
 

@@ -5,7 +5,7 @@
  * Both sides touch it under the gate's lock only. Results (coordinator/core/results.h) stay encoded
  * until they are fetched.
  */
-#include "coordinator/future.h"
+#include "coordinator/api/future.h"
 
 #include <errno.h>
 #include <stdio.h>
