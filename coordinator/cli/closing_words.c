@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "coordinator/cli/command_text.h"
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/terminal/command_text.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 int
 cadre_closing_code(const cadre_closing_t *self)

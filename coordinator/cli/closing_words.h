@@ -9,8 +9,8 @@
 #define CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
 
 #include "common/base/status.h"
-#include "coordinator/cli/console.h"
-#include "coordinator/cli/events.h"
+#include "coordinator/cli/terminal/console.h"
+#include "coordinator/cli/terminal/events.h"
 #include "coordinator/cli/trainer.h"
 
 typedef struct {

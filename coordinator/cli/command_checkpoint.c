@@ -8,7 +8,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 typedef struct {
     const char *what; /* "list" or "verify" */

@@ -7,9 +7,9 @@
 #include "common/base/utf8.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/model.h"
+#include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/trace_folder.h"
 
 enum { KEY_ORIGIN = 0x1000, KEY_DATA };

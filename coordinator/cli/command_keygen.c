@@ -8,10 +8,10 @@
 #include "common/base/status.h"
 #include "common/base/utf8.h"
 #include "common/system/startup.h"
-#include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/job_keys.h"
+#include "coordinator/cli/terminal/command_text.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 enum { KEY_KUBERNETES = 0x1000 };
 

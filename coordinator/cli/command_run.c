@@ -6,12 +6,12 @@
 #include "common/net/cluster_config.h"
 #include "common/net/security.h"
 #include "common/system/startup.h"
-#include "coordinator/cli/command_text.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
 #include "coordinator/cli/model.h"
 #include "coordinator/cli/run_flags.h"
 #include "coordinator/cli/supervisor.h"
+#include "coordinator/cli/terminal/command_text.h"
 
 static cadre_supervisor_options_t
 supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)

@@ -9,8 +9,8 @@
 #include "common/net/cluster_config.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/status_client.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 enum {
     KEY_COORDINATOR = 0x1000,

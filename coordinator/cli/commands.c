@@ -11,10 +11,10 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/startup.h"
-#include "coordinator/cli/command_text.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/launcher.h"
 #include "coordinator/cli/suggest.h"
+#include "coordinator/cli/terminal/command_text.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 static const struct {
     const char *verb;

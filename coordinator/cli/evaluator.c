@@ -15,7 +15,7 @@
 #include "common/system/clock.h"
 #include "coordinator/cli/evaluation.h"
 #include "coordinator/cli/model.h"
-#include "coordinator/cli/notice.h"
+#include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/training_data.h"
 #include "coordinator/cli/training_plan.h"
 

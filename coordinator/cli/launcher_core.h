@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 enum {
     CADRE_LAUNCHER_STEADY_MS = 1000, /* a task that ran that long did not fail to start */

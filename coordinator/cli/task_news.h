@@ -7,9 +7,9 @@
 #ifndef CADRE_COORDINATOR_CLI_TASK_NEWS_H
 #define CADRE_COORDINATOR_CLI_TASK_NEWS_H
 
-#include "coordinator/cli/console.h"
-#include "coordinator/cli/events.h"
 #include "coordinator/cli/launcher.h"
+#include "coordinator/cli/terminal/console.h"
+#include "coordinator/cli/terminal/events.h"
 
 /* Where news goes, and where the logs are. */
 typedef struct {

@@ -11,7 +11,7 @@
 #include "coordinator/cli/evaluation.h"
 #include "coordinator/cli/loss_sample.h"
 #include "coordinator/cli/model.h"
-#include "coordinator/cli/notice.h"
+#include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/training_data.h"
 #include "coordinator/cli/training_plan.h"
 

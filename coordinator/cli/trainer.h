@@ -15,8 +15,8 @@
 #include <jansson.h>
 
 #include "coordinator/cli/job.h"
-#include "coordinator/cli/notice.h"
-#include "coordinator/cli/result.h"
+#include "coordinator/cli/terminal/notice.h"
+#include "coordinator/cli/terminal/result.h"
 
 enum {
     CADRE_TRAINER_TEXT_SIZE = 1024,

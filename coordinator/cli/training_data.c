@@ -4,7 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "coordinator/cli/notice.h"
+#include "coordinator/cli/terminal/notice.h"
 
 static int
 open_dataset(const cadre_trainer_options_t *options, const char *name, const json_t *description,

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "common/base/memory.h"
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 TestSuite(closing_words, .timeout = 240);
 

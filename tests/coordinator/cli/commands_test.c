@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 TestSuite(commands, .timeout = 240);
 

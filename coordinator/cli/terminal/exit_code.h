@@ -3,8 +3,8 @@
  *
  * Thread:  any; the functions keep no state.
  */
-#ifndef CADRE_COORDINATOR_CLI_EXIT_CODE_H
-#define CADRE_COORDINATOR_CLI_EXIT_CODE_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_EXIT_CODE_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_EXIT_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

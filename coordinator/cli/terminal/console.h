@@ -5,13 +5,13 @@
  * Owner:   a supervisor.
  * Thread:  the main thread only.
  */
-#ifndef CADRE_COORDINATOR_CLI_CONSOLE_H
-#define CADRE_COORDINATOR_CLI_CONSOLE_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_CONSOLE_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_CONSOLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/cli/notice.h"
+#include "coordinator/cli/terminal/notice.h"
 
 enum { CADRE_CONSOLE_LINE_SIZE = 512 }; /* bytes of a bar or a progress line */
 

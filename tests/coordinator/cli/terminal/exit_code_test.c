@@ -1,4 +1,4 @@
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/terminal/exit_code.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

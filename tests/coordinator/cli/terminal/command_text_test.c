@@ -1,4 +1,4 @@
-#include "coordinator/cli/command_text.h"
+#include "coordinator/cli/terminal/command_text.h"
 
 #include <criterion/criterion.h>
 

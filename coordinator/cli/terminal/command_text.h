@@ -3,8 +3,8 @@
  *
  * Thread:  any; the functions keep no state.
  */
-#ifndef CADRE_COORDINATOR_CLI_COMMAND_TEXT_H
-#define CADRE_COORDINATOR_CLI_COMMAND_TEXT_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_COMMAND_TEXT_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_COMMAND_TEXT_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "coordinator/cli/console.h"
+#include "coordinator/cli/terminal/console.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/notice.h"
+#include "coordinator/cli/terminal/notice.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/result.h"
+#include "coordinator/cli/terminal/result.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/display.h"
+#include "coordinator/cli/terminal/display.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * kept, up to a limit that only a main thread which stands still reaches; how much was lost then is
  * told as an event.
  */
-#ifndef CADRE_COORDINATOR_CLI_NOTICE_H
-#define CADRE_COORDINATOR_CLI_NOTICE_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_NOTICE_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_NOTICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,11 +4,11 @@
  * Owner:   a supervisor; an open struct.
  * Thread:  the main thread.
  */
-#ifndef CADRE_COORDINATOR_CLI_DISPLAY_H
-#define CADRE_COORDINATOR_CLI_DISPLAY_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_DISPLAY_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_DISPLAY_H
 
-#include "coordinator/cli/console.h"
-#include "coordinator/cli/events.h"
+#include "coordinator/cli/terminal/console.h"
+#include "coordinator/cli/terminal/events.h"
 
 enum {
     CADRE_DISPLAY_SAY_MS = 5000,   /* a wait over that is said, again and again */

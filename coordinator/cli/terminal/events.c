@@ -1,4 +1,4 @@
-#include "coordinator/cli/events.h"
+#include "coordinator/cli/terminal/events.h"
 
 #include <errno.h>
 #include <math.h>

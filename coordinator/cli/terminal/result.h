@@ -5,8 +5,8 @@
  * Owner:   the caller; ended with cadre_result_fini.
  * Thread:  one at a time: the trainer's thread fills it and ends before the main thread reads.
  */
-#ifndef CADRE_COORDINATOR_CLI_RESULT_H
-#define CADRE_COORDINATOR_CLI_RESULT_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_RESULT_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_RESULT_H
 
 #include <cadre/coordinator.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/display.h"
+#include "coordinator/cli/terminal/display.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

@@ -7,13 +7,13 @@
  * Each object has "ts" (UTC) and "event"; the rest depends on the event (docs/job-file.md). A line
  * is written as one piece and at once.
  */
-#ifndef CADRE_COORDINATOR_CLI_EVENTS_H
-#define CADRE_COORDINATOR_CLI_EVENTS_H
+#ifndef CADRE_COORDINATOR_CLI_TERMINAL_EVENTS_H
+#define CADRE_COORDINATOR_CLI_TERMINAL_EVENTS_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "coordinator/cli/notice.h"
+#include "coordinator/cli/terminal/notice.h"
 
 /* Zeroed: closed, and everything written is dropped. */
 typedef struct {

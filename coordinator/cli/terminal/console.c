@@ -1,4 +1,4 @@
-#include "coordinator/cli/console.h"
+#include "coordinator/cli/terminal/console.h"
 
 #include <math.h>
 #include <stdarg.h>
