@@ -12,7 +12,7 @@
 #include "bench/measure.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "coordinator/cli/job_keys.h"
+#include "coordinator/cli/train/job_keys.h"
 
 enum {
     CLOSURES_FULL = 50000,

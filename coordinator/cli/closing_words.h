@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/events.h"
-#include "coordinator/cli/trainer.h"
+#include "coordinator/cli/train/trainer.h"
 
 typedef struct {
     const cadre_job_t *job;                 /* NULL: a program of the user's */

@@ -7,10 +7,10 @@
 #include "common/base/utf8.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
-#include "coordinator/cli/job_file.h"
-#include "coordinator/cli/model.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/trace_folder.h"
+#include "coordinator/cli/train/job_file.h"
+#include "coordinator/cli/train/model.h"
 
 enum { KEY_ORIGIN = 0x1000, KEY_DATA };
 

@@ -16,12 +16,12 @@
 #include "common/system/clock.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
-#include "coordinator/cli/evaluator.h"
-#include "coordinator/cli/job_file.h"
 #include "coordinator/cli/launcher.h"
 #include "coordinator/cli/supervisor.h"
 #include "coordinator/cli/task_words.h"
 #include "coordinator/cli/terminal/console.h"
+#include "coordinator/cli/train/evaluator.h"
+#include "coordinator/cli/train/job_file.h"
 
 enum { KEY_SETTING = 0x1000, KEY_FOLLOW = 0x2000 };
 

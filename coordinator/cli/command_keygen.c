@@ -9,9 +9,9 @@
 #include "common/base/utf8.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/job_keys.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/train/job_keys.h"
 
 enum { KEY_KUBERNETES = 0x1000 };
 

@@ -8,10 +8,10 @@
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/data_path.h"
-#include "coordinator/cli/model.h"
 #include "coordinator/cli/run_flags.h"
 #include "coordinator/cli/supervisor.h"
 #include "coordinator/cli/terminal/command_text.h"
+#include "coordinator/cli/train/model.h"
 
 static cadre_supervisor_options_t
 supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)

@@ -12,9 +12,9 @@
 #include "common/base/status.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/launcher.h"
-#include "coordinator/cli/suggest.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/train/suggest.h"
 
 static const struct {
     const char *verb;

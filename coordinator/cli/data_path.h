@@ -16,7 +16,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "coordinator/cli/job.h"
+#include "coordinator/cli/train/job.h"
 
 /* A copy of `description` with its paths resolved, freed by the caller. When `local` each file must
  * be readable, and "${DATA}" needs a folder: CADRE_ENOTFOUND. */

@@ -15,8 +15,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/device_name.h"
-#include "coordinator/cli/job.h"
 #include "coordinator/cli/trace_folder.h"
+#include "coordinator/cli/train/job.h"
 
 /* As shells have it. */
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };

@@ -10,10 +10,10 @@
 #include "common/http/http_address.h"
 #include "common/net/security.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/job_file.h"
-#include "coordinator/cli/suggest.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/train/job_file.h"
+#include "coordinator/cli/train/suggest.h"
 
 enum {
     KEY_SETTING = 0x1000, /* plus a position in setting_flags */

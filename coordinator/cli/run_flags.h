@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/cli/job.h"
+#include "coordinator/cli/train/job.h"
 
 enum { CADRE_NATIVES_MAX = 64 }; /* --native flags; more are refused */
 

@@ -26,7 +26,7 @@
 #include "coordinator/cli/terminal/events.h"
 #include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/trace_folder.h"
-#include "coordinator/cli/trainer.h"
+#include "coordinator/cli/train/trainer.h"
 
 typedef struct {
     const cadre_supervisor_options_t *options;

@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-#include "coordinator/cli/job.h"
 #include "coordinator/cli/launcher.h"
+#include "coordinator/cli/train/job.h"
 
 enum {
     CADRE_SUPERVISOR_LEAVE_MS = 3000, /* for tasks to leave; then SIGTERM */

@@ -13,7 +13,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "coordinator/cli/job_keys.h"
+#include "coordinator/cli/train/job_keys.h"
 #include "tests/system/process.h"
 
 enum {

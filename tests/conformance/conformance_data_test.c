@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/base/memory.h"
-#include "coordinator/cli/evaluation.h"
+#include "coordinator/cli/train/evaluation.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_data, .timeout = 240);

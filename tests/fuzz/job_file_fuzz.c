@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "common/base/memory.h"
-#include "coordinator/cli/job_file.h"
-#include "coordinator/cli/model.h"
+#include "coordinator/cli/train/job_file.h"
+#include "coordinator/cli/train/model.h"
 
 enum { FEATURES = 64, CLASSES = 10 };
 

@@ -15,7 +15,7 @@
 #include "common/net/security.h"
 #include "common/net/socket.h"
 #include "common/wire/codec.h"
-#include "coordinator/cli/job_keys.h"
+#include "coordinator/cli/train/job_keys.h"
 #include "tests/common/message_sample.h"
 #include "tests/system/command.h"
 #include "tests/system/process.h"

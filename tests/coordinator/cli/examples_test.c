@@ -1,4 +1,4 @@
-#include "coordinator/cli/job_file.h"
+#include "coordinator/cli/train/job_file.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

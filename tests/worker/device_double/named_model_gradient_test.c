@@ -1,7 +1,7 @@
 /* The models of job files, built by their own code, in double; batch norm is with the other models.
  */
-#include "coordinator/cli/model_layers.h"
-#include "coordinator/cli/network.h"
+#include "coordinator/cli/train/model_layers.h"
+#include "coordinator/cli/train/network.h"
 #include "tests/worker/device_double/gradient_check.h"
 
 TestSuite(named_model_gradient, .timeout = 240);

@@ -1,0 +1,383 @@
+#include "coordinator/cli/train/evaluator.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/system/clock.h"
+#include "coordinator/cli/terminal/notice.h"
+#include "coordinator/cli/train/evaluation.h"
+#include "coordinator/cli/train/model.h"
+#include "coordinator/cli/train/training_data.h"
+#include "coordinator/cli/train/training_plan.h"
+
+typedef struct {
+    const cadre_evaluator_options_t *options;
+    cadre_coordinator_t *coordinator;
+    cadre_notices_t *notices;
+    cadre_training_data_t data;
+    cadre_model_t model;
+    uint64_t seen; /* the newest checkpoint of the last look; 0: none yet */
+    int64_t seen_ms;
+    uint64_t evaluated; /* the last one that was tested */
+    uint64_t noted;     /* the newest damaged one that was told of */
+    bool complete;      /* that one is the end of the job */
+    bool damaged;       /* the last look found a damaged one */
+    char damage[CADRE_TRAINER_TEXT_SIZE];
+    int64_t said_ms;
+} evaluator_t;
+
+/* One checkpoint as it is being tested. */
+typedef struct {
+    uint64_t id;
+    char *path;
+    uint64_t cut;
+    double epoch; /* epochs trained, with the part of the last; not a number when unknown */
+} candidate_t;
+
+static void
+candidate_fini(candidate_t *candidate)
+{
+    free(candidate->path);
+}
+
+/* --- looking --- */
+
+static void
+note_damage(void *context, uint64_t id, const char *reason)
+{
+    evaluator_t *self = context;
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s", self->options->directory, cadre_checkpoint_name(id, name));
+    if (access(path, F_OK) != 0) {
+        return; /* it was deleted while it was read */
+    }
+    self->damaged = true;
+    snprintf(self->damage, sizeof(self->damage), "%s", reason);
+    if (id > self->noted) {
+        self->noted = id;
+        cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "%s is passed over: %s", name, reason);
+    }
+}
+
+/* The newest id by name and sizes, 0 when there is none: cheap enough to ask twice a second. */
+static int
+newest_id(cadre_checkpoint_directory_t *directory, uint64_t *id)
+{
+    cadre_checkpoint_entry_t *entries = NULL;
+    size_t count = 0;
+    int status = cadre_checkpoint_directory_list(directory, &entries, &count);
+    *id = 0;
+    for (size_t i = 0; status == 0 && *id == 0 && i < count; i++) {
+        *id = entries[i].valid ? entries[i].id : 0;
+    }
+    cadre_checkpoint_entries_free(&entries, count);
+    return status;
+}
+
+/* The newest checkpoint whose files verify; id 0 when nothing has come since the last look. */
+static int
+look(evaluator_t *self, uint64_t *id)
+{
+    cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
+    uint64_t newest = 0;
+    *id = 0;
+    int status = cadre_checkpoint_directory_open(self->options->directory, false, &directory);
+    if (status == 0) {
+        status = newest_id(directory, &newest);
+    }
+    int64_t now_ms = cadre_clock_now_ms();
+    bool again = self->damaged && now_ms >= self->seen_ms + CADRE_EVALUATOR_AGAIN_MS;
+    if (status < 0 || (newest != 0 && newest == self->seen && !again)) {
+        return status;
+    }
+    self->damaged = false;
+    status = cadre_checkpoint_directory_newest(directory, note_damage, self, id);
+    /* One that vanished while it was read may come back, and one that looked damaged may have been
+     * on its way. */
+    bool found = status == 0 && *id == newest;
+    self->seen = found || self->damaged ? newest : 0;
+    self->seen_ms = now_ms;
+    if (status == 0 && *id == self->evaluated) {
+        *id = 0;
+    }
+    return status;
+}
+
+/* --- loading --- */
+
+static int
+check_variable(const cadre_manifest_t *manifest, const char *path, const cadre_variable_t *variable)
+{
+    const char *name = cadre_variable_name(variable);
+    const cadre_manifest_variable_t *stored = cadre_manifest_find(manifest, name);
+    int64_t shape[CADRE_RANK_MAX];
+    int rank = cadre_variable_shape(variable, shape);
+    if (!stored || stored->dtype != CADRE_F32 || stored->rank != rank ||
+        memcmp(stored->shape, shape, (size_t)rank * sizeof(shape[0])) != 0) {
+        return cadre_fail(CADRE_ECONFIG, "%s is not of this job's model: %s %s", path, name,
+                          stored ? "has another shape there" : "is not in it");
+    }
+    return 0;
+}
+
+static int
+load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variable_t *variable)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {.data = NULL};
+    int64_t shape[CADRE_RANK_MAX];
+    int rank = cadre_variable_shape(variable, shape);
+    int status = check_variable(cadre_checkpoint_reader_manifest(reader), path, variable);
+    if (status == 0) {
+        status = cadre_tensor_init(&value, CADRE_F32, shape, rank);
+    }
+    if (status == 0) {
+        const cadre_checkpoint_range_t range = {
+            .variable = cadre_variable_name(variable),
+            .kind = CADRE_CHECKPOINT_KIND_VALUE,
+            .dtype = CADRE_F32,
+            .count = (int64_t)cadre_tensor_count(&value),
+        };
+        status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
+    }
+    return status == 0
+               ? cadre_variable_assign(variable, CADRE_SET, &value, CADRE_EVALUATOR_ASSIGN_MS)
+               : status;
+}
+
+/* How far the job was at the cut, when it is one of a job file. */
+static void
+read_progress(const cadre_manifest_t *manifest, int64_t rows, candidate_t *candidate)
+{
+    const json_t *user = json_object_get(manifest->progress, "user"); /* the trainer's record */
+    cadre_auto(cadre_free) char *text = user ? json_dumps(user, JSON_COMPACT) : NULL;
+    cadre_training_place_t place;
+    candidate->cut = manifest->cut;
+    candidate->epoch = NAN;
+    if (text && cadre_training_place_decode(text, &place) == 0) {
+        candidate->epoch = (double)place.epoch + (double)place.position / (double)rows;
+    }
+}
+
+static int
+load(evaluator_t *self, candidate_t *candidate)
+{
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = cadre_checkpoint_reader_open(candidate->path, &reader);
+    for (size_t i = 0; status == 0 && i < self->model.variable_count; i++) {
+        status = load_variable(reader, candidate->path, self->model.variables[i]);
+    }
+    if (status == 0) {
+        read_progress(cadre_checkpoint_reader_manifest(reader),
+                      cadre_dataset_info(self->data.train).rows, candidate);
+    }
+    return status;
+}
+
+/* --- testing --- */
+
+static json_t *
+number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* One line on stdout. */
+static int
+print(const evaluator_t *self, const candidate_t *candidate, const cadre_evaluation_t *evaluation)
+{
+    double accuracy = evaluation->counts_correct ? evaluation->accuracy : NAN;
+    if (self->options->json) {
+        json_t *object =
+            json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:I}", "schema", CADRE_EVALUATION_SCHEMA,
+                      "checkpoint", candidate->path, "cut", (json_int_t)candidate->cut, "epoch",
+                      number(candidate->epoch), "accuracy", number(accuracy), "loss",
+                      number(evaluation->loss), "rows", (json_int_t)evaluation->rows);
+        cadre_auto(cadre_free) char *text =
+            json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        json_decref(object);
+        printf("%s\n", text);
+    } else {
+        printf("%s  cut %" PRIu64, candidate->path, candidate->cut);
+        if (isfinite(candidate->epoch)) {
+            printf("  epoch %.2f", candidate->epoch);
+        }
+        if (isfinite(accuracy)) {
+            printf("  accuracy %.2f %%", 100 * accuracy);
+        }
+        printf("  loss %.4g  on %lld rows\n", evaluation->loss, (long long)evaluation->rows);
+    }
+    return fflush(stdout) == 0 ? 0 : cadre_fail(CADRE_EIO, "stdout: %s", strerror(errno));
+}
+
+/* Loads and tests it. A ps that was lost meanwhile came back with other values: all of it again. */
+static int
+test(evaluator_t *self, candidate_t *candidate)
+{
+    const cadre_job_t *job = self->options->trainer.job;
+    cadre_evaluation_t evaluation = {
+        .function = self->model.evaluate,
+        .dataset = self->data.test,
+        .rows = cadre_dataset_info(self->data.test).rows,
+        .batch_size = job->evaluation_batch_size,
+        .counts_correct = job->label != CADRE_JOB_VALUE,
+    };
+    uint64_t lost;
+    int status;
+    do {
+        lost = cadre_totals(self->coordinator).ps_lost;
+        status = load(self, candidate);
+        if (status == 0) {
+            status = cadre_evaluation_run(&evaluation, self->coordinator);
+        }
+    } while (status == 0 && cadre_totals(self->coordinator).ps_lost != lost);
+    if (status == 0) {
+        self->evaluated = candidate->id;
+        self->complete = candidate->epoch >= (double)job->epochs;
+        status = print(self, candidate, &evaluation);
+    }
+    return status;
+}
+
+static bool
+vanished(const candidate_t *candidate, int status)
+{
+    bool unread = status == CADRE_ENOTFOUND || status == CADRE_EIO || status == CADRE_ECORRUPT ||
+                  status == CADRE_EMALFORMED;
+    return unread && access(candidate->path, F_OK) != 0;
+}
+
+/* Tests the newest checkpoint, if there is one that was not tested. CADRE_EAGAIN when each one that
+ * was tried was deleted under it. */
+static int
+test_newest(evaluator_t *self)
+{
+    for (int i = 0; i < CADRE_EVALUATOR_TRIES; i++) {
+        cadre_auto(candidate_fini) candidate_t candidate = {.id = 0};
+        int status = look(self, &candidate.id);
+        if (status < 0 || candidate.id == 0) {
+            return status;
+        }
+        char name[CADRE_CHECKPOINT_NAME_SIZE];
+        candidate.path = cadre_asprintf("%s/%s", self->options->directory,
+                                        cadre_checkpoint_name(candidate.id, name));
+        status = test(self, &candidate);
+        if (!vanished(&candidate, status)) {
+            return status;
+        }
+        self->seen = 0;
+    }
+    return cadre_fail(CADRE_EAGAIN, "%d checkpoints in a row were deleted while they were read",
+                      CADRE_EVALUATOR_TRIES);
+}
+
+/* --- following --- */
+
+/* Waits a moment; CADRE_EINTERRUPTED after a command. */
+static int
+wait_a_moment(evaluator_t *self)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    if (now_ms - self->said_ms >= CADRE_EVALUATOR_SAY_MS) {
+        self->said_ms = now_ms;
+        cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "waiting for a newer checkpoint in %s",
+                         self->options->directory);
+    }
+    struct pollfd command = {.fd = self->options->trainer.commands, .events = POLLIN};
+    int ready = poll(&command, 1, CADRE_EVALUATOR_POLL_MS);
+    return ready > 0 ? cadre_fail(CADRE_EINTERRUPTED, "stopped") : 0;
+}
+
+/* What is no reason to stop following: there is nothing yet, or nothing whole at the moment. */
+static bool
+may_pass(int status)
+{
+    return status == 0 || status == CADRE_ENOTFOUND || status == CADRE_EAGAIN ||
+           status == CADRE_ECORRUPT || status == CADRE_EMALFORMED;
+}
+
+static int
+follow(evaluator_t *self)
+{
+    int status = 0;
+    self->said_ms = cadre_clock_now_ms() - CADRE_EVALUATOR_SAY_MS;
+    while (status == 0 && !self->complete) {
+        uint64_t before = self->evaluated;
+        status = test_newest(self);
+        if (self->evaluated != before) {
+            self->said_ms = cadre_clock_now_ms();
+        }
+        if (may_pass(status) && !self->complete) {
+            status = wait_a_moment(self);
+        }
+    }
+    if (self->complete) {
+        cadre_notice_say(self->notices, CADRE_NOTICE_INFO, "%s",
+                         "that is the end of the job: nothing newer will come");
+    }
+    return status;
+}
+
+static int
+test_once(evaluator_t *self)
+{
+    int status = test_newest(self);
+    if (status == CADRE_ENOTFOUND && self->damaged) {
+        return cadre_fail(CADRE_ECORRUPT, "no checkpoint in %s is sound: %s",
+                          self->options->directory, self->damage);
+    }
+    return status;
+}
+
+/* --- the whole --- */
+
+static int
+set_up(evaluator_t *self)
+{
+    const cadre_trainer_options_t *options = &self->options->trainer;
+    int64_t limit_ms = (int64_t)(options->job->wait_s * 1000);
+    cadre_notice_begin_wait(self->notices, limit_ms, "a ps and a worker");
+    int status = cadre_coordinator_wait_ready(self->coordinator, 1, limit_ms);
+    cadre_notice_end_wait(self->notices);
+    if (status == CADRE_ETIMEOUT) {
+        return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s no ps or no worker is there",
+                          options->job->wait_s);
+    }
+    if (status == 0) {
+        status = cadre_training_data_open(&self->data, options);
+    }
+    if (status == 0 && !self->data.test) {
+        status = cadre_fail(CADRE_ECONFIG, "%s holds no rows out: it has no \"test\" in \"data\"",
+                            options->job->file);
+    }
+    if (status == 0) {
+        cadre_dataset_info_t info = cadre_dataset_info(self->data.train);
+        status = cadre_model_open(options->job, self->coordinator, info.features, info.classes,
+                                  &self->model);
+    }
+    return status;
+}
+
+void
+cadre_evaluator_run(const cadre_evaluator_options_t *options, cadre_evaluator_outcome_t *outcome)
+{
+    evaluator_t self = {.options = options,
+                        .coordinator = options->trainer.coordinator,
+                        .notices = options->trainer.notices};
+    int status = set_up(&self);
+    if (status == 0) {
+        status = options->follow ? follow(&self) : test_once(&self);
+    }
+    outcome->status = status;
+    snprintf(outcome->text, sizeof(outcome->text), "%s", status < 0 ? cadre_error_text() : "");
+    cadre_notice_say(self.notices, CADRE_NOTICE_DONE, "%s", "");
+}

@@ -1,0 +1,431 @@
+#include "coordinator/cli/train/job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/spec/device_name.h"
+#include "coordinator/cli/train/suggest.h"
+
+/* name, environment, kind, low, high, choices, default, field */
+#define INTEGER   CADRE_SETTING_INTEGER
+#define NUMBER    CADRE_SETTING_NUMBER
+#define SWITCH    CADRE_SETTING_SWITCH
+#define TEXT      CADRE_SETTING_TEXT
+#define CHOICE    CADRE_SETTING_CHOICE
+#define DEVICE    CADRE_SETTING_DEVICE
+#define AT(field) offsetof(cadre_job_t, field)
+
+static const cadre_setting_t settings[] = {
+    {"name", "CADRE_JOB", TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(name)},
+    {"seed", "CADRE_SEED", INTEGER, 0, 9007199254740992.0, NULL, "0", AT(seed)},
+    {"data.dir", "CADRE_DATA", TEXT, 1, 4095, NULL, NULL, AT(data_dir)},
+    {"model.type", NULL, CHOICE, 0, 0, "mlp|logistic|linear|cnn|transformer|layers", "mlp",
+     AT(model)},
+    {"model.activation", NULL, CHOICE, 0, 0, CADRE_ACTIVATION_WORDS, "relu", AT(activation)},
+    {"model.kernel", NULL, INTEGER, 1, CADRE_LAYER_WINDOW_MAX, NULL, "3", AT(kernel)},
+    {"model.width", NULL, INTEGER, 1, CADRE_LAYER_WIDTH_MAX, NULL, "32", AT(width)},
+    {"model.heads", NULL, INTEGER, 1, CADRE_LAYER_WINDOW_MAX, NULL, "4", AT(heads)},
+    {"model.blocks", NULL, INTEGER, 1, CADRE_JOB_BLOCKS_MAX, NULL, "1", AT(blocks)},
+    {"model.dropout", NULL, NUMBER, 0, 0.99, NULL, "0", AT(dropout)},
+    {"model.l2", NULL, NUMBER, 0, 1000, NULL, "0", AT(l2)},
+    {"model.wire", NULL, CHOICE, 0, 0, CADRE_WIRE_WORDS, "f32", AT(wire)},
+    {"optimizer.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, "sgd", AT(optimizer)},
+    {"training.epochs", "CADRE_EPOCHS", INTEGER, 1, 1000000, NULL, "10", AT(epochs)},
+    {"training.batch_size", "CADRE_BATCH_SIZE", INTEGER, 1, 1 << 20, NULL, "32", AT(batch_size)},
+    {"training.shuffle", NULL, SWITCH, 0, 0, NULL, "true", AT(shuffle)},
+    {"training.drop_last", NULL, SWITCH, 0, 0, NULL, "false", AT(drop_last)},
+    {"training.target_accuracy", NULL, NUMBER, 0, 1, NULL, "0", AT(target_accuracy)},
+    {"training.evaluate_every", NULL, INTEGER, 0, 1000000, NULL, "0", AT(evaluate_every)},
+    {"training.evaluation_batch_size", NULL, INTEGER, 1, 1 << 20, NULL, "500",
+     AT(evaluation_batch_size)},
+    {"cluster.ps", "CADRE_PS", INTEGER, 1, CADRE_SHARDS_MAX, NULL, "1", AT(ps)},
+    {"cluster.workers", "CADRE_WORKERS", INTEGER, 1, CADRE_TASKS_MAX - CADRE_SHARDS_MAX, NULL, "2",
+     AT(workers)},
+    {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
+    {"cluster.ps_lanes", "CADRE_PS_LANES", INTEGER, 0, CADRE_LANES_MAX, NULL, "0", AT(ps_lanes)},
+    {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_NAME_SIZE_MAX, NULL, "auto", AT(device)},
+    {"cluster.math", "CADRE_MATH", CHOICE, 0, 0, CADRE_MATH_WORDS, "f32", AT(math)},
+    {"cluster.trace", "CADRE_TRACE", TEXT, 1, 4095, NULL, NULL, AT(trace)},
+    {"cluster.partitioner", NULL, CHOICE, 0, 0, "fixed|min_bytes|max_bytes", "min_bytes",
+     AT(partitioner)},
+    {"cluster.partitions", NULL, INTEGER, 0, CADRE_PARTITIONS_PER_VARIABLE_MAX, NULL, "0",
+     AT(partitions)},
+    {"cluster.partition_bytes", NULL, INTEGER, 1, 9007199254740992.0, NULL, "262144",
+     AT(partition_bytes)},
+    {"cluster.placement", NULL, CHOICE, 0, 0, "bytes|round_robin", "bytes", AT(placement)},
+    {"cluster.max_restarts", "CADRE_MAX_RESTARTS", INTEGER, CADRE_JOB_RESTARTS_UNLIMITED, 1000000,
+     NULL, "10", AT(max_restarts)},
+    {"cluster.recovery", "CADRE_RECOVERY", CHOICE, 0, 0, "replay|rollback|relaxed", "replay",
+     AT(recovery)},
+    {"cluster.ps_timeout_s", "CADRE_PS_TIMEOUT_S", NUMBER, 0.1, 86400, NULL, "60",
+     AT(ps_timeout_s)},
+    {"cluster.closure_deadline_s", "CADRE_CLOSURE_DEADLINE_S", NUMBER, 0, 86400, NULL, "0",
+     AT(closure_deadline_s)},
+    {"cluster.shard_timeout_s", "CADRE_SHARD_TIMEOUT_S", INTEGER, 0, CADRE_SHARD_TIMEOUT_S_MAX,
+     NULL, "30", AT(shard_timeout_s)},
+    {"cluster.wait_s", "CADRE_WAIT_S", NUMBER, 0.1, 86400, NULL, "60", AT(wait_s)},
+    {"checkpoint.dir", "CADRE_CHECKPOINT_DIR", TEXT, 1, 4095, NULL, NULL, AT(checkpoint_dir)},
+    {"checkpoint.every_s", "CADRE_CHECKPOINT_EVERY_S", NUMBER, 0, 86400, NULL, "60",
+     AT(checkpoint_every_s)},
+    {"checkpoint.keep", NULL, INTEGER, 2, 10000, NULL, "3", AT(checkpoint_keep)},
+    {"checkpoint.resume", "CADRE_RESUME", TEXT, 1, 4095, NULL, "never", AT(resume)},
+};
+
+_Static_assert(CADRE_COUNT_OF(settings) <= CADRE_JOB_SETTINGS_MAX, "origins has a place for each");
+
+const cadre_setting_t *
+cadre_job_settings(size_t *count)
+{
+    *count = CADRE_COUNT_OF(settings);
+    return settings;
+}
+
+static void *
+field(const cadre_job_t *self, const cadre_setting_t *setting)
+{
+    return (char *)self + setting->offset;
+}
+
+const char *
+cadre_choice_text(const char *choices, int64_t position, char *text, size_t size_bytes)
+{
+    for (; position > 0 && choices; position--) {
+        choices = strchr(choices, '|');
+        choices = choices ? choices + 1 : NULL;
+    }
+    choices = choices ? choices : "?";
+    snprintf(text, size_bytes, "%.*s", (int)strcspn(choices, "|"), choices);
+    return text;
+}
+
+const char *
+cadre_origin_text(cadre_origin_t origin)
+{
+    switch (origin) {
+    case CADRE_ORIGIN_DEFAULT:
+        return "default";
+    case CADRE_ORIGIN_FILE:
+        return "file";
+    case CADRE_ORIGIN_ENVIRONMENT:
+        return "environment";
+    case CADRE_ORIGIN_FLAG:
+        return "flag";
+    }
+    return "?";
+}
+
+/* --- setting one value: the checks, whatever it came from --- */
+
+static int
+set_number(cadre_job_t *self, const cadre_setting_t *setting, double value)
+{
+    if (!(value >= setting->low && value <= setting->high)) {
+        return cadre_fail(CADRE_EINVALID, "%.15g is not in %.15g to %.15g", value, setting->low,
+                          setting->high);
+    }
+    *(double *)field(self, setting) = value;
+    return 0;
+}
+
+static int
+set_integer(cadre_job_t *self, const cadre_setting_t *setting, int64_t value)
+{
+    if (!((double)value >= setting->low && (double)value <= setting->high)) {
+        return cadre_fail(CADRE_EINVALID, "%lld is not in %.17g to %.17g", (long long)value,
+                          setting->low, setting->high);
+    }
+    *(int64_t *)field(self, setting) = value;
+    return 0;
+}
+
+static int
+set_text(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
+{
+    size_t length = strlen(value);
+    if ((double)length < setting->low) {
+        return cadre_fail(CADRE_EINVALID, "the text is empty");
+    }
+    if ((double)length > setting->high) {
+        return cadre_fail(CADRE_EINVALID, "the text has %zu characters, over %.0f", length,
+                          setting->high);
+    }
+    int device = 0;
+    if (setting->kind == CADRE_SETTING_DEVICE && cadre_device_name_parse(value, &device) < 0) {
+        return CADRE_EINVALID;
+    }
+    char **place = field(self, setting);
+    free(*place);
+    *place = cadre_strdup(value);
+    return 0;
+}
+
+static int
+set_choice(cadre_job_t *self, const cadre_setting_t *setting, const char *value)
+{
+    char words[8][32];
+    const char *list[CADRE_COUNT_OF(words)];
+    size_t count = 0;
+    for (const char *c = setting->choices; c && count < CADRE_COUNT_OF(words); count++) {
+        list[count] = cadre_choice_text(c, 0, words[count], sizeof(words[0]));
+        if (strcmp(value, words[count]) == 0) {
+            *(int64_t *)field(self, setting) = (int64_t)count;
+            return 0;
+        }
+        c = strchr(c, '|');
+        c = c ? c + 1 : NULL;
+    }
+    const char *near = cadre_suggest(value, list, count);
+    return cadre_fail(CADRE_EINVALID, "\"%.64s\" is none of %s%s%s%s", value, setting->choices,
+                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static int
+parse_integer(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
+{
+    if (setting->low < 0 && strcmp(text, "unlimited") == 0) {
+        return set_integer(self, setting, CADRE_JOB_RESTARTS_UNLIMITED);
+    }
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno) {
+        return cadre_fail(CADRE_EINVALID, "\"%.64s\" is not a whole number", text);
+    }
+    return set_integer(self, setting, value);
+}
+
+static int
+set_any(cadre_job_t *self, const cadre_setting_t *setting, const char *text)
+{
+    char *end;
+    switch (setting->kind) {
+    case CADRE_SETTING_INTEGER:
+        return parse_integer(self, setting, text);
+    case CADRE_SETTING_NUMBER: {
+        double value = strtod(text, &end);
+        if (end == text || *end || !isfinite(value)) {
+            return cadre_fail(CADRE_EINVALID, "\"%.64s\" is not a number", text);
+        }
+        return set_number(self, setting, value);
+    }
+    case CADRE_SETTING_SWITCH:
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0) {
+            return cadre_fail(CADRE_EINVALID, "\"%.64s\" is neither true nor false", text);
+        }
+        *(bool *)field(self, setting) = text[0] == 't';
+        return 0;
+    case CADRE_SETTING_TEXT:
+    case CADRE_SETTING_DEVICE:
+        return set_text(self, setting, text);
+    case CADRE_SETTING_CHOICE:
+        return set_choice(self, setting, text);
+    }
+    return CADRE_EINVALID;
+}
+
+int
+cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origin_t origin,
+              const char *from)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            int status = set_any(self, &settings[i], text);
+            if (status < 0) {
+                return cadre_fail_within(status, "%s", from);
+            }
+            self->origins[i] = origin;
+            return 0;
+        }
+    }
+    return cadre_fail(CADRE_EINVALID, "%s: there is no setting %s", from, name);
+}
+
+static int
+fail_type(const char *wanted, const json_t *value)
+{
+    static const char *const found[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",
+        [JSON_STRING] = "a string",  [JSON_INTEGER] = "a whole number",
+        [JSON_REAL] = "a number",    [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null",
+    };
+    return cadre_fail(CADRE_EINVALID, "must be %s, not %s", wanted, found[json_typeof(value)]);
+}
+
+static int
+set_any_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value)
+{
+    switch (setting->kind) {
+    case CADRE_SETTING_INTEGER:
+        if (setting->low < 0 && json_is_string(value)) {
+            return parse_integer(self, setting, json_string_value(value));
+        }
+        return json_is_integer(value) ? set_integer(self, setting, json_integer_value(value))
+                                      : fail_type("a whole number", value);
+    case CADRE_SETTING_NUMBER:
+        return json_is_number(value) ? set_number(self, setting, json_number_value(value))
+                                     : fail_type("a number", value);
+    case CADRE_SETTING_SWITCH:
+        if (!json_is_boolean(value)) {
+            return fail_type("true or false", value);
+        }
+        *(bool *)field(self, setting) = json_is_true(value);
+        return 0;
+    case CADRE_SETTING_TEXT:
+    case CADRE_SETTING_DEVICE:
+    case CADRE_SETTING_CHOICE:
+        return json_is_string(value) ? set_any(self, setting, json_string_value(value))
+                                     : fail_type("a string", value);
+    }
+    return CADRE_EINVALID;
+}
+
+int
+cadre_job_set_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value)
+{
+    int status = set_any_json(self, setting, value);
+    if (status == 0) {
+        self->origins[setting - settings] = CADRE_ORIGIN_FILE;
+    }
+    return status;
+}
+
+int
+cadre_job_set_environment(cadre_job_t *self)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
+        const char *variable = settings[i].environment;
+        const char *text = variable ? getenv(variable) : NULL;
+        if (text && *text) {
+            int status =
+                cadre_job_set(self, settings[i].name, text, CADRE_ORIGIN_ENVIRONMENT, variable);
+            if (status < 0) {
+                return status;
+            }
+        }
+    }
+    return 0;
+}
+
+/* --- the whole --- */
+
+void
+cadre_job_init(cadre_job_t *self)
+{
+    *self = (cadre_job_t){0};
+    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
+        if (settings[i].initial) {
+            set_any(self, &settings[i], settings[i].initial);
+        }
+    }
+    self->optimizer_parameters = json_object();
+}
+
+void
+cadre_job_fini(cadre_job_t *self)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
+        if (settings[i].kind == CADRE_SETTING_TEXT || settings[i].kind == CADRE_SETTING_DEVICE) {
+            cadre_free(field(self, &settings[i]));
+        }
+    }
+    free(self->file);
+    free(self->folder);
+    json_decref(self->train);
+    json_decref(self->test);
+    json_decref(self->layer_list);
+    json_decref(self->optimizer_parameters);
+    *self = (cadre_job_t){0};
+}
+
+/* The rule for names of Cadre; the job's name is also that of a folder. */
+static int
+check_name(const char *name)
+{
+    static const char rest[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    if (!name || !*name || strchr("._-", *name) || name[strspn(name, rest)]) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "the job's name \"%.64s\" must be letters, digits, '.', '_' and '-', "
+                          "beginning with a letter or digit",
+                          name ? name : "");
+    }
+    return 0;
+}
+
+int
+cadre_job_finish(cadre_job_t *self)
+{
+    int status = check_name(self->name);
+    if (status < 0) {
+        return status;
+    }
+    if (!self->checkpoint_dir) {
+        self->checkpoint_dir = cadre_asprintf("cadre-checkpoints/%s", self->name);
+    }
+    if (self->target_accuracy > 0 && !self->test && self->test_fraction == 0) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.target_accuracy needs held-out rows: data.test",
+                          self->file);
+    }
+    if (self->target_accuracy > 0 && self->label == CADRE_JOB_VALUE) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s: training.target_accuracy needs classes, but label_kind is \"value\"",
+                          self->file);
+    }
+    return 0;
+}
+
+const char *
+cadre_job_checkpoints(const cadre_job_t *self)
+{
+    bool none = !self->checkpoint_dir || strcmp(self->checkpoint_dir, "none") == 0;
+    return none ? NULL : self->checkpoint_dir;
+}
+
+char *
+cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
+{
+    size_t i = 0;
+    while (strcmp(settings[i].name, name) != 0) {
+        i++;
+    }
+    switch (self->origins[i]) {
+    case CADRE_ORIGIN_FLAG:
+        return cadre_asprintf("--%s", flag);
+    case CADRE_ORIGIN_ENVIRONMENT:
+        return cadre_strdup(settings[i].environment);
+    case CADRE_ORIGIN_FILE:
+        return cadre_asprintf("%s: %s", self->file, name);
+    case CADRE_ORIGIN_DEFAULT:
+        break;
+    }
+    return cadre_strdup(name);
+}
+
+char *
+cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting)
+{
+    const void *place = field(self, setting);
+    char word[32];
+    switch (setting->kind) {
+    case CADRE_SETTING_INTEGER:
+        return cadre_asprintf("%lld", (long long)*(const int64_t *)place);
+    case CADRE_SETTING_NUMBER:
+        return cadre_asprintf("%.15g", *(const double *)place);
+    case CADRE_SETTING_SWITCH:
+        return cadre_strdup(*(const bool *)place ? "true" : "false");
+    case CADRE_SETTING_TEXT:
+    case CADRE_SETTING_DEVICE:
+        return cadre_strdup(*(char *const *)place ? *(char *const *)place : "");
+    case CADRE_SETTING_CHOICE:
+        return cadre_strdup(
+            cadre_choice_text(setting->choices, *(const int64_t *)place, word, sizeof(word)));
+    }
+    return cadre_strdup("");
+}

@@ -1,0 +1,190 @@
+/*
+ * job - what `cadre run` and `cadre train` do: the settings of one job, from defaults, a job file,
+ * the environment and flags, each over the one before.
+ *
+ * Owner:   the caller; ended with cadre_job_fini.
+ * Thread:  one at a time while it is being set; then any number may read it.
+ *
+ * Every plain setting stands in one table (job.c): its place in the file, environment variable,
+ * type, range and default. What is no plain value (data, layers, optimizer parameters) is read by
+ * job_file.c and job_model.c.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_H
+#define CADRE_COORDINATOR_CLI_TRAIN_JOB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/cli/train/layer.h"
+
+enum {
+    CADRE_JOB_HIDDEN_MAX = 32,         /* hidden layers */
+    CADRE_JOB_FILTERS_MAX = 16,        /* convolutions of a cnn */
+    CADRE_JOB_BLOCKS_MAX = 16,         /* of a transformer */
+    CADRE_JOB_LAYERS_MAX = 64,         /* of a list of layers */
+    CADRE_JOB_INPUT_RANK_MAX = 3,      /* axes of one row */
+    CADRE_JOB_SETTINGS_MAX = 48,       /* rows of the table */
+    CADRE_JOB_RESTARTS_UNLIMITED = -1, /* "unlimited" */
+};
+
+typedef enum {
+    CADRE_MODEL_MLP = 0,
+    CADRE_MODEL_LOGISTIC,
+    CADRE_MODEL_LINEAR,
+    CADRE_MODEL_CNN,
+    CADRE_MODEL_TRANSFORMER,
+    CADRE_MODEL_LAYERS,
+} cadre_model_type_t;
+
+/* What labels are, and with it the loss: softmax or sigmoid cross entropy, mean squared error. */
+typedef enum {
+    CADRE_JOB_CLASS = 0,
+    CADRE_JOB_BINARY,
+    CADRE_JOB_VALUE,
+} cadre_job_label_t;
+
+typedef enum {
+    CADRE_JOB_PARTITION_FIXED = 0,
+    CADRE_JOB_PARTITION_MIN_BYTES,
+    CADRE_JOB_PARTITION_MAX_BYTES,
+} cadre_job_partition_t;
+
+/* Where a setting's value is from; a later one wins. */
+typedef enum {
+    CADRE_ORIGIN_DEFAULT = 0,
+    CADRE_ORIGIN_FILE,
+    CADRE_ORIGIN_ENVIRONMENT,
+    CADRE_ORIGIN_FLAG,
+} cadre_origin_t;
+
+typedef struct {
+    char *file;                                     /* the job file as given */
+    char *folder;                                   /* where it is */
+    cadre_origin_t origins[CADRE_JOB_SETTINGS_MAX]; /* by position in the table */
+
+    char *name;
+    int64_t seed; /* 0: chosen at the start */
+    char *data_dir;
+    json_t *train;        /* dataset description, path as in the file */
+    json_t *test;         /* the same; NULL with a fraction or without held-out rows */
+    double test_fraction; /* of the training rows, drawn at random and held out; 0: none */
+    int64_t test_seed;    /* of that draw; 0: the default of datasets */
+    cadre_job_label_t label;
+
+    int64_t model; /* cadre_model_type_t */
+    int64_t hidden[CADRE_JOB_HIDDEN_MAX];
+    size_t hidden_count;
+    int64_t input[CADRE_JOB_INPUT_RANK_MAX]; /* shape of one row; its rank 0: as it comes */
+    size_t input_rank;
+    int64_t filters[CADRE_JOB_FILTERS_MAX]; /* of each convolution of a cnn */
+    size_t filter_count;
+    int64_t kernel;     /* of these */
+    int64_t width;      /* of a transformer */
+    int64_t heads;      /* of each of its blocks; divide the width */
+    int64_t blocks;     /* how many */
+    int64_t activation; /* cadre_activation_t */
+    cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
+    size_t layer_count;
+    json_t *layer_list; /* the same as in the file; NULL when there is none */
+    double dropout;
+    double l2;
+    int64_t wire; /* position in CADRE_WIRE_WORDS: of variables of layers that do not say */
+
+    char *optimizer;
+    json_t *optimizer_parameters; /* object, may be empty */
+
+    int64_t epochs;
+    int64_t batch_size;
+    bool shuffle;
+    bool drop_last;
+    double target_accuracy; /* 0: none */
+    int64_t evaluate_every; /* epochs; 0: only at the end */
+    int64_t evaluation_batch_size;
+
+    int64_t ps;
+    int64_t workers;
+    int64_t slots;
+    int64_t ps_lanes;    /* 0: half of the CPUs */
+    char *device;        /* as cadre-worker takes it */
+    int64_t math;        /* position in CADRE_MATH_WORDS */
+    char *trace;         /* folder for the workers' traces; NULL: none are written */
+    int64_t partitioner; /* cadre_job_partition_t */
+    int64_t partitions;  /* 0: as many as there are ps */
+    int64_t partition_bytes;
+    int64_t placement;         /* 0: by bytes, 1: round-robin */
+    int64_t max_restarts;      /* CADRE_JOB_RESTARTS_UNLIMITED for no limit */
+    int64_t recovery;          /* cadre_recovery_t: of a ps that was lost */
+    double ps_timeout_s;       /* for a ps to come back */
+    double closure_deadline_s; /* of one attempt; 0: none */
+    int64_t shard_timeout_s;   /* for a ps that a worker asks to say something; 0: none */
+    double wait_s;             /* for tasks to arrive */
+
+    char *checkpoint_dir; /* NULL until cadre_job_finish; "none": see cadre_job_checkpoints */
+    double checkpoint_every_s;
+    int64_t checkpoint_keep;
+    char *resume;
+} cadre_job_t;
+
+typedef enum {
+    CADRE_SETTING_INTEGER,
+    CADRE_SETTING_NUMBER,
+    CADRE_SETTING_SWITCH,
+    CADRE_SETTING_TEXT,
+    CADRE_SETTING_DEVICE, /* a text that cadre_device_name_parse takes */
+    CADRE_SETTING_CHOICE, /* an int64_t: position in `choices` */
+} cadre_setting_kind_t;
+
+typedef struct {
+    const char *name;        /* "training.epochs": section and key in the file */
+    const char *environment; /* "CADRE_EPOCHS", or NULL */
+    cadre_setting_kind_t kind;
+    double low; /* the range, ends included */
+    double high;
+    const char *choices; /* "relu|tanh" */
+    const char *initial; /* as text; NULL: nothing */
+    size_t offset;       /* in cadre_job_t */
+} cadre_setting_t;
+
+/* The table. */
+const cadre_setting_t *cadre_job_settings(size_t *count);
+
+/* Every setting at its default. */
+void cadre_job_init(cadre_job_t *self);
+
+/* Harmless on a zeroed struct. */
+void cadre_job_fini(cadre_job_t *self);
+
+/* Sets one setting from text. `from` names the place in messages, such as "--epochs".
+ * CADRE_EINVALID for a value that is no such thing or out of range. The setting must exist. */
+int cadre_job_set(cadre_job_t *self, const char *name, const char *text, cadre_origin_t origin,
+                  const char *from);
+
+/* Sets one setting from JSON; CADRE_EINVALID with a text without place. */
+int cadre_job_set_json(cadre_job_t *self, const cadre_setting_t *setting, const json_t *value);
+
+/* Takes every setting that the environment has. */
+int cadre_job_set_environment(cadre_job_t *self);
+
+/* Fills in what follows from the rest (the checkpoint directory from the name) and checks what no
+ * single setting can: call it when everything was set. CADRE_ECONFIG. */
+int cadre_job_finish(cadre_job_t *self);
+
+/* Where checkpoints go, once the job is finished; NULL when none are taken. */
+const char *cadre_job_checkpoints(const cadre_job_t *self);
+
+/* The value of a setting as text, freed by the caller. */
+char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
+
+/* Where the value of setting `name` stands, for messages: "--trace" when `flag` is "trace" and it
+ * came from a flag, else "CADRE_TRACE" or "job.json: cluster.trace". Freed by the caller. */
+char *cadre_job_place(const cadre_job_t *self, const char *name, const char *flag);
+
+/* "default", "file", "environment", "flag". */
+const char *cadre_origin_text(cadre_origin_t origin);
+
+/* Word `position` of a `choices` list into `text`, which is returned. */
+const char *cadre_choice_text(const char *choices, int64_t position, char *text, size_t size_bytes);
+
+#endif

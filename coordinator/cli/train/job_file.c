@@ -1,0 +1,439 @@
+#include "coordinator/cli/train/job_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/spec/data_spec.h"
+#include "common/spec/optimizer_spec.h"
+#include "coordinator/cli/train/job_model.h"
+#include "coordinator/cli/train/json_source.h"
+#include "coordinator/cli/train/suggest.h"
+
+enum { KEYS_MAX = 64, POINTER_SIZE = 64 };
+
+/* --- plain settings --- */
+
+/* Sections whose keys, besides plain settings, are read here. */
+static const struct {
+    const char *name;
+    bool required;
+    bool open; /* its unknown keys are checked by its own reader */
+    const char *keys[4];
+} sections[] = {
+    {"data", true, false, {"train", "test"}},
+    {"model", true, false, {"hidden", "input", "filters", "layers"}},
+    {"optimizer", false, true, {0}},
+    {"training", false, false, {0}},
+    {"cluster", false, false, {0}},
+    {"checkpoint", false, false, {0}},
+};
+
+/* The key of a setting in `section` ("" for the top), NULL when it is in another one. */
+static const char *
+key_in(const cadre_setting_t *setting, const char *section)
+{
+    const char *dot = strchr(setting->name, '.');
+    if (!dot) {
+        return *section ? NULL : setting->name;
+    }
+    size_t length = (size_t)(dot - setting->name);
+    bool same = strlen(section) == length && strncmp(setting->name, section, length) == 0;
+    return same ? dot + 1 : NULL;
+}
+
+static int
+read_settings(cadre_job_t *job, const cadre_json_source_t *source, const char *section,
+              const json_t *object)
+{
+    size_t count;
+    const cadre_setting_t *settings = cadre_job_settings(&count);
+    for (size_t i = 0; i < count; i++) {
+        const char *key = key_in(&settings[i], section);
+        const json_t *value = key ? json_object_get(object, key) : NULL;
+        if (value && cadre_job_set_json(job, &settings[i], value) < 0) {
+            char pointer[POINTER_SIZE];
+            snprintf(pointer, sizeof(pointer), "%s%s/%s", *section ? "/" : "", section, key);
+            cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
+            return cadre_json_source_fail(source, pointer, false, "%s: %s", settings[i].name, text);
+        }
+    }
+    return 0;
+}
+
+/* Plain settings of a section and the names of all its keys. */
+static int
+read_section(cadre_job_t *job, const cadre_json_source_t *source, size_t number)
+{
+    const char *name = sections[number].name;
+    const json_t *object = json_object_get(source->root, name);
+    char pointer[POINTER_SIZE];
+    snprintf(pointer, sizeof(pointer), "/%s", name);
+    if (!object) {
+        return sections[number].required
+                   ? cadre_json_source_fail(source, "", false, "\"%s\" is missing", name)
+                   : 0;
+    }
+    if (!json_is_object(object)) {
+        return cadre_json_source_fail(source, pointer, false, "%s must be an object, not %s", name,
+                                      cadre_json_type_text(object));
+    }
+    const char *known[KEYS_MAX];
+    size_t known_count = 0;
+    size_t count;
+    const cadre_setting_t *settings = cadre_job_settings(&count);
+    for (size_t i = 0; i < count; i++) {
+        known[known_count++] = key_in(&settings[i], name);
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(sections[number].keys); i++) {
+        known[known_count++] = sections[number].keys[i];
+    }
+    int status = sections[number].open
+                     ? 0
+                     : cadre_json_source_check_keys(source, pointer, object, known, known_count);
+    return status < 0 ? status : read_settings(job, source, name, object);
+}
+
+static int
+read_top(cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const char *known[KEYS_MAX];
+    size_t known_count = 0;
+    size_t count;
+    const cadre_setting_t *settings = cadre_job_settings(&count);
+    for (size_t i = 0; i < count; i++) {
+        known[known_count++] = key_in(&settings[i], "");
+    }
+    for (size_t i = 0; i < CADRE_COUNT_OF(sections); i++) {
+        known[known_count++] = sections[i].name;
+    }
+    int status = cadre_json_source_check_keys(source, "", source->root, known, known_count);
+    return status < 0 ? status : read_settings(job, source, "", source->root);
+}
+
+/* --- data --- */
+
+/* Keys of a dataset description (docs/data.md), so that what is wrong with one is told at its
+ * place; the rest is up to data_spec.h. */
+static const struct {
+    const char *key;
+    const char *types; /* s string, i whole number, n number, b true or false */
+    const char *choices;
+} description_keys[] = {
+    {"format", "s", "csv|libsvm|idx"},
+    {"path", "s", NULL},
+    {"labels_path", "s", NULL},
+    {"label", "si", NULL},
+    {"header", "sb", NULL},
+    {"delimiter", "s", NULL},
+    {"features", "i", NULL},
+    {"label_kind", "s", "class|binary|value"},
+    {"classes", "i", NULL},
+    {"scale", "n", NULL},
+    {"first_row", "i", NULL},
+    {"rows", "i", NULL},
+    {"held_out", "n", NULL},
+    {"part", "s", "held_out|rest"},
+    {"split_seed", "i", NULL},
+    {"skip_bad", "i", NULL},
+};
+
+static bool
+type_fits(const char *types, const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        return strchr(types, 's');
+    case JSON_INTEGER:
+        return strpbrk(types, "in");
+    case JSON_REAL:
+        return strchr(types, 'n');
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return strchr(types, 'b');
+    case JSON_OBJECT:
+    case JSON_ARRAY:
+    case JSON_NULL:
+        return false;
+    }
+    return false;
+}
+
+static const char *
+wanted(const char *types)
+{
+    static const char *const words[][2] = {{"s", "a string"},
+                                           {"i", "a whole number"},
+                                           {"n", "a number"},
+                                           {"si", "a string or a whole number"},
+                                           {"sb", "a string, true or false"}};
+    size_t i = 0;
+    while (strcmp(words[i][0], types) != 0) {
+        i++;
+    }
+    return words[i][1];
+}
+
+/* Position of `word` in `choices`, -1 when it is none of them. */
+static int
+choice_position(const char *choices, const char *word)
+{
+    char text[32];
+    for (int i = 0;; i++) {
+        cadre_choice_text(choices, i, text, sizeof(text));
+        if (strcmp(text, "?") == 0) {
+            return -1;
+        }
+        if (strcmp(text, word) == 0) {
+            return i;
+        }
+    }
+}
+
+static int
+check_description_value(const cadre_json_source_t *source, const char *pointer, size_t number,
+                        const json_t *value)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    const char *types = description_keys[number].types;
+    if (!type_fits(types, value)) {
+        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
+                                      wanted(types), cadre_json_type_text(value));
+    }
+    if (json_is_integer(value) && json_integer_value(value) < 0) {
+        return cadre_json_source_fail(source, pointer, false, "%s cannot be negative", field);
+    }
+    const char *choices = description_keys[number].choices;
+    if (choices && choice_position(choices, json_string_value(value)) < 0) {
+        return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s", field,
+                                      json_string_value(value), choices);
+    }
+    return 0;
+}
+
+/* What the worker that opens the rows would refuse of the description. */
+static int
+check_ranges(const cadre_json_source_t *source, const char *pointer, const json_t *object)
+{
+    cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
+    if (cadre_data_spec_decode(text, strlen(text), &spec) == 0) {
+        return 0;
+    }
+    static const char prefix[] = "dataset: ";
+    cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+    bool prefixed = strncmp(reason, prefix, strlen(prefix)) == 0;
+    return cadre_json_source_fail(source, pointer, false, "data.%s: %s", strrchr(pointer, '/') + 1,
+                                  reason + (prefixed ? strlen(prefix) : 0));
+}
+
+static int
+check_description(const cadre_json_source_t *source, const char *pointer, const json_t *object)
+{
+    if (!json_is_object(object)) {
+        return cadre_json_source_fail(source, pointer, false, "data.%s must be an object, not %s",
+                                      strrchr(pointer, '/') + 1, cadre_json_type_text(object));
+    }
+    const char *known[CADRE_COUNT_OF(description_keys)];
+    for (size_t i = 0; i < CADRE_COUNT_OF(description_keys); i++) {
+        known[i] = description_keys[i].key;
+    }
+    int status = cadre_json_source_check_keys(source, pointer, object, known,
+                                              CADRE_COUNT_OF(description_keys));
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(description_keys); i++) {
+        const json_t *value = json_object_get(object, known[i]);
+        if (value) {
+            char place[POINTER_SIZE];
+            snprintf(place, sizeof(place), "%s/%s", pointer, known[i]);
+            status = check_description_value(source, place, i, value);
+        }
+    }
+    static const char *const required[] = {"format", "path", "labels_path"};
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(required); i++) {
+        const char *format = json_string_value(json_object_get(object, "format"));
+        bool needed = i < 2 || strcmp(format, "idx") == 0;
+        if (needed && !json_object_get(object, required[i])) {
+            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in data.%s",
+                                            required[i], strrchr(pointer, '/') + 1);
+        }
+    }
+    return status;
+}
+
+static cadre_job_label_t
+label_kind(const json_t *description)
+{
+    const char *text = json_string_value(json_object_get(description, "label_kind"));
+    return text ? (cadre_job_label_t)choice_position("class|binary|value", text) : CADRE_JOB_CLASS;
+}
+
+/* {"fraction": 0.2, "seed": 1}: a random part of the training rows. */
+static int
+read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t *test)
+{
+    static const char *const known[] = {"fraction", "seed"};
+    int status = cadre_json_source_check_keys(source, "/data/test", test, known, 2);
+    if (status < 0) {
+        return status;
+    }
+    const json_t *fraction = json_object_get(test, "fraction");
+    double value = json_number_value(fraction);
+    if (!json_is_number(fraction) || !(value > 0 && value < 1)) {
+        return cadre_json_source_fail(source, "/data/test/fraction", false,
+                                      "data.test.fraction must be a number between 0 and 1");
+    }
+    const json_t *seed = json_object_get(test, "seed");
+    if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 1)) {
+        return cadre_json_source_fail(source, "/data/test/seed", false,
+                                      "data.test.seed must be a whole number from 1 on");
+    }
+    if (json_object_get(job->train, "held_out")) {
+        return cadre_json_source_fail(
+            source, "/data/test/fraction", true,
+            "data.test.fraction does not go with \"held_out\" in data.train");
+    }
+    job->test_seed = json_integer_value(seed);
+    job->test_fraction = value;
+    return 0;
+}
+
+static int
+read_data(cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const json_t *data = json_object_get(source->root, "data");
+    json_t *train = json_object_get(data, "train");
+    json_t *test = json_object_get(data, "test");
+    if (!train) {
+        return cadre_json_source_fail(source, "/data", false, "\"train\" is missing in data");
+    }
+    int status = check_description(source, "/data/train", train);
+    if (status < 0) {
+        return status;
+    }
+    job->train = json_deep_copy(train);
+    job->label = label_kind(train);
+    if (test && json_object_get(test, "fraction")) {
+        status = read_fraction(job, source, test);
+        test = NULL;
+    }
+    status = status < 0 ? status : check_ranges(source, "/data/train", train);
+    if (status < 0 || !test) {
+        return status;
+    }
+    status = check_description(source, "/data/test", test);
+    status = status < 0 ? status : check_ranges(source, "/data/test", test);
+    if (status < 0) {
+        return status;
+    }
+    if (label_kind(test) != job->label) {
+        return cadre_json_source_fail(source, "/data/test", false,
+                                      "data.train and data.test differ in label_kind");
+    }
+    job->test = json_deep_copy(test);
+    return 0;
+}
+
+/* --- optimizer --- */
+
+static int
+fail_optimizer_type(const cadre_json_source_t *source, const char *text)
+{
+    static const char *const words[] = {
+#define X(name, number, word) word,
+        CADRE_OPTIMIZER_LIST(X)
+#undef X
+    };
+    cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+    const char *near = cadre_suggest(text, words, CADRE_COUNT_OF(words));
+    return cadre_json_source_fail(source, "/optimizer/type", false, "%s%s%s%s", reason,
+                                  near ? "; did you mean \"" : "", near ? near : "",
+                                  near ? "\"?" : "");
+}
+
+static int
+read_optimizer(cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const json_t *optimizer = json_object_get(source->root, "optimizer");
+    cadre_optimizer_spec_t spec;
+    int status = cadre_optimizer_spec_parse(&spec, job->optimizer);
+    if (status < 0) {
+        return fail_optimizer_type(source, job->optimizer);
+    }
+    const cadre_parameter_t *table;
+    size_t count = cadre_optimizer_parameters(spec.kind, &table);
+    const char *known[CADRE_OPTIMIZER_PARAMETERS_MAX + 1] = {"type"};
+    for (size_t i = 0; i < count; i++) {
+        known[i + 1] = table[i].name;
+    }
+    status = optimizer
+                 ? cadre_json_source_check_keys(source, "/optimizer", optimizer, known, count + 1)
+                 : 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
+        json_t *value = json_object_get(optimizer, table[i].name);
+        if (!value) {
+            continue;
+        }
+        char pointer[POINTER_SIZE];
+        snprintf(pointer, sizeof(pointer), "/optimizer/%s", table[i].name);
+        if (!json_is_number(value)) {
+            return cadre_json_source_fail(source, pointer, false,
+                                          "optimizer.%s must be a number, not %s", table[i].name,
+                                          cadre_json_type_text(value));
+        }
+        if (cadre_optimizer_spec_set(&spec, table[i].name, json_number_value(value)) < 0) {
+            cadre_auto(cadre_free) char *reason = cadre_strdup(cadre_error_text());
+            return cadre_json_source_fail(source, pointer, false, "%s", reason);
+        }
+        json_object_set(job->optimizer_parameters, table[i].name, value);
+    }
+    return status;
+}
+
+/* --- the whole --- */
+
+/* "examples/digits.json" is in "examples" and, without a name of its own, the job "digits". */
+static void
+read_place(cadre_job_t *job, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *stem = slash ? slash + 1 : file;
+    job->file = cadre_strdup(file);
+    job->folder =
+        slash ? cadre_strndup(file, (size_t)(slash - file) + (slash == file)) : cadre_strdup(".");
+    if (!job->name) {
+        job->name = cadre_strndup(stem, strcspn(stem, "."));
+    }
+}
+
+static int
+read_source(cadre_job_t *job, const cadre_json_source_t *source)
+{
+    int status = read_top(job, source);
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(sections); i++) {
+        status = read_section(job, source, i);
+    }
+    status = status < 0 ? status : read_data(job, source);
+    status = status < 0 ? status : cadre_job_model_read(job, source);
+    status = status < 0 ? status : read_optimizer(job, source);
+    if (status == 0) {
+        read_place(job, source->file);
+    }
+    return status;
+}
+
+int
+cadre_job_file_read(cadre_job_t *job, const char *path)
+{
+    cadre_auto(cadre_json_source_fini) cadre_json_source_t source = {0};
+    int status = cadre_json_source_open(&source, path);
+    return status < 0 ? status : read_source(job, &source);
+}
+
+int
+cadre_job_file_parse(cadre_job_t *job, const char *file, const char *text)
+{
+    cadre_auto(cadre_json_source_fini) cadre_json_source_t source = {0};
+    int status = cadre_json_source_parse(&source, file, text);
+    return status < 0 ? status : read_source(job, &source);
+}

@@ -1,0 +1,19 @@
+/*
+ * job_file - reads a job file (docs/job-file.md) into a job, strictly: an unknown key, a value of
+ * the wrong type or out of range is an error with file, line and column.
+ *
+ * Thread:  any; the functions keep no state.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_FILE_H
+#define CADRE_COORDINATOR_CLI_TRAIN_JOB_FILE_H
+
+#include "coordinator/cli/train/job.h"
+
+/* Reads the file into a job that cadre_job_init has made; a failure leaves it half set, to be ended
+ * all the same. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECONFIG. */
+int cadre_job_file_read(cadre_job_t *job, const char *path);
+
+/* The same for a text in memory; `file` is its name in messages and says the folder. */
+int cadre_job_file_parse(cadre_job_t *job, const char *file, const char *text);
+
+#endif

@@ -1,0 +1,191 @@
+#include "coordinator/cli/train/job_model.h"
+
+#include <stdio.h>
+
+#include "common/base/memory.h"
+
+enum { POINTER_SIZE = 64 };
+
+#define TYPE(name) (1U << CADRE_MODEL_##name)
+
+/* Which models have which keys; "l2" and "wire" go with all. */
+static const struct {
+    const char *key;
+    unsigned types;
+    unsigned required;
+    const char *why;
+} keys[] = {
+    {"hidden", TYPE(MLP) | TYPE(CNN), TYPE(MLP), "an mlp has hidden layers"},
+    {"activation", TYPE(MLP) | TYPE(CNN), 0, NULL},
+    {"dropout", TYPE(MLP) | TYPE(CNN) | TYPE(TRANSFORMER), 0, NULL},
+    {"input", TYPE(CNN) | TYPE(TRANSFORMER) | TYPE(LAYERS), TYPE(CNN) | TYPE(TRANSFORMER),
+     "the shape of one row, such as [28, 28, 1]"},
+    {"filters", TYPE(CNN), TYPE(CNN), "a cnn has convolutions, such as [16, 32]"},
+    {"kernel", TYPE(CNN), 0, NULL},
+    {"width", TYPE(TRANSFORMER), 0, NULL},
+    {"heads", TYPE(TRANSFORMER), 0, NULL},
+    {"blocks", TYPE(TRANSFORMER), 0, NULL},
+    {"layers", TYPE(LAYERS), TYPE(LAYERS), "what the model consists of"},
+};
+
+static const char *const type_words[] = {
+    [CADRE_MODEL_MLP] = "mlp",       [CADRE_MODEL_LOGISTIC] = "logistic",
+    [CADRE_MODEL_LINEAR] = "linear", [CADRE_MODEL_CNN] = "cnn",
+    [CADRE_MODEL_LAYERS] = "layers", [CADRE_MODEL_TRANSFORMER] = "transformer",
+};
+
+/* An array of whole numbers in 1 to CADRE_LAYER_WIDTH_MAX. */
+typedef struct {
+    const char *key;
+    const char *one;     /* "a layer's width" */
+    const char *example; /* "[64, 32]" */
+    size_t count_min;
+    size_t count_max;
+    int64_t *numbers;
+    size_t *count;
+} numbers_t;
+
+static int
+read_numbers(const cadre_json_source_t *source, const json_t *array, const numbers_t *into)
+{
+    char pointer[POINTER_SIZE];
+    snprintf(pointer, sizeof(pointer), "/model/%s", into->key);
+    size_t count = json_array_size(array);
+    if (!json_is_array(array) || count < into->count_min) {
+        return cadre_json_source_fail(source, pointer, false,
+                                      "model.%s must be an array such as %s", into->key,
+                                      into->example);
+    }
+    if (count > into->count_max) {
+        return cadre_json_source_fail(source, pointer, false, "model.%s has %zu numbers, over %zu",
+                                      into->key, count, into->count_max);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *number = json_array_get(array, i);
+        int64_t value = json_integer_value(number);
+        if (!json_is_integer(number) || value < 1 || value > CADRE_LAYER_WIDTH_MAX) {
+            snprintf(pointer, sizeof(pointer), "/model/%s/%zu", into->key, i);
+            return cadre_json_source_fail(source, pointer, false,
+                                          "model.%s[%zu]: %s must be a whole number in 1 to %d",
+                                          into->key, i, into->one, CADRE_LAYER_WIDTH_MAX);
+        }
+        into->numbers[i] = value;
+    }
+    *into->count = count;
+    return 0;
+}
+
+static int
+read_arrays(cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
+{
+    bool sequence = job->model == CADRE_MODEL_TRANSFORMER;
+    const numbers_t arrays[] = {
+        {"hidden", "a layer's width", "[64, 32]", 1, CADRE_JOB_HIDDEN_MAX, job->hidden,
+         &job->hidden_count},
+        {"filters", "a number of filters", "[16, 32]", 1, CADRE_JOB_FILTERS_MAX, job->filters,
+         &job->filter_count},
+        {"input", "a dimension", sequence ? "[8, 16]" : "[28, 28, 1]", sequence ? 2 : 1,
+         CADRE_JOB_INPUT_RANK_MAX, job->input, &job->input_rank},
+    };
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(arrays); i++) {
+        const json_t *array = json_object_get(model, arrays[i].key);
+        status = array ? read_numbers(source, array, &arrays[i]) : 0;
+    }
+    size_t rank = job->model == CADRE_MODEL_CNN ? 3 : sequence ? 2 : 0;
+    if (status == 0 && rank > 0 && job->input_rank != rank) {
+        return cadre_json_source_fail(source, "/model/input", false,
+                                      rank == 3
+                                          ? "model.input: an image is [height, width, channels]"
+                                          : "model.input: a sequence is [positions, numbers "
+                                            "of each]");
+    }
+    return status;
+}
+
+static int
+read_layers(cadre_job_t *job, const cadre_json_source_t *source, json_t *layers)
+{
+    size_t count = json_array_size(layers);
+    if (!json_is_array(layers)) {
+        return cadre_json_source_fail(source, "/model/layers", false,
+                                      "model.layers must be an array of objects such as "
+                                      "{\"type\": \"dense\", \"units\": 64}");
+    }
+    if (count > CADRE_JOB_LAYERS_MAX) {
+        return cadre_json_source_fail(source, "/model/layers", false,
+                                      "model.layers has %zu layers, over %d", count,
+                                      CADRE_JOB_LAYERS_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        char pointer[POINTER_SIZE];
+        snprintf(pointer, sizeof(pointer), "/model/layers/%zu", i);
+        int status = cadre_layer_read(source, pointer, json_array_get(layers, i), &job->layers[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    job->layer_count = count;
+    job->layer_list = json_incref(layers);
+    return 0;
+}
+
+/* Whether each key belongs to the type, and all that it needs are there. */
+static int
+check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
+{
+    unsigned type = 1U << job->model;
+    const char *word = type_words[job->model];
+    for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
+        bool there = json_object_get(model, keys[i].key) != NULL;
+        if (there && !(keys[i].types & type)) {
+            char pointer[POINTER_SIZE];
+            snprintf(pointer, sizeof(pointer), "/model/%s", keys[i].key);
+            return cadre_json_source_fail(
+                source, pointer, true, "a model of type \"%s\" has no \"%s\"", word, keys[i].key);
+        }
+        if (!there && (keys[i].required & type)) {
+            return cadre_json_source_fail(source, "/model", false, "\"%s\" is missing in model: %s",
+                                          keys[i].key, keys[i].why);
+        }
+    }
+    return 0;
+}
+
+static int
+check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
+{
+    if (job->model == CADRE_MODEL_LINEAR && job->label != CADRE_JOB_VALUE) {
+        return cadre_json_source_fail(source, "/model/type", false,
+                                      "a linear model needs \"label_kind\": \"value\" in "
+                                      "data.train; for classes use \"logistic\" or \"mlp\"");
+    }
+    if (job->model == CADRE_MODEL_LOGISTIC && job->label == CADRE_JOB_VALUE) {
+        return cadre_json_source_fail(source, "/model/type", false,
+                                      "a logistic model needs classes, but label_kind in "
+                                      "data.train is \"value\": use \"linear\" or \"mlp\"");
+    }
+    return 0;
+}
+
+int
+cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const json_t *model = json_object_get(source->root, "model");
+    if (!json_object_get(model, "type")) {
+        return cadre_json_source_fail(
+            source, "/model", false,
+            "\"type\" is missing in model: mlp, logistic, linear, cnn, transformer "
+            "or layers");
+    }
+    int status = check_keys(job, source, model);
+    status = status < 0 ? status : check_labels(job, source);
+    status = status < 0 ? status : read_arrays(job, source, model);
+    if (status == 0 && job->model == CADRE_MODEL_TRANSFORMER && job->width % job->heads != 0) {
+        return cadre_json_source_fail(source, "/model", false,
+                                      "model.heads: %lld heads do not divide model.width, %lld",
+                                      (long long)job->heads, (long long)job->width);
+    }
+    json_t *layers = json_object_get(model, "layers");
+    return status == 0 && layers ? read_layers(job, source, layers) : status;
+}

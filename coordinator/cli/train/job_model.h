@@ -1,0 +1,14 @@
+/*
+ * job_model - the section "model" of a job file, beyond its plain settings.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_MODEL_H
+#define CADRE_COORDINATOR_CLI_TRAIN_JOB_MODEL_H
+
+#include "coordinator/cli/train/job.h"
+#include "coordinator/cli/train/json_source.h"
+
+/* Reads widths and layers, and checks that the model goes with its keys and with the labels; plain
+ * settings and data were read before. CADRE_ECONFIG with the place. */
+int cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source);
+
+#endif

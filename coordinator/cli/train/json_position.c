@@ -1,0 +1,208 @@
+#include "coordinator/cli/train/json_position.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The text is valid JSON, so that the scanner looks for ends and never for errors; it still stops
+ * at the terminating 0 wherever that comes. */
+
+static const char *
+skip_space(const char *at)
+{
+    while (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r') {
+        at++;
+    }
+    return at;
+}
+
+/* `at` is behind the opening quote; the result is behind the closing one. */
+static const char *
+skip_string(const char *at)
+{
+    while (*at && *at != '"') {
+        if (*at == '\\' && at[1]) {
+            at++;
+        }
+        at++;
+    }
+    return *at ? at + 1 : at;
+}
+
+static const char *
+skip_value(const char *at)
+{
+    int depth = 0;
+    do {
+        if (*at == '"') {
+            at = skip_string(at + 1);
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+            at++;
+        } else if (*at == '}' || *at == ']') {
+            depth--;
+            at++;
+        } else if (depth == 0) {
+            at += strcspn(at, ",]} \t\r\n");
+        } else {
+            at++;
+        }
+    } while (depth > 0 && *at);
+    return at;
+}
+
+static size_t
+put_utf8(char *out, unsigned long code)
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xc0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3f));
+        return 2;
+    }
+    out[0] = (char)(0xe0 | code >> 12);
+    out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+    out[2] = (char)(0x80 | (code & 0x3f));
+    return 3;
+}
+
+/* One escape sequence behind its backslash; keys outside the basic plane are not ours and may come
+ * out as two wrong characters. */
+static size_t
+unescape(const char **at_p, char *out)
+{
+    static const char from[] = "bfnrt";
+    static const char to[] = "\b\f\n\r\t";
+    const char *at = *at_p;
+    if (*at == 'u' && strspn(at + 1, "0123456789abcdefABCDEF") >= 4) {
+        char digits[5] = {at[1], at[2], at[3], at[4], 0};
+        *at_p = at + 5;
+        return put_utf8(out, strtoul(digits, NULL, 16));
+    }
+    const char *found = *at ? strchr(from, *at) : NULL;
+    out[0] = found ? to[found - from] : *at;
+    *at_p = *at ? at + 1 : at;
+    return 1;
+}
+
+/* Whether the string that begins behind the quote at `at` is `name`. */
+static bool
+string_is(const char *at, const char *name)
+{
+    char text[CADRE_JSON_KEY_SIZE_MAX + 4];
+    size_t length = 0;
+    while (*at && *at != '"' && length < CADRE_JSON_KEY_SIZE_MAX) {
+        if (*at == '\\') {
+            at++;
+            length += unescape(&at, text + length);
+        } else {
+            text[length++] = *at++;
+        }
+    }
+    return *at == '"' && strlen(name) == length && memcmp(text, name, length) == 0;
+}
+
+/* Takes the next step off the pointer and undoes its ~0 and ~1. */
+static bool
+next_step(const char **pointer_p, char *step)
+{
+    const char *at = *pointer_p + 1;
+    size_t length = 0;
+    while (*at && *at != '/') {
+        if (length == CADRE_JSON_KEY_SIZE_MAX) {
+            return false;
+        }
+        if (*at == '~' && (at[1] == '0' || at[1] == '1')) {
+            step[length++] = at[1] == '0' ? '~' : '/';
+            at += 2;
+        } else {
+            step[length++] = *at++;
+        }
+    }
+    step[length] = '\0';
+    *pointer_p = at;
+    return true;
+}
+
+/* The value of member `name` of the object at `at`, its key in `key`; NULL when there is none. */
+static const char *
+find_member(const char *at, const char *name, const char **key)
+{
+    at = skip_space(at + 1);
+    while (*at == '"') {
+        const char *found = at;
+        at = skip_space(skip_string(at + 1));
+        if (*at != ':') {
+            return NULL;
+        }
+        at = skip_space(at + 1);
+        if (string_is(found + 1, name)) {
+            *key = found;
+            return at;
+        }
+        at = skip_space(skip_value(at));
+        if (*at == ',') {
+            at = skip_space(at + 1);
+        }
+    }
+    return NULL;
+}
+
+static const char *
+find_item(const char *at, const char *step)
+{
+    char *end;
+    unsigned long index = strtoul(step, &end, 10);
+    if (!isdigit((unsigned char)*step) || *end) {
+        return NULL;
+    }
+    at = skip_space(at + 1);
+    while (*at && *at != ']') {
+        if (index-- == 0) {
+            return at;
+        }
+        at = skip_space(skip_value(at));
+        if (*at == ',') {
+            at = skip_space(at + 1);
+        }
+    }
+    return NULL;
+}
+
+bool
+cadre_json_position(const char *text, const char *pointer, bool key,
+                    cadre_json_position_t *position)
+{
+    char step[CADRE_JSON_KEY_SIZE_MAX + 1];
+    const char *at = skip_space(text);
+    const char *name = NULL;
+    while (*pointer == '/') {
+        if (!next_step(&pointer, step)) {
+            return false;
+        }
+        name = NULL;
+        if (*at == '{') {
+            at = find_member(at, step, &name);
+        } else {
+            at = *at == '[' ? find_item(at, step) : NULL;
+        }
+        if (!at) {
+            return false;
+        }
+    }
+    const char *end = key && name ? name : at;
+    cadre_json_position_t found = {.line = 1, .column = 1};
+    for (const char *c = text; c < end; c++) {
+        if (*c == '\n') {
+            found.line++;
+            found.column = 1;
+        } else if (((unsigned char)*c & 0xc0) != 0x80) {
+            found.column++;
+        }
+    }
+    *position = found;
+    return true;
+}

@@ -1,0 +1,200 @@
+#include "coordinator/cli/train/layer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/cli/train/suggest.h"
+
+enum { POINTER_SIZE = 96 };
+
+static const char *const types[] = {
+    [CADRE_LAYER_DENSE] = "dense",           [CADRE_LAYER_CONV2D] = "conv2d",
+    [CADRE_LAYER_MAX_POOL2D] = "max_pool2d", [CADRE_LAYER_MEAN_POOL2D] = "mean_pool2d",
+    [CADRE_LAYER_FLATTEN] = "flatten",       [CADRE_LAYER_MEAN] = "mean",
+    [CADRE_LAYER_ACTIVATION] = "activation", [CADRE_LAYER_DROPOUT] = "dropout",
+    [CADRE_LAYER_LAYER_NORM] = "layer_norm", [CADRE_LAYER_BATCH_NORM] = "batch_norm",
+    [CADRE_LAYER_POSITIONS] = "positions",   [CADRE_LAYER_TRANSFORMER] = "transformer",
+};
+
+static const char *const activations[] = {"relu", "sigmoid", "tanh", "gelu", "softplus"};
+static const char *const wires[] = {"f32", "bf16"};
+
+typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE } kind_t;
+
+#define TYPE(name) (1U << CADRE_LAYER_##name)
+#define POOLS      (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D))
+#define VARIABLES                                                                                  \
+    (TYPE(DENSE) | TYPE(CONV2D) | TYPE(LAYER_NORM) | TYPE(BATCH_NORM) | TYPE(POSITIONS) |          \
+     TYPE(TRANSFORMER))
+#define AT(field) offsetof(cadre_layer_t, field)
+
+static const struct {
+    const char *key;
+    unsigned types; /* that have it */
+    kind_t kind;
+    bool required;
+    double low; /* the range, ends included */
+    double high;
+    double initial;
+    size_t offset;
+} keys[] = {
+    {"units", TYPE(DENSE), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"units", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"filters", TYPE(CONV2D), INTEGER, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(units)},
+    {"kernel", TYPE(CONV2D), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 3, AT(size)},
+    {"size", POOLS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 2, AT(size)},
+    {"stride", TYPE(CONV2D), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 1, AT(stride)},
+    {"stride", POOLS, INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 0, AT(stride)},
+    {"padding", TYPE(CONV2D), INTEGER, false, 0, CADRE_LAYER_WINDOW_MAX, 0, AT(padding)},
+    {"heads", TYPE(TRANSFORMER), INTEGER, false, 1, CADRE_LAYER_WINDOW_MAX, 1, AT(heads)},
+    {"causal", TYPE(TRANSFORMER), SWITCH, false, 0, 0, 0, AT(causal)},
+    {"rate", TYPE(DROPOUT), NUMBER, true, 0, 0.99, 0, AT(rate)},
+    {"dropout", TYPE(TRANSFORMER), NUMBER, false, 0, 0.99, 0, AT(rate)},
+    {"activation", TYPE(DENSE) | TYPE(CONV2D), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_NONE,
+     AT(activation)},
+    {"activation", TYPE(ACTIVATION), ACTIVATION, true, 0, 0, CADRE_ACTIVATION_NONE, AT(activation)},
+    {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
+     AT(activation)},
+    {"wire", VARIABLES, WIRE, false, 0, 0, CADRE_WIRE_MODEL, AT(wire)},
+};
+
+const char *
+cadre_layer_text(cadre_layer_type_t type)
+{
+    return types[type];
+}
+
+static void
+store(cadre_layer_t *layer, size_t number, double value)
+{
+    char *place = (char *)layer + keys[number].offset;
+    switch (keys[number].kind) {
+    case INTEGER:
+    case ACTIVATION:
+    case WIRE:
+        *(int64_t *)(void *)place = (int64_t)value;
+        return;
+    case NUMBER:
+        *(double *)(void *)place = value;
+        return;
+    case SWITCH:
+        *(bool *)place = value != 0;
+        return;
+    }
+}
+
+cadre_layer_t
+cadre_layer_of(cadre_layer_type_t type)
+{
+    cadre_layer_t layer = {.type = type, .activation = CADRE_ACTIVATION_NONE};
+    for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
+        if (keys[i].types & (1U << type)) {
+            store(&layer, i, keys[i].initial);
+        }
+    }
+    return layer;
+}
+
+/* The position of `value` in `words`, or a mistake with all of them and the nearest. */
+static int
+find_word(const cadre_json_source_t *source, const char *pointer, const json_t *value,
+          const char *const *words, size_t count)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    const char *word = json_string_value(value);
+    if (!word) {
+        return cadre_json_source_fail(source, pointer, false, "%s must be a string, not %s", field,
+                                      cadre_json_type_text(value));
+    }
+    char list[256] = "";
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return (int)i;
+        }
+        strncat(list, i ? "|" : "", sizeof(list) - strlen(list) - 1);
+        strncat(list, words[i], sizeof(list) - strlen(list) - 1);
+    }
+    const char *near = cadre_suggest(word, words, count);
+    return cadre_json_source_fail(source, pointer, false, "%s: \"%.64s\" is none of %s%s%s%s",
+                                  field, word, list, near ? "; did you mean \"" : "",
+                                  near ? near : "", near ? "\"?" : "");
+}
+
+static int
+read_value(const cadre_json_source_t *source, const char *pointer, size_t number,
+           const json_t *value, cadre_layer_t *layer)
+{
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    kind_t kind = keys[number].kind;
+    if (kind == ACTIVATION || kind == WIRE) {
+        int word = kind == WIRE ? find_word(source, pointer, value, wires, CADRE_COUNT_OF(wires))
+                                : find_word(source, pointer, value, activations,
+                                            CADRE_COUNT_OF(activations));
+        if (word >= 0) {
+            store(layer, number, kind == WIRE ? word + CADRE_WIRE_F32 : word);
+        }
+        return word < 0 ? word : 0;
+    }
+    bool fits = kind == INTEGER  ? json_is_integer(value)
+                : kind == NUMBER ? json_is_number(value)
+                                 : json_is_boolean(value);
+    if (!fits) {
+        static const char *const wanted[] = {"a whole number", "a number", "true or false"};
+        return cadre_json_source_fail(source, pointer, false, "%s must be %s, not %s", field,
+                                      wanted[kind], cadre_json_type_text(value));
+    }
+    double amount = kind == SWITCH ? (double)json_is_true(value) : json_number_value(value);
+    if (kind != SWITCH && !(amount >= keys[number].low && amount <= keys[number].high)) {
+        return cadre_json_source_fail(source, pointer, false, "%s: %.15g is not in %.15g to %.15g",
+                                      field, amount, keys[number].low, keys[number].high);
+    }
+    store(layer, number, amount);
+    return 0;
+}
+
+int
+cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const json_t *object,
+                 cadre_layer_t *layer)
+{
+    char place[POINTER_SIZE];
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    const json_t *type_value = json_object_get(object, "type");
+    if (!type_value) {
+        return cadre_json_source_fail(source, pointer, false,
+                                      "%s: a layer is an object with a \"type\"", field);
+    }
+    snprintf(place, sizeof(place), "%s/type", pointer);
+    int type = find_word(source, place, type_value, types, CADRE_COUNT_OF(types));
+    if (type < 0) {
+        return type;
+    }
+    const char *known[CADRE_COUNT_OF(keys) + 1] = {"type"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
+        known[i + 1] = keys[i].types & (1U << type) ? keys[i].key : NULL;
+    }
+    int status =
+        cadre_json_source_check_keys(source, pointer, object, known, CADRE_COUNT_OF(known));
+    cadre_layer_t read = cadre_layer_of((cadre_layer_type_t)type);
+    for (size_t i = 0; status == 0 && i < CADRE_COUNT_OF(keys); i++) {
+        const json_t *value = known[i + 1] ? json_object_get(object, known[i + 1]) : NULL;
+        snprintf(place, sizeof(place), "%s/%s", pointer, keys[i].key);
+        if (value) {
+            status = read_value(source, place, i, value, &read);
+        } else if (known[i + 1] && keys[i].required) {
+            status = cadre_json_source_fail(source, pointer, false, "\"%s\" is missing in %s (%s)",
+                                            keys[i].key, field, types[type]);
+        }
+    }
+    if (status == 0 && read.type == CADRE_LAYER_CONV2D && read.padding >= read.size) {
+        snprintf(place, sizeof(place), "%s/padding", pointer);
+        return cadre_json_source_fail(source, place, false,
+                                      "%s.padding: %lld is not below the kernel, %lld", field,
+                                      (long long)read.padding, (long long)read.size);
+    }
+    if (status == 0) {
+        *layer = read;
+    }
+    return status;
+}

@@ -1,0 +1,80 @@
+/*
+ * layer - one layer of a model as a job file says it: what it is, and its numbers.
+ *
+ * Plain data. Which keys a type of layer has, their ranges and defaults stand in one table
+ * (layer.c); what a layer computes is in network.h.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_LAYER_H
+#define CADRE_COORDINATOR_CLI_TRAIN_LAYER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/cli/train/json_source.h"
+
+enum {
+    CADRE_LAYER_WIDTH_MAX = 1 << 20, /* units of one layer */
+    CADRE_LAYER_WINDOW_MAX = 1024,   /* kernel, stride, padding, heads */
+};
+
+typedef enum {
+    CADRE_ACTIVATION_RELU = 0,
+    CADRE_ACTIVATION_SIGMOID,
+    CADRE_ACTIVATION_TANH,
+    CADRE_ACTIVATION_GELU,
+    CADRE_ACTIVATION_SOFTPLUS,
+    CADRE_ACTIVATION_NONE,
+} cadre_activation_t;
+
+#define CADRE_ACTIVATION_WORDS "relu|sigmoid|tanh|gelu|softplus"
+
+/* Types of values and gradients between workers and ps, in the order of cadre_wire_t from F32 on.
+ */
+#define CADRE_WIRE_WORDS "f32|bf16"
+
+typedef enum {
+    CADRE_WIRE_MODEL = 0, /* as the model has it */
+    CADRE_WIRE_F32,
+    CADRE_WIRE_BF16,
+} cadre_wire_t;
+
+typedef enum {
+    CADRE_LAYER_DENSE = 0,
+    CADRE_LAYER_CONV2D,
+    CADRE_LAYER_MAX_POOL2D,
+    CADRE_LAYER_MEAN_POOL2D,
+    CADRE_LAYER_FLATTEN,
+    CADRE_LAYER_MEAN,
+    CADRE_LAYER_ACTIVATION,
+    CADRE_LAYER_DROPOUT,
+    CADRE_LAYER_LAYER_NORM,
+    CADRE_LAYER_BATCH_NORM,
+    CADRE_LAYER_POSITIONS,
+    CADRE_LAYER_TRANSFORMER,
+} cadre_layer_type_t;
+
+typedef struct {
+    cadre_layer_type_t type;
+    int64_t units; /* dense; filters of conv2d; of the inner layer of transformer, 0: 4 widths */
+    int64_t size;  /* of a kernel or window, which is square */
+    int64_t stride;
+    int64_t padding;
+    int64_t heads;
+    bool causal;
+    double rate;        /* of dropout */
+    int64_t activation; /* cadre_activation_t; the table's words end before NONE */
+    int64_t wire;       /* cadre_wire_t: of its variables */
+} cadre_layer_t;
+
+/* "conv2d". */
+const char *cadre_layer_text(cadre_layer_type_t type);
+
+/* A layer of that type with its defaults; what has none is 0. */
+cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
+
+/* Reads the object at `pointer`; CADRE_ECONFIG with its place. */
+int cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const json_t *object,
+                     cadre_layer_t *layer);
+
+#endif

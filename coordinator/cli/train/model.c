@@ -1,0 +1,212 @@
+#include "coordinator/cli/train/model.h"
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "coordinator/cli/train/model_layers.h"
+
+/* Of the running averages of batch_norm: how far each closure moves them. */
+static const char average_parameters[] = "{\"learning_rate\": 0.1}";
+
+static cadre_node_t
+data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output, cadre_node_t y)
+{
+    switch (label) {
+    case CADRE_JOB_CLASS:
+        return cadre_softmax_cross_entropy(program, output, y);
+    case CADRE_JOB_BINARY:
+        return cadre_sigmoid_cross_entropy(program, output, y);
+    case CADRE_JOB_VALUE:
+        return cadre_mse(program, output, y);
+    }
+    return output;
+}
+
+/* Half the sum of squares of all weights, times `l2`, on top of the loss. */
+static cadre_node_t
+add_penalty(cadre_program_t *program, cadre_node_t loss, cadre_node_t weight, double l2)
+{
+    cadre_node_t squares = cadre_sum_all(program, cadre_square(program, weight));
+    cadre_node_t factor = cadre_const_f32(program, (float)(0.5 * l2));
+    return cadre_add(program, loss, cadre_mul(program, factor, squares));
+}
+
+static void
+add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output, cadre_node_t y)
+{
+    bool classes = job->label == CADRE_JOB_CLASS;
+    cadre_node_t correct =
+        classes ? cadre_correct(program, output, y) : cadre_binary_correct(program, output, y);
+    cadre_result(program, "correct", cadre_sum_all(program, correct));
+}
+
+/* All but the end of the program; its variables are left in `network`. */
+static int
+build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
+{
+    cadre_program_t *program = network->program;
+    const cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(widths[0])};
+    bool classes = job->label == CADRE_JOB_CLASS;
+    network->x = cadre_arg(program, "x", CADRE_F32, dims, 2);
+    cadre_node_t y = cadre_arg(program, "y", classes ? CADRE_I32 : CADRE_F32, dims, 1);
+    int status = cadre_network_begin(network, widths[0], job->input, job->input_rank);
+    if (status < 0) {
+        return status;
+    }
+    cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
+    size_t count = cadre_model_layers(job, layers);
+    for (size_t i = 0; i < count; i++) {
+        cadre_network_add(network, &layers[i]);
+    }
+    status = cadre_network_end(network, classes ? widths[1] : 1);
+    if (status < 0) {
+        return status;
+    }
+    cadre_node_t loss = data_loss(program, job->label, network->x, y);
+    cadre_result(program, "loss", loss);
+    if (!network->training) {
+        if (job->label != CADRE_JOB_VALUE) {
+            add_results(program, job, network->x, y);
+        }
+        return 0;
+    }
+    for (size_t i = 0; job->l2 > 0 && i < network->variable_count; i++) {
+        if (network->variables[i].role == CADRE_ROLE_WEIGHT) {
+            loss = add_penalty(program, loss, network->variables[i].node, job->l2);
+        }
+    }
+    cadre_minimize(program, loss);
+    return 0;
+}
+
+int
+cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
+                    cadre_network_t *network)
+{
+    *network =
+        (cadre_network_t){.program = cadre_program_new(training ? "train_step" : "evaluate_step"),
+                          .training = training,
+                          .list = job->model == CADRE_MODEL_LAYERS ? "model.layers" : NULL,
+                          .narrow = job->wire + CADRE_WIRE_F32 == CADRE_WIRE_BF16};
+    int status = build(job, widths, network);
+    status = status < 0 ? status : cadre_program_finish(network->program);
+    if (status < 0) {
+        cadre_fail_within(status, "%s", job->file ? job->file : "the job");
+        return CADRE_ECONFIG;
+    }
+    return 0;
+}
+
+int
+cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
+                    cadre_program_t **out)
+{
+    cadre_auto(cadre_free) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    int status = cadre_model_network(job, (int64_t[]){features, classes}, training, network);
+    if (status < 0) {
+        cadre_program_destroy(&network->program);
+        return status;
+    }
+    *out = network->program;
+    return 0;
+}
+
+int
+cadre_model_check(const cadre_job_t *job)
+{
+    int64_t features = 1; /* of rows whose shape nothing says: as good as any number */
+    for (size_t i = 0; i < job->input_rank; i++) {
+        features *= job->input[i];
+    }
+    cadre_auto(cadre_program_destroy) cadre_program_t *program = NULL;
+    return cadre_model_program(job, features, 2, true, &program);
+}
+
+static cadre_variable_options_t
+variable_options(const cadre_job_t *job, const char *optimizer_parameters)
+{
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = job->optimizer;
+    options.optimizer_parameters = optimizer_parameters;
+    int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
+    switch ((cadre_job_partition_t)job->partitioner) {
+    case CADRE_JOB_PARTITION_FIXED:
+        options.partitioner = CADRE_PARTITION_FIXED;
+        options.count = partitions;
+        break;
+    case CADRE_JOB_PARTITION_MIN_BYTES:
+        options.partitioner = CADRE_PARTITION_MIN_BYTES;
+        break;
+    case CADRE_JOB_PARTITION_MAX_BYTES:
+        options.partitioner = CADRE_PARTITION_MAX_BYTES;
+        break;
+    }
+    if (job->partitioner != CADRE_JOB_PARTITION_FIXED) {
+        options.bytes = job->partition_bytes;
+        options.max_partitions = partitions;
+    }
+    return options;
+}
+
+static int
+create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
+                cadre_variable_options_t options, cadre_model_t *model)
+{
+    options.initializer = variable->initializer;
+    options.initializer_parameters[0] = variable->value;
+    options.wire = variable->wire;
+    if (variable->role == CADRE_ROLE_AVERAGE) {
+        options.optimizer = "sgd";
+        options.optimizer_parameters = average_parameters;
+    }
+    int status =
+        cadre_variable_create(coordinator, variable->name, CADRE_F32, variable->shape,
+                              variable->rank, &options, &model->variables[model->variable_count]);
+    if (status < 0) {
+        return status;
+    }
+    int64_t count = variable->role == CADRE_ROLE_AVERAGE ? 0 : 1;
+    for (int i = 0; i < variable->rank; i++) {
+        count *= variable->shape[i];
+    }
+    model->variable_count++;
+    model->parameters += count;
+    return 0;
+}
+
+static int
+create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
+                 const cadre_network_t *network, cadre_model_t *model)
+{
+    cadre_auto(cadre_free) char *parameters = json_dumps(job->optimizer_parameters, JSON_COMPACT);
+    cadre_variable_options_t options = variable_options(job, parameters);
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < network->variable_count; i++) {
+        status = create_variable(coordinator, &network->variables[i], options, model);
+    }
+    return status;
+}
+
+int
+cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
+                 int64_t classes, cadre_model_t *model)
+{
+    cadre_auto(cadre_free) cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    const int64_t widths[] = {features, classes};
+    cadre_model_t opened = {0};
+    int status = 0;
+    for (int training = 1; status == 0 && training >= 0; training--) {
+        status = cadre_model_network(job, widths, training != 0, network);
+        if (status == 0 && training) {
+            status = create_variables(job, coordinator, network, &opened);
+        }
+        if (status == 0) {
+            status = cadre_function_register(coordinator, &network->program,
+                                             training ? &opened.train : &opened.evaluate);
+        }
+        cadre_program_destroy(&network->program);
+    }
+    if (status == 0) {
+        *model = opened;
+    }
+    return status;
+}

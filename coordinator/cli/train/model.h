@@ -1,0 +1,45 @@
+/*
+ * model - the model of a job as programs and variables.
+ *
+ * Owner:   a trainer.
+ * Thread:  the trainer's.
+ *
+ * The layers of a named model are in model_layers.h, their variables in network.h. The loss follows
+ * from what labels are: softmax cross entropy for classes, sigmoid cross entropy for two, mean
+ * squared error for values.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_MODEL_H
+#define CADRE_COORDINATOR_CLI_TRAIN_MODEL_H
+
+#include <cadre/coordinator.h>
+
+#include "coordinator/cli/train/job.h"
+#include "coordinator/cli/train/network.h"
+
+typedef struct {
+    cadre_function_t *train;    /* pushes gradients; result "loss": mean over the batch */
+    cadre_function_t *evaluate; /* results "loss" (mean) and, but for values, "correct" (count) */
+    int64_t parameters;         /* numbers that are trained */
+    cadre_variable_t *variables[CADRE_NETWORK_VARIABLES_MAX]; /* layer by layer */
+    size_t variable_count;
+} cadre_model_t;
+
+/* Builds the program of one step ("train_step") or of an evaluation ("evaluate_step"), to be ended
+ * by the caller unless it is registered. CADRE_ECONFIG with the job's file and the layer. */
+int cadre_model_program(const cadre_job_t *job, int64_t features, int64_t classes, bool training,
+                        cadre_program_t **program);
+
+/* The same with what it was built of: features and classes in `widths`, the program in `network`,
+ * which the caller destroys in any case. */
+int cadre_model_network(const cadre_job_t *job, const int64_t widths[2], bool training,
+                        cadre_network_t *network);
+
+/* Whether the layers go together, as far as that is known before the rows are: when the model says
+ * the shape of one. CADRE_ECONFIG. */
+int cadre_model_check(const cadre_job_t *job);
+
+/* Creates the variables and registers both programs. */
+int cadre_model_open(const cadre_job_t *job, cadre_coordinator_t *coordinator, int64_t features,
+                     int64_t classes, cadre_model_t *model);
+
+#endif

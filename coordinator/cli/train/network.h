@@ -1,0 +1,75 @@
+/*
+ * network - the layers of a model as nodes of a program, and the variables that they need.
+ *
+ * Layers are added one by one to the program's nodes; each is named by its place in the messages of
+ * the builder ("layer 3 (conv2d): ..."). Variables are numbered by layers that have any, from 1:
+ *
+ *     dense, conv2d      w<i>, b<i>
+ *     layer_norm         scale<i>, shift<i>
+ *     batch_norm         the same, and mean<i>, variance<i>: running averages, which are not
+ * trained positions          positions<i> transformer        scale_a<i>, shift_a<i>, query<i>,
+ * key<i>, value<i>, out<i>, and scale_b<i>, shift_b<i>, w_a<i>, b_a<i>, w_b<i>, b_b<i>
+ *
+ * Weights before a relu or gelu begin as He, others as Glorot; biases and shifts as zeros, scales
+ * and variances as ones.
+ *
+ * Owner:   whoever builds the program.
+ * Thread:  one at a time.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_NETWORK_H
+#define CADRE_COORDINATOR_CLI_TRAIN_NETWORK_H
+
+#include <cadre/program.h>
+#include <stddef.h>
+
+#include "common/graph/extent.h"
+#include "coordinator/cli/train/layer.h"
+
+enum { CADRE_NETWORK_VARIABLES_MAX = 256, CADRE_NETWORK_NAME_SIZE = 24 };
+
+typedef enum {
+    CADRE_ROLE_WEIGHT = 0, /* counts for the l2 penalty */
+    CADRE_ROLE_OTHER,      /* biases, scales, shifts, positions */
+    CADRE_ROLE_AVERAGE,    /* pushed as the difference to a batch's, with the optimizer sgd */
+} cadre_network_role_t;
+
+typedef struct {
+    char name[CADRE_NETWORK_NAME_SIZE];
+    int rank;
+    int64_t shape[CADRE_PROGRAM_RANK_MAX];
+    const char *initializer; /* as in cadre_variable_options_t */
+    double value;            /* of the initializer "constant" */
+    cadre_network_role_t role;
+    cadre_dtype_t wire; /* between workers and ps */
+    cadre_node_t node;
+} cadre_network_variable_t;
+
+typedef struct {
+    cadre_program_t *program;
+    cadre_node_t x; /* what the layers so far make of the rows; empty after a mistake */
+    bool training;
+    bool narrow;       /* layers that do not say travel as bf16 */
+    bool narrow_layer; /* the one being added does */
+    int layer_count;   /* added so far */
+    int number;        /* of the last one with variables */
+    cadre_network_variable_t variables[CADRE_NETWORK_VARIABLES_MAX];
+    size_t variable_count;
+    bool overfull; /* more were asked for */
+    const char
+        *list;  /* what the layers are called in messages, counted from 0: "model.layers[0]" */
+    int status; /* of a layer that does not go with what is before it */
+    char text[CADRE_EXTENTS_TEXT_SIZE + 256]; /* then */
+} cadre_network_t;
+
+/* Rows of `features` numbers become rows of the shape `input`, of which there may be none.
+ * CADRE_ECONFIG when that has another number of elements. */
+int cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *input, size_t rank);
+
+void cadre_network_add(cadre_network_t *self, const cadre_layer_t *layer);
+
+/* The last layer, dense, of `width` outputs. CADRE_ECONFIG when a row is not one row of numbers,
+ * when there are too many variables, and for a layer that cannot be where it is; other mistakes of
+ * the program are its own. */
+int cadre_network_end(cadre_network_t *self, int64_t width);
+
+#endif

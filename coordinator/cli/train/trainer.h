@@ -1,0 +1,61 @@
+/*
+ * trainer - the built-in trainer: runs a job on a coordinator, through the public API only.
+ *
+ * Owner:   a supervisor.
+ * Thread:  cadre_trainer_run blocks and has a thread to itself, which is stopped by a command and
+ *          cadre_interrupt. It tells how it goes by notices.
+ *
+ * Each epoch schedules its batches in order and joins; a checkpoint's progress record is found from
+ * the id of its cut (training_plan.h), so that a resumed run goes on with the very next row.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
+#define CADRE_COORDINATOR_CLI_TRAIN_TRAINER_H
+
+#include <cadre/coordinator.h>
+#include <jansson.h>
+
+#include "coordinator/cli/terminal/notice.h"
+#include "coordinator/cli/terminal/result.h"
+#include "coordinator/cli/train/job.h"
+
+enum {
+    CADRE_TRAINER_TEXT_SIZE = 1024,
+    CADRE_TRAINER_TICK_MS = 100,          /* between looks at how it goes */
+    CADRE_TRAINER_DATA_MS = 600000,       /* for a worker to read a file; then 124 */
+    CADRE_TRAINER_SAVE_MS = 300000,       /* for a checkpoint; then 124 */
+    CADRE_TRAINER_COUNTERS_MS = 10000,    /* for the shards' counters; then they are not known */
+    CADRE_TRAINER_REST_MS = 1000,         /* the same, after a run that a lost task has ended */
+    CADRE_TRAINER_COUNTER_MS = 500,       /* for one shard's, then */
+    CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
+};
+
+/* What may be written to the command descriptor, before cadre_interrupt. */
+enum {
+    CADRE_TRAINER_STOP = 's',    /* take a checkpoint, then end */
+    CADRE_TRAINER_ABORT = 'a',   /* end */
+    CADRE_TRAINER_UNSAVED = 'u', /* after STOP: no worker is heard that the checkpoint needs */
+};
+
+typedef struct {
+    const cadre_job_t *job;
+    cadre_coordinator_t *coordinator;
+    bool launched;            /* ps and workers are started by this command */
+    const json_t *train;      /* resolved descriptions */
+    const json_t *test;       /* NULL: a fraction of `train`, or none */
+    cadre_notices_t *notices; /* where notices go */
+    int commands;             /* non-blocking, where commands come from */
+} cadre_trainer_options_t;
+
+typedef struct {
+    int status; /* 0, CADRE_EINTERRUPTED after a command, or why training failed */
+    char text[CADRE_TRAINER_TEXT_SIZE]; /* the details */
+    bool aborted;                       /* the command was CADRE_TRAINER_ABORT */
+    bool saved;                         /* a checkpoint was taken at the end, or when stopping */
+    bool target_missed;
+    cadre_result_t result; /* what is known, also after a failure */
+} cadre_trainer_outcome_t;
+
+/* Runs the job to its end, a failure or a command. The caller ends outcome->result. */
+void cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_t *outcome);
+
+#endif

@@ -1,0 +1,82 @@
+#include "coordinator/cli/train/training_data.h"
+
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "coordinator/cli/terminal/notice.h"
+
+static int
+open_dataset(const cadre_trainer_options_t *options, const char *name, const json_t *description,
+             cadre_dataset_t **dataset)
+{
+    cadre_auto(cadre_free) char *text = json_dumps(description, JSON_COMPACT);
+    const char *path = json_string_value(json_object_get(description, "path"));
+    cadre_notice_begin_wait(options->notices, CADRE_TRAINER_DATA_MS, path);
+    int status =
+        cadre_dataset_open(options->coordinator, name, text, CADRE_TRAINER_DATA_MS, dataset);
+    cadre_notice_end_wait(options->notices);
+    return status;
+}
+
+/* A random part of the rows is held out: two datasets of one file. */
+static int
+open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
+{
+    json_t *part = json_deep_copy(options->train);
+    json_object_set_new(part, "held_out", json_real(options->job->test_fraction));
+    json_object_set_new(part, "part", json_string("rest"));
+    if (options->job->test_seed > 0) {
+        json_object_set_new(part, "split_seed", json_integer(options->job->test_seed));
+    }
+    int status = open_dataset(options, "train", part, &self->train);
+    json_object_set_new(part, "part", json_string("held_out"));
+    status = status < 0 ? status : open_dataset(options, "test", part, &self->test);
+    json_decref(part);
+    return status;
+}
+
+/* What the test file cannot know alone: a LIBSVM file may lack the last features, a small file the
+ * last classes. */
+static int
+open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
+          const cadre_dataset_info_t *info)
+{
+    json_t *description = json_deep_copy(options->test);
+    const char *format = json_string_value(json_object_get(description, "format"));
+    if (format && strcmp(format, "libsvm") == 0 && !json_object_get(description, "features")) {
+        json_object_set_new(description, "features", json_integer(info->features));
+    }
+    if (options->job->label == CADRE_JOB_CLASS && !json_object_get(description, "classes")) {
+        json_object_set_new(description, "classes", json_integer(info->classes));
+    }
+    int status = open_dataset(options, "test", description, &self->test);
+    json_decref(description);
+    if (status < 0) {
+        return status;
+    }
+    if (cadre_dataset_info(self->test).features != info->features) {
+        return cadre_fail(CADRE_EDATA, "rows to train on have %lld features, rows to test on %lld",
+                          (long long)info->features,
+                          (long long)cadre_dataset_info(self->test).features);
+    }
+    return 0;
+}
+
+int
+cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_options_t *options)
+{
+    *self = (cadre_training_data_t){0};
+    int status = options->job->test_fraction > 0
+                     ? open_parts(self, options)
+                     : open_dataset(options, "train", options->train, &self->train);
+    if (status < 0) {
+        return status;
+    }
+    cadre_dataset_info_t info = cadre_dataset_info(self->train);
+    if (options->job->label == CADRE_JOB_CLASS && info.classes < 2) {
+        return cadre_fail(CADRE_EDATA, "the labels have %lld classes: nothing to tell apart",
+                          (long long)info.classes);
+    }
+    return options->test ? open_test(self, options, &info) : 0;
+}

@@ -1,0 +1,21 @@
+/*
+ * training_data - the rows of a job: those to train on and those held out.
+ *
+ * Owner:   a trainer; the datasets belong to the coordinator.
+ * Thread:  the trainer's.
+ */
+#ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINING_DATA_H
+#define CADRE_COORDINATOR_CLI_TRAIN_TRAINING_DATA_H
+
+#include "coordinator/cli/train/trainer.h"
+
+typedef struct {
+    cadre_dataset_t *train;
+    cadre_dataset_t *test; /* NULL: no held-out rows */
+} cadre_training_data_t;
+
+/* Opens both on the workers. CADRE_EDATA for rows that make no sense together, and what
+ * cadre_dataset_open says. */
+int cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_options_t *options);
+
+#endif

@@ -1,0 +1,123 @@
+#include "coordinator/cli/train/training_plan.h"
+
+#include <jansson.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+int64_t
+cadre_training_plan_batches(const cadre_training_plan_t *self, int64_t position)
+{
+    int64_t left = self->rows - position;
+    if (left <= 0) {
+        return 0;
+    }
+    return self->drop_last ? left / self->batch_size
+                           : (left + self->batch_size - 1) / self->batch_size;
+}
+
+bool
+cadre_training_plan_evaluates(const cadre_training_plan_t *self, int64_t epoch)
+{
+    if (epoch >= self->epochs - 1) {
+        return true;
+    }
+    return self->evaluate_every > 0 && (epoch + 1) % self->evaluate_every == 0;
+}
+
+int64_t
+cadre_training_plan_total(const cadre_training_plan_t *self)
+{
+    int64_t total = self->start.closures;
+    if (self->start.epoch < self->epochs) {
+        total += cadre_training_plan_batches(self, self->start.position);
+        total += (self->epochs - self->start.epoch - 1) * cadre_training_plan_batches(self, 0);
+    }
+    return total;
+}
+
+/* Rows that the first `closures` batches from row `position` on hold. */
+static int64_t
+rows_of(const cadre_training_plan_t *self, int64_t closures, int64_t position)
+{
+    int64_t rows = closures * self->batch_size;
+    int64_t left = self->rows - position;
+    return rows < left ? rows : left;
+}
+
+int64_t
+cadre_training_plan_rows(const cadre_training_plan_t *self, int64_t closures)
+{
+    int64_t epoch_closures = cadre_training_plan_batches(self, 0);
+    int64_t epoch_rows = rows_of(self, epoch_closures, 0);
+    int64_t rows = self->start.epoch * epoch_rows;
+    int64_t position = self->start.position;
+    rows += position < epoch_rows ? position : epoch_rows;
+    int64_t left = closures > self->start.closures ? closures - self->start.closures : 0;
+    int64_t batches = cadre_training_plan_batches(self, position);
+    if (left <= batches || epoch_closures == 0) {
+        return rows + rows_of(self, left, position < epoch_rows ? position : epoch_rows);
+    }
+    rows += rows_of(self, batches, position);
+    left -= batches;
+    return rows + left / epoch_closures * epoch_rows + rows_of(self, left % epoch_closures, 0);
+}
+
+cadre_training_place_t
+cadre_training_plan_at(const cadre_training_plan_t *self, uint64_t cut)
+{
+    cadre_training_place_t place = self->start;
+    int64_t left = cut > self->first_id ? (int64_t)(cut - self->first_id) : 0;
+    while (left > 0 && place.epoch < self->epochs) {
+        int64_t batches = cadre_training_plan_batches(self, place.position);
+        if (left < batches) {
+            place.position += left * self->batch_size;
+            place.closures += left;
+            return place;
+        }
+        place.closures += batches;
+        left -= batches;
+        int64_t evaluations =
+            cadre_training_plan_evaluates(self, place.epoch) ? self->evaluation_closures : 0;
+        place.position = self->rows;
+        if (left < evaluations) {
+            place.evaluations += left;
+            return place;
+        }
+        place.evaluations += evaluations;
+        left -= evaluations;
+        place.epoch++;
+        place.position = 0;
+    }
+    place.evaluations += left; /* of a finished job that was only evaluated again */
+    return place;
+}
+
+char *
+cadre_training_place_encode(const cadre_training_place_t *place)
+{
+    return cadre_asprintf(
+        "{\"epoch\": %lld, \"position\": %lld, \"closures\": %lld, \"evaluations\": %lld}",
+        (long long)place->epoch, (long long)place->position, (long long)place->closures,
+        (long long)place->evaluations);
+}
+
+int
+cadre_training_place_decode(const char *text, cadre_training_place_t *place)
+{
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_int_t epoch = -1;
+    json_int_t position = -1;
+    json_int_t closures = -1;
+    json_int_t evaluations = -1;
+    int status = json_unpack(root, "{s:I, s:I, s:I, s:I !}", "epoch", &epoch, "position", &position,
+                             "closures", &closures, "evaluations", &evaluations);
+    json_decref(root);
+    if (status != 0 || epoch < 0 || position < 0 || closures < 0 || evaluations < 0) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "the checkpoint's progress is not that of a job file: %s", text);
+    }
+    *place = (cadre_training_place_t){
+        .epoch = epoch, .position = position, .closures = closures, .evaluations = evaluations};
+    return 0;
+}

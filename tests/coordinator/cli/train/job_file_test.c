@@ -1,0 +1,334 @@
+#include "coordinator/cli/train/job_file.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+TestSuite(job_file, .timeout = 240);
+
+#define DATA  "\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a.csv\"}}"
+#define MODEL "\"model\": {\"type\": \"mlp\", \"hidden\": [4]}"
+
+typedef struct {
+    const char *text;
+    const char *error;
+} example_t;
+
+static const example_t examples[] = {
+    {"{\n  \"nam\": 1\n}", "j.json:2:3: unknown key \"nam\" in the job; did you mean \"name\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"sgd\",\n    \"learning_rat\": 0.1}}",
+     "j.json:4:5: unknown key \"learning_rat\" in optimizer; did you mean \"learning_rate\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"sgd\", \"beta_1\": 0.1}}",
+     "j.json:3:30: unknown key \"beta_1\" in optimizer, which has type, learning_rate"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"type\": \"adma\"}}",
+     "j.json:3:23: .*did you mean \"adam\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": -1}}", "j.json:3:32: "},
+    {"{" DATA ",\n" MODEL ",\n\"optimizer\": {\"learning_rate\": \"fast\"}}",
+     "j.json:3:32: optimizer.learning_rate must be a number, not a string"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 0}}",
+     "j.json:3:24: training.epochs: 0 is not in 1 to 1000000"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"epochs\": 1.5}}",
+     "j.json:3:24: training.epochs: must be a whole number, not a number"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"shuffle\": 1}}",
+     "j.json:3:25: training.shuffle: must be true or false, not a whole number"},
+    {"{" DATA ",\n" MODEL ",\n\"training\": {\"batchsize\": 1}}",
+     "j.json:3:14: unknown key \"batchsize\" in training; did you mean \"batch_size\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"partitioner\": \"fxed\"}}",
+     "j.json:3:28: cluster.partitioner: \"fxed\" is none of fixed|min_bytes|max_bytes; did you "
+     "mean "
+     "\"fixed\"?"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": \"gpu\"}}",
+     "j.json:3:23: cluster.device: no device \"gpu\": it is auto, cpu, cuda, or cuda:N with N in 0 "
+     "to "
+     "1023"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": \"cuda:99999\"}}",
+     "j.json:3:23: cluster.device: no device \"cuda:99999\""},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": \"\"}}",
+     "j.json:3:23: cluster.device: the text is empty"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"device\": 0}}",
+     "j.json:3:23: cluster.device: must be a string, not a whole number"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": {\"math\": \"f16\"}}",
+     "j.json:3:21: cluster.math: \"f16\" is none of f32|tf32|bf16"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"label\": 0.5}},\n" MODEL "}",
+     "j.json:1:60: data.train.label must be a string or a whole number, not a number"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"classes\": 1}},\n" MODEL "}",
+     "j.json:1:20: data.train: key \"classes\" must be a whole number from 2 to "},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"\"}},\n" MODEL "}",
+     "j.json:1:20: data.train: key \"path\" must be a path"},
+    {"{" DATA ",\n" MODEL ",\n\"cluster\": []}",
+     "j.json:3:12: cluster must be an object, not an array"},
+    {"{" MODEL "}", "j.json:1:1: \"data\" is missing"},
+    {"{" DATA "}", "j.json:1:1: \"model\" is missing"},
+    {"{\"data\": {},\n" MODEL "}", "j.json:1:10: \"train\" is missing in data"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\"}},\n" MODEL "}",
+     "j.json:1:20: \"path\" is missing in data.train"},
+    {"{\"data\": {\"train\": {\"format\": \"idx\", \"path\": \"a\"}},\n" MODEL "}",
+     "j.json:1:20: \"labels_path\" is missing in data.train"},
+    {"{\"data\": {\"train\": {\"format\": \"xlsx\", \"path\": \"a\"}},\n" MODEL "}",
+     "j.json:1:31: data.train.format: \"xlsx\" is none of csv|libsvm|idx"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"pth\": \"a\"}},\n" MODEL "}",
+     "j.json:1:38: unknown key \"pth\" in data.train; did you mean \"path\"?"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"rows\": -1}},\n" MODEL "}",
+     "j.json:1:59: data.train.rows cannot be negative"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"format\": "
+     "\"csv\", \"path\": \"a\", \"scale\": 0}},\n" MODEL "}",
+     "j.json:1:60: data.test: key \"scale\" must be a number other than 0"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"}, \"test\": {\"fraction\": "
+     "1}},\n" MODEL "}",
+     "j.json:1:73: data.test.fraction must be a number between 0 and 1"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [1], \"dropout\": 1}}",
+     "j.json:2:52: model.dropout: 1 is not in 0 to 0.99"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [1], \"dropout\": -0.1}}",
+     "j.json:2:52: model.dropout: -0.1 is not in 0 to 0.99"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\"},\n\"test\": {\"fraction\": "
+     "0.5, "
+     "\"seed\": 0}},\n" MODEL "}",
+     "j.json:2:35: data.test.seed must be a whole number from 1 on"},
+    {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"held_out\": 0.1},\n\"test\": "
+     "{\"fraction\": 0.5}},\n" MODEL "}",
+     "j.json:2:10: data.test.fraction does not go with \"held_out\" in data.train"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\"}}",
+     "j.json:2:10: \"hidden\" is missing in model: an mlp has hidden layers"},
+    {"{" DATA ",\n\"model\": {\"hidden\": [1]}}", "j.json:2:10: \"type\" is missing in model: mlp, "
+                                                  "logistic, linear, cnn, transformer or layers"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4, 0]}}",
+     "j.json:2:40: model.hidden[1]: a layer's width must be a whole number in 1 to 1048576"},
+    {"{" DATA ",\n\"model\": {\"type\": \"logistic\", \"hidden\": [4]}}",
+     "j.json:2:31: a model of type \"logistic\" has no \"hidden\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"cnn\", \"filters\": [4]}}",
+     "j.json:2:10: \"input\" is missing in model: the shape of one row, such as [28, 28, 1]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"cnn\", \"input\": [8, 8, 1]}}",
+     "j.json:2:10: \"filters\" is missing in model: a cnn has convolutions, such as [16, 32]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"cnn\", \"input\": [8, 8], \"filters\": [4]}}",
+     "j.json:2:35: model.input: an image is [height, width, channels]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"transformer\", \"input\": [64]}}",
+     "j.json:2:43: model.input must be an array such as [8, 16]"},
+    {"{" DATA ",\n\"model\": {\"type\": \"transformer\", \"input\": [8, 8], \"width\": 30}}",
+     "j.json:2:10: model.heads: 4 heads do not divide model.width, 30"},
+    {"{" DATA ",\n\"model\": {\"type\": \"transformer\", \"input\": [8, 8], \"kernel\": 3}}",
+     "j.json:2:51: a model of type \"transformer\" has no \"kernel\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\"}}",
+     "j.json:2:10: \"layers\" is missing in model: what the model consists of"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": {}}}",
+     "j.json:2:39: model.layers must be an array of objects"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [3]}}",
+     "j.json:2:40: model.layers[0]: a layer is an object with a \"type\""},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv\"}]}}",
+     "j.json:2:49: model.layers[0].type: \"conv\" is none of "
+     "dense|conv2d|max_pool2d|mean_pool2d|flatten|mean|activation|dropout|layer_norm|batch_norm|"
+     "positions|transformer"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dens\"}]}}",
+     "j.json:2:49: model.layers[0].type: \"dens\" is none of .*; did you mean \"dense\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"conv2d\", "
+     "\"filters\": 2, \"padding\": 3}]}}",
+     "j.json:2:84: model.layers[0].padding: 3 is not below the kernel, 3"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\"}]}}",
+     "j.json:2:40: \"units\" is missing in model.layers[0] (dense)"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
+     "\"units\": 0}]}}",
+     "j.json:2:67: model.layers[0].units: 0 is not in 1 to 1048576"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\"}, "
+     "{\"type\": \"dropout\", \"rate\": 1}]}}",
+     "j.json:2:89: model.layers[1].rate: 1 is not in 0 to 0.99"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\", "
+     "\"units\": 3}]}}",
+     "j.json:2:60: unknown key \"units\" in model.layers[0], which has type"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"transformer\", "
+     "\"causal\": 1}]}}",
+     "j.json:2:74: model.layers[0].causal must be true or false, not a whole number"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"activation\", "
+     "\"activation\": \"rel\"}]}}",
+     "j.json:2:77: model.layers[0].activation: \"rel\" is none of relu|sigmoid|tanh|gelu|softplus; "
+     "did you mean \"relu\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"wire\": \"bf61\"}}",
+     "j.json:2:49: model.wire: \"bf61\" is none of f32|bf16; did you mean \"bf16\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"wire\": 16}}",
+     "j.json:2:49: model.wire: must be a string, not a whole number"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
+     "\"units\": 2, \"wire\": \"bf61\"}]}}",
+     "j.json:2:78: model.layers[0].wire: \"bf61\" is none of f32|bf16; did you mean \"bf16\"?"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"dense\", "
+     "\"units\": 2, \"wire\": 1}]}}",
+     "j.json:2:78: model.layers[0].wire must be a string, not a whole number"},
+    {"{" DATA ",\n\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"flatten\", "
+     "\"wire\": \"bf16\"}]}}",
+     "j.json:2:60: unknown key \"wire\" in model.layers[0], which has type"},
+    {"{" DATA ",\n\"model\": {\"type\": \"linear\"}}",
+     "j.json:2:19: a linear model needs \"label_kind\": \"value\""},
+    {"{" DATA ",\n" MODEL ",\n" MODEL "}", "j.json:3:7: duplicate object key"},
+    {"{\n\"data\": oops}", "j.json:2:12: invalid token near 'oops'"},
+    {"", "j.json:1:1: '[' or '{' expected near end of file"},
+    {"[]", "j.json:1:1: the file must hold one JSON object"},
+};
+
+Test(job_file, names_file_line_and_column_of_what_is_wrong)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        int status = cadre_job_file_parse(&job, "j.json", examples[i].text);
+        cr_expect_eq(status, CADRE_ECONFIG, "%zu: %d", i, status);
+        const char *star = strstr(examples[i].error, ".*");
+        const char *rest = star ? star + 2 : "";
+        size_t length = star ? (size_t)(star - examples[i].error) : strlen(examples[i].error);
+        cr_expect(strncmp(cadre_error_text(), examples[i].error, length) == 0 &&
+                      strstr(cadre_error_text(), rest),
+                  "%zu: %s\n instead of %s", i, cadre_error_text(), examples[i].error);
+    }
+}
+
+Test(job_file, reads_everything_a_file_can_say)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    int status = cadre_job_file_parse(
+        &job, "some/where/j.x.json",
+        "{\"seed\": 7, \"data\": {\"dir\": \"d\", \"train\": {\"format\": \"csv\", \"path\": "
+        "\"a\", "
+        "\"scale\": 0.5, \"label\": 3}, \"test\": {\"fraction\": 0.25, \"seed\": 3}},"
+        "\"model\": {\"type\": \"mlp\", \"hidden\": [8, 4], \"activation\": \"tanh\", "
+        "\"dropout\": 0.5, \"l2\": 0.001},"
+        "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01},"
+        "\"training\": {\"epochs\": 3, \"batch_size\": 16, \"shuffle\": false, "
+        "\"target_accuracy\": 0.9},"
+        "\"cluster\": {\"ps\": 3, \"workers\": 4, \"slots\": 5, \"max_restarts\": \"unlimited\", "
+        "\"closure_deadline_s\": 2.5, \"shard_timeout_s\": 7},"
+        "\"checkpoint\": {\"dir\": \"c\", \"every_s\": 1.5, \"keep\": 2}}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_job_finish(&job), 0);
+    cr_assert_str_eq(job.name, "j");
+    cr_assert_str_eq(job.folder, "some/where");
+    cr_assert_str_eq(job.data_dir, "d");
+    cr_assert_eq(job.seed, 7);
+    cr_assert_float_eq(job.test_fraction, 0.25, 0);
+    cr_assert_eq(job.test_seed, 3);
+    cr_assert(job.hidden_count == 2 && job.hidden[0] == 8 && job.hidden[1] == 4);
+    cr_assert_eq(job.activation, CADRE_ACTIVATION_TANH);
+    cr_assert_str_eq(job.optimizer, "adam");
+    cr_assert_float_eq(
+        json_number_value(json_object_get(job.optimizer_parameters, "learning_rate")), 0.01, 0);
+    cr_assert(job.epochs == 3 && job.batch_size == 16 && !job.shuffle);
+    cr_assert(job.ps == 3 && job.workers == 4 && job.slots == 5);
+    cr_assert_eq(job.max_restarts, CADRE_JOB_RESTARTS_UNLIMITED);
+    cr_assert_float_eq(job.closure_deadline_s, 2.5, 0);
+    cr_assert_eq(job.shard_timeout_s, 7);
+    cr_assert_float_eq(job.checkpoint_every_s, 1.5, 0);
+    cr_assert_str_eq(job.checkpoint_dir, "c");
+}
+
+Test(job_file, says_which_file_is_missing)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_read(&job, "/nowhere/j.json"), CADRE_ENOTFOUND);
+    cr_assert_str_eq(cadre_error_text(), "/nowhere/j.json: No such file or directory");
+}
+
+Test(job_file, gives_way_to_the_environment_and_both_to_a_flag)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(job.ps, 1);
+    cr_assert_eq(
+        cadre_job_file_parse(&job, "j.json", "{" DATA "," MODEL ",\"cluster\":{\"ps\":2}}"), 0,
+        "%s", cadre_error_text());
+    cr_assert_eq(job.ps, 2);
+    setenv("CADRE_PS", "3", 1);
+    cr_assert_eq(cadre_job_set_environment(&job), 0);
+    cr_assert_eq(job.ps, 3);
+    cr_assert_eq(cadre_job_set(&job, "cluster.ps", "4", CADRE_ORIGIN_FLAG, "--ps"), 0);
+    cr_assert_eq(job.ps, 4);
+    setenv("CADRE_PS", "many", 1);
+    cr_assert_eq(cadre_job_set_environment(&job), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "CADRE_PS: \"many\" is not a whole number");
+}
+
+Test(job_file, wants_held_out_rows_for_a_target)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(
+                     &job, "j.json", "{" DATA "," MODEL ",\"training\":{\"target_accuracy\":0.5}}"),
+                 0);
+    cr_assert_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+}
+
+Test(job_file, derives_the_checkpoint_folder_from_a_name_that_is_safe_as_a_path)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(&job, "x/digits.json", "{" DATA "," MODEL "}"), 0);
+    cr_assert_eq(cadre_job_finish(&job), 0);
+    cr_assert_str_eq(job.checkpoint_dir, "cadre-checkpoints/digits");
+    cr_assert_eq(cadre_job_set(&job, "name", "../up", CADRE_ORIGIN_FLAG, "--name"), 0);
+    cr_assert_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+}
+
+Test(job_file, reads_layers_with_their_defaults)
+{
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    int status = cadre_job_file_parse(
+        &job, "j.json",
+        "{" DATA ", \"model\": {\"type\": \"layers\", \"input\": [8, 4, 2], \"layers\": ["
+        "{\"type\": \"conv2d\", \"filters\": 5, \"padding\": 1},"
+        "{\"type\": \"max_pool2d\", \"stride\": 1},"
+        "{\"type\": \"dense\", \"units\": 7, \"activation\": \"gelu\"},"
+        "{\"type\": \"transformer\", \"heads\": 2, \"causal\": true, \"dropout\": 0.25}]}}");
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cr_assert(job.input_rank == 3 && job.input[0] == 8 && job.input[2] == 2);
+    cr_assert_eq(job.layer_count, 4);
+    const cadre_layer_t *layers = job.layers;
+    cr_assert(layers[0].type == CADRE_LAYER_CONV2D && layers[0].units == 5);
+    cr_assert(layers[0].size == 3 && layers[0].stride == 1 && layers[0].padding == 1);
+    cr_assert_eq(layers[0].activation, CADRE_ACTIVATION_NONE);
+    cr_assert(layers[1].type == CADRE_LAYER_MAX_POOL2D && layers[1].size == 2);
+    cr_assert_eq(layers[1].stride, 1);
+    cr_assert(layers[2].units == 7 && layers[2].activation == CADRE_ACTIVATION_GELU);
+    cr_assert(layers[3].heads == 2 && layers[3].causal && layers[3].units == 0);
+    cr_assert_eq(layers[3].activation, CADRE_ACTIVATION_GELU);
+    cr_assert_float_eq(layers[3].rate, 0.25, 0);
+}
+
+/* `count` times the same layer, or number, joined by commas. */
+static char *
+repeated(const char *one, int count)
+{
+    char *text = cadre_strdup(one);
+    for (int i = 1; i < count; i++) {
+        char *longer = cadre_asprintf("%s, %s", text, one);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+Test(job_file, limits_layers_filters_and_axes)
+{
+    static const struct {
+        const char *model;
+        const char *one;
+        int limit;
+    } cases[] = {
+        {"\"type\": \"layers\", \"layers\": [%s]", "{\"type\": \"flatten\"}", 64},
+        {"\"type\": \"cnn\", \"input\": [8, 8, 1], \"filters\": [%s]", "4", 16},
+        {"\"type\": \"layers\", \"layers\": [], \"input\": [%s]", "4", 3},
+        {"\"type\": \"mlp\", \"hidden\": [%s]", "4", 32},
+    };
+    for (size_t i = 0; i < 2 * CADRE_COUNT_OF(cases); i++) {
+        int over = (int)(i % 2);
+        cadre_auto(cadre_free) char *list = repeated(cases[i / 2].one, cases[i / 2].limit + over);
+        const char *format = cases[i / 2].model;
+        int before = (int)(strstr(format, "%s") - format);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{" DATA ", \"model\": {%.*s%s%s}}", before, format, list, format + before + 2);
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cr_expect_eq(cadre_job_file_parse(&job, "j.json", text), over ? CADRE_ECONFIG : 0,
+                     "%zu: %s", i, cadre_error_text());
+    }
+}

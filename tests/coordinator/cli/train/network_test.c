@@ -1,0 +1,120 @@
+#include "coordinator/cli/train/network.h"
+
+#include <criterion/criterion.h>
+
+#include "common/base/memory.h"
+#include "common/graph/program.h"
+#include "coordinator/cli/train/model_layers.h"
+
+TestSuite(network, .timeout = 240);
+
+static cadre_network_t *
+network_of(const cadre_job_t *job, int64_t features, bool training)
+{
+    cadre_network_t *network = cadre_calloc(1, sizeof(*network));
+    network->program = cadre_program_new("network");
+    network->training = training;
+    const cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(features)};
+    network->x = cadre_arg(network->program, "x", CADRE_F32, dims, 2);
+    cr_assert_eq(cadre_network_begin(network, features, job->input, job->input_rank), 0);
+    cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
+    size_t count = cadre_model_layers(job, layers);
+    for (size_t i = 0; i < count; i++) {
+        cadre_network_add(network, &layers[i]);
+    }
+    cr_assert_eq(cadre_network_end(network, 3), 0, "%s", cadre_error_text());
+    cadre_result(network->program, "y", network->x);
+    cr_assert_eq(cadre_program_finish(network->program), 0, "%s", cadre_error_text());
+    return network;
+}
+
+static void
+destroy(cadre_network_t **network)
+{
+    cadre_program_destroy(&(*network)->program);
+    cadre_free(network);
+}
+
+static void
+expect_variable(const cadre_network_t *network, size_t index, const char *name,
+                const char *initializer, const char *shape)
+{
+    const cadre_network_variable_t *variable = &network->variables[index];
+    cr_assert_lt(index, network->variable_count);
+    cr_expect_str_eq(variable->name, name);
+    cr_expect_str_eq(variable->initializer, initializer, "%s", name);
+    char text[CADRE_EXTENTS_TEXT_SIZE];
+    cadre_extents_t extents = {.rank = variable->rank};
+    for (int i = 0; i < variable->rank; i++) {
+        extents.extents[i] = cadre_extent_number(variable->shape[i]);
+    }
+    cr_expect_str_eq(cadre_extents_text(&extents, NULL, text), shape, "%s", name);
+}
+
+Test(network, of_an_mlp_has_a_weight_and_a_bias_for_each_layer)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_MLP,
+                       .hidden = {5, 4},
+                       .hidden_count = 2,
+                       .activation = CADRE_ACTIVATION_RELU,
+                       .dropout = 0.5};
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 6, true);
+    cr_assert_eq(network->variable_count, 6);
+    expect_variable(network, 0, "w1", "he_normal", "[6,5]");
+    expect_variable(network, 1, "b1", "zeros", "[5]");
+    expect_variable(network, 2, "w2", "he_normal", "[5,4]");
+    expect_variable(network, 4, "w3", "glorot_uniform", "[4,3]");
+    expect_variable(network, 5, "b3", "zeros", "[3]");
+}
+
+Test(network, of_a_cnn_halves_the_image_until_it_is_too_small)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_CNN,
+                       .input = {7, 7, 1},
+                       .input_rank = 3,
+                       .filters = {2, 3, 4, 5},
+                       .filter_count = 4,
+                       .kernel = 3,
+                       .activation = CADRE_ACTIVATION_TANH};
+    cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
+    cr_assert_eq(cadre_model_layers(&job, layers), 7); /* 7, 3, 1, and no more pooling */
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 49, true);
+    expect_variable(network, 0, "w1", "glorot_uniform", "[3,3,1,2]");
+    expect_variable(network, 6, "w4", "glorot_uniform", "[3,3,4,5]");
+    expect_variable(network, 8, "w5", "glorot_uniform", "[5,3]");
+}
+
+Test(network, of_a_transformer_has_positions_and_blocks)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_TRANSFORMER,
+                       .input = {5, 2},
+                       .input_rank = 2,
+                       .width = 8,
+                       .heads = 2,
+                       .blocks = 2};
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 10, true);
+    cr_assert_eq(network->variable_count, 2 + 1 + 2 * 12 + 2 + 2);
+    expect_variable(network, 0, "w1", "glorot_uniform", "[2,8]");
+    expect_variable(network, 2, "positions2", "glorot_uniform", "[5,8]");
+    expect_variable(network, 3, "scale_a3", "constant", "[8]");
+    expect_variable(network, 5, "query3", "glorot_uniform", "[8,8]");
+    expect_variable(network, 11, "w_a3", "he_normal", "[8,32]");
+    expect_variable(network, 13, "w_b3", "glorot_uniform", "[32,8]");
+    expect_variable(network, 15, "scale_a4", "constant", "[8]");
+    expect_variable(network, 29, "w6", "glorot_uniform", "[8,3]");
+}
+
+Test(network, pushes_the_running_averages_of_batch_norm_while_training_only)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_LAYERS, .layer_count = 1};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_BATCH_NORM);
+    for (int training = 0; training < 2; training++) {
+        cadre_auto(destroy) cadre_network_t *network = network_of(&job, 4, training != 0);
+        expect_variable(network, 2, "mean1", "zeros", "[4]");
+        expect_variable(network, 3, "variance1", "constant", "[4]");
+        cr_expect_eq(network->variables[0].role, CADRE_ROLE_OTHER);
+        cr_expect_eq(network->variables[3].role, CADRE_ROLE_AVERAGE);
+        cr_expect_eq(network->variables[3].value, 1);
+        cr_expect_eq(cadre_program_push_count(network->program), training ? 2 : 0);
+    }
+}
