@@ -6,9 +6,9 @@
 #include "common/base/status.h"
 #include "common/base/utf8.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/data_path.h"
+#include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/terminal/exit_code.h"
-#include "coordinator/cli/trace_folder.h"
 #include "coordinator/cli/train/job_file.h"
 #include "coordinator/cli/train/model.h"
 

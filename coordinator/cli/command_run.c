@@ -7,9 +7,9 @@
 #include "common/net/security.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/data_path.h"
+#include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/supervisor.h"
 #include "coordinator/cli/run_flags.h"
-#include "coordinator/cli/supervisor.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/train/model.h"
 

@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/startup.h"
-#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/launch/launcher.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/suggest.h"

@@ -209,7 +209,7 @@ CLASSES = [
      "coordinator/core/joining.c",
      "    if (!has_waited(self, from) || holder->kept) {\n", "    if (!has_waited(self, from)) {\n"),
     ("stop-needs-workers", "a stop gives up a checkpoint that only ps still write",
-     "coordinator/cli/silence.c",
+     "coordinator/cli/launch/silence.c",
      "    return !checkpoint || json_integer_value(json_object_get(checkpoint, \"closures\")) > 0;\n",
      "    return !checkpoint || json_integer_value(json_object_get(checkpoint, \"closures\")) >= 0;\n"),
     ("trial-kept-free", "a worker is kept free for a suspect that may not go",

@@ -3,12 +3,12 @@
  *
  * Thread:  any; the functions keep no state.
  */
-#ifndef CADRE_COORDINATOR_CLI_TASK_WORDS_H
-#define CADRE_COORDINATOR_CLI_TASK_WORDS_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_TASK_WORDS_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_TASK_WORDS_H
 
 #include <stddef.h>
 
-#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/launch/launcher.h"
 
 enum { CADRE_TASK_WORDS_SIZE = 512 };
 

@@ -1,4 +1,4 @@
-#include "coordinator/cli/launcher_core.h"
+#include "coordinator/cli/launch/launcher_core.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
  * Owner:   the caller; an open struct.
  * Thread:  the main thread, when every other has ended.
  */
-#ifndef CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
-#define CADRE_COORDINATOR_CLI_CLOSING_WORDS_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_CLOSING_WORDS_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_CLOSING_WORDS_H
 
 #include "common/base/status.h"
 #include "coordinator/cli/terminal/console.h"

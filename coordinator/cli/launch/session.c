@@ -1,4 +1,4 @@
-#include "coordinator/cli/session.h"
+#include "coordinator/cli/launch/session.h"
 
 #include <dirent.h>
 #include <errno.h>

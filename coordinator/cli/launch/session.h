@@ -13,14 +13,14 @@
  * that nobody holds is what a killed launcher left: the next one removes it, unless it was to be
  * kept.
  */
-#ifndef CADRE_COORDINATOR_CLI_SESSION_H
-#define CADRE_COORDINATOR_CLI_SESSION_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_SESSION_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_SESSION_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/cli/launcher_core.h"
+#include "coordinator/cli/launch/launcher_core.h"
 
 enum {
     CADRE_SESSION_TAIL_LINES = 8,   /* of a dead task's log, shown */

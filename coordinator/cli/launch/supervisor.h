@@ -9,12 +9,12 @@
  * Signals come through a descriptor, never a handler. The first SIGINT or SIGTERM stops after a
  * checkpoint, a second one half a second later or more kills.
  */
-#ifndef CADRE_COORDINATOR_CLI_SUPERVISOR_H
-#define CADRE_COORDINATOR_CLI_SUPERVISOR_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_SUPERVISOR_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_SUPERVISOR_H
 
 #include <stdbool.h>
 
-#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/launch/launcher.h"
 #include "coordinator/cli/train/job.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "coordinator/cli/data_path.h"
+#include "coordinator/cli/launch/data_path.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -18,8 +18,8 @@
  * to be killed, so that another process takes it. It has first been a member whose lease ran out,
  * and gets CADRE_LAUNCHER_SILENT_MS more: one that is only paused comes back without any loss.
  */
-#ifndef CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
-#define CADRE_COORDINATOR_CLI_LAUNCHER_CORE_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_LAUNCHER_CORE_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_LAUNCHER_CORE_H
 
 #include <stdbool.h>
 #include <stddef.h>

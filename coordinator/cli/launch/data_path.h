@@ -10,8 +10,8 @@
  * workers know where their data is: without --data the paths stay relative and each worker looks in
  * its own --data-dir.
  */
-#ifndef CADRE_COORDINATOR_CLI_DATA_PATH_H
-#define CADRE_COORDINATOR_CLI_DATA_PATH_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_DATA_PATH_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_DATA_PATH_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/task_words.h"
+#include "coordinator/cli/launch/task_words.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

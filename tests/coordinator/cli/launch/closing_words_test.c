@@ -1,4 +1,4 @@
-#include "coordinator/cli/closing_words.h"
+#include "coordinator/cli/launch/closing_words.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

@@ -8,13 +8,13 @@
  * Silence is added up from look to look, each of which counts for little: while this process itself
  * stood still nobody could be heard.
  */
-#ifndef CADRE_COORDINATOR_CLI_SILENCE_H
-#define CADRE_COORDINATOR_CLI_SILENCE_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_SILENCE_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_SILENCE_H
 
 #include <cadre/coordinator.h>
 #include <jansson.h>
 
-#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/launch/launcher.h"
 
 enum {
     CADRE_SILENCE_LOOK_MS = 1000,     /* between looks */

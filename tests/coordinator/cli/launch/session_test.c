@@ -1,4 +1,4 @@
-#include "coordinator/cli/session.h"
+#include "coordinator/cli/launch/session.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

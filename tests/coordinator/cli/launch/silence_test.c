@@ -1,4 +1,4 @@
-#include "coordinator/cli/silence.h"
+#include "coordinator/cli/launch/silence.h"
 
 #include <criterion/criterion.h>
 

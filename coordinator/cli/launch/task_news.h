@@ -4,10 +4,10 @@
  * Owner:   a supervisor.
  * Thread:  the main thread.
  */
-#ifndef CADRE_COORDINATOR_CLI_TASK_NEWS_H
-#define CADRE_COORDINATOR_CLI_TASK_NEWS_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_TASK_NEWS_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_TASK_NEWS_H
 
-#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/launch/launcher.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/events.h"
 

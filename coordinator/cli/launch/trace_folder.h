@@ -4,8 +4,8 @@
  *
  * Thread:  the main one; the functions keep no state.
  */
-#ifndef CADRE_COORDINATOR_CLI_TRACE_FOLDER_H
-#define CADRE_COORDINATOR_CLI_TRACE_FOLDER_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_TRACE_FOLDER_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_TRACE_FOLDER_H
 
 #include <stdbool.h>
 #include <stdint.h>

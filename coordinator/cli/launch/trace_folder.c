@@ -1,4 +1,4 @@
-#include "coordinator/cli/trace_folder.h"
+#include "coordinator/cli/launch/trace_folder.h"
 
 #include <ctype.h>
 #include <dirent.h>

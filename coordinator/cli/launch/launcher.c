@@ -1,4 +1,4 @@
-#include "coordinator/cli/launcher.h"
+#include "coordinator/cli/launch/launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/device_name.h"
-#include "coordinator/cli/trace_folder.h"
+#include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/train/job.h"
 
 /* As shells have it. */

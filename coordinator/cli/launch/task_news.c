@@ -1,10 +1,10 @@
-#include "coordinator/cli/task_news.h"
+#include "coordinator/cli/launch/task_news.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/cli/task_words.h"
+#include "coordinator/cli/launch/task_words.h"
 
 static void
 say_tail(const cadre_task_news_t *self, cadre_launch_role_t role, uint32_t index, int64_t from)

@@ -1,4 +1,4 @@
-#include "coordinator/cli/supervisor.h"
+#include "coordinator/cli/launch/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,16 +16,16 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/clock.h"
-#include "coordinator/cli/closing_words.h"
-#include "coordinator/cli/data_path.h"
-#include "coordinator/cli/silence.h"
-#include "coordinator/cli/task_news.h"
-#include "coordinator/cli/task_words.h"
+#include "coordinator/cli/launch/closing_words.h"
+#include "coordinator/cli/launch/data_path.h"
+#include "coordinator/cli/launch/silence.h"
+#include "coordinator/cli/launch/task_news.h"
+#include "coordinator/cli/launch/task_words.h"
+#include "coordinator/cli/launch/trace_folder.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/terminal/display.h"
 #include "coordinator/cli/terminal/events.h"
 #include "coordinator/cli/terminal/notice.h"
-#include "coordinator/cli/trace_folder.h"
 #include "coordinator/cli/train/trainer.h"
 
 typedef struct {

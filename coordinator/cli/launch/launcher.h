@@ -13,15 +13,15 @@
  * Between fork and exec only calls are made that are safe there: other threads, ZeroMQ's among
  * them, may hold any lock at that moment.
  */
-#ifndef CADRE_COORDINATOR_CLI_LAUNCHER_H
-#define CADRE_COORDINATOR_CLI_LAUNCHER_H
+#ifndef CADRE_COORDINATOR_CLI_LAUNCH_LAUNCHER_H
+#define CADRE_COORDINATOR_CLI_LAUNCH_LAUNCHER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coordinator/cli/launcher_core.h"
-#include "coordinator/cli/session.h"
+#include "coordinator/cli/launch/launcher_core.h"
+#include "coordinator/cli/launch/session.h"
 
 typedef struct cadre_launcher cadre_launcher_t;
 
