@@ -5,8 +5,8 @@
  * Thread:  main's.
  *
  * Only what a ps needs to serve: HELLO is answered, one RESTORE and a CREATE per variable are sent;
- * heartbeats are received and dropped. Requests are sent as worker/core/worker_values.c sends them, a
- * window of them unanswered at a time.
+ * heartbeats are received and dropped. Requests are sent as worker/core/worker_values.c sends them,
+ * a window of them unanswered at a time.
  */
 #ifndef CADRE_BENCH_SHARD_CLIENT_H
 #define CADRE_BENCH_SHARD_CLIENT_H

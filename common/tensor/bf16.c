@@ -4,9 +4,9 @@
 
 #include "common/tensor/bf16_word.h"
 
-/* As in ps/core/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver runs
- * before a sanitizer is ready; clang has another notion of it. Static, because a function with a
- * choice would be exported by a library that exports nothing else of this file. */
+/* As in ps/core/optimizer_kernel.c: the choice at load time is an indirect function, whose resolver
+ * runs before a sanitizer is ready; clang has another notion of it. Static, because a function with
+ * a choice would be exported by a library that exports nothing else of this file. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                            \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define KERNEL __attribute__((target_clones("avx2", "default")))

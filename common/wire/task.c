@@ -13,8 +13,8 @@ cadre_task_equal(const cadre_task_t *left, const cadre_task_t *right)
            left->incarnation == right->incarnation;
 }
 
-/* Written by hand: every message that is sent or received needs it, and snprintf took more time than
- * all else that is done with a routing id. */
+/* Written by hand: every message that is sent or received needs it, and snprintf took more time
+ * than all else that is done with a routing id. */
 static char *
 put_text(char *at, const char *text)
 {

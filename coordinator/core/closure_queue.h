@@ -5,7 +5,8 @@
  *
  * The rules (those of TensorFlow's coordinator, and where ours go further):
  *   - What was put comes out in order; what is put back comes out first. A closure that needs what
- * a worker has not is passed over for it (coordinator/core/closure_lanes.h, which tells who is next).
+ * a worker has not is passed over for it (coordinator/core/closure_lanes.h, which tells who is
+ * next).
  *   - Work tagged for a worker comes before common work, is given to no other worker, and join does
  * not wait for it.
  *   - The first failure is kept. Everything queued is cancelled at once, so that workers stop; what

@@ -13,9 +13,9 @@
  * reaches back to that one's cut.
  *
  * With `replay` a shard that is READY after RESTORING is `replaying` until the pass that begins
- * then (coordinator/core/replay.h) has ended; requests of the API wait for that. `rollback` restores
- * every shard, all to one cut, and then does the same. `relaxed` does without, and counts what may
- * be lost; so do the others once nothing is kept any more.
+ * then (coordinator/core/replay.h) has ended; requests of the API wait for that. `rollback`
+ * restores every shard, all to one cut, and then does the same. `relaxed` does without, and counts
+ * what may be lost; so do the others once nothing is kept any more.
  */
 #ifndef CADRE_COORDINATOR_CORE_RECOVERY_H
 #define CADRE_COORDINATOR_CORE_RECOVERY_H

@@ -1,6 +1,6 @@
 /*
- * optimizer_kernel - the loops behind ps/core/optimizer.h, one per formula, compiled by themselves with
- * -O3.
+ * optimizer_kernel - the loops behind ps/core/optimizer.h, one per formula, compiled by themselves
+ * with -O3.
  *
  * On x86-64 each is built twice and the CPU chooses: plain, and with AVX2. AVX2 alone, without FMA,
  * rounds like the plain one, so a restored shard gets the same bits on another machine (ftrl with

@@ -2,9 +2,9 @@
  * partition - the rows of one variable that a shard serves: values, optimizer slots, version. Copy
  * on write.
  *
- * Values and slots are chunks (common/tensor/chunk.h) cut by one layout. A chunk that somebody else holds
- * - a pull that is still being sent, a snapshot that is still being written - never changes: an
- * update writes it in place only when the partition is alone with it, otherwise into another
+ * Values and slots are chunks (common/tensor/chunk.h) cut by one layout. A chunk that somebody else
+ * holds - a pull that is still being sent, a snapshot that is still being written - never changes:
+ * an update writes it in place only when the partition is alone with it, otherwise into another
  * buffer, which then takes its place. So whoever took references has one version for good, and
  * neither waits for the other. An update is checked as a whole before anything is written; after
  * the check it cannot fail.
@@ -12,9 +12,9 @@
  * The version counts every change, assignments included, so that "unchanged since version v" is
  * true. Steps count optimizer updates only: the t of Adam's bias correction.
  *
- * Where the wire dtype is another than the variable's (common/spec/wire_dtype.h), gradients are widened
- * before the optimizer sees them, and pulls of workers get a copy of the values that is narrowed
- * when the first of them asks for a version, and kept until the next version.
+ * Where the wire dtype is another than the variable's (common/spec/wire_dtype.h), gradients are
+ * widened before the optimizer sees them, and pulls of workers get a copy of the values that is
+ * narrowed when the first of them asks for a version, and kept until the next version.
  *
  * Owner:   one shard.
  * Thread:  the shard's actor only; the chunks it hands out may be read and released on any thread.

@@ -7,8 +7,8 @@
  *
  * A core: no socket, thread, clock or file. Control messages and the time go in; messages (the
  * outbox) and events come out, and the shell empties both after every call. It does not own the
- * shard (ps/core/shard.h), which lives with another actor so that a long apply delays no heartbeat: what
- * is for the shard comes out as an event, and what the shard answers goes to the coordinator
+ * shard (ps/core/shard.h), which lives with another actor so that a long apply delays no heartbeat:
+ * what is for the shard comes out as an event, and what the shard answers goes to the coordinator
  * directly.
  */
 #ifndef CADRE_PS_CORE_PS_CORE_H

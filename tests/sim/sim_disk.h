@@ -6,7 +6,8 @@
  *
  * A file is the shard's snapshot as it was taken, kept alive by its references, and beside it the
  * oracle's copy of what the shard held at that moment. It outlives every process. What a restored
- * shard reads goes through the same interface as on a real disk (ps/core/loader.h), by element range.
+ * shard reads goes through the same interface as on a real disk (ps/core/loader.h), by element
+ * range.
  */
 #ifndef CADRE_TESTS_SIM_SIM_DISK_H
 #define CADRE_TESTS_SIM_SIM_DISK_H

@@ -24,8 +24,8 @@ typedef struct {
 
 cadre_registry_t *cadre_registry_new(void);
 
-/* Calls what is to be called at exit, the last first, which closes the shared objects: no function of
- * theirs may run any more. */
+/* Calls what is to be called at exit, the last first, which closes the shared objects: no function
+ * of theirs may run any more. */
 void cadre_registry_destroy(cadre_registry_t **self_p);
 
 /* NULL when there is none. */

@@ -1,8 +1,8 @@
 /*
  * cpu_random - random numbers, many at a time: those of cadre_random_fill_uniform, bit for bit.
  *
- * Philox's rounds (common/base/random.h) written out over arrays, so that the compiler computes several
- * counters at once.
+ * Philox's rounds (common/base/random.h) written out over arrays, so that the compiler computes
+ * several counters at once.
  */
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_vector.h"

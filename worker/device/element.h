@@ -44,7 +44,7 @@ typedef float cadre_real_t;
 #define CADRE_ELEMENT_ERF(x)        cadre_math_erf(x)
 #endif
 
-#include "common/tensor/bf16_word.h" /* makes CADRE_ELEMENT `static inline` where no device compiler has */
+#include "common/tensor/bf16_word.h" /* CADRE_ELEMENT: `static inline` without a device compiler */
 
 CADRE_ELEMENT cadre_real_t
 cadre_element_neg(cadre_real_t x)
