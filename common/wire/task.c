@@ -18,9 +18,10 @@ cadre_task_equal(const cadre_task_t *left, const cadre_task_t *right)
 static char *
 put_text(char *at, const char *text)
 {
-    size_t length = strlen(text);
-    memcpy(at, text, length);
-    return at + length;
+    while (*text) {
+        *at++ = *text++;
+    }
+    return at;
 }
 
 static char *
