@@ -9,9 +9,9 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "tests/worker/cuda_shim/shim/shim.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cuda/kernels.h"
-#include "worker/device/cuda/shim/shim.h"
 
 TestSuite(chain, .timeout = 240);
 

@@ -8,8 +8,8 @@
 
 #include "common/base/random.h"
 #include "common/tensor/bf16.h"
+#include "tests/worker/cuda_shim/shim/shim.h"
 #include "worker/device/cuda/kernels.h"
-#include "worker/device/cuda/shim/shim.h"
 
 TestSuite(convert, .timeout = 240);
 

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "worker/device/cuda/shim/shim.h"
+#include "tests/worker/cuda_shim/shim/shim.h"
 #include "worker/device/device.h"
 
 typedef struct {

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/worker/cuda_shim/shim/shim.h"
 #include "tests/worker/cuda_shim/shim_kernels.h"
-#include "worker/device/cuda/shim/shim.h"
 
 enum { BLOCKS = 3, THREADS = 96, COUNT = BLOCKS * THREADS };
 

@@ -41,7 +41,7 @@ launch(void (*kernel)(parameters_t...), unsigned grid, unsigned block, void *str
 
 #else
 
-#include "worker/device/cuda/shim/shim.h"
+#include CADRE_KERNEL_SHIM /* what stands for a device: the tests say which header */
 
 #define CADRE_SHARED(type, name, count)                                                            \
     static type name[count];                                                                       \

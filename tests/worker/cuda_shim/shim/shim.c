@@ -1,4 +1,4 @@
-#include "worker/device/cuda/shim/shim.h"
+#include "tests/worker/cuda_shim/shim/shim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/random.h"
-#include "worker/device/cuda/shim/shim_fiber.h"
+#include "tests/worker/cuda_shim/shim/shim_fiber.h"
 
 enum {
     FAULT_SIZE = 400,

@@ -17,8 +17,8 @@
  * Owner:   the process: one launch at a time.
  * Thread:  one.
  */
-#ifndef CADRE_WORKER_DEVICE_CUDA_SHIM_SHIM_H
-#define CADRE_WORKER_DEVICE_CUDA_SHIM_SHIM_H
+#ifndef CADRE_TESTS_WORKER_CUDA_SHIM_SHIM_SHIM_H
+#define CADRE_TESTS_WORKER_CUDA_SHIM_SHIM_SHIM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ void cadre_shim_fail(const char *file, int line, const char *what);
 #ifdef __cplusplus
 }
 
-#include "worker/device/cuda/shim/shim_language.h"
+#include "tests/worker/cuda_shim/shim/shim_language.h"
 #endif
 
 #endif

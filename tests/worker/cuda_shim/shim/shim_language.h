@@ -6,8 +6,8 @@
  *
  * Plain functions without state. C++ only, included by shim.h.
  */
-#ifndef CADRE_WORKER_DEVICE_CUDA_SHIM_SHIM_LANGUAGE_H
-#define CADRE_WORKER_DEVICE_CUDA_SHIM_SHIM_LANGUAGE_H
+#ifndef CADRE_TESTS_WORKER_CUDA_SHIM_SHIM_SHIM_LANGUAGE_H
+#define CADRE_TESTS_WORKER_CUDA_SHIM_SHIM_SHIM_LANGUAGE_H
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * Owner:   shim.c.
  * Thread:  the one that launches.
  */
-#ifndef CADRE_WORKER_DEVICE_CUDA_SHIM_SHIM_FIBER_H
-#define CADRE_WORKER_DEVICE_CUDA_SHIM_SHIM_FIBER_H
+#ifndef CADRE_TESTS_WORKER_CUDA_SHIM_SHIM_SHIM_FIBER_H
+#define CADRE_TESTS_WORKER_CUDA_SHIM_SHIM_SHIM_FIBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * of it once per process, which a run that fails on any report of a sanitizer takes for one; and it
  * enters the kernel for the signal mask, which no fiber changes.
  */
-#include "worker/device/cuda/shim/shim_fiber.h"
+#include "tests/worker/cuda_shim/shim/shim_fiber.h"
 
 #include <stdint.h>
 #include <string.h>
