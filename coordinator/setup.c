@@ -34,8 +34,6 @@ enum {
     CHECKPOINT_PATH_MAX = 200
 }; /* bytes of the directory's path, which messages carry with a name */
 
-static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory */
-
 /* --- where --- */
 
 /* A socket that only this user can reach: a loopback port is everybody's on this machine. */
@@ -354,17 +352,6 @@ make_directories(const char *path)
     }
     int status = cadre_disk_make_directory(copy);
     return status < 0 ? cadre_fail_within(CADRE_EIO, "checkpoint directory") : 0;
-}
-
-int
-cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self)
-{
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->checkpoint_dir, LOCK_NAME);
-    cadre_auto(cadre_free) char *what =
-        cadre_asprintf("the checkpoint directory %s", self->checkpoint_dir);
-    cadre_lock_file_t *lock = &self->checkpoint_lock;
-    return lock->path ? cadre_lock_file_keep(lock, what, self->job)
-                      : cadre_lock_file_open(lock, path, what, self->job);
 }
 
 static int

@@ -14,6 +14,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/checkpoint/disk.h"
 #include "common/checkpoint/manifest.h"
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/tensor.h"
@@ -562,4 +563,16 @@ cadre_manifest_decode(const char *file, const char *text, size_t size_bytes, cad
     }
     *out = manifest;
     return 0;
+}
+
+int
+cadre_manifest_read(int directory_fd, const char *directory, cadre_manifest_t *out)
+{
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/%s", directory, CADRE_MANIFEST_FILE_NAME);
+    cadre_auto(cadre_free) char *text = NULL;
+    size_t size_bytes = 0;
+    int status = cadre_disk_read(directory_fd, CADRE_MANIFEST_FILE_NAME, path,
+                                 CADRE_MANIFEST_SIZE_MAX, &text, &size_bytes);
+    return status == 0 ? cadre_manifest_decode(path, text, size_bytes, out) : status;
 }

@@ -73,29 +73,6 @@ building(cadre_program_t *self)
     return self->status == 0;
 }
 
-int
-cadre_program_finish(cadre_program_t *self)
-{
-    if (self->finished) {
-        return 0;
-    }
-    if (self->status == 0 && self->scope_count > 0) {
-        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "the scope is not ended"));
-    }
-    if (self->status == 0) {
-        int status = cadre_program_check(self);
-        status = status < 0 ? status : cadre_program_encode(self);
-        if (status < 0) {
-            cadre_program_mistake(self, status);
-        }
-    }
-    if (self->status < 0) {
-        return cadre_fail(self->status, "%s", self->text);
-    }
-    self->finished = true;
-    return 0;
-}
-
 void
 cadre_scope_begin(cadre_program_t *self, const char *name)
 {

@@ -6,34 +6,10 @@
 
 static const cadre_node_t none = {0};
 
-cadre_node_t
-cadre_gradient_input(const cadre_gradient_visit_t *visit, int index)
-{
-    return (cadre_node_t){.id = visit->node.inputs[index] + 1};
-}
-
-bool
-cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
-                      int index)
-{
-    return walk->depends[visit->node.inputs[index]];
-}
-
 static cadre_extents_t
 shape_of(const cadre_gradient_walk_t *walk, cadre_node_t node)
 {
     return node.id > 0 ? cadre_program_at(walk->program, node)->shape : (cadre_extents_t){0};
-}
-
-void
-cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
-                    cadre_node_t gradient)
-{
-    cadre_node_t *adjoint = &walk->adjoints[visit->node.inputs[index]];
-    if (gradient.id == 0) {
-        return;
-    }
-    *adjoint = adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient);
 }
 
 /* Reduces `x` over the axes along which `shape` was broadcast, so that it has that shape again. */

@@ -1,41 +1,15 @@
 /*
  * gradient_rules - the derivative of each operation, as nodes that are added to the program.
  *
- * Plain data for one walk, see gradient.c; for this folder only. Mistakes stick to the program.
+ * For this folder only. Mistakes stick to the program.
  */
 #ifndef CADRE_COMMON_GRAPH_GRADIENT_RULES_H
 #define CADRE_COMMON_GRAPH_GRADIENT_RULES_H
 
-#include "common/graph/program.h"
-
-typedef struct {
-    cadre_program_t *program;
-    cadre_node_t *adjoints; /* per node: the gradient of the loss with respect to it, so far */
-    bool *depends;          /* per node: whether it depends on a node that is asked for */
-} cadre_gradient_walk_t;
-
-/* The node that is differentiated, copied because the list may move while nodes are added. */
-typedef struct {
-    cadre_program_node_t node;
-    cadre_node_t value;    /* the node itself */
-    cadre_node_t gradient; /* of the loss with respect to it, complete */
-} cadre_gradient_visit_t;
+#include "common/graph/gradient_visit.h"
 
 /* Adds to the adjoints of the node's inputs, as far as these depend on what is asked for. */
 void cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
-
-/* ---- what the rules share ---- */
-
-cadre_node_t cadre_gradient_input(const cadre_gradient_visit_t *visit, int index);
-
-/* Whether the input depends on what is asked for. */
-bool cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
-                           int index);
-
-/* Adds `gradient` to what has arrived for the input; nothing for the empty node, which a mistake
- * in between made. */
-void cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
-                         int index, cadre_node_t gradient);
 
 /* TAKE, SCATTER, BAG and BAG_GRAD: gradient_sparse.c. */
 void cadre_gradient_visit_sparse(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);

@@ -452,3 +452,28 @@ cadre_program_decode(const uint8_t *bytes, size_t size_bytes, cadre_program_t **
     program = NULL;
     return 0;
 }
+
+/* --- the end of building --- */
+
+int
+cadre_program_finish(cadre_program_t *self)
+{
+    if (self->finished) {
+        return 0;
+    }
+    if (self->status == 0 && self->scope_count > 0) {
+        cadre_program_mistake(self, cadre_fail(CADRE_EINVALID, "the scope is not ended"));
+    }
+    if (self->status == 0) {
+        int status = cadre_program_check(self);
+        status = status < 0 ? status : cadre_program_encode(self);
+        if (status < 0) {
+            cadre_program_mistake(self, status);
+        }
+    }
+    if (self->status < 0) {
+        return cadre_fail(self->status, "%s", self->text);
+    }
+    self->finished = true;
+    return 0;
+}

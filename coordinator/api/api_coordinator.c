@@ -13,8 +13,6 @@
 #include "coordinator/options.h"
 #include "coordinator/status_json.h"
 
-enum { WAITING_LOG_MS = 5000 };
-
 cadre_coordinator_options_t
 cadre_coordinator_options(void)
 {
@@ -123,64 +121,6 @@ cadre_coordinator_close(cadre_coordinator_t **coordinator_p)
     cadre_gate_broadcast(self->gate);
     cadre_gate_unlock(self->gate);
     destroy(self);
-}
-
-int
-cadre_coordinator_usable(cadre_coordinator_t *self)
-{
-    if (self->core.fatal) {
-        return cadre_fail(self->core.fatal, "%s", self->core.fatal_text);
-    }
-    return 0;
-}
-
-int
-cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
-                       int64_t *since_ms)
-{
-    int64_t now_ms = cadre_clock_now_ms();
-    char text[CADRE_WAITING_TEXT_SIZE];
-    what = cadre_waiting_words(&self->core, what, text);
-    if (*since_ms == 0) {
-        *since_ms = now_ms;
-    } else if (now_ms - *since_ms >= WAITING_LOG_MS) {
-        *since_ms = now_ms;
-        if (deadline_ms == INT64_MAX) {
-            cadre_core_log(&self->core, 'I', "waiting",
-                           "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu limit=none", what,
-                           self->core.membership.ps_joined, self->core.membership.worker_count,
-                           cadre_closure_queue_waiting(&self->core.queue),
-                           self->core.queue.in_flight);
-        } else {
-            cadre_core_log(&self->core, 'I', "waiting",
-                           "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu left_ms=%" PRId64,
-                           what, self->core.membership.ps_joined,
-                           self->core.membership.worker_count,
-                           cadre_closure_queue_waiting(&self->core.queue),
-                           self->core.queue.in_flight, deadline_ms - now_ms);
-        }
-    }
-    int status = cadre_gate_wait(self->gate, deadline_ms);
-    return status < 0 ? cadre_fail_within(status, "waiting for %s", what) : 0;
-}
-
-int
-cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
-                        int64_t deadline_ms, const char *what)
-{
-    int64_t since_ms = 0;
-    while (operation->pending > 0) {
-        int status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
-        }
-        if (status < 0) {
-            cadre_core_forget(&self->core, operation);
-            return status;
-        }
-    }
-    return operation->status < 0 ? cadre_fail(operation->status, "%s: %s", what, operation->text)
-                                 : 0;
 }
 
 int

@@ -9,6 +9,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/verb.h"
 
 typedef struct {
     const char *what; /* "list" or "verify" */
@@ -34,7 +35,7 @@ parse(int key, char *argument, struct argp_state *state)
     flags_t *self = state->input;
     switch (key) {
     case 'o':
-        self->json = cadre_command_is_json(argument, state);
+        self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         if (self->directory) {
@@ -158,7 +159,7 @@ cadre_command_checkpoint(int argc, char **argv)
         status = cadre_fail(CADRE_ENOTFOUND, "%s holds no checkpoint", flags.directory);
     }
     if (status < 0) {
-        return cadre_command_fail(status);
+        return cadre_verb_fail(status);
     }
     return strcmp(flags.what, "list") == 0 ? list(&flags, &entries)
                                            : verify(&flags, directory, &entries);

@@ -22,6 +22,7 @@
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/train/evaluator.h"
 #include "coordinator/cli/train/job_file.h"
+#include "coordinator/cli/verb.h"
 
 enum { KEY_SETTING = 0x1000, KEY_FOLLOW = 0x2000 };
 
@@ -78,7 +79,7 @@ parse(int key, char *argument, struct argp_state *state)
         self->follow = true;
         break;
     case 'o':
-        self->json = cadre_command_is_json(argument, state);
+        self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         if (self->job_file) {
@@ -386,5 +387,5 @@ cadre_command_evaluate(int argc, char **argv)
     cadre_job_init(&job);
     read_flags(argc, argv, &flags);
     int status = make_job(&flags, &job);
-    return status < 0 ? cadre_command_fail(status) : evaluate(&flags, &job);
+    return status < 0 ? cadre_verb_fail(status) : evaluate(&flags, &job);
 }

@@ -12,6 +12,7 @@
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/job_keys.h"
+#include "coordinator/cli/verb.h"
 
 enum { KEY_KUBERNETES = 0x1000 };
 
@@ -47,7 +48,7 @@ parse(int key, char *argument, struct argp_state *state)
         self->kubernetes_name = argument;
         break;
     case 'o':
-        self->json = cadre_command_is_json(argument, state);
+        self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         if (self->directory) {
@@ -109,7 +110,7 @@ make_files(const cadre_job_keys_t *keys, const flags_t *flags)
 {
     int status = cadre_job_keys_write(keys, flags->directory);
     if (status < 0) {
-        int code = cadre_command_fail(status);
+        int code = cadre_verb_fail(status);
         return status == CADRE_EEXISTS ? code : CADRE_EXIT_CANNOT_WRITE;
     }
     if (flags->json) {
@@ -157,7 +158,7 @@ cadre_command_keygen(int argc, char **argv)
     cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};
     int status = cadre_job_keys_make(&keys);
     if (status < 0) {
-        return cadre_command_fail(status);
+        return cadre_verb_fail(status);
     }
     return flags.kubernetes_name ? make_objects(&keys, flags.kubernetes_name)
                                  : make_files(&keys, &flags);

@@ -12,6 +12,7 @@
 #include "coordinator/cli/run_flags.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/train/model.h"
+#include "coordinator/cli/verb.h"
 
 static cadre_supervisor_options_t
 supervisor_options(const cadre_run_flags_t *flags, const cadre_job_t *job)
@@ -94,7 +95,7 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
 {
     int status = read_cluster(flags, job);
     if (status < 0) {
-        return cadre_command_fail(status);
+        return cadre_verb_fail(status);
     }
     cadre_security_t security = {.keys = flags->keys, .insecure = flags->insecure};
     if (cadre_security_read(&security) == 0 && security.keys) {
@@ -139,7 +140,7 @@ run_or_train(bool local, int argc, char **argv)
         status = choose_http(&flags);
     }
     if (status < 0) {
-        return cadre_command_fail(status);
+        return cadre_verb_fail(status);
     }
     return local ? run(&flags, &job) : train(&flags, &job);
 }

@@ -11,6 +11,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/status_client.h"
 #include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/verb.h"
 
 enum {
     KEY_COORDINATOR = 0x1000,
@@ -52,7 +53,7 @@ parse(int key, char *argument, struct argp_state *state)
         }
         break;
     case 'o':
-        self->json = cadre_command_is_json(argument, state);
+        self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         argp_error(state, "\"%s\" is one word too many: the address stands behind --coordinator",
@@ -196,7 +197,7 @@ cadre_command_status(int argc, char **argv)
         status = cadre_fail(CADRE_EMALFORMED, "the coordinator's answer is no JSON");
     }
     if (status < 0) {
-        return cadre_command_fail(status);
+        return cadre_verb_fail(status);
     }
     if (flags.json) {
         printf("%s\n", text);

@@ -15,6 +15,7 @@
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/suggest.h"
+#include "coordinator/cli/verb.h"
 
 static const struct {
     const char *verb;
@@ -55,23 +56,6 @@ print_help(FILE *to)
 #undef X
 }
 
-bool
-cadre_command_is_json(const char *argument, const struct argp_state *state)
-{
-    bool is_json = strcmp(argument, "json") == 0;
-    if (!is_json && strcmp(argument, "text") != 0) {
-        argp_error(state, "-o: \"%s\" is neither json nor text", argument);
-    }
-    return is_json;
-}
-
-int
-cadre_command_fail(int status)
-{
-    fprintf(stderr, "cadre: %s\n", cadre_error_text());
-    return cadre_exit_code(status);
-}
-
 int
 cadre_command_version(int argc, char **argv)
 {
@@ -87,12 +71,12 @@ become(const char *name, char **argv)
 {
     cadre_auto(cadre_free) char *folder = cadre_launcher_binary_folder();
     if (!folder) {
-        return cadre_command_fail(CADRE_EUNAVAILABLE);
+        return cadre_verb_fail(CADRE_EUNAVAILABLE);
     }
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, name);
     argv[0] = path;
     execv(path, argv);
-    return cadre_command_fail(cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno)));
+    return cadre_verb_fail(cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno)));
 }
 
 int
@@ -140,7 +124,7 @@ cadre_command(int argc, char **argv)
 {
     argp_err_exit_status = CADRE_EXIT_USAGE;
     if (cadre_startup() < 0) {
-        return cadre_command_fail(CADRE_ECONFIG);
+        return cadre_verb_fail(CADRE_ECONFIG);
     }
     if (argc < 2) {
         print_help(stderr);

@@ -29,13 +29,6 @@ int cadre_command_status(int argc, char **argv);
 int cadre_command_keygen(int argc, char **argv);
 int cadre_command_version(int argc, char **argv);
 
-/* What -o says: whether it is json. Anything but json and text is a usage error, which ends the
- * process. */
-bool cadre_command_is_json(const char *argument, const struct argp_state *state);
-
-/* Says this thread's error text on stderr and gives the exit code of `status`. */
-int cadre_command_fail(int status);
-
 /* The whole command line: finds the verb and runs it. */
 int cadre_command(int argc, char **argv);
 

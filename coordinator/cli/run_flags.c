@@ -14,6 +14,7 @@
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/job_file.h"
 #include "coordinator/cli/train/suggest.h"
+#include "coordinator/cli/verb.h"
 
 enum {
     KEY_SETTING = 0x1000, /* plus a position in setting_flags */
@@ -183,7 +184,7 @@ parse_other(int key, char *argument, struct argp_state *state)
         self->http = argument;
         break;
     case 'o':
-        self->json = cadre_command_is_json(argument, state);
+        self->json = cadre_verb_is_json(argument, state);
         break;
     case ARGP_KEY_ARG:
         if (self->job_file || self->program) {

@@ -22,7 +22,7 @@ GRADIENTS = [
      "cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));\n",
      "cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MAX));\n"),
     ("adjoint-replaced", "of two uses of a node only one gives a gradient",
-     "common/graph/gradient_rules.c",
+     "common/graph/gradient_visit.c",
      "    *adjoint = adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient);\n",
      "    *adjoint = gradient;\n"),
     ("image-same-way", "the gradient of im2col is im2col",

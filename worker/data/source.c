@@ -1,8 +1,6 @@
 #include "worker/data/source.h"
 
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +25,6 @@ struct cadre_source {
     cadre_permutation_t order; /* held-out rows first, the rest behind them */
     int64_t first;             /* of the part in that order */
 };
-
-bool
-cadre_reader_scale(const cadre_reader_t *self, double number, float *out)
-{
-    double scaled = number * self->spec->scale;
-    if (!(fabs(scaled) <= (double)FLT_MAX)) {
-        return false;
-    }
-    *out = (float)scaled;
-    return true;
-}
 
 /* `path` with the base in front when it is relative; NULL for NULL. */
 static char *

@@ -1,0 +1,25 @@
+#include "common/graph/gradient_visit.h"
+
+cadre_node_t
+cadre_gradient_input(const cadre_gradient_visit_t *visit, int index)
+{
+    return (cadre_node_t){.id = visit->node.inputs[index] + 1};
+}
+
+bool
+cadre_gradient_wanted(const cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit,
+                      int index)
+{
+    return walk->depends[visit->node.inputs[index]];
+}
+
+void
+cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, int index,
+                    cadre_node_t gradient)
+{
+    cadre_node_t *adjoint = &walk->adjoints[visit->node.inputs[index]];
+    if (gradient.id == 0) {
+        return;
+    }
+    *adjoint = adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient);
+}

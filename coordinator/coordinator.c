@@ -1,0 +1,82 @@
+#include "coordinator/coordinator.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/system/clock.h"
+#include "coordinator/core/waiting.h"
+
+enum { WAITING_LOG_MS = 5000 };
+
+static const char LOCK_NAME[] = "coordinator.lock"; /* in the directory of checkpoints */
+
+int
+cadre_coordinator_usable(cadre_coordinator_t *self)
+{
+    if (self->core.fatal) {
+        return cadre_fail(self->core.fatal, "%s", self->core.fatal_text);
+    }
+    return 0;
+}
+
+int
+cadre_coordinator_wait(cadre_coordinator_t *self, int64_t deadline_ms, const char *what,
+                       int64_t *since_ms)
+{
+    int64_t now_ms = cadre_clock_now_ms();
+    char text[CADRE_WAITING_TEXT_SIZE];
+    what = cadre_waiting_words(&self->core, what, text);
+    if (*since_ms == 0) {
+        *since_ms = now_ms;
+    } else if (now_ms - *since_ms >= WAITING_LOG_MS) {
+        *since_ms = now_ms;
+        if (deadline_ms == INT64_MAX) {
+            cadre_core_log(&self->core, 'I', "waiting",
+                           "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu limit=none", what,
+                           self->core.membership.ps_joined, self->core.membership.worker_count,
+                           cadre_closure_queue_waiting(&self->core.queue),
+                           self->core.queue.in_flight);
+        } else {
+            cadre_core_log(&self->core, 'I', "waiting",
+                           "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu left_ms=%" PRId64,
+                           what, self->core.membership.ps_joined,
+                           self->core.membership.worker_count,
+                           cadre_closure_queue_waiting(&self->core.queue),
+                           self->core.queue.in_flight, deadline_ms - now_ms);
+        }
+    }
+    int status = cadre_gate_wait(self->gate, deadline_ms);
+    return status < 0 ? cadre_fail_within(status, "waiting for %s", what) : 0;
+}
+
+int
+cadre_coordinator_await(cadre_coordinator_t *self, cadre_operation_t *operation,
+                        int64_t deadline_ms, const char *what)
+{
+    int64_t since_ms = 0;
+    while (operation->pending > 0) {
+        int status = cadre_coordinator_usable(self);
+        if (status == 0) {
+            status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
+        }
+        if (status < 0) {
+            cadre_core_forget(&self->core, operation);
+            return status;
+        }
+    }
+    return operation->status < 0 ? cadre_fail(operation->status, "%s: %s", what, operation->text)
+                                 : 0;
+}
+
+int
+cadre_coordinator_lock_checkpoints(cadre_coordinator_t *self)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->checkpoint_dir, LOCK_NAME);
+    cadre_auto(cadre_free) char *what =
+        cadre_asprintf("the checkpoint directory %s", self->checkpoint_dir);
+    cadre_lock_file_t *lock = &self->checkpoint_lock;
+    return lock->path ? cadre_lock_file_keep(lock, what, self->job)
+                      : cadre_lock_file_open(lock, path, what, self->job);
+}

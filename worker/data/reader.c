@@ -1,0 +1,15 @@
+#include "worker/data/reader.h"
+
+#include <float.h>
+#include <math.h>
+
+bool
+cadre_reader_scale(const cadre_reader_t *self, double number, float *out)
+{
+    double scaled = number * self->spec->scale;
+    if (!(fabs(scaled) <= (double)FLT_MAX)) {
+        return false;
+    }
+    *out = (float)scaled;
+    return true;
+}
