@@ -365,7 +365,8 @@ const cadre_certificate_t *
 cadre_allowed_keys_find(const cadre_allowed_keys_t *self, const char *public_key)
 {
     item_t wanted = {0};
-    if (strnlen(public_key, CADRE_KEY_TEXT_SIZE) != CADRE_KEY_TEXT_LENGTH) {
+    if (self->keys.count == 0 ||
+        strnlen(public_key, CADRE_KEY_TEXT_SIZE) != CADRE_KEY_TEXT_LENGTH) {
         return NULL;
     }
     memcpy(wanted.certificate.public_key, public_key, CADRE_KEY_TEXT_LENGTH);

@@ -9,7 +9,6 @@
 #include "common/base/status.h"
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/core/waiting.h"
 #include "coordinator/options.h"
 #include "coordinator/status_json.h"
 

@@ -61,34 +61,44 @@ key_file_make(const char *path, cadre_key_role_t role, bool secret)
     return certificate;
 }
 
+/* Descriptors that were taken so that few are left. */
+typedef struct {
+    rlim_t limit; /* before */
+    int taken[1024];
+    int count;
+} key_files_descriptors_t;
+
 /* Lets this process open `count` more descriptors, until key_files_release_descriptors. */
-static inline rlim_t
+static inline key_files_descriptors_t
 key_files_leave_descriptors(int count)
 {
-    int taken[1024];
+    key_files_descriptors_t self = {.count = 0};
     struct rlimit limit;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    rlim_t before = limit.rlim_cur;
+    self.limit = limit.rlim_cur;
     limit.rlim_cur = 1000;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    int used = 0;
     int fd;
     while ((fd = dup(1)) >= 0) {
-        taken[used++] = fd;
+        self.taken[self.count++] = fd;
     }
+    cr_assert_geq(self.count, count);
     for (int i = 0; i < count; i++) {
-        close(taken[--used]);
+        close(self.taken[--self.count]);
     }
-    return before;
+    return self;
 }
 
 static inline void
-key_files_release_descriptors(rlim_t before)
+key_files_release_descriptors(key_files_descriptors_t *self)
 {
     struct rlimit limit;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = before;
+    limit.rlim_cur = self->limit;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (self->count > 0) {
+        close(self->taken[--self->count]);
+    }
 }
 
 /* Fails the test unless this thread's error text has `wanted` in it. */

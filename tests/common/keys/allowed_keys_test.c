@@ -402,9 +402,9 @@ Test(allowed_keys, that_cannot_be_read_just_now_are_read_at_the_next_look)
         put("b.pub", CADRE_KEY_PS);
         cadre_auto(cadre_allowed_keys_close) cadre_allowed_keys_t *keys = open_tree();
         take_away("a.pub");
-        rlim_t before = key_files_leave_descriptors(left);
+        key_files_descriptors_t held = key_files_leave_descriptors(left);
         int status = cadre_allowed_keys_reload(keys);
-        key_files_release_descriptors(before);
+        key_files_release_descriptors(&held);
         cr_expect_eq(status, CADRE_EIO, "%s", cadre_error_text());
         cr_expect_eq(cadre_allowed_keys_count(keys), left == 0 ? 2 : 1,
                      "who is seen to be gone is");

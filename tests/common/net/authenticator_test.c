@@ -433,11 +433,11 @@ Test(authenticator, ends_connections_when_there_are_descriptors_again)
     client_wait(&client, CADRE_EVENT_READY, CADRE_EVENT_READY);
     cadre_auto(cadre_free) char *folder = key_file_path("job/allowed");
     cadre_auto(cadre_free) char *aside = key_file_path("job/aside");
-    rlim_t before = key_files_leave_descriptors(1);
+    key_files_descriptors_t held = key_files_leave_descriptors(1);
     cr_assert_eq(rename(folder, aside), 0);
     wait_until(&server.withdrawn, CADRE_KEY_ROLES);
     wait_until(&server.not_ended, 1);
-    key_files_release_descriptors(before);
+    key_files_release_descriptors(&held);
     client_wait(&client, CADRE_EVENT_DISCONNECTED, CADRE_EVENT_DISCONNECTED);
     client_close(&client);
     server_close(&server);
