@@ -67,7 +67,7 @@ typedef struct {
     cadre_shard_state_t state;
 } cadre_manifest_shard_t;
 
-typedef struct {
+typedef struct cadre_manifest {
     char *job;
     uint64_t id; /* of the checkpoint; at most INT64_MAX, like every whole number but seed, epoch */
     uint64_t cut;   /* exactly the closures below it are in the checkpoint */

@@ -133,7 +133,7 @@ thin_out(cadre_http_server_t *self)
         }
         size_t count = count_of(self, client);
         total++;
-        if (count > chosen_count ||
+        if (!chosen || count > chosen_count ||
             (count == chosen_count && client->since_ms < chosen->since_ms)) {
             chosen = client;
             chosen_count = count;

@@ -86,7 +86,8 @@ set_state(cadre_core_t *core, cadre_checkpoint_state_t state)
 }
 
 static void
-order(cadre_core_t *core, cadre_store_order_kind_t kind, uint64_t checkpoint, void *manifest)
+order(cadre_core_t *core, cadre_store_order_kind_t kind, uint64_t checkpoint,
+      cadre_manifest_t *manifest)
 {
     cadre_core_event_t event = {.kind = CADRE_CORE_STORE};
     event.store =

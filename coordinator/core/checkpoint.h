@@ -73,7 +73,7 @@ typedef enum {
 typedef struct {
     cadre_store_order_kind_t kind;
     uint64_t checkpoint;
-    void *manifest; /* COMMIT: a cadre_manifest_t that the receiver ends and frees */
+    struct cadre_manifest *manifest; /* COMMIT: the receiver ends and frees it */
 } cadre_store_order_t;
 
 typedef struct {

@@ -58,12 +58,12 @@ typedef struct cadre_closure {
     cadre_results_t *results; /* what it gives; NULL: nobody asked, or it has ended */
     uint64_t *resources;      /* ids of those that it uses */
     size_t resource_count;
-    void *lane;    /* QUEUED: the queue's, of those that need the same */
-    int64_t order; /* QUEUED: its place among all that are queued as it is */
+    struct cadre_closure_lane *lane; /* QUEUED: the queue's, of those that need the same */
+    int64_t order;                   /* QUEUED: its place among all that are queued as it is */
 
-    void *worker;       /* IN_FLIGHT: the member that has it */
-    uint64_t handed_to; /* incarnation that has the last attempt, or had it */
-    uint64_t *handed;   /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
+    struct cadre_member *worker; /* IN_FLIGHT: the one that has it */
+    uint64_t handed_to;          /* incarnation that has the last attempt, or had it */
+    uint64_t *handed; /* [CADRE_HANDED_MAX] of the attempts before, at attempt modulo that; NULL:
                            there was none */
     uint64_t sent_ms;
     uint64_t begun_ms;    /* when the last attempt was handed out, */
@@ -83,7 +83,7 @@ typedef struct cadre_closure {
     uint64_t drop_interval; /* the same, of those that drops set */
     uint64_t stale;         /* attempts up to this one began before a shard was restored */
     bool kept;              /* it has ended well and is kept for a replay */
-    void *future;           /* the API's, NULL when nobody waits */
+    struct cadre_future *future; /* the API's, NULL when nobody waits */
 } cadre_closure_t;
 
 /* An empty closure of `function` with one step and no tag. */

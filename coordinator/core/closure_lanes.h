@@ -27,7 +27,7 @@ typedef struct {
  * `limit_ms`. */
 bool cadre_unserved_for_long(cadre_unserved_t *self, uint64_t now_ms, uint64_t limit_ms);
 
-typedef struct {
+typedef struct cadre_closure_lane {
     cadre_needs_t needs; /* in: */
     uint64_t *resources;
     uint64_t *batches;

@@ -22,12 +22,6 @@ enum {
     TOTAL_US_MAX = 1000000000, /* a closure that takes longer says no more of a worker's rate */
 };
 
-static cadre_member_t *
-worker_of(const cadre_closure_t *closure)
-{
-    return closure->worker;
-}
-
 static void
 acknowledge(cadre_member_t *member, uint64_t id, uint64_t attempt)
 {
@@ -97,7 +91,7 @@ static void
 finish(cadre_core_t *self, cadre_closure_t *closure, const cadre_member_t *reporter,
        const cadre_closure_end_t *end)
 {
-    cadre_member_t *holder = closure->state == CADRE_CLOSURE_IN_FLIGHT ? worker_of(closure) : NULL;
+    cadre_member_t *holder = closure->state == CADRE_CLOSURE_IN_FLIGHT ? closure->worker : NULL;
     if (holder) {
         cadre_closure_list_remove(&holder->in_flight, closure);
         if (holder != reporter) {
@@ -127,7 +121,7 @@ find(const cadre_core_t *self, uint64_t id)
 static void
 leave_worker(cadre_core_t *self, cadre_closure_t *closure)
 {
-    cadre_closure_list_remove(&worker_of(closure)->in_flight, closure);
+    cadre_closure_list_remove(&closure->worker->in_flight, closure);
     closure->worker = NULL;
     cadre_trials_end(self, closure);
     self->progress = true;
@@ -172,7 +166,7 @@ cadre_dispatch_tell_cancel(cadre_core_t *self, const cadre_member_t *member, uin
 static bool
 is_on(const cadre_closure_t *closure, const cadre_member_t *member, uint64_t attempt)
 {
-    return closure->state == CADRE_CLOSURE_IN_FLIGHT && worker_of(closure) == member &&
+    return closure->state == CADRE_CLOSURE_IN_FLIGHT && closure->worker == member &&
            closure->attempt == attempt;
 }
 
@@ -426,7 +420,7 @@ cadre_dispatch_compare(cadre_core_t *self, cadre_member_t *member, cadre_u64s_t 
         }
         /* One that is queued again may go on: the first attempt to report counts. */
         bool elsewhere =
-            closure && closure->state == CADRE_CLOSURE_IN_FLIGHT && worker_of(closure) != member;
+            closure && closure->state == CADRE_CLOSURE_IN_FLIGHT && closure->worker != member;
         if (all && (!closure || elsewhere)) {
             strangers[stranger_count++] = ids[i];
         }
