@@ -10,12 +10,11 @@ import sys
 
 import source
 
-LINES_MAX = 800
+LINES_MAX = 1000
 LINES_WARN = 500
-FUNCTION_LINES_MAX = 70
+FUNCTION_LINES_MAX = 100
 PARAMETERS_MAX = 6
 COLUMNS_MAX = 100
-README_LINES_MAX = 80
 
 BANNED_CALLS = {
     "strcpy": "use snprintf or memcpy with the size",
@@ -227,18 +226,6 @@ def rule_core():
                 if allowed("core", path, match.group(1)):
                     continue
                 yield path, number, f"a core file calls {match.group(1)}"
-
-
-def rule_readmes():
-    folders = {os.path.dirname(path) for path in source.files((".c", ".h"), source.LIBRARY_FOLDERS)}
-    for folder in sorted(folders):
-        readme = f"{folder}/README.md"
-        if "/include" not in folder and not source.exists(readme):
-            yield readme, 1, "missing: what the folder owns, files in reading order, rules"
-    for readme in source.files(("README.md",), source.LIBRARY_FOLDERS):
-        count = len(source.read(readme).splitlines())
-        if count > README_LINES_MAX:
-            yield readme, 1, f"{count} lines, at most {README_LINES_MAX}"
 
 
 def rule_headers():
