@@ -136,7 +136,8 @@ def rule_words():
     elsewhere = re.compile(r"(?<![\w.])/(?:work|farm)/|\.\./shared")
     names = source.files(code + (".txt", ".json", ".md", ".yaml", ".conf"),
                          source.FOLDERS + ("deploy", "docs", "cmake"))
-    names += filter(source.exists, ("README.md", "SECURITY.md", "Makefile", "CMakeLists.txt"))
+    names += filter(source.exists,
+                    ("README.md", "SECURITY.md", "CONTRIBUTING.md", "Makefile", "CMakeLists.txt"))
     for path in names:
         if path.startswith("tests/gates/"):
             continue
