@@ -89,5 +89,10 @@ cadre_message_schema_hash(void)
     hash = hash_schema(hash, number, cadre_message_schema(number));
     CADRE_MESSAGE_LIST(X)
 #undef X
-    return hash;
+    /* Counters travel by position: their names are the layout too. */
+    static const char counters[] =
+#define C(name) #name " "
+        CADRE_PS_COUNTERS(C) "/ " CADRE_WORKER_COUNTERS(C);
+#undef C
+    return hash_bytes(hash, counters, sizeof(counters));
 }

@@ -1,6 +1,9 @@
 /*
  * cpu_map - element by element: the functions of map1, map2 and where over a block.
  */
+#include <assert.h>
+
+#include "common/base/memory.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
@@ -46,6 +49,9 @@ map1_kernel(int64_t function)
         [CADRE_MAP1_TANH] = map1_tanh,     [CADRE_MAP1_GELU] = map1_gelu,
         [CADRE_MAP1_DGELU] = map1_dgelu,   [CADRE_MAP1_SOFTPLUS] = map1_softplus,
     };
+#define ONE(name, number, text) +1
+    static_assert(CADRE_COUNT_OF(kernels) == 1 CADRE_MAP1_LIST(ONE), "a function has no kernel");
+#undef ONE
     return kernels[function];
 }
 
