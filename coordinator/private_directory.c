@@ -1,9 +1,7 @@
 #include "coordinator/private_directory.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "common/base/memory.h"
@@ -17,11 +15,30 @@ is_private(const char *path, uid_t user)
            (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
+/* HOME/.cache/cadre; false where it cannot be this user's alone. */
+static bool
+make_in_home(const char *home, uid_t user, char **out)
+{
+    struct stat about;
+    if (!home || *home != '/' || lstat(home, &about) < 0 || about.st_uid != user ||
+        (about.st_mode & (S_IWGRP | S_IWOTH))) {
+        return false;
+    }
+    cadre_auto(cadre_free) char *cache = cadre_asprintf("%s/.cache", home);
+    cadre_auto(cadre_free) char *own = cadre_asprintf("%s/cadre", cache);
+    mkdir(cache, 0700);
+    mkdir(own, 0700);
+    if (!is_private(own, user)) {
+        return false;
+    }
+    *out = cadre_strdup(own);
+    return true;
+}
+
 int
-cadre_private_directory(const char *runtime, const char *temporary, uid_t user, char **out)
+cadre_private_directory(const char *runtime, const char *home, uid_t user, char **out)
 {
     cadre_auto(cadre_free) char *of_system = cadre_asprintf("/run/user/%u", (unsigned)user);
-    cadre_auto(cadre_free) char *own = cadre_asprintf("%s/cadre-%u", temporary, (unsigned)user);
     if (runtime && *runtime == '/' && is_private(runtime, user)) {
         *out = cadre_strdup(runtime);
         return 0;
@@ -30,16 +47,10 @@ cadre_private_directory(const char *runtime, const char *temporary, uid_t user, 
         *out = cadre_strdup(of_system);
         return 0;
     }
-    if (mkdir(own, 0700) < 0 && errno != EEXIST) {
-        return cadre_fail(CADRE_EIO, "%s: %s", own, strerror(errno));
-    }
-    if (!is_private(own, user)) {
-        return cadre_fail(
-            CADRE_EREFUSED,
-            "%s is not a directory of this user's alone (mode 0700): remove it, or set "
-            "XDG_RUNTIME_DIR to one",
-            own);
-    }
-    *out = cadre_strdup(own);
-    return 0;
+    return make_in_home(home, user, out)
+               ? 0
+               : cadre_fail(CADRE_ENOTFOUND,
+                            "there is no directory of this user's alone: neither "
+                            "XDG_RUNTIME_DIR, %s nor one in HOME",
+                            of_system);
 }

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 /* The first that is this user's and that nobody else may enter, freed by the caller: `runtime`
- * (XDG_RUNTIME_DIR as the caller read it; NULL: none), /run/user/UID; else TEMPORARY/cadre-UID,
- * which is made with mode 0700. CADRE_EREFUSED when somebody else made that one, or it is open to
- * others; CADRE_EIO. */
-int cadre_private_directory(const char *runtime, const char *temporary, uid_t user, char **out);
+ * (XDG_RUNTIME_DIR as the caller read it; NULL: none), /run/user/UID; else HOME/.cache/cadre, which
+ * is made with mode 0700 (`home` as the caller read it; NULL: none). Never in a folder that users
+ * share. CADRE_ENOTFOUND when there is none. */
+int cadre_private_directory(const char *runtime, const char *home, uid_t user, char **out);
 
 #endif

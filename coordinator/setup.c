@@ -81,20 +81,18 @@ find_place(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
 /* --- one coordinator per address --- */
 
 /* The lock file of a bound endpoint: beside an ipc socket, in a directory of the user's for a tcp
- * port. */
-static int
-lock_path(const cadre_endpoint_t *endpoint, char **out)
+ * port. NULL where the user has none: the system refuses a second one on a port, which is then not
+ * told who the first is. */
+static char *
+lock_path(const cadre_endpoint_t *endpoint)
 {
     if (endpoint->kind == CADRE_ENDPOINT_IPC) {
-        *out = cadre_asprintf("%s.lock", endpoint->path);
-        return 0;
+        return cadre_asprintf("%s.lock", endpoint->path);
     }
     cadre_auto(cadre_free) char *directory = NULL;
-    int status = cadre_private_directory(getenv("XDG_RUNTIME_DIR"), "/tmp", geteuid(), &directory);
-    if (status == 0) {
-        *out = cadre_asprintf("%s/cadre-port-%u.lock", directory, endpoint->port);
-    }
-    return status;
+    int status =
+        cadre_private_directory(getenv("XDG_RUNTIME_DIR"), getenv("HOME"), geteuid(), &directory);
+    return status == 0 ? cadre_asprintf("%s/cadre-port-%u.lock", directory, endpoint->port) : NULL;
 }
 
 /* ZeroMQ replaces an ipc socket that is in use without a word; the lock is what refuses a second
@@ -103,13 +101,10 @@ static int
 lock_address(cadre_coordinator_t *self, const cadre_endpoint_t *endpoint)
 {
     char address[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_auto(cadre_free) char *path = NULL;
-    int status = lock_path(endpoint, &path);
-    if (status < 0) {
-        return status;
-    }
-    return cadre_lock_file_open(&self->address_lock, path, cadre_endpoint_text(endpoint, address),
-                                self->job);
+    cadre_auto(cadre_free) char *path = lock_path(endpoint);
+    return path ? cadre_lock_file_open(&self->address_lock, path,
+                                       cadre_endpoint_text(endpoint, address), self->job)
+                : 0;
 }
 
 /* On the authenticator's thread: into the core's log, which the actor hands on. */
