@@ -21,8 +21,8 @@ ask_for_text(peers_t *self, cadre_message_t *message, char *text)
 {
     cadre_message_t reply;
     message->request = ++self->request;
-    send_message(self, self->control, &self->ps, message);
-    await_control(self, CADRE_MESSAGE_REPLY, &reply);
+    peers_send(self, self->control, &self->ps, message);
+    peers_await_control(self, CADRE_MESSAGE_REPLY, &reply);
     cr_assert_eq(reply.request, self->request);
     snprintf(text, CADRE_TEXT_SIZE_MAX + 1, "%s", reply.reply.text);
     int status = -(int)reply.reply.status;
@@ -42,7 +42,7 @@ static int
 restore(peers_t *self, uint64_t generation)
 {
     cadre_message_t message = restore_message("", generation);
-    return ask_control(self, &message);
+    return peers_ask_control(self, &message);
 }
 
 /* A vector of ROWS that begins at 0 and adds what is pushed. */
@@ -67,7 +67,7 @@ static int
 create(peers_t *self, uint64_t generation)
 {
     cadre_message_t message = create_message(generation);
-    return ask_control(self, &message);
+    return peers_ask_control(self, &message);
 }
 
 static int
@@ -83,7 +83,7 @@ push(peers_t *self, uint64_t update, uint64_t generation)
         ((float *)cadre_chunk_data(ones))[i] = 1;
     }
     cadre_message_add_chunk(&message, ones);
-    ask_data(self, &message, &answer);
+    peers_ask_data(self, &message, &answer);
     cr_assert_eq(answer.type, CADRE_MESSAGE_APPLIED);
     int status = -(int)answer.applied.status;
     cadre_message_fini(&answer);
@@ -97,7 +97,7 @@ expect_value(peers_t *self, uint64_t generation, float value)
     cadre_message_t answer;
     cadre_message_t message = {.type = CADRE_MESSAGE_PULL};
     message.pull = (cadre_pull_message_t){.generation = generation, .partitions = {triple, 3}};
-    ask_data(self, &message, &answer);
+    peers_ask_data(self, &message, &answer);
     cr_assert_eq(answer.values.status, 0, "%s", answer.values.text);
     for (int i = 0; i < ROWS; i++) {
         cr_assert_float_eq(((const float *)cadre_chunk_data(answer.chunks[0]))[i], value, 0);
@@ -109,8 +109,8 @@ expect_value(peers_t *self, uint64_t generation, float value)
 static peers_t
 open_serving(void)
 {
-    peers_t self = open_peers("--on-session-end", "wait");
-    join(&self);
+    peers_t self = peers_open("--on-session-end", "wait");
+    peers_join(&self);
     cr_assert_eq(restore(&self, GENERATION), 0);
     cr_assert_eq(create(&self, GENERATION), 0);
     for (uint64_t update = 1; update <= 3; update++) {
@@ -127,9 +127,9 @@ break_connection(peers_t *self, uint64_t session, uint64_t generation)
     char endpoint[CADRE_ENDPOINT_TEXT_SIZE];
     memcpy(endpoint, self->endpoint, sizeof(endpoint));
     cadre_socket_close(&self->control, 0);
-    bind_coordinator(self, endpoint);
+    peers_bind(self, endpoint);
     cadre_message_t hello;
-    await_control(self, CADRE_MESSAGE_HELLO, &hello);
+    peers_await_control(self, CADRE_MESSAGE_HELLO, &hello);
     cr_assert_eq(hello.hello.session, session);
     cr_assert_eq(hello.hello.generation, generation);
     cadre_message_fini(&hello);
@@ -141,39 +141,39 @@ Test(process_session, keeps_its_shard_when_the_same_coordinator_is_back)
     for (int i = 0; i < 3; i++) {
         break_connection(&self, self.me.incarnation, GENERATION);
         cr_assert_eq(push(&self, 4 + (uint64_t)i, GENERATION), 0, "workers are served meanwhile");
-        welcome(&self);
+        peers_welcome(&self);
         cr_assert_eq(restore(&self, GENERATION), 0, "said again, it changes nothing");
         expect_value(&self, GENERATION, 4.0f + (float)i);
         cr_assert_eq(push(&self, 2, GENERATION), CADRE_EDUPLICATE);
     }
-    close_peers(&self);
+    peers_close(&self);
 }
 
 Test(process_session, a_welcome_to_a_member_changes_nothing)
 {
     peers_t self = open_serving();
-    welcome(&self);
-    welcome(&self);
+    peers_welcome(&self);
+    peers_welcome(&self);
     cr_assert_eq(create(&self, GENERATION), 0);
     expect_value(&self, GENERATION, 3);
     cr_assert_eq(push(&self, 3, GENERATION), CADRE_EDUPLICATE);
-    close_peers(&self);
+    peers_close(&self);
 }
 
 Test(process_session, says_hello_again_to_whoever_does_not_know_it)
 {
     peers_t self = open_serving();
     cadre_message_t message = {.type = CADRE_MESSAGE_UNKNOWN_PEER};
-    send_message(&self, self.control, &self.ps, &message);
+    peers_send(&self, self.control, &self.ps, &message);
     cadre_message_t hello;
-    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    peers_await_control(&self, CADRE_MESSAGE_HELLO, &hello);
     cr_assert_eq(hello.hello.session, self.me.incarnation);
     cr_assert_eq(hello.hello.generation, GENERATION);
     cadre_message_fini(&hello);
-    welcome(&self);
+    peers_welcome(&self);
     cr_assert_eq(restore(&self, GENERATION), 0);
     expect_value(&self, GENERATION, 3);
-    close_peers(&self);
+    peers_close(&self);
 }
 
 /* --- another coordinator --- */
@@ -185,11 +185,11 @@ send_snapshot(peers_t *self, const char *directory, uint64_t generation)
     cadre_message_t message = {.type = CADRE_MESSAGE_SNAPSHOT, .request = ++self->request};
     message.snapshot =
         (cadre_snapshot_message_t){.checkpoint = CHECKPOINT, .cut = 4, .generation = generation};
-    send_message(self, self->control, &self->ps, &message);
+    peers_send(self, self->control, &self->ps, &message);
     message = (cadre_message_t){.type = CADRE_MESSAGE_CLOSE_CUT, .request = ++self->request};
     message.close_cut = (cadre_close_cut_message_t){
         .checkpoint = CHECKPOINT, .cut = 4, .directory = directory, .generation = generation};
-    send_message(self, self->control, &self->ps, &message);
+    peers_send(self, self->control, &self->ps, &message);
 }
 
 /* The coordinator dies with a checkpoint under way and the next one uses the same number for its
@@ -201,18 +201,18 @@ Test(process_session, another_coordinators_checkpoint_of_the_same_number_is_anot
     peers_t self = open_serving();
     cadre_message_t message;
     send_snapshot(&self, directory, GENERATION + 1); /* refused, and so never written */
-    await_control(&self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &message);
+    peers_await_control(&self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &message);
     cr_assert_eq(message.snapshot_taken.status, (uint64_t)-CADRE_EFENCED);
     cadre_message_fini(&message);
     break_connection(&self, self.me.incarnation, GENERATION);
     self.me.incarnation++;
     self.epoch++;
-    welcome(&self);
+    peers_welcome(&self);
     cr_assert_eq(restore(&self, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_eq(push(&self, 1, 1), 0);
     send_snapshot(&self, directory, 1);
-    await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
+    peers_await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
     cr_assert_eq(message.snapshot_written.status, 0, "%s", message.snapshot_written.text);
     char *path = cadre_asprintf("%s/%s", directory, message.snapshot_written.file);
     cadre_shard_reader_t *reader = NULL;
@@ -226,7 +226,7 @@ Test(process_session, another_coordinators_checkpoint_of_the_same_number_is_anot
     cr_assert_float_eq(values[0], 1, 0, "of the new session");
     cadre_shard_reader_destroy(&reader);
     cadre_message_fini(&message);
-    close_peers(&self);
+    peers_close(&self);
     unlink(path);
     rmdir(directory);
     free(path);
@@ -238,8 +238,8 @@ Test(process_session, a_coordinator_that_never_comes_back_keeps_nobody_from_endi
     cadre_socket_close(&self.control, 0);
     cr_assert_eq(push(&self, 4, GENERATION), 0);
     kill(self.process, SIGTERM);
-    cr_assert_eq(await_exit(&self), 143);
-    close_peers(&self);
+    cr_assert_eq(peers_await_exit(&self), 143);
+    peers_close(&self);
 }
 
 /* --- the disk --- */
@@ -257,12 +257,12 @@ Test(process_session, a_snapshot_that_cannot_be_written_costs_the_shard_nothing)
     peers_t self = open_serving();
     cadre_message_t message;
     send_snapshot(&self, "/nowhere/at/all", GENERATION);
-    await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
+    peers_await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
     cr_assert_eq(message.snapshot_written.status, (uint64_t)-CADRE_ENOTFOUND);
     cr_assert_not_null(strstr(message.snapshot_written.text, "/nowhere/at/all/shard-0.mdb"));
     cadre_message_fini(&message);
     expect_unharmed(&self);
-    close_peers(&self);
+    peers_close(&self);
 }
 
 Test(process_session, a_limit_on_files_and_a_log_that_nobody_reads_kill_nobody)
@@ -291,12 +291,12 @@ Test(process_session, a_limit_on_files_and_a_log_that_nobody_reads_kill_nobody)
     cr_assert_eq(cadre_socket_send(self.control, &self.ps, junk, NULL, 0), 0); /* this is logged */
     cadre_chunk_unref(&junk);
     send_snapshot(&self, directory, GENERATION);
-    await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
+    peers_await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &message);
     cr_assert_eq(message.snapshot_written.status, (uint64_t)-CADRE_EIO);
     cr_assert_not_null(strstr(message.snapshot_written.text, "shard-0.mdb"));
     cadre_message_fini(&message);
     expect_unharmed(&self);
-    close_peers(&self);
+    peers_close(&self);
     cr_assert_eq(rmdir(directory), 0, "it has removed what it began");
 }
 
@@ -332,5 +332,5 @@ Test(process_session, names_the_damaged_file_when_it_cannot_restore)
     cr_assert_eq(restore(&self, GENERATION + 3), 0);
     cr_assert_eq(create(&self, GENERATION + 3), 0);
     cr_assert_eq(push(&self, 9, GENERATION + 3), 0);
-    close_peers(&self);
+    peers_close(&self);
 }

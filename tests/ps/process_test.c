@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <zmq.h>
 
 #include "common/checkpoint/checkpoint_directory.h"
 #include "tests/ps/peers.h"
@@ -18,7 +19,7 @@ restore(peers_t *self, const char *path, uint64_t cut, uint64_t generation)
 {
     cadre_message_t message = {.type = CADRE_MESSAGE_RESTORE};
     message.restore = (cadre_restore_message_t){.path = path, .cut = cut, .generation = generation};
-    return ask_control(self, &message);
+    return peers_ask_control(self, &message);
 }
 
 /* CREATE of a vector of ELEMENTS under momentum, beginning at 0. */
@@ -45,7 +46,7 @@ static int
 create(peers_t *self, uint64_t generation)
 {
     cadre_message_t message = create_message(generation);
-    return ask_control(self, &message);
+    return peers_ask_control(self, &message);
 }
 
 /* Without waiting for the answer. */
@@ -54,7 +55,7 @@ send_create(peers_t *self, uint64_t generation)
 {
     cadre_message_t message = create_message(generation);
     message.request = ++self->request;
-    send_message(self, self->control, &self->ps, &message);
+    peers_send(self, self->control, &self->ps, &message);
 }
 
 static cadre_chunk_t *
@@ -77,7 +78,7 @@ push(peers_t *self, uint64_t update, uint64_t version, uint64_t generation)
         .update = update, .generation = generation, .partitions = {triple, 3}};
     cadre_message_add_chunk(&message, new_floats(FIRST_CHUNK, -1));
     cadre_message_add_chunk(&message, new_floats(ELEMENTS - FIRST_CHUNK, -1));
-    ask_data(self, &message, &answer);
+    peers_ask_data(self, &message, &answer);
     cr_assert_eq(answer.type, CADRE_MESSAGE_APPLIED);
     int status = -(int)answer.applied.status;
     cadre_message_fini(&answer);
@@ -92,7 +93,7 @@ pull(peers_t *self, uint64_t generation, uint64_t *version)
     cadre_message_t answer;
     cadre_message_t message = {.type = CADRE_MESSAGE_PULL};
     message.pull = (cadre_pull_message_t){.generation = generation, .partitions = {triple, 3}};
-    ask_data(self, &message, &answer);
+    peers_ask_data(self, &message, &answer);
     cr_assert_eq(answer.values.status, 0, "%s", answer.values.text);
     cr_assert_eq(answer.chunk_count, 2);
     const float *numbers = cadre_chunk_data(answer.chunks[1]);
@@ -111,7 +112,7 @@ send_snapshot(peers_t *self, uint64_t checkpoint, uint64_t cut)
     cadre_message_t message = {.type = CADRE_MESSAGE_SNAPSHOT, .request = ++self->request};
     message.snapshot =
         (cadre_snapshot_message_t){.checkpoint = checkpoint, .cut = cut, .generation = 1};
-    send_message(self, self->control, &self->ps, &message);
+    peers_send(self, self->control, &self->ps, &message);
 }
 
 static void
@@ -120,7 +121,7 @@ send_close_cut(peers_t *self, uint64_t checkpoint, uint64_t cut, const char *dir
     cadre_message_t message = {.type = CADRE_MESSAGE_CLOSE_CUT, .request = ++self->request};
     message.close_cut = (cadre_close_cut_message_t){
         .checkpoint = checkpoint, .cut = cut, .directory = directory, .generation = 1};
-    send_message(self, self->control, &self->ps, &message);
+    peers_send(self, self->control, &self->ps, &message);
 }
 
 static void
@@ -129,7 +130,7 @@ end_checkpoint(peers_t *self, uint64_t checkpoint)
     cadre_message_t message = {.type = CADRE_MESSAGE_CHECKPOINT_END};
     message.checkpoint_end =
         (cadre_checkpoint_end_message_t){.checkpoint = checkpoint, .committed = 1};
-    cr_assert_eq(ask_control(self, &message), 0);
+    cr_assert_eq(peers_ask_control(self, &message), 0);
 }
 
 /* Takes checkpoint 1 at cut 3 and commits it; its path, freed by the caller. A `length` that is not
@@ -144,14 +145,14 @@ take_checkpoint(peers_t *self, const char *directory, off_t length)
     cr_assert_eq(cadre_checkpoint_draft_begin(checkpoints, 1, &draft), 0);
     send_snapshot(self, 1, 3);
     cadre_message_t taken;
-    await_control(self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &taken);
+    peers_await_control(self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &taken);
     cr_assert_eq(taken.snapshot_taken.status, 0, "%s", taken.snapshot_taken.text);
     cr_assert_eq(taken.request, self->request);
     cadre_message_fini(&taken);
     cr_assert_eq(push(self, 3, 2, 1), 0, "updates go on while it is open");
     send_close_cut(self, 1, 3, cadre_checkpoint_draft_path(draft));
     cadre_message_t written;
-    await_control(self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &written);
+    peers_await_control(self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &written);
     const cadre_snapshot_written_message_t *file = &written.snapshot_written;
     cr_assert_eq(file->status, 0, "%s", file->text);
     cr_assert_eq(file->counters.items[CADRE_PS_COUNTER_applied], 2, "at the cut");
@@ -220,8 +221,8 @@ stop(peers_t *self)
 {
     cadre_message_t message = {.type = CADRE_MESSAGE_STOP};
     message.stop.reason = "the job has ended";
-    send_message(self, self->control, &self->ps, &message);
-    await_control(self, CADRE_MESSAGE_GOODBYE, &message);
+    peers_send(self, self->control, &self->ps, &message);
+    peers_await_control(self, CADRE_MESSAGE_GOODBYE, &message);
     cr_assert_str_eq(message.goodbye.reason, "the job has ended");
     cadre_message_fini(&message);
 }
@@ -231,8 +232,8 @@ Test(process, serves_checkpoints_and_restores_a_shard)
     char directory[] = "/tmp/cadre-ps-test-XXXXXX";
     cr_assert_not_null(mkdtemp(directory));
     uint64_t version = 0;
-    peers_t self = open_peers("--index", "0");
-    join(&self);
+    peers_t self = peers_open("--index", "0");
+    peers_join(&self);
     cr_assert_eq(push(&self, 1, 0, 1), CADRE_EFENCED, "there is no shard yet");
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
@@ -255,8 +256,8 @@ Test(process, serves_checkpoints_and_restores_a_shard)
     cr_assert_float_eq(pull(&self, 2, &version), 4.25f, 0, "the momentum came back too");
     cr_assert_eq(restore(&self, "/nowhere", 3, 3), CADRE_ENOTFOUND);
     stop(&self);
-    cr_assert_eq(await_exit(&self), 0);
-    close_peers(&self);
+    cr_assert_eq(peers_await_exit(&self), 0);
+    peers_close(&self);
     remove_directory(directory);
 }
 
@@ -266,8 +267,8 @@ Test(process, answers_and_goes_on_while_a_checkpoint_is_read)
     char directory[] = "/tmp/cadre-ps-test-XXXXXX";
     cr_assert_not_null(mkdtemp(directory));
     uint64_t version = 0;
-    peers_t self = open_peers("--index", "0");
-    join(&self);
+    peers_t self = peers_open("--index", "0");
+    peers_join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_eq(push(&self, 1, 0, 1), 0);
@@ -278,11 +279,11 @@ Test(process, answers_and_goes_on_while_a_checkpoint_is_read)
     send_create(&self, 2);
 
     cadre_message_t message = {.type = CADRE_MESSAGE_COUNT};
-    cr_assert_eq(ask_control(&self, &message), 0);
+    cr_assert_eq(peers_ask_control(&self, &message), 0);
     cr_assert_eq(push(&self, 3, 2, 2), CADRE_ENOTFOUND, "what is not there yet");
     uint64_t progress = 0;
     for (int beats = 0; beats < 4;) {
-        await_control(&self, CADRE_MESSAGE_HEARTBEAT, &message);
+        peers_await_control(&self, CADRE_MESSAGE_HEARTBEAT, &message);
         beats += message.heartbeat.progress > progress && message.heartbeat.generation == 2;
         progress = message.heartbeat.progress;
         cadre_message_fini(&message);
@@ -293,71 +294,71 @@ Test(process, answers_and_goes_on_while_a_checkpoint_is_read)
     cr_assert_eq(restore(&self, path, 3, 4), 0);
     send_create(&self, 4);
     stop(&self);
-    cr_assert_eq(await_exit(&self), 0, "and so does the end");
-    close_peers(&self);
+    cr_assert_eq(peers_await_exit(&self), 0, "and so does the end");
+    peers_close(&self);
     remove_directory(directory);
 }
 
 Test(process, says_that_a_snapshot_failed_until_the_checkpoint_has_ended)
 {
-    peers_t self = open_peers(NULL, NULL);
-    join(&self);
+    peers_t self = peers_open(NULL, NULL);
+    peers_join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     send_snapshot(&self, 1, 3);
     send_close_cut(&self, 1, 3, "/nowhere/at/all");
     for (int i = 0; i < 3; i++) {
         cadre_message_t written;
-        await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &written);
+        peers_await_control(&self, CADRE_MESSAGE_SNAPSHOT_WRITTEN, &written);
         cr_assert_eq(-(int)written.snapshot_written.status, CADRE_ENOTFOUND);
         cadre_message_fini(&written);
     }
     end_checkpoint(&self, 1);
     for (int i = 0; i < 5;) { /* and then no more */
         cadre_message_t message;
-        cr_assert_eq(receive(&self, self.control, PATIENCE_MS, &message), 0);
+        cr_assert_eq(peers_receive(&self, self.control, PEERS_WAIT_MS, &message), 0);
         cr_assert_neq(message.type, CADRE_MESSAGE_SNAPSHOT_WRITTEN);
         i += message.type == CADRE_MESSAGE_HEARTBEAT;
         cadre_message_fini(&message);
     }
-    close_peers(&self);
+    peers_close(&self);
 }
 
 Test(process, tells_its_counters_in_heartbeats)
 {
-    peers_t self = open_peers(NULL, NULL);
-    join(&self);
+    peers_t self = peers_open(NULL, NULL);
+    peers_join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_eq(push(&self, 1, 0, 1), 0);
     uint64_t applied = 0;
     for (int i = 0; i < 50 && applied == 0; i++) {
         cadre_message_t heartbeat;
-        await_control(&self, CADRE_MESSAGE_HEARTBEAT, &heartbeat);
+        peers_await_control(&self, CADRE_MESSAGE_HEARTBEAT, &heartbeat);
         cr_assert_eq(heartbeat.heartbeat.counters.count, CADRE_PS_COUNTER_COUNT);
         applied = heartbeat.heartbeat.counters.items[CADRE_PS_COUNTER_applied];
         cadre_message_fini(&heartbeat);
     }
     cr_assert_eq(applied, 1);
-    close_peers(&self);
+    peers_close(&self);
 }
 
 Test(process, says_goodbye_and_exits_143_on_sigterm)
 {
-    peers_t self = open_peers(NULL, NULL);
-    join(&self);
+    peers_t self = peers_open(NULL, NULL);
+    peers_join(&self);
     kill(self.process, SIGTERM);
     cadre_message_t goodbye;
-    await_control(&self, CADRE_MESSAGE_GOODBYE, &goodbye);
+    peers_await_control(&self, CADRE_MESSAGE_GOODBYE, &goodbye);
     cadre_message_fini(&goodbye);
-    cr_assert_eq(await_exit(&self), 143);
-    close_peers(&self);
+    cr_assert_eq(peers_await_exit(&self), 143);
+    peers_close(&self);
 }
 
 Test(process, survives_malformed_messages_and_counts_them)
 {
-    peers_t self = open_peers(NULL, NULL);
-    join(&self);
+    peers_t self = peers_open(NULL, NULL);
+    peers_join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cadre_chunk_t *junk = cadre_chunk_new_copy("\x93\x01\x02", 3);
     cr_assert_eq(cadre_socket_send(self.data, NULL, junk, NULL, 0), 0);
@@ -366,14 +367,14 @@ Test(process, survives_malformed_messages_and_counts_them)
     uint64_t malformed = 0;
     for (int i = 0; i < 50 && malformed < 2; i++) {
         cadre_message_t heartbeat;
-        await_control(&self, CADRE_MESSAGE_HEARTBEAT, &heartbeat);
+        peers_await_control(&self, CADRE_MESSAGE_HEARTBEAT, &heartbeat);
         malformed = heartbeat.heartbeat.counters.items[CADRE_PS_COUNTER_malformed];
         cadre_message_fini(&heartbeat);
     }
     cr_assert_eq(malformed, 2);
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_eq(push(&self, 1, 0, 1), 0);
-    close_peers(&self);
+    peers_close(&self);
 }
 
 /* Where the ps of a coordinator at ipc://DIRECTORY/NAME says that it listens. */
@@ -384,14 +385,14 @@ hello_address(const char *directory, const char *name, char *text)
     cadre_auto(cadre_free) char *address = cadre_asprintf("ipc://%s/%s", directory, name);
     cadre_message_t hello;
     cr_assert_eq(cadre_context_open(&self.context), 0);
-    bind_coordinator(&self, address);
-    start_ps(&self, NULL, NULL);
-    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    peers_bind(&self, address);
+    peers_start(&self, NULL, NULL);
+    peers_await_control(&self, CADRE_MESSAGE_HELLO, &hello);
     snprintf(text, CADRE_ENDPOINT_TEXT_SIZE, "%s", hello.hello.address);
     cadre_message_fini(&hello);
     kill(self.process, SIGTERM);
-    cr_assert_eq(await_exit(&self), 143);
-    close_peers(&self);
+    cr_assert_eq(peers_await_exit(&self), 143);
+    peers_close(&self);
 }
 
 Test(process, listens_beside_a_coordinator_on_ipc)
@@ -423,7 +424,7 @@ hold_name(peers_t *self)
     cr_assert_eq(cadre_socket_send(holder, NULL, word, NULL, 0), 0);
     cadre_chunk_unref(&word);
     zmq_pollitem_t item = {.socket = cadre_socket_handle(self->control), .events = ZMQ_POLLIN};
-    cr_assert_eq(zmq_poll(&item, 1, PATIENCE_MS), 1);
+    cr_assert_eq(zmq_poll(&item, 1, PEERS_WAIT_MS), 1);
     cr_assert_eq(cadre_socket_receive(self->control, &self->frames), 0);
     return holder;
 }
@@ -433,8 +434,8 @@ hold_name(peers_t *self)
 Test(process, finds_the_next_coordinator_and_forgets_the_last_ones_shard)
 {
     uint64_t version = 0;
-    peers_t self = open_peers(NULL, NULL);
-    join(&self);
+    peers_t self = peers_open(NULL, NULL);
+    peers_join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_eq(push(&self, 1, 0, 1), 0);
@@ -443,59 +444,59 @@ Test(process, finds_the_next_coordinator_and_forgets_the_last_ones_shard)
     cadre_socket_close(&self.control, 0);
     self.me.incarnation++;
     self.epoch++;
-    bind_coordinator(&self, endpoint);
+    peers_bind(&self, endpoint);
     cadre_message_t hello;
-    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    peers_await_control(&self, CADRE_MESSAGE_HELLO, &hello);
     cr_assert_eq(hello.hello.session, self.me.incarnation - 1);
     cadre_message_fini(&hello);
-    welcome(&self);
+    peers_welcome(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     cr_assert_float_eq(pull(&self, 1, &version), 0, 0);
     cr_assert_eq(push(&self, 1, 0, 1), 0, "an update id of another session's");
-    close_peers(&self);
+    peers_close(&self);
 }
 
 /* A ROUTER that holds a connection of the ps's name ignores the next one of that name for good; the
  * ps gives its own up until it is heard. */
 Test(process, makes_another_connection_when_nobody_answers)
 {
-    peers_t self = open_peers(NULL, NULL);
+    peers_t self = peers_open(NULL, NULL);
     cadre_message_t hello;
-    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    peers_await_control(&self, CADRE_MESSAGE_HELLO, &hello);
     cadre_message_fini(&hello);
     char endpoint[CADRE_ENDPOINT_TEXT_SIZE];
     memcpy(endpoint, self.endpoint, sizeof(endpoint));
     cadre_socket_close(&self.control, 0);
-    bind_coordinator(&self, "tcp://127.0.0.1:*");
+    peers_bind(&self, "tcp://127.0.0.1:*");
     cadre_socket_t *holder = hold_name(&self);
     while (zmq_bind(cadre_socket_handle(self.control), endpoint) < 0) {
         poll(NULL, 0, 20);
     }
-    cr_assert_eq(receive(&self, self.control, 1500, &hello), CADRE_ETIMEOUT, "it is mute");
+    cr_assert_eq(peers_receive(&self, self.control, 1500, &hello), CADRE_ETIMEOUT, "it is mute");
     cadre_socket_close(&holder, 0);
-    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    peers_await_control(&self, CADRE_MESSAGE_HELLO, &hello);
     cadre_message_fini(&hello);
-    welcome(&self);
+    peers_welcome(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
-    close_peers(&self);
+    peers_close(&self);
 }
 
 Test(process, waits_for_another_session_when_told_to)
 {
-    peers_t self = open_peers("--on-session-end", "wait");
-    join(&self);
+    peers_t self = peers_open("--on-session-end", "wait");
+    peers_join(&self);
     stop(&self);
     cadre_message_t hello;
-    await_control(&self, CADRE_MESSAGE_HELLO, &hello);
+    peers_await_control(&self, CADRE_MESSAGE_HELLO, &hello);
     cr_assert_eq(hello.hello.session, 0);
     cadre_message_fini(&hello);
-    welcome(&self);
+    peers_welcome(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create(&self, 1), 0);
     kill(self.process, SIGTERM);
-    cr_assert_eq(await_exit(&self), 143);
-    close_peers(&self);
+    cr_assert_eq(peers_await_exit(&self), 143);
+    peers_close(&self);
 }
 
 /* Clock ticks of CPU that the process has used, all threads. */
@@ -517,17 +518,17 @@ cpu_ticks(pid_t process)
 
 Test(process, uses_no_cpu_while_idle)
 {
-    peers_t self = open_peers(NULL, NULL);
-    join(&self);
+    peers_t self = peers_open(NULL, NULL);
+    peers_join(&self);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     unsigned long before = cpu_ticks(self.process);
     for (int i = 0; i < 15; i++) { /* 1.5 s by the heartbeats' own clock */
         cadre_message_t heartbeat;
-        await_control(&self, CADRE_MESSAGE_HEARTBEAT, &heartbeat);
+        peers_await_control(&self, CADRE_MESSAGE_HEARTBEAT, &heartbeat);
         cadre_message_fini(&heartbeat);
     }
     cr_assert_leq(cpu_ticks(self.process) - before, 5, "of 150 ticks");
-    close_peers(&self);
+    peers_close(&self);
 }
 
 /* --- folders --- */
@@ -540,12 +541,12 @@ write_to(peers_t *self, const char *directory, char text[CADRE_TEXT_SIZE_MAX + 1
     cr_assert_eq(restore(self, "", 1, 1), 0);
     cr_assert_eq(create(self, 1), 0);
     send_snapshot(self, 1, 3);
-    await_control(self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &message);
+    peers_await_control(self, CADRE_MESSAGE_SNAPSHOT_TAKEN, &message);
     cadre_message_fini(&message);
     send_close_cut(self, 1, 3, directory);
     int status = 0;
     for (unsigned heard = 0; heard != 3;) { /* its REPLY, and that it was written, in any order */
-        cr_assert_eq(receive(self, self->control, PATIENCE_MS, &message), 0);
+        cr_assert_eq(peers_receive(self, self->control, PEERS_WAIT_MS, &message), 0);
         heard |= message.type == CADRE_MESSAGE_REPLY;
         if (message.type == CADRE_MESSAGE_SNAPSHOT_WRITTEN) {
             heard |= 2;
@@ -565,8 +566,8 @@ Test(process, writes_and_reads_checkpoints_only_where_it_may)
     char text[CADRE_TEXT_SIZE_MAX + 1];
     cr_assert_not_null(mkdtemp(allowed));
     cr_assert_not_null(mkdtemp(elsewhere));
-    peers_t self = open_peers("--checkpoint-dir", allowed);
-    join(&self);
+    peers_t self = peers_open("--checkpoint-dir", allowed);
+    peers_join(&self);
     cr_expect_eq(write_to(&self, elsewhere, text), CADRE_EREFUSED, "%s", text);
     cr_expect_not_null(strstr(text, "--checkpoint-dir"), "%s", text);
     cr_expect_eq(rmdir(elsewhere), 0, "nothing was written");
@@ -575,8 +576,8 @@ Test(process, writes_and_reads_checkpoints_only_where_it_may)
     cr_expect_eq(restore(&self, allowed, 1, 2), CADRE_ENOTFOUND, "there is no manifest");
     cr_expect_eq(restore(&self, "", 1, 3), 0);
     stop(&self);
-    cr_expect_eq(await_exit(&self), 0);
-    close_peers(&self);
+    cr_expect_eq(peers_await_exit(&self), 0);
+    peers_close(&self);
     remove_directory(allowed);
 }
 
@@ -584,10 +585,10 @@ Test(process, takes_no_folder_from_a_coordinator_on_tcp_without_being_told)
 {
     char text[CADRE_TEXT_SIZE_MAX + 1];
     setenv("CADRE_CHECKPOINT_DIR", "", 1);
-    peers_t self = open_peers("--index", "0");
-    join(&self);
+    peers_t self = peers_open("--index", "0");
+    peers_join(&self);
     cr_expect_eq(write_to(&self, "/tmp", text), CADRE_EREFUSED, "%s", text);
     stop(&self);
-    cr_expect_eq(await_exit(&self), 0);
-    close_peers(&self);
+    cr_expect_eq(peers_await_exit(&self), 0);
+    peers_close(&self);
 }

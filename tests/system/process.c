@@ -84,8 +84,9 @@ process_start(const process_t *process)
 {
     char **environment = environment_with(process->environment);
     int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int output = open_output(process->output);
-    int errors = open_output(process->errors ? process->errors : process->output);
+    int output = process->output ? open_output(process->output) : -1;
+    const char *errors_path = process->errors ? process->errors : process->output;
+    int errors = errors_path ? open_output(errors_path) : -1;
     pid_t parent = getpid();
     pid_t pid = fork();
     require(pid >= 0, "a process");
@@ -95,8 +96,12 @@ process_start(const process_t *process)
         sigprocmask(SIG_SETMASK, &none, NULL);
         setpgid(0, 0);
         dup2(input, STDIN_FILENO);
-        dup2(output, STDOUT_FILENO);
-        dup2(errors, STDERR_FILENO);
+        if (output >= 0) {
+            dup2(output, STDOUT_FILENO);
+        }
+        if (errors >= 0) {
+            dup2(errors, STDERR_FILENO);
+        }
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) {
             execve(process->arguments[0], (char *const *)(uintptr_t)process->arguments,
@@ -105,8 +110,12 @@ process_start(const process_t *process)
         _exit(EXIT_CANNOT_EXECUTE);
     }
     close(input);
-    close(output);
-    close(errors);
+    if (output >= 0) {
+        close(output);
+    }
+    if (errors >= 0) {
+        close(errors);
+    }
     free_environment(environment);
     return pid;
 }
@@ -122,6 +131,28 @@ process_wait(pid_t pid, int64_t timeout_ms, int *wait_status)
         }
     }
     return ended == pid;
+}
+
+int
+process_output(const char *const *arguments, const char *const *environment, int64_t timeout_ms,
+               char *text, size_t size_bytes)
+{
+    char path[] = "/tmp/cadre-output-XXXXXX";
+    int fd = mkstemp(path);
+    require(fd >= 0, path);
+    close(fd);
+    int state = 0;
+    pid_t pid = process_start(
+        &(process_t){.arguments = arguments, .environment = environment, .output = path});
+    bool has_ended = process_wait(pid, timeout_ms, &state);
+    cadre_auto(cadre_free) char *all = file_text(path);
+    unlink(path);
+    snprintf(text, size_bytes, "%s", all);
+    if (!has_ended) {
+        kill(pid, SIGKILL);
+    }
+    require(has_ended, arguments[0]);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
 int64_t

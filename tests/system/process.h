@@ -1,5 +1,5 @@
 /*
- * process - a program that a test starts: it writes to a file and dies with the test.
+ * process - a program that a test starts, and that dies with the test.
  *
  * Owner:   a test.
  * Thread:  the test's main one: the kernel kills the program when the thread that started it ends.
@@ -8,14 +8,15 @@
 #define CADRE_TESTS_SYSTEM_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 typedef struct {
     const char *const *arguments;   /* the program's path first, then NULL-ended */
     const char *const *environment; /* "NAME=value" beside the test's own, NULL-ended; or NULL */
-    const char *output;             /* file that stdout is appended to */
-    const char *errors;             /* and stderr; NULL: the same */
+    const char *output;             /* file that stdout is appended to; NULL: the test's own */
+    const char *errors;             /* and stderr; NULL: where stdout goes, or the test's own */
 } process_t;
 
 /* Starts it; ends the test when that is not possible. */
@@ -23,6 +24,11 @@ pid_t process_start(const process_t *process);
 
 /* Waits for the end: true with what waitpid said, false when the deadline passed. */
 bool process_wait(pid_t pid, int64_t timeout_ms, int *wait_status);
+
+/* Starts the program, waits for its end and gives its exit status (-1: a signal's) and the
+ * beginning of what it wrote to stdout and stderr. Ends the test when the deadline passes. */
+int process_output(const char *const *arguments, const char *const *environment, int64_t timeout_ms,
+                   char *text, size_t size_bytes);
 
 /* CPU time that the process has used, in ms; -1 when there is none. */
 int64_t process_cpu_ms(pid_t pid);

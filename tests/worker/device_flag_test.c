@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/memory.h"
 #include "tests/copy_file.h"
+#include "tests/system/process.h"
+
+enum { CHECK_MS = 120000 };
 
 static char folder[64];
 
@@ -29,6 +31,7 @@ setup(void)
 {
     snprintf(folder, sizeof(folder), "/tmp/cadre-device-XXXXXX");
     cr_assert_not_null(mkdtemp(folder));
+    unsetenv("CADRE_DEVICE");
     copy("cadre-worker", "cadre-worker");
 }
 
@@ -64,41 +67,19 @@ static int
 run_check(const char *device, const char *variable, const char *more, char *output,
           size_t size_bytes)
 {
-    int ends[2];
-    cr_assert_eq(pipe(ends), 0);
     cadre_auto(cadre_free) char *worker = cadre_asprintf("%s/cadre-worker", folder);
-    pid_t process = fork();
-    if (process == 0) {
-        dup2(ends[1], 1);
-        dup2(ends[1], 2);
-        setenv("LD_LIBRARY_PATH", folder, 1);
-        if (variable) {
-            setenv("CADRE_DEVICE", variable, 1);
-        } else {
-            unsetenv("CADRE_DEVICE");
-        }
-        const char *words[8] = {worker, "--check", "--coordinator", "tcp://127.0.0.1:1"};
-        size_t count = 4;
-        if (device) {
-            words[count++] = "--device";
-            words[count++] = device;
-        }
-        words[count] = more;
-        execv(worker, (char *const *)words);
-        _exit(127);
+    cadre_auto(cadre_free) char *libraries = cadre_asprintf("LD_LIBRARY_PATH=%s", folder);
+    cadre_auto(cadre_free) char *named =
+        cadre_asprintf("CADRE_DEVICE=%s", variable ? variable : "");
+    const char *words[8] = {worker, "--check", "--coordinator", "tcp://127.0.0.1:1"};
+    size_t count = 4;
+    if (device) {
+        words[count++] = "--device";
+        words[count++] = device;
     }
-    close(ends[1]);
-    size_t count = 0;
-    ssize_t got = 0;
-    while (count < size_bytes - 1 &&
-           (got = read(ends[0], output + count, size_bytes - 1 - count)) > 0) {
-        count += (size_t)got;
-    }
-    output[count] = '\0';
-    close(ends[0]);
-    int state = 0;
-    waitpid(process, &state, 0);
-    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    words[count] = more;
+    return process_output(words, (const char *const[]){libraries, variable ? named : NULL, NULL},
+                          CHECK_MS, output, size_bytes);
 }
 
 static int

@@ -1,6 +1,9 @@
 /* A real cadre-worker whose ps die, whose coordinator falls silent, and that is stopped or told to
  * go while it computes. */
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <zmq.h>
 
 #include "common/net/monitor.h"
 #include "tests/sanitizer.h"

@@ -4,9 +4,12 @@
 #include <cadre/program.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <zmq.h>
 
 #include "common/graph/program.h"
+#include "common/wire/tensor_list.h"
 #include "tests/sanitizer.h"
 #include "tests/worker/native_cluster.h"
 

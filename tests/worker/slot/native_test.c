@@ -12,7 +12,11 @@
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
+#include "tests/system/process.h"
+#include "tests/system/scratch.h"
 #include "tests/worker/native_file.h"
+
+enum { CHECK_MS = 120000 };
 
 static char folder[64];
 
@@ -175,60 +179,42 @@ Test(native, says_what_is_wrong_with_a_file)
     cadre_registry_destroy(&registry);
 }
 
-/* Starts cadre-worker --check with --native `path`; what it writes can be read from *output. */
-static pid_t
-start_check(const char *path, int *output)
-{
-    int ends[2];
-    cr_assert_eq(pipe(ends), 0);
-    cadre_auto(cadre_free) char *worker =
-        cadre_asprintf("%s/cadre-worker", getenv("CADRE_BIN_DIR"));
-    pid_t process = fork();
-    if (process == 0) {
-        dup2(ends[1], 1);
-        dup2(ends[1], 2);
-        execl(worker, worker, "--check", "--coordinator", "tcp://127.0.0.1:1", "--native", path,
-              (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    *output = ends[0];
-    return process;
-}
-
-/* Its exit status and what it wrote. */
+/* cadre-worker --check with --native `path`: its exit status and what it wrote. */
 static int
 check(const char *path, char *output, size_t size_bytes)
 {
-    int fd = -1;
-    pid_t process = start_check(path, &fd);
-    size_t count = 0;
-    ssize_t more = 0;
-    while (count < size_bytes - 1 &&
-           (more = read(fd, output + count, size_bytes - 1 - count)) > 0) {
-        count += (size_t)more;
-    }
-    output[count] = '\0';
-    close(fd);
-    int state = 0;
-    waitpid(process, &state, 0);
-    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    cadre_auto(cadre_free) char *worker = program_path("cadre-worker");
+    return process_output((const char *const[]){worker, "--check", "--coordinator",
+                                                "tcp://127.0.0.1:1", "--native", path, NULL},
+                          NULL, CHECK_MS, output, size_bytes);
 }
 
 Test(native, a_worker_can_be_stopped_while_a_file_hangs_in_its_constructor)
 {
-    int fd = -1;
-    int state = 0;
-    char said[5] = "";
+    scratch_t scratch;
+    scratch_open(&scratch);
     cadre_auto(cadre_free) char *path = native_file_copy(folder, "a.so");
-    setenv("CADRE_TEST_NATIVE_HANGS", "1", 1);
-    pid_t process = start_check(path, &fd);
-    unsetenv("CADRE_TEST_NATIVE_HANGS");
-    cr_assert_eq(read(fd, said, sizeof(said)), (ssize_t)sizeof(said));
+    cadre_auto(cadre_free) char *worker = program_path("cadre-worker");
+    cadre_auto(cadre_free) char *output = scratch_path(&scratch, "output");
+    pid_t process = process_start(&(process_t){
+        .arguments = (const char *const[]){worker, "--check", "--coordinator", "tcp://127.0.0.1:1",
+                                           "--native", path, NULL},
+        .environment = (const char *const[]){"CADRE_TEST_NATIVE_HANGS=1", NULL},
+        .output = output});
+
+    deadline_t deadline = deadline_in(CHECK_MS);
+    bool is_loading = false;
+    while (!is_loading) { /* the constructor writes a word */
+        cadre_auto(cadre_free) char *text = file_text(output);
+        is_loading = *text != '\0';
+        cr_assert(is_loading || again(deadline), "the file is not loaded");
+    }
     kill(process, SIGTERM);
-    cr_assert_eq(waitpid(process, &state, 0), process);
+
+    int state = 0;
+    cr_assert(process_wait(process, CHECK_MS, &state));
     cr_expect(WIFSIGNALED(state) && WTERMSIG(state) == SIGTERM, "%x", (unsigned)state);
-    close(fd);
+    scratch_close(&scratch);
 }
 
 Test(native, a_worker_loads_functions_from_a_shared_object)
