@@ -4,9 +4,10 @@
  *
  * The library stands before the calls that change files: open with O_CREAT, mkdir, write, pwrite,
  * writev, pwritev, ftruncate, fsync, fdatasync, rename, unlink and their relatives. It counts those
- * that touch something under one directory, and makes the n-th of them fail, or all from the n-th
- * on, or some at random, or kills the process in its place. Orders can change while the process
- * runs; a process that is started again takes over the same ones. Not seen: msync and writes
+ * that touch something under one directory, also where a path goes by a descriptor
+ * (/proc/self/fd/N), and makes the n-th of them fail, or all from the n-th on, or some at random,
+ * or kills the process in its place. Orders can change while the process runs; a process that is
+ * started again takes over the same ones. Not seen: msync and writes
  * through a shared mapping, which nothing here uses. A sanitizer's runtime must come first in a
  * process, so it has no place there.
  *

@@ -57,6 +57,11 @@ path_of_fd(int fd, char path[PATH_MAX])
 static bool
 path_at(int directory, const char *name, char path[PATH_MAX])
 {
+    int fd = -1, through = 0;
+    bool is_through_fd = sscanf(name, "/proc/self/fd/%d%n", &fd, &through) == 1;
+    if (is_through_fd && name[through] == '\0') { /* LMDB's: by the descriptor of its file */
+        return path_of_fd(fd, path);
+    }
     if (name[0] == '/') {
         snprintf(path, PATH_MAX, "%s", name);
         return true;

@@ -86,6 +86,17 @@ Test(file_faults, counts_calls_under_the_directory_and_no_others)
     bench_close(&bench);
 }
 
+Test(file_faults, counts_what_is_opened_by_a_descriptor)
+{
+    bench_t bench;
+    bench_open(&bench);
+    cr_expect_eq(run(&bench, "exec 3> ours/a; echo x > /proc/self/fd/3"), 0);
+    cr_expect_eq(bench.faults->calls, 3, "two opens and a write, not %d", (int)bench.faults->calls);
+    cr_expect_eq(run(&bench, "exec 3> theirs; echo x > /proc/self/fd/3"), 0);
+    cr_expect_eq(bench.faults->calls, 3);
+    bench_close(&bench);
+}
+
 Test(file_faults, fails_the_call_that_was_ordered_and_no_other)
 {
     bench_t bench;

@@ -74,6 +74,22 @@ static disk_shim_t disk_shim = {.fail_at = -1};
         memcpy(&real, &found, sizeof(real));                                                       \
     }
 
+/* Writes an absolute name into `whole`; of one that goes by a descriptor of this process, as LMDB's
+ * do, what that leads to. */
+static inline void
+disk_follow(const char *name, char *whole)
+{
+    char link[64];
+    int fd = -1, length = 0;
+    ssize_t size = -1;
+    if (sscanf(name, "/proc/self/fd/%d%n", &fd, &length) == 1) {
+        snprintf(link, sizeof(link), "%.*s", length, name);
+        size = readlink(link, whole, PATH_MAX - 1);
+    }
+    length = size < 0 ? 0 : length;
+    snprintf(whole + (size < 0 ? 0 : size), PATH_MAX, "%s", name + length);
+}
+
 /* Where `name` is below the root, into `path`; false when it is somewhere else. */
 static inline bool
 disk_place(int directory_fd, const char *name, char *path)
@@ -91,8 +107,10 @@ disk_place(int directory_fd, const char *name, char *path)
         }
         whole[size] = '\0';
     }
-    if (name) {
-        snprintf(whole + strlen(whole), PATH_MAX, "%s%s", whole[0] ? "/" : "", name);
+    if (name && name[0] == '/') {
+        disk_follow(name, whole);
+    } else if (name) {
+        snprintf(whole + strlen(whole), PATH_MAX, "/%s", name);
     }
     size_t size = strlen(disk_shim.root);
     if (strncmp(whole, disk_shim.root, size) != 0 || (whole[size] && whole[size] != '/')) {
