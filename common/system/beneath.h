@@ -1,0 +1,26 @@
+/*
+ * beneath - opens a folder below another one: through no symbolic link, and never above it.
+ *
+ * Thread: any; the functions keep no state.
+ *
+ * A path that was looked at and is then opened by its name may have become another one in between:
+ * whoever can write to a folder on the way replaces it by a link. So the kernel looks and opens in
+ * one call (openat2, Linux 5.6). Where it, or a filter of system calls, knows no such call, one
+ * folder after the other is opened below the one before: that takes more calls and follows as few
+ * links.
+ */
+#ifndef CADRE_COMMON_SYSTEM_BENEATH_H
+#define CADRE_COMMON_SYSTEM_BENEATH_H
+
+#include <stdbool.h>
+
+/* Whether some component of the path is "..". */
+bool cadre_beneath_goes_up(const char *path);
+
+/* Opens the folder `path`, as seen from the open folder `root` ("" for that one), for the calls
+ * that take a folder's descriptor and a name; its names cannot be listed (O_PATH). Returns the
+ * descriptor, which is the caller's to close, or -1 with errno: ELOOP for a link on the way, EXDEV
+ * for a path that begins with "/" or holds "..". */
+int cadre_beneath_open(int root, const char *path);
+
+#endif
