@@ -63,7 +63,8 @@ run_shard_file(void *context, double *value)
     uint64_t size_bytes = 0;
     uint64_t hash = 0;
     double begin = cadre_bench_now();
-    int status = cadre_shard_writer_open(self->path, (uint64_t)self->chunks * CHUNK_SIZE, &writer);
+    int status = cadre_shard_writer_open(AT_FDCWD, self->path, self->path,
+                                         (uint64_t)self->chunks * CHUNK_SIZE, &writer);
     if (status == 0) {
         status = put_chunks(self, writer);
     }

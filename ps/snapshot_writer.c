@@ -1,5 +1,6 @@
 #include "ps/snapshot_writer.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +86,7 @@ cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *fo
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", snapshot->directory, written->file);
     int status = cadre_folders_check(folders, snapshot->directory);
     if (status == 0) {
-        status = cadre_shard_writer_open(path, size_of(snapshot), &job.writer);
+        status = cadre_shard_writer_open(AT_FDCWD, path, path, size_of(snapshot), &job.writer);
     }
     if (status == 0) {
         status = put_all(&job, snapshot);

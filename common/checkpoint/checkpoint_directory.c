@@ -310,16 +310,24 @@ open_reader(cadre_checkpoint_directory_t *self, uint64_t id, cadre_checkpoint_re
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     cadre_auto(cadre_free) char *path =
         cadre_asprintf("%s/%s", self->path, cadre_checkpoint_name(id, name));
+    int fd = -1;
+    int status = cadre_checkpoint_directory_enter(self, name, &fd);
+    if (status != 0) {
+        return status;
+    }
+
     cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
-    int status = cadre_checkpoint_reader_open(path, &reader);
-    if (status == 0) {
-        status = check_id(path, id, cadre_checkpoint_reader_manifest(reader));
+    status = cadre_checkpoint_reader_open_in(&fd, path, &reader);
+    if (status != 0) {
+        return status;
     }
-    if (status == 0) {
-        *out = reader;
-        reader = NULL;
+    status = check_id(path, id, cadre_checkpoint_reader_manifest(reader));
+    if (status != 0) {
+        return status;
     }
-    return status;
+    *out = reader;
+    reader = NULL;
+    return 0;
 }
 
 int

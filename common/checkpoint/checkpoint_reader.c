@@ -23,17 +23,28 @@ compare_variables(const void *left, const void *right)
 int
 cadre_checkpoint_reader_open(const char *path, cadre_checkpoint_reader_t **out)
 {
-    cadre_auto(cadre_disk_close) int fd =
-        open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         return cadre_disk_fail(errno, "cannot open %s", path);
     }
+    return cadre_checkpoint_reader_open_in(&fd, path, out);
+}
+
+int
+cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
+                                cadre_checkpoint_reader_t **out)
+{
+    cadre_auto(cadre_disk_close) int fd = *directory_fd_p;
+    *directory_fd_p = -1;
     cadre_manifest_t manifest = {0};
     int status = cadre_manifest_read(fd, path, &manifest);
     if (status != 0) {
         return status;
     }
+
     cadre_checkpoint_reader_t *self = cadre_calloc(1, sizeof(*self));
+    self->directory_fd = fd;
+    fd = -1;
     self->path = cadre_strdup(path);
     self->manifest = manifest;
     self->shards = cadre_calloc(manifest.shard_count, sizeof(*self->shards));
@@ -57,6 +68,7 @@ cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p)
     for (size_t k = 0; k < self->manifest.shard_count; k++) {
         cadre_shard_reader_destroy(&self->shards[k]);
     }
+    cadre_disk_close(&self->directory_fd);
     cadre_manifest_fini(&self->manifest);
     free(self->by_name);
     free(self->shards);
@@ -78,8 +90,12 @@ cadre_checkpoint_reader_shard(cadre_checkpoint_reader_t *self, size_t k,
     if (!self->shards[k]) {
         const cadre_manifest_shard_t *shard = &self->manifest.shards[k];
         cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", self->path, shard->file);
-        int status = cadre_shard_reader_open(path, shard->size_bytes, shard->hash, give_up,
-                                             &self->shards[k]);
+        const cadre_shard_reader_file_t file = {.directory_fd = self->directory_fd,
+                                                .name = shard->file,
+                                                .path = path,
+                                                .size_bytes = shard->size_bytes,
+                                                .hash = shard->hash};
+        int status = cadre_shard_reader_open(&file, give_up, &self->shards[k]);
         if (status != 0) {
             return status;
         }

@@ -7,7 +7,8 @@
  *
  * Values are found by variable, kind and element range, so the reader's shards and partitions need
  * not be those of the writer. A shard file is verified and opened when a range first needs it: a ps
- * of a cluster of the same size reads only its own.
+ * of a cluster of the same size reads only its own. All are opened in the directory that the
+ * manifest was read in, whatever has its name by then.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_CHECKPOINT_READER_H
 #define CADRE_COMMON_CHECKPOINT_CHECKPOINT_READER_H
@@ -31,6 +32,12 @@ typedef struct {
 /* Opens the checkpoint in the directory `path` (DIR/ckpt-<id>, not a symbolic link) and its
  * manifest; no shard file yet. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT or CADRE_EMALFORMED. */
 int cadre_checkpoint_reader_open(const char *path, cadre_checkpoint_reader_t **out);
+
+/* Opens the checkpoint in an open directory, which becomes the reader's even where this fails;
+ * `path` is for messages. Errors as above. */
+int cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
+                                    cadre_checkpoint_reader_t **out);
+
 void cadre_checkpoint_reader_destroy(cadre_checkpoint_reader_t **self_p);
 
 /* The manifest, owned by the reader. */

@@ -10,7 +10,8 @@
 #include "common/checkpoint/checkpoint_reader.h"
 
 struct cadre_checkpoint_reader {
-    char *path;
+    int directory_fd;
+    char *path; /* for messages */
     cadre_manifest_t manifest;
     cadre_shard_reader_t **shards;             /* NULL until first needed */
     const cadre_manifest_variable_t **by_name; /* the manifest's variables, sorted */

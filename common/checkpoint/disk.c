@@ -72,6 +72,13 @@ cadre_disk_open(int directory_fd, const char *name, const char *path, int *out)
     return 0;
 }
 
+const char *
+cadre_disk_fd_path(int fd, char *text)
+{
+    snprintf(text, CADRE_DISK_FD_PATH_SIZE, "/proc/self/fd/%d", fd);
+    return text;
+}
+
 void
 cadre_disk_close(int *fd_p)
 {

@@ -29,6 +29,13 @@ int cadre_disk_fail(int error, const char *format, ...) CADRE_PRINTF(2, 3);
 /* Opens a regular file for reading. CADRE_ECORRUPT when it is a link, a pipe or anything else. */
 int cadre_disk_open(int directory_fd, const char *name, const char *path, int *out);
 
+enum { CADRE_DISK_FD_PATH_SIZE = 32 };
+
+/* Writes a path of the open file `fd` itself, wherever its name leads by now, into `text` of
+ * CADRE_DISK_FD_PATH_SIZE bytes and returns `text`: for LMDB, which knows no descriptors. It is
+ * good as long as the descriptor is open; what was opened by it stays. */
+const char *cadre_disk_fd_path(int fd, char *text);
+
 /* close(2) in the shape of a destructor; -1 is fine. */
 void cadre_disk_close(int *fd_p);
 

@@ -1,7 +1,6 @@
 #include "common/checkpoint/shard_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,51 +24,35 @@ struct cadre_shard_reader {
     pthread_mutex_t lock; /* of transaction and cursor, while several threads read */
 };
 
+/* Checks what is read by the descriptor, before anything is mapped by it. */
 static int
-verify_file(int fd, const char *path, uint64_t size_bytes, uint64_t hash,
-            const cadre_give_up_t *give_up)
+verify_file(int fd, const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up)
 {
     struct stat about;
     if (fstat(fd, &about) != 0) {
-        return cadre_disk_fail(errno, "cannot look at %s", path);
+        return cadre_disk_fail(errno, "cannot look at %s", file->path);
     }
+
     uint64_t found_size = (uint64_t)about.st_size; /* before a read of what may be far larger */
     uint64_t found_hash = 0;
-    if (found_size == size_bytes) {
-        int status = cadre_disk_hash(fd, path, true, give_up, &found_size, &found_hash);
+    if (found_size == file->size_bytes) {
+        int status = cadre_disk_hash(fd, file->path, true, give_up, &found_size, &found_hash);
         if (status != 0) {
             return status;
         }
     }
-    if (found_size != size_bytes) {
-        return cadre_fail(CADRE_ECORRUPT, "%s has %llu bytes instead of %llu", path,
-                          (unsigned long long)found_size, (unsigned long long)size_bytes);
+
+    if (found_size != file->size_bytes) {
+        return cadre_fail(CADRE_ECORRUPT, "%s has %llu bytes instead of %llu", file->path,
+                          (unsigned long long)found_size, (unsigned long long)file->size_bytes);
     }
-    if (found_hash != hash) {
-        return cadre_fail(CADRE_ECORRUPT, "%s: the hash does not match", path);
+    if (found_hash != file->hash) {
+        return cadre_fail(CADRE_ECORRUPT, "%s: the hash does not match", file->path);
     }
-    return 0;
+    return cadre_btree_check(fd, file->path, file->size_bytes);
 }
 
-/* LMDB opens by path: checks that this gave the file that was verified. */
-static int
-check_same_file(const cadre_shard_reader_t *self, int verified_fd)
-{
-    int fd = -1;
-    struct stat verified, opened;
-    int code = mdb_env_get_fd(self->env, &fd);
-    if (code != 0) {
-        return cadre_lmdb_fail(code, self->path, "open");
-    }
-    if (fstat(verified_fd, &verified) != 0 || fstat(fd, &opened) != 0) {
-        return cadre_disk_fail(errno, "cannot look at %s", self->path);
-    }
-    if (verified.st_dev != opened.st_dev || verified.st_ino != opened.st_ino) {
-        return cadre_fail(CADRE_ECORRUPT, "%s was replaced while it was opened", self->path);
-    }
-    return 0;
-}
-
+/* Maps the file that was verified, by its descriptor: its name may have another one by now. */
 static int
 open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
 {
@@ -80,17 +63,15 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
     }
     code = mdb_env_set_mapsize(self->env, size_bytes);
     if (code == 0) {
+        char path[CADRE_DISK_FD_PATH_SIZE];
         /* No lock file: nobody writes a finished file, and its directory may be read-only. */
-        code = mdb_env_open(self->env, self->path,
+        code = mdb_env_open(self->env, cadre_disk_fd_path(verified_fd, path),
                             MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS, 0);
     }
     if (code != 0) {
         return cadre_lmdb_fail(code, self->path, "open");
     }
-    int status = check_same_file(self, verified_fd);
-    if (status != 0) {
-        return status;
-    }
+
     code = mdb_txn_begin(self->env, NULL, MDB_RDONLY, &self->transaction);
     if (code == 0) {
         code = mdb_dbi_open(self->transaction, NULL, 0, &self->dbi);
@@ -102,25 +83,24 @@ open_env(cadre_shard_reader_t *self, int verified_fd, uint64_t size_bytes)
 }
 
 int
-cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
-                        const cadre_give_up_t *give_up, cadre_shard_reader_t **out)
+cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up,
+                        cadre_shard_reader_t **out)
 {
     cadre_auto(cadre_disk_close) int fd = -1;
-    int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
-    if (status == 0) {
-        status = verify_file(fd, path, size_bytes, hash, give_up);
-    }
-    if (status == 0) {
-        status = cadre_btree_check(fd, path, size_bytes);
-    }
+    int status = cadre_disk_open(file->directory_fd, file->name, file->path, &fd);
     if (status != 0) {
         return status;
     }
+    status = verify_file(fd, file, give_up);
+    if (status != 0) {
+        return status;
+    }
+
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *self =
         cadre_calloc(1, sizeof(*self));
-    self->path = cadre_strdup(path);
+    self->path = cadre_strdup(file->path);
     pthread_mutex_init(&self->lock, NULL);
-    status = open_env(self, fd, size_bytes);
+    status = open_env(self, fd, file->size_bytes);
     if (status != 0) {
         return status;
     }

@@ -30,11 +30,19 @@ typedef struct {
     int64_t count;
 } cadre_checkpoint_range_t;
 
-/* Opens the file at `path` (not through a symbolic link) when its size and hash (disk.h) are as
- * given, which is read on as many threads as there are CPUs. CADRE_ENOTFOUND, CADRE_EIO,
- * CADRE_ECORRUPT, CADRE_ECANCELLED. */
-int cadre_shard_reader_open(const char *path, uint64_t size_bytes, uint64_t hash,
-                            const cadre_give_up_t *give_up, cadre_shard_reader_t **out);
+/* Which file, and what it must be. */
+typedef struct {
+    int directory_fd; /* open while the file is being opened */
+    const char *name; /* in it; not followed where it is a symbolic link */
+    const char *path; /* for messages */
+    uint64_t size_bytes;
+    uint64_t hash; /* disk.h */
+} cadre_shard_reader_file_t;
+
+/* Opens the file when its size and hash are as given, which is read on as many threads as there are
+ * CPUs. CADRE_ENOTFOUND, CADRE_EIO, CADRE_ECORRUPT, CADRE_ECANCELLED. */
+int cadre_shard_reader_open(const cadre_shard_reader_file_t *file, const cadre_give_up_t *give_up,
+                            cadre_shard_reader_t **out);
 
 /* NULL inside is fine. */
 void cadre_shard_reader_destroy(cadre_shard_reader_t **self_p);

@@ -23,7 +23,10 @@ static const size_t TRANSACTION_MAP_SIZE =
 static const uint64_t EXPECTED_SIZE_MAX = (uint64_t)1 << 40;
 
 struct cadre_shard_writer {
-    char *path;
+    int directory_fd; /* borrowed */
+    char *name;       /* in it; NULL once the file is finished */
+    char *path;       /* for messages */
+    int fd;
     MDB_env *env; /* NULL once the file is finished or dropped */
     MDB_dbi dbi;
     MDB_txn *transaction;
@@ -47,7 +50,7 @@ drop(cadre_shard_writer_t *self, int status)
         mdb_env_close(self->env);
         self->env = NULL;
     }
-    unlink(self->path);
+    unlinkat(self->directory_fd, self->name, 0);
     self->status = status;
     self->error_text = cadre_strdup(cadre_error_text());
     return status;
@@ -103,18 +106,6 @@ commit(cadre_shard_writer_t *self)
     return code == 0 ? 0 : drop_lmdb(self, code, "commit");
 }
 
-/* Creates the file ourselves, because LMDB would open one that exists, or follow a link. */
-static int
-create_file(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t)0666);
-    if (fd < 0) {
-        return cadre_disk_fail(errno, "cannot create %s", path);
-    }
-    close(fd);
-    return 0;
-}
-
 static int
 open_env(cadre_shard_writer_t *self)
 {
@@ -125,7 +116,9 @@ open_env(cadre_shard_writer_t *self)
     }
     code = mdb_env_set_mapsize(self->env, self->map_size);
     if (code == 0) {
-        code = mdb_env_open(self->env, self->path, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0666);
+        char path[CADRE_DISK_FD_PATH_SIZE];
+        code = mdb_env_open(self->env, cadre_disk_fd_path(self->fd, path),
+                            MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0666);
     }
     if (code != 0) {
         return drop_lmdb(self, code, "open");
@@ -139,22 +132,30 @@ open_env(cadre_shard_writer_t *self)
 }
 
 int
-cadre_shard_writer_open(const char *path, uint64_t expected_size_bytes, cadre_shard_writer_t **out)
+cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
+                        uint64_t expected_size_bytes, cadre_shard_writer_t **out)
 {
-    int status = create_file(path);
-    if (status != 0) {
-        return status;
+    /* Ourselves, because LMDB would open one that exists, or follow a link. */
+    int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                    (mode_t)0666);
+    if (fd < 0) {
+        return cadre_disk_fail(errno, "cannot create %s", path);
     }
+
     cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *self =
         cadre_calloc(1, sizeof(*self));
+    self->directory_fd = directory_fd;
+    self->name = cadre_strdup(name);
     self->path = cadre_strdup(path);
+    self->fd = fd;
     self->page_size = (size_t)sysconf(_SC_PAGESIZE);
     if (expected_size_bytes > EXPECTED_SIZE_MAX) {
         expected_size_bytes = EXPECTED_SIZE_MAX;
     }
     self->map_size = expected_size_bytes + expected_size_bytes / 8 + TRANSACTION_MAP_SIZE;
     self->map_size -= self->map_size % self->page_size;
-    status = open_env(self);
+
+    int status = open_env(self);
     if (status != 0) {
         return status;
     }
@@ -235,15 +236,14 @@ cadre_shard_writer_put_state(cadre_shard_writer_t *self, const cadre_shard_state
 
 /* LMDB has closed the file; what counts from here on is what read(2) finds in it. */
 static int
-sync_and_hash(const char *path, const cadre_give_up_t *give_up, uint64_t *size_bytes,
-              uint64_t *hash)
+sync_and_hash(const cadre_shard_writer_t *self, const cadre_give_up_t *give_up,
+              uint64_t *size_bytes, uint64_t *hash)
 {
-    cadre_auto(cadre_disk_close) int fd = -1;
-    int status = cadre_disk_open(AT_FDCWD, path, path, &fd);
-    if (status == 0) {
-        status = cadre_disk_sync(fd, path);
+    int status = cadre_disk_sync(self->fd, self->path);
+    if (status != 0) {
+        return status;
     }
-    return status == 0 ? cadre_disk_hash(fd, path, false, give_up, size_bytes, hash) : status;
+    return cadre_disk_hash(self->fd, self->path, false, give_up, size_bytes, hash);
 }
 
 int
@@ -264,12 +264,12 @@ cadre_shard_writer_close(cadre_shard_writer_t **self_p, const cadre_give_up_t *g
     }
     mdb_env_close(self->env);
     self->env = NULL;
-    status = sync_and_hash(self->path, give_up, size_bytes, hash);
+    status = sync_and_hash(self, give_up, size_bytes, hash);
     if (status != 0) {
         return drop(self, status);
     }
-    free(self->path); /* finished: destroy has nothing left to remove */
-    self->path = NULL;
+    free(self->name); /* finished: destroy has nothing left to remove */
+    self->name = NULL;
     return 0;
 }
 
@@ -281,9 +281,11 @@ cadre_shard_writer_destroy(cadre_shard_writer_t **self_p)
         return;
     }
     *self_p = NULL;
-    if (self->path && self->status == 0) {
+    if (self->name && self->status == 0) {
         drop(self, CADRE_ECANCELLED);
     }
+    cadre_disk_close(&self->fd);
+    free(self->name);
     free(self->path);
     free(self->error_text);
     free(self);

@@ -9,7 +9,8 @@
  * faster and one for everything would hold the whole shard in memory twice. No WRITEMAP (SIGBUS on
  * a full disk), no lock file (nobody else knows the file yet). The map grows between transactions,
  * always by more than the next one can use, so that MDB_MAP_FULL does not happen in one and nothing
- * has to be put again.
+ * has to be put again. LMDB opens by path: it gets that of the descriptor which created the file
+ * (disk.h), and the same descriptor is synced and hashed at the end.
  *
  * After the first failure of the disk the file is finished: it is closed and removed at once, and
  * every further call answers the status and the text of that failure. A failed fsync is never tried
@@ -25,11 +26,12 @@ enum { CADRE_SHARD_TRANSACTION_SIZE_MAX = 64 << 20 };
 
 typedef struct cadre_shard_writer cadre_shard_writer_t;
 
-/* Creates the file `path`, which must not exist, on a local disk. `expected_size_bytes` is what the
- * values and slots add up to; a wrong one costs nothing but a few calls. CADRE_EEXISTS, CADRE_EIO.
- */
-int cadre_shard_writer_open(const char *path, uint64_t expected_size_bytes,
-                            cadre_shard_writer_t **out);
+/* Creates the file `name`, which must not exist, in the open directory, on a local disk; the
+ * directory stays open as long as the writer is, `path` is for messages. `expected_size_bytes` is
+ * what the values and slots add up to; a wrong one costs nothing but a few calls. CADRE_EEXISTS,
+ * CADRE_EIO. */
+int cadre_shard_writer_open(int directory_fd, const char *name, const char *path,
+                            uint64_t expected_size_bytes, cadre_shard_writer_t **out);
 
 /* Adds a chunk; its bytes are copied before the call returns. CADRE_EINVALID or CADRE_ETOOLARGE for
  * a bad chunk and CADRE_EEXISTS for one that starts where another did change nothing; CADRE_EIO

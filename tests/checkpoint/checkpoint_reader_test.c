@@ -143,7 +143,7 @@ commit_partly(cadre_checkpoint_directory_t *directory, const char *kind)
     sample_write_shard(path, &manifest, 1);
     cadre_auto(cadre_free) char *file = cadre_asprintf("%s/shard-0.mdb", path);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(file, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, file, file, 0, &writer));
     sample_variable_t bias = SAMPLE[1];
     bias.kinds[0] = kind;
     bias.kinds[1] = NULL;
@@ -230,6 +230,55 @@ Test(checkpoint_reader, passes_over_what_the_manifest_does_not_name)
     cr_assert_eq(cadre_checkpoint_reader_read(reader, &range, out, NULL), CADRE_ENOTFOUND);
 }
 
+/* Puts a link to checkpoint `id` in the place of checkpoint 1. */
+static void
+plant_link(const stored_t *stored, uint64_t id)
+{
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_auto(cadre_free) char *aside = cadre_asprintf("%s/aside", stored->path);
+    cr_assert_eq(rename(stored->checkpoint, aside), 0);
+    cr_assert_eq(symlink(cadre_checkpoint_name(id, name), stored->checkpoint), 0);
+}
+
+Test(checkpoint_reader, reads_on_in_its_folder_when_a_link_takes_the_name)
+{
+    cadre_auto(stored_fini) stored_t stored = store(2, 3);
+    sample_salt = 2;
+    sample_commit(stored.directory, 2, 2, 3);
+    sample_salt = 0;
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    ok(cadre_checkpoint_reader_open(stored.checkpoint, &reader));
+    plant_link(&stored, 2);
+    for (size_t v = 0; v < CADRE_COUNT_OF(SAMPLE); v++) {
+        expect(reader, &SAMPLE[v], "value", 0, sample_count(&SAMPLE[v]));
+    }
+}
+
+Test(checkpoint_reader, opens_no_link_in_the_place_of_a_checkpoint)
+{
+    cadre_auto(stored_fini) stored_t stored = store(2, 3);
+    sample_commit(stored.directory, 2, 2, 3);
+    plant_link(&stored, 2);
+    cadre_checkpoint_reader_t *reader = NULL;
+    cr_expect_neq(cadre_checkpoint_reader_open(stored.checkpoint, &reader), 0);
+    cr_expect_null(reader);
+    cr_expect_neq(cadre_checkpoint_directory_verify(stored.directory, 1), 0);
+    cr_expect_not_null(strstr(cadre_error_text(), stored.checkpoint), "%s", cadre_error_text());
+}
+
+Test(checkpoint_reader, opens_no_link_in_the_place_of_a_file)
+{
+    static const char *const NAMES[] = {"manifest.json", "shard-0.mdb"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(NAMES); i++) {
+        cadre_auto(stored_fini) stored_t stored = store(1, 1);
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", stored.checkpoint, NAMES[i]);
+        cadre_auto(cadre_free) char *aside = cadre_asprintf("%s/aside", stored.path);
+        cr_assert(rename(path, aside) == 0 && symlink("../aside", path) == 0);
+        cr_expect_eq(cadre_checkpoint_directory_verify(stored.directory, 1), CADRE_ECORRUPT);
+        cr_expect_not_null(strstr(cadre_error_text(), path), "%s", cadre_error_text());
+    }
+}
+
 Test(checkpoint_reader, lists_every_kind_with_its_type_and_elements)
 {
     cadre_auto(stored_fini) stored_t stored = store(3, 4);
@@ -303,7 +352,7 @@ expect_fault(const fault_t *fault)
     cadre_auto(cadre_free) char *file =
         cadre_asprintf("%s/shard-0.mdb", cadre_checkpoint_draft_path(draft));
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(file, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, file, file, 0, &writer));
     put_faulty(writer, fault);
     ok(cadre_shard_writer_put_state(writer, &manifest.shards[0].state));
     ok(cadre_shard_writer_close(&writer, NULL, &manifest.shards[0].size_bytes,

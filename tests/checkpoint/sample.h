@@ -167,6 +167,14 @@ sample_damage(const char *path, off_t offset)
     close(fd);
 }
 
+/* Opens one shard's file by its path alone. */
+static inline int
+sample_open_shard(const char *path, uint64_t size_bytes, uint64_t hash, cadre_shard_reader_t **out)
+{
+    const cadre_shard_reader_file_t file = {AT_FDCWD, path, path, size_bytes, hash};
+    return cadre_shard_reader_open(&file, NULL, out);
+}
+
 /* One variable's catalogue entry, cut into `partitions` along axis 0, on shards in turn. */
 static inline void
 sample_partition(const sample_variable_t *sample, cadre_manifest_variable_t *variable,
@@ -280,7 +288,7 @@ sample_try_write_shard(const char *path, cadre_manifest_t *manifest, size_t k)
 {
     cadre_auto(cadre_free) char *file = cadre_asprintf("%s/%s", path, manifest->shards[k].file);
     cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *writer = NULL;
-    int status = cadre_shard_writer_open(file, 0, &writer);
+    int status = cadre_shard_writer_open(AT_FDCWD, file, file, 0, &writer);
     if (status == 0) {
         status = sample_put_shard(writer, manifest, k);
     }

@@ -36,7 +36,7 @@ file_fini(file_t *file)
 static int
 open_file(const file_t *file, cadre_shard_reader_t **reader)
 {
-    return cadre_shard_reader_open(file->path, file->size_bytes, file->hash, NULL, reader);
+    return sample_open_shard(file->path, file->size_bytes, file->hash, reader);
 }
 
 Test(shard_reader, reads_every_range_of_every_kind)
@@ -91,7 +91,7 @@ Test(shard_reader, says_which_element_a_gap_begins_with)
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer));
     sample_put(writer, &SAMPLE[0], 10, 20, 8);
     sample_put(writer, &SAMPLE[0], 35, 20, 8);
     cadre_shard_state_t state = {.generation = 1};
@@ -99,7 +99,7 @@ Test(shard_reader, says_which_element_a_gap_begins_with)
     uint64_t size, hash;
     ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
+    ok(sample_open_shard(path, size, hash, &reader));
     float out[64];
     const struct {
         int64_t first, count;
@@ -163,6 +163,29 @@ Test(shard_reader, notices_bytes_that_change_after_it_was_opened)
     sample_damage(file.path, found - bytes + 90); /* in the record, beside the element asked for */
     cr_assert_eq(cadre_shard_reader_read(reader, &range, out, NULL), CADRE_ECORRUPT);
     cr_assert(strstr(cadre_error_text(), "fc1.weight v"), "%s", cadre_error_text());
+}
+
+/* Asked while the file is hashed: gives its name to another one. */
+static bool
+replace(void *context)
+{
+    const file_t *file = context;
+    cadre_auto(cadre_free) char *aside = cadre_asprintf("%s/aside", file->directory);
+    cr_assert_eq(rename(file->path, aside), 0);
+    sample_write_file(file->path, "no map", 6);
+    return false;
+}
+
+Test(shard_reader, maps_the_file_that_it_verified)
+{
+    cadre_auto(file_fini) file_t file = write_sample();
+    const cadre_shard_reader_file_t wanted = {AT_FDCWD, file.path, file.path, file.size_bytes,
+                                              file.hash};
+    const cadre_give_up_t give_up = {replace, &file};
+    cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
+    ok(cadre_shard_reader_open(&wanted, &give_up, &reader));
+    cadre_shard_state_t state;
+    ok(cadre_shard_reader_state(reader, &state));
 }
 
 Test(shard_reader, opens_neither_links_nor_pipes)

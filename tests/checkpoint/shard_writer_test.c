@@ -28,7 +28,7 @@ Test(shard_writer, writes_what_the_reader_finds_in_one_file_without_a_lock)
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 100, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 100, &writer));
     cadre_shard_chunk_t late = chunk_of("b", 3, "defg", 4);
     cadre_shard_chunk_t early = chunk_of("b", 0, "abc", 3);
     ok(cadre_shard_writer_put_chunk(writer, &late));
@@ -39,7 +39,7 @@ Test(shard_writer, writes_what_the_reader_finds_in_one_file_without_a_lock)
     cr_assert_eq(sample_names(directory), 1);
 
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
+    ok(sample_open_shard(path, size, hash, &reader));
     char bytes[6] = "";
     cadre_checkpoint_range_t range = {"b", "value", CADRE_U8, 1, 5};
     ok(cadre_shard_reader_read(reader, &range, bytes, NULL));
@@ -54,7 +54,7 @@ Test(shard_writer, keeps_a_variable_without_elements)
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer));
     cadre_shard_chunk_t chunk = chunk_of("none", 0, NULL, 0);
     cr_assert_eq(cadre_shard_writer_put_chunk(writer, &chunk), CADRE_EINVALID);
     chunk.shape[0] = 0;
@@ -63,7 +63,7 @@ Test(shard_writer, keeps_a_variable_without_elements)
     uint64_t size, hash;
     ok(cadre_shard_writer_close(&writer, NULL, &size, &hash));
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
+    ok(sample_open_shard(path, size, hash, &reader));
     cadre_checkpoint_range_t range = {"none", "value", CADRE_U8, 0, 0};
     ok(cadre_shard_reader_read(reader, &range, NULL, NULL));
 }
@@ -73,7 +73,7 @@ Test(shard_writer, refuses_bad_chunks_and_repeated_ones_and_goes_on)
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_auto(cadre_shard_writer_destroy) cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, UINT64_MAX, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, UINT64_MAX, &writer));
     cadre_shard_chunk_t chunk = chunk_of("a/b", 0, "abc", 3);
     cr_assert_eq(cadre_shard_writer_put_chunk(writer, &chunk), CADRE_EINVALID);
     chunk.variable = "a";
@@ -96,8 +96,8 @@ Test(shard_writer, never_touches_a_file_that_exists_nor_follows_a_link)
     sample_write_file(path, "mine", 4);
     cr_assert_eq(symlink("nowhere", link), 0);
     cadre_shard_writer_t *writer = NULL;
-    cr_assert_eq(cadre_shard_writer_open(path, 0, &writer), CADRE_EEXISTS);
-    cr_assert_eq(cadre_shard_writer_open(link, 0, &writer), CADRE_EEXISTS);
+    cr_assert_eq(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer), CADRE_EEXISTS);
+    cr_assert_eq(cadre_shard_writer_open(AT_FDCWD, link, link, 0, &writer), CADRE_EEXISTS);
     cr_assert_null(writer);
     cr_assert_eq(sample_names(directory), 2);
 }
@@ -107,13 +107,13 @@ Test(shard_writer, removes_the_file_when_it_is_given_up_or_has_no_state)
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer));
     cr_assert_eq(sample_names(directory), 1);
     cadre_shard_writer_destroy(&writer);
     cadre_shard_writer_destroy(&writer);
     cr_assert_eq(sample_names(directory), 0);
 
-    ok(cadre_shard_writer_open(path, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer));
     uint64_t size, hash;
     cr_assert_eq(cadre_shard_writer_close(&writer, NULL, &size, &hash), CADRE_ESTATE);
     cr_assert_null(writer);
@@ -125,7 +125,7 @@ Test(shard_writer, grows_past_a_wrong_expected_size_over_several_transactions)
     cadre_auto(sample_directory_remove) char *directory = sample_directory();
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 1, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 1, &writer));
     enum { SIZE = 4 << 20, CHUNKS = 40 }; /* 160 MB: three transactions, more than the first map */
     cadre_auto(cadre_free) uint8_t *bytes = cadre_calloc(SIZE, 1);
     for (int i = 0; i < CHUNKS; i++) {
@@ -144,7 +144,7 @@ Test(shard_writer, grows_past_a_wrong_expected_size_over_several_transactions)
     cr_assert_lt(size, (uint64_t)SIZE * CHUNKS * 110 / 100);
 
     cadre_auto(cadre_shard_reader_destroy) cadre_shard_reader_t *reader = NULL;
-    ok(cadre_shard_reader_open(path, size, hash, NULL, &reader));
+    ok(sample_open_shard(path, size, hash, &reader));
     cadre_checkpoint_range_t range = {"big", "value", CADRE_U8, 39 * (int64_t)SIZE - 1, 2};
     ok(cadre_shard_reader_read(reader, &range, bytes, NULL));
     cr_assert(bytes[0] == 39 && bytes[1] == 40);
@@ -178,7 +178,7 @@ Test(shard_writer, drops_the_file_when_the_disk_is_full_and_says_so_from_then_on
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_auto(cadre_free) uint8_t *bytes = cadre_calloc(1 << 20, 1);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer));
     limit_file_size((rlim_t)10 << 20);
     cr_assert_eq(fill(writer, bytes), CADRE_EIO); /* at the commit between two transactions */
     cr_assert(strstr(cadre_error_text(), path), "%s", cadre_error_text());
@@ -197,7 +197,7 @@ Test(shard_writer, drops_the_file_when_the_last_commit_fails)
     cadre_auto(cadre_free) char *path = cadre_asprintf("%s/shard-0.mdb", directory);
     cadre_auto(cadre_free) uint8_t *bytes = cadre_calloc(1 << 20, 1);
     cadre_shard_writer_t *writer = NULL;
-    ok(cadre_shard_writer_open(path, 0, &writer));
+    ok(cadre_shard_writer_open(AT_FDCWD, path, path, 0, &writer));
     cadre_shard_chunk_t chunk = chunk_of("w", 0, bytes, 1 << 20);
     ok(cadre_shard_writer_put_chunk(writer, &chunk));
     ok(cadre_shard_writer_put_state(writer, &STATE));

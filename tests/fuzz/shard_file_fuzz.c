@@ -28,7 +28,7 @@ look_at(void *context, const cadre_shard_chunk_t *chunk)
     return 0;
 }
 
-/* LMDB opens by path, and the reader follows no link: the file must have a name. */
+/* The reader opens a file by its name. */
 static void
 read_file(const uint8_t *bytes, size_t size_bytes)
 {
@@ -41,8 +41,9 @@ read_file(const uint8_t *bytes, size_t size_bytes)
     cadre_assert(fd >= 0 && write(fd, bytes, size_bytes) == (ssize_t)size_bytes);
     close(fd);
     cadre_shard_reader_t *reader = NULL;
-    if (cadre_shard_reader_open(path, size_bytes, cadre_disk_hash_bytes(bytes, size_bytes), NULL,
-                                &reader) == 0) {
+    const cadre_shard_reader_file_t file = {AT_FDCWD, path, path, size_bytes,
+                                            cadre_disk_hash_bytes(bytes, size_bytes)};
+    if (cadre_shard_reader_open(&file, NULL, &reader) == 0) {
         cadre_shard_state_t state;
         uint64_t sum = 0;
         cadre_shard_reader_state(reader, &state);

@@ -216,9 +216,14 @@ Test(process_session, another_coordinators_checkpoint_of_the_same_number_is_anot
     cr_assert_eq(message.snapshot_written.status, 0, "%s", message.snapshot_written.text);
     char *path = cadre_asprintf("%s/%s", directory, message.snapshot_written.file);
     cadre_shard_reader_t *reader = NULL;
-    cr_assert_eq(cadre_shard_reader_open(path, message.snapshot_written.size_bytes,
-                                         message.snapshot_written.hash, NULL, &reader),
-                 0, "%s", cadre_error_text());
+    const cadre_shard_reader_file_t file = {
+        .directory_fd = AT_FDCWD,
+        .name = path,
+        .path = path,
+        .size_bytes = message.snapshot_written.size_bytes,
+        .hash = message.snapshot_written.hash,
+    };
+    cr_assert_eq(cadre_shard_reader_open(&file, NULL, &reader), 0, "%s", cadre_error_text());
     float values[ROWS];
     cadre_checkpoint_range_t range = {
         .variable = "v", .kind = CADRE_CHECKPOINT_KIND_VALUE, .dtype = CADRE_F32, .count = ROWS};
