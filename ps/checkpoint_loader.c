@@ -16,10 +16,12 @@ open_reader(void *context, const char *path, uint32_t index, cadre_shard_state_t
 {
     cadre_checkpoint_loader_t *self = context;
     close_reader(self);
-    int status = cadre_folders_check(self->folders, path);
-    if (status == 0) {
-        status = cadre_checkpoint_reader_open(path, &self->reader);
+    int folder = -1;
+    int status = cadre_folders_open(self->folders, path, &folder);
+    if (status < 0) {
+        return status;
     }
+    status = cadre_checkpoint_reader_open_in(&folder, path, &self->reader);
     if (status < 0) {
         return status;
     }

@@ -1,10 +1,14 @@
 #include "ps/folders.h"
 
-#include <limits.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/checkpoint/disk.h"
+#include "common/system/beneath.h"
 
 int
 cadre_folders_add(cadre_folders_t *self, const char *path)
@@ -26,55 +30,88 @@ cadre_folders_is_empty(const cadre_folders_t *self)
     return !self->any && self->count == 0;
 }
 
-/* Whether `path` is `folder` or below it, as both are written. */
-static bool
-is_within(const char *path, const char *folder)
+/* The path without the links in it; only its last component may be one. As it is written where the
+ * folders above are not there. */
+static char *
+resolve(const char *path)
+{
+    cadre_auto(cadre_free) char *above = cadre_strdup(path);
+    size_t length = strlen(above);
+    while (length > 1 && above[length - 1] == '/') {
+        above[--length] = '\0';
+    }
+
+    char *slash = strrchr(above, '/');
+    const char *name = slash ? slash + 1 : above;
+    cadre_auto(cadre_free) char *last = cadre_strdup(name);
+    above[name - above] = '\0';
+    cadre_auto(cadre_free) char *real = realpath(above[0] ? above : ".", NULL);
+    if (!real) {
+        return cadre_strdup(path);
+    }
+    return cadre_asprintf("%s/%s", strcmp(real, "/") == 0 ? "" : real, last);
+}
+
+/* `path` as seen from `folder`, "" for the folder itself; NULL when it is not below. */
+static const char *
+below(const char *path, const char *folder)
 {
     size_t length = strlen(folder);
     while (length > 0 && folder[length - 1] == '/') {
         length--;
     }
-    return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
+    if (strncmp(path, folder, length) != 0 || (path[length] != '/' && path[length] != '\0')) {
+        return NULL;
+    }
+    return path + length + strspn(path + length, "/");
 }
 
-/* Whether some component of the path is "..". */
-static bool
-goes_up(const char *path)
+/* Opens `rest` below the folder; `path` is what was asked for. */
+static int
+open_below(const char *folder, const char *rest, const char *path, int *out)
 {
-    for (const char *at = path; (at = strstr(at, "..")); at += 2) {
-        bool begins = at == path || at[-1] == '/';
-        if (begins && (at[2] == '/' || at[2] == '\0')) {
-            return true;
-        }
+    cadre_auto(cadre_disk_close) int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int found = root < 0 ? -1 : cadre_beneath_open(root, rest);
+    if (found < 0 && errno == ELOOP) {
+        return cadre_fail(CADRE_EREFUSED,
+                          "%.120s leads through a symbolic link, and a ps opens nothing by one "
+                          "below %.120s",
+                          path, folder);
     }
-    return false;
+    if (found < 0) {
+        return cadre_disk_fail(errno, "cannot open %s", path);
+    }
+    *out = found;
+    return 0;
 }
 
-static bool
-is_allowed(const char *path, const char *folder)
+/* Over ipc, where the coordinator is the same user. */
+static int
+open_anywhere(const char *path, int *out)
 {
-    char real_path[PATH_MAX];
-    char real_folder[PATH_MAX];
-    if (realpath(path, real_path)) {
-        return realpath(folder, real_folder) && is_within(real_path, real_folder);
+    int found = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (found < 0) {
+        return cadre_disk_fail(errno, "cannot open %s", path);
     }
-    if (goes_up(path)) {
-        return false;
-    }
-    return is_within(path, folder) ||
-           (realpath(folder, real_folder) && is_within(path, real_folder));
+    *out = found;
+    return 0;
 }
 
 int
-cadre_folders_check(const cadre_folders_t *self, const char *path)
+cadre_folders_open(const cadre_folders_t *self, const char *path, int *out)
 {
-    for (size_t i = 0; i < self->count; i++) {
-        if (is_allowed(path, self->paths[i])) {
-            return 0;
-        }
-    }
     if (self->any) {
-        return 0;
+        return open_anywhere(path, out);
+    }
+
+    cadre_auto(cadre_free) char *resolved = resolve(path);
+    for (size_t i = 0; i < self->count; i++) {
+        cadre_auto(cadre_free) char *real = realpath(self->paths[i], NULL);
+        const char *rest = real ? below(resolved, real) : NULL;
+        rest = rest ? rest : below(resolved, self->paths[i]);
+        if (rest && !cadre_beneath_goes_up(rest)) {
+            return open_below(self->paths[i], rest, path, out);
+        }
     }
     return cadre_fail(CADRE_EREFUSED,
                       "%.120s is in no folder that this ps may use for checkpoints: start cadre-ps "

@@ -1,11 +1,11 @@
 #include "ps/snapshot_writer.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/checkpoint/disk.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/shard_writer.h"
 
@@ -75,6 +75,23 @@ put_all(const job_t *job, cadre_shard_snapshot_t *snapshot)
     return status;
 }
 
+/* Writes the file from its opening to its end; a writer that is left over is the caller's. */
+static int
+write_file(job_t *job, cadre_shard_snapshot_t *snapshot, int folder, cadre_ps_written_t *written)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", snapshot->directory, written->file);
+    int status =
+        cadre_shard_writer_open(folder, written->file, path, size_of(snapshot), &job->writer);
+    if (status == 0) {
+        status = put_all(job, snapshot);
+    }
+    if (status < 0) {
+        return status;
+    }
+    return cadre_shard_writer_close(&job->writer, &job->give_up, &written->size_bytes,
+                                    &written->hash);
+}
+
 void
 cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *folders,
                      bool (*give_up)(void *context), void *context, cadre_ps_written_t *written)
@@ -83,19 +100,14 @@ cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *fo
     *written = (cadre_ps_written_t){.epoch = snapshot->epoch, .checkpoint = snapshot->checkpoint};
     memcpy(written->counters, snapshot->counters, sizeof(written->counters));
     cadre_checkpoint_shard_name(snapshot->index, written->file);
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", snapshot->directory, written->file);
-    int status = cadre_folders_check(folders, snapshot->directory);
+
+    cadre_auto(cadre_disk_close) int folder = -1;
+    int status = cadre_folders_open(folders, snapshot->directory, &folder);
     if (status == 0) {
-        status = cadre_shard_writer_open(AT_FDCWD, path, path, size_of(snapshot), &job.writer);
+        status = write_file(&job, snapshot, folder, written);
     }
-    if (status == 0) {
-        status = put_all(&job, snapshot);
-    }
-    if (status == 0) {
-        status = cadre_shard_writer_close(&job.writer, &job.give_up, &written->size_bytes,
-                                          &written->hash);
-    }
-    cadre_shard_writer_destroy(&job.writer);
+    cadre_shard_writer_destroy(&job.writer); /* while the folder is open: it removes the file */
+
     written->status = status;
     if (status < 0) {
         snprintf(written->text, sizeof(written->text), "%.*s", (int)sizeof(written->text) - 1,

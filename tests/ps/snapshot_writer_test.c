@@ -3,7 +3,9 @@
  */
 #include "ps/snapshot_writer.h"
 
+#include <ftw.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/checkpoint/checkpoint_directory.h"
@@ -186,16 +188,17 @@ write_checkpoint(fixture_t *self, uint64_t count, const char *directory)
     cadre_checkpoint_directory_destroy(&checkpoints);
 }
 
+static int
+remove_one(const char *path, const struct stat *about, int flag, struct FTW *walk)
+{
+    (void)about, (void)flag, (void)walk;
+    return remove(path);
+}
+
 static void
 clear(const char *directory)
 {
-    static const char *const NAMES[] = {"ckpt-00000001/shard-0.mdb", "ckpt-00000001/manifest.json",
-                                        "ckpt-00000001", "shard-0.mdb", "."};
-    for (size_t i = 0; i < CADRE_COUNT_OF(NAMES); i++) {
-        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", directory, NAMES[i]);
-        remove(path);
-    }
-    rmdir(directory);
+    nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* From `before` partitions to `after`: the same bits, and the same bits after one more update. */
@@ -292,7 +295,7 @@ Test(snapshot_writer, reports_a_failure_with_its_text)
     cadre_shard_snapshot_t *snapshot = take(&self, "/nowhere/at/all");
     cadre_snapshot_write(snapshot, &ANYWHERE, never, NULL, &written);
     cr_assert_eq(written.status, CADRE_ENOTFOUND);
-    cr_assert_not_null(strstr(written.text, "/nowhere/at/all/shard-0.mdb"));
+    cr_assert_not_null(strstr(written.text, "/nowhere/at/all"));
     cadre_shard_snapshot_destroy(&snapshot);
     close_shard(&self);
 }
@@ -320,4 +323,167 @@ Test(snapshot_writer, writes_and_reads_nothing_outside_its_folders)
     self = open_shard(&loader);
     cr_assert_eq(restore(&self, "/tmp", 1, GENERATION), CADRE_EREFUSED);
     close_shard(&self);
+}
+
+/* --- whoever can write in the folders --- */
+
+/* A folder for checkpoints with one for a step, and another one that is somebody else's. */
+typedef struct {
+    char top[64];
+    char *step;
+    char *other;
+    char *victim; /* other/shard-0.mdb */
+    cadre_folders_t folders;
+} place_t;
+
+static void
+place_init(place_t *self)
+{
+    *self = (place_t){.top = "/tmp/cadre-ps-test-XXXXXX"};
+    cr_assert_not_null(mkdtemp(self->top));
+    self->step = cadre_asprintf("%s/step", self->top);
+    self->other = cadre_asprintf("%s/other", self->top);
+    self->victim = cadre_asprintf("%s/shard-0.mdb", self->other);
+    cr_assert(mkdir(self->step, 0700) == 0 && mkdir(self->other, 0700) == 0);
+    cr_assert_eq(cadre_folders_add(&self->folders, self->top), 0);
+}
+
+static void
+place_fini(place_t *self)
+{
+    clear(self->top);
+    free(self->step);
+    free(self->other);
+    free(self->victim);
+}
+
+static void
+write_victim(const place_t *self)
+{
+    FILE *file = fopen(self->victim, "w");
+    cr_assert(file && fputs("theirs", file) >= 0 && fclose(file) == 0);
+}
+
+static bool
+is_victim_whole(const place_t *self)
+{
+    char text[16] = "";
+    FILE *file = fopen(self->victim, "r");
+    bool found = file && fgets(text, sizeof(text), file);
+    if (file) {
+        fclose(file);
+    }
+    return found && strcmp(text, "theirs") == 0;
+}
+
+/* Puts a link to the other folder in the place of the step's, once. */
+static bool
+swap(void *context)
+{
+    const place_t *self = context;
+    cadre_auto(cadre_free) char *aside = cadre_asprintf("%s/aside", self->top);
+    if (access(aside, F_OK) != 0) {
+        cr_assert(rename(self->step, aside) == 0 && symlink("other", self->step) == 0);
+    }
+    return false;
+}
+
+static bool
+swap_and_give_up(void *context)
+{
+    swap(context);
+    return true;
+}
+
+static cadre_ps_written_t
+write_in(const place_t *self, const char *directory, bool (*give_up)(void *context))
+{
+    cadre_ps_written_t written;
+    fixture_t shard = open_filled_shard();
+    cadre_shard_snapshot_t *snapshot = take(&shard, directory);
+    cadre_snapshot_write(snapshot, &self->folders, give_up, (void *)self, &written);
+    cadre_shard_snapshot_destroy(&snapshot);
+    close_shard(&shard);
+    return written;
+}
+
+Test(snapshot_writer, writes_through_no_link_in_the_place_of_the_step)
+{
+    cadre_auto(place_fini) place_t place;
+    place_init(&place);
+    cr_assert(rmdir(place.step) == 0 && symlink("other", place.step) == 0);
+    cadre_ps_written_t written = write_in(&place, place.step, never);
+    cr_expect_eq(written.status, CADRE_EREFUSED, "%s", written.text);
+    cr_expect_not_null(strstr(written.text, place.step), "%s", written.text);
+    cr_expect_eq(access(place.victim, F_OK), -1, "nothing is written where it leads");
+}
+
+Test(snapshot_writer, writes_through_no_link_in_the_place_of_the_file)
+{
+    cadre_auto(place_fini) place_t place;
+    place_init(&place);
+    cadre_auto(cadre_free) char *link = cadre_asprintf("%s/shard-0.mdb", place.step);
+    cr_assert_eq(symlink("../other/shard-0.mdb", link), 0);
+    cadre_ps_written_t written = write_in(&place, place.step, never);
+    cr_expect_eq(written.status, CADRE_EEXISTS, "%s", written.text);
+    cr_expect_not_null(strstr(written.text, link), "%s", written.text);
+    cr_expect_eq(access(place.victim, F_OK), -1, "nothing is written where it leads");
+}
+
+Test(snapshot_writer, takes_no_way_up_from_the_wire)
+{
+    cadre_auto(place_fini) place_t place;
+    place_init(&place);
+    cr_assert_eq(place.folders.count, 1);
+    place.folders.paths[0] = place.step;
+    cadre_auto(cadre_free) char *up = cadre_asprintf("%s/../other", place.step);
+    cadre_ps_written_t written = write_in(&place, up, never);
+    cr_expect_eq(written.status, CADRE_EREFUSED, "%s", written.text);
+    cr_expect_eq(access(place.victim, F_OK), -1);
+}
+
+Test(snapshot_writer, writes_on_in_its_folder_when_a_link_takes_the_name)
+{
+    cadre_auto(place_fini) place_t place;
+    place_init(&place);
+    write_victim(&place);
+    cadre_ps_written_t written = write_in(&place, place.step, swap);
+    cr_assert_eq(written.status, 0, "%s", written.text);
+    struct stat about;
+    cadre_auto(cadre_free) char *file = cadre_asprintf("%s/aside/shard-0.mdb", place.top);
+    cr_assert_eq(stat(file, &about), 0, "it is in the folder that was opened");
+    cr_expect_eq((uint64_t)about.st_size, written.size_bytes);
+    cr_expect(is_victim_whole(&place));
+}
+
+Test(snapshot_writer, removes_nothing_where_a_link_leads_that_took_the_name)
+{
+    cadre_auto(place_fini) place_t place;
+    place_init(&place);
+    write_victim(&place);
+    cadre_ps_written_t written = write_in(&place, place.step, swap_and_give_up);
+    cr_expect_eq(written.status, CADRE_ECANCELLED);
+    cadre_auto(cadre_free) char *file = cadre_asprintf("%s/aside/shard-0.mdb", place.top);
+    cr_expect_eq(access(file, F_OK), -1, "what was begun is removed");
+    cr_expect(is_victim_whole(&place));
+}
+
+Test(snapshot_writer, loads_through_no_link_in_the_place_of_the_step)
+{
+    cadre_auto(place_fini) place_t place;
+    place_init(&place);
+    fixture_t first = open_filled_shard();
+    write_checkpoint(&first, 1, place.other);
+    close_shard(&first);
+
+    cadre_checkpoint_loader_t files = {.folders = &place.folders};
+    cadre_loader_t loader = cadre_checkpoint_loader(&files);
+    fixture_t second = open_shard(&loader);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/ckpt-00000001", place.other);
+    cadre_auto(cadre_free) char *link = cadre_asprintf("%s/ckpt-00000001", place.step);
+    cr_assert_eq(symlink("../other/ckpt-00000001", link), 0);
+    cr_expect_eq(restore(&second, link, 50, GENERATION), CADRE_EREFUSED);
+    cr_expect_eq(restore(&second, path, 50, GENERATION), 0, "%s", cadre_error_text());
+    close_shard(&second);
+    loader.close(loader.context);
 }
