@@ -44,19 +44,19 @@ int
 cadre_bench_mlp_program(cadre_program_t **out)
 {
     cadre_program_t *program = cadre_program_new("train");
-    const cadre_dim_t images[] = {cadre_sym("B"), cadre_dim(CADRE_BENCH_MLP_FEATURES)};
-    cadre_node_t x = cadre_arg(program, "x", CADRE_F32, images, 2);
-    cadre_node_t y = cadre_arg(program, "y", CADRE_I32, images, 1);
+    const cadre_dim_t images[] = {cadre_dim_symbol("B"), cadre_dim(CADRE_BENCH_MLP_FEATURES)};
+    cadre_node_t x = cadre_op_arg(program, "x", CADRE_F32, images, 2);
+    cadre_node_t y = cadre_op_arg(program, "y", CADRE_I32, images, 1);
     cadre_node_t nodes[CADRE_BENCH_MLP_VARIABLES];
     for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES; i++) {
         const cadre_bench_mlp_variable_t *variable = &cadre_bench_mlp_variables[i];
-        nodes[i] = cadre_var(program, variable->name, variable->shape, variable->rank);
+        nodes[i] = cadre_op_var(program, variable->name, variable->shape, variable->rank);
     }
-    cadre_node_t hidden = cadre_relu(program, cadre_dense(program, x, nodes[0], nodes[1]));
-    cadre_node_t logits = cadre_dense(program, hidden, nodes[2], nodes[3]);
-    cadre_node_t loss = cadre_softmax_cross_entropy(program, logits, y);
-    cadre_result(program, "loss", loss);
-    cadre_minimize(program, loss);
+    cadre_node_t hidden = cadre_op_relu(program, cadre_op_dense(program, x, nodes[0], nodes[1]));
+    cadre_node_t logits = cadre_op_dense(program, hidden, nodes[2], nodes[3]);
+    cadre_node_t loss = cadre_op_softmax_cross_entropy(program, logits, y);
+    cadre_op_result(program, "loss", loss);
+    cadre_op_minimize(program, loss);
     int status = cadre_program_finish(program);
     if (status < 0) {
         cadre_program_destroy(&program);

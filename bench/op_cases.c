@@ -17,69 +17,69 @@ enum {
     {                                                                                              \
         return function;                                                                           \
     }
-MAP1(neg, cadre_neg(at->p, at->x))
-MAP1(exp, cadre_exp(at->p, at->x))
-MAP1(log, cadre_logarithm(at->p, at->y))
-MAP1(sqrt, cadre_sqrt(at->p, at->y))
-MAP1(rsqrt, cadre_rsqrt(at->p, at->y))
-MAP1(recip, cadre_recip(at->p, at->x))
-MAP1(square, cadre_square(at->p, at->x))
-MAP1(abs, cadre_abs(at->p, at->x))
-MAP1(sign, cadre_sign(at->p, at->x))
-MAP1(step, cadre_step(at->p, at->x))
-MAP1(relu, cadre_relu(at->p, at->x))
-MAP1(sigmoid, cadre_sigmoid(at->p, at->x))
-MAP1(tanh, cadre_tanh(at->p, at->x))
-MAP1(gelu, cadre_gelu(at->p, at->x))
-MAP1(dgelu, cadre_dgelu(at->p, at->x))
-MAP1(softplus, cadre_softplus(at->p, at->x))
-MAP1(add, cadre_add(at->p, at->x, at->y))
-MAP1(add_row, cadre_add(at->p, at->x, at->row))
-MAP1(add_column, cadre_add(at->p, at->x, at->column))
-MAP1(sub, cadre_sub(at->p, at->x, at->y))
-MAP1(mul, cadre_mul(at->p, at->x, at->y))
-MAP1(div, cadre_div(at->p, at->x, at->y))
-MAP1(max, cadre_max(at->p, at->x, at->y))
-MAP1(min, cadre_min(at->p, at->x, at->y))
-MAP1(gt, cadre_gt(at->p, at->x, at->y))
-MAP1(eq, cadre_eq(at->p, at->x, at->y))
-MAP1(where, cadre_where(at->p, at->x, at->y, at->z))
-MAP1(where_number, cadre_where(at->p, at->x, at->y, cadre_const_f32(at->p, 0)))
-MAP1(where_chain,
-     cadre_where(at->p, cadre_gt(at->p, at->x, at->y), cadre_mul(at->p, at->y, at->z), at->z))
-MAP1(leaky_relu, cadre_where(at->p, cadre_step(at->p, at->x), at->x,
-                             cadre_mul(at->p, at->x, cadre_const_f32(at->p, 0.01F))))
-MAP1(cast, cadre_cast(at->p, cadre_cast(at->p, at->x, CADRE_I32), CADRE_F32))
-MAP1(bias_relu, cadre_relu(at->p, cadre_add(at->p, at->x, at->row)))
+MAP1(neg, cadre_op_neg(at->p, at->x))
+MAP1(exp, cadre_op_exp(at->p, at->x))
+MAP1(log, cadre_op_log(at->p, at->y))
+MAP1(sqrt, cadre_op_sqrt(at->p, at->y))
+MAP1(rsqrt, cadre_op_rsqrt(at->p, at->y))
+MAP1(recip, cadre_op_recip(at->p, at->x))
+MAP1(square, cadre_op_square(at->p, at->x))
+MAP1(abs, cadre_op_abs(at->p, at->x))
+MAP1(sign, cadre_op_sign(at->p, at->x))
+MAP1(step, cadre_op_step(at->p, at->x))
+MAP1(relu, cadre_op_relu(at->p, at->x))
+MAP1(sigmoid, cadre_op_sigmoid(at->p, at->x))
+MAP1(tanh, cadre_op_tanh(at->p, at->x))
+MAP1(gelu, cadre_op_gelu(at->p, at->x))
+MAP1(dgelu, cadre_op_dgelu(at->p, at->x))
+MAP1(softplus, cadre_op_softplus(at->p, at->x))
+MAP1(add, cadre_op_add(at->p, at->x, at->y))
+MAP1(add_row, cadre_op_add(at->p, at->x, at->row))
+MAP1(add_column, cadre_op_add(at->p, at->x, at->column))
+MAP1(sub, cadre_op_sub(at->p, at->x, at->y))
+MAP1(mul, cadre_op_mul(at->p, at->x, at->y))
+MAP1(div, cadre_op_div(at->p, at->x, at->y))
+MAP1(max, cadre_op_max(at->p, at->x, at->y))
+MAP1(min, cadre_op_min(at->p, at->x, at->y))
+MAP1(gt, cadre_op_gt(at->p, at->x, at->y))
+MAP1(eq, cadre_op_eq(at->p, at->x, at->y))
+MAP1(where, cadre_op_where(at->p, at->x, at->y, at->z))
+MAP1(where_number, cadre_op_where(at->p, at->x, at->y, cadre_op_const_f32(at->p, 0)))
+MAP1(where_chain, cadre_op_where(at->p, cadre_op_gt(at->p, at->x, at->y),
+                                 cadre_op_mul(at->p, at->y, at->z), at->z))
+MAP1(leaky_relu, cadre_op_where(at->p, cadre_op_step(at->p, at->x), at->x,
+                                cadre_op_mul(at->p, at->x, cadre_op_const_f32(at->p, 0.01F))))
+MAP1(cast, cadre_op_cast(at->p, cadre_op_cast(at->p, at->x, CADRE_I32), CADRE_F32))
+MAP1(bias_relu, cadre_op_relu(at->p, cadre_op_add(at->p, at->x, at->row)))
 MAP1(tanh_gradient,
-     cadre_mul(at->p, at->y,
-               cadre_sub(at->p, cadre_const_f32(at->p, 1), cadre_square(at->p, at->x))))
-MAP1(sum_rows, cadre_sum(at->p, at->x, 1))
-MAP1(sum_columns, cadre_sum(at->p, at->x, 0))
-MAP1(sum_all, cadre_sum_all(at->p, at->x))
-MAP1(mean_rows, cadre_mean(at->p, at->x, 1))
-MAP1(largest, cadre_reduce_max(at->p, at->x, 1))
-MAP1(softmax, cadre_softmax(at->p, at->x))
-MAP1(log_softmax, cadre_log_softmax(at->p, at->x))
-MAP1(transpose, cadre_transpose(at->p, at->x, (const int[]){1, 0}))
-MAP1(slice, cadre_slice(at->p, at->x, 1, 0, COLUMNS / 2))
-MAP1(concat, cadre_concat(at->p, (const cadre_node_t[]){at->x, at->y}, 2, 1))
-MAP1(argmax, cadre_cast(at->p, cadre_argmax(at->p, at->x, 1), CADRE_F32))
-MAP1(rownorm, cadre_rownorm(at->p, at->x, 1e-5F))
-MAP1(pad, cadre_pad(at->p, at->x, 1, 1, 1))
+     cadre_op_mul(at->p, at->y,
+                  cadre_op_sub(at->p, cadre_op_const_f32(at->p, 1), cadre_op_square(at->p, at->x))))
+MAP1(sum_rows, cadre_op_sum(at->p, at->x, 1))
+MAP1(sum_columns, cadre_op_sum(at->p, at->x, 0))
+MAP1(sum_all, cadre_op_sum_all(at->p, at->x))
+MAP1(mean_rows, cadre_op_mean(at->p, at->x, 1))
+MAP1(largest, cadre_op_reduce_max(at->p, at->x, 1))
+MAP1(softmax, cadre_op_softmax(at->p, at->x))
+MAP1(log_softmax, cadre_op_log_softmax(at->p, at->x))
+MAP1(transpose, cadre_op_transpose(at->p, at->x, (const int[]){1, 0}))
+MAP1(slice, cadre_op_slice(at->p, at->x, 1, 0, COLUMNS / 2))
+MAP1(concat, cadre_op_concat(at->p, (const cadre_node_t[]){at->x, at->y}, 2, 1))
+MAP1(argmax, cadre_op_cast(at->p, cadre_op_argmax(at->p, at->x, 1), CADRE_F32))
+MAP1(rownorm, cadre_op_rownorm(at->p, at->x, 1e-5F))
+MAP1(pad, cadre_op_pad(at->p, at->x, 1, 1, 1))
 #undef MAP1
 
 /* Below CLASSES: of each row one. */
 static cadre_node_t
 labels_of(const cadre_bench_place_t *at)
 {
-    return cadre_arg(at->p, "labels", CADRE_I32, (const cadre_dim_t[]){cadre_dim(ROWS)}, 1);
+    return cadre_op_arg(at->p, "labels", CADRE_I32, (const cadre_dim_t[]){cadre_dim(ROWS)}, 1);
 }
 
 static cadre_node_t
 build_xent(const cadre_bench_place_t *at)
 {
-    return cadre_xent(at->p, at->x, labels_of(at));
+    return cadre_op_xent(at->p, at->x, labels_of(at));
 }
 
 static cadre_node_t
@@ -87,7 +87,7 @@ build_xent_grad(const cadre_bench_place_t *at)
 {
     cadre_node_t labels = labels_of(at);
     cadre_node_t gradient =
-        cadre_reshape(at->p, at->column, (const cadre_dim_t[]){cadre_dim(ROWS)}, 1);
+        cadre_op_reshape(at->p, at->column, (const cadre_dim_t[]){cadre_dim(ROWS)}, 1);
     const cadre_program_node_t node = {.op = CADRE_OP_XENT_GRAD,
                                        .input_count = 3,
                                        .inputs = {at->x.id - 1, labels.id - 1, gradient.id - 1}};
@@ -104,13 +104,13 @@ build_rownorm_grad(const cadre_bench_place_t *at)
 static cadre_node_t
 build_take(const cadre_bench_place_t *at)
 {
-    return cadre_take(at->p, at->x, labels_of(at));
+    return cadre_op_take(at->p, at->x, labels_of(at));
 }
 
 static cadre_node_t
 build_scatter(const cadre_bench_place_t *at)
 {
-    return cadre_scatter(at->p, at->x, labels_of(at), cadre_dim(ROWS));
+    return cadre_op_scatter(at->p, at->x, labels_of(at), cadre_dim(ROWS));
 }
 
 /* Bags of as many rows each. */
@@ -122,19 +122,20 @@ offsets_of(const cadre_bench_place_t *at)
         offsets[i] = i * CADRE_BENCH_BAG;
     }
     const cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {BAGS}, .data = offsets};
-    return cadre_const(at->p, &tensor);
+    return cadre_op_const(at->p, &tensor);
 }
 
 static cadre_node_t
 build_bag(const cadre_bench_place_t *at)
 {
-    return cadre_bag(at->p, at->x, labels_of(at), offsets_of(at), (cadre_node_t){0}, CADRE_BAG_SUM);
+    return cadre_op_bag(at->p, at->x, labels_of(at), offsets_of(at), (cadre_node_t){0},
+                        CADRE_BAG_SUM);
 }
 
 static cadre_node_t
 build_bag_grad(const cadre_bench_place_t *at)
 {
-    cadre_node_t gradient = cadre_var(at->p, "x of bags", (const int64_t[]){BAGS, COLUMNS}, 2);
+    cadre_node_t gradient = cadre_op_var(at->p, "x of bags", (const int64_t[]){BAGS, COLUMNS}, 2);
     cadre_node_t labels = labels_of(at);
     cadre_node_t offsets = offsets_of(at);
     const cadre_program_node_t node = {.op = CADRE_OP_BAG_GRAD,
@@ -163,15 +164,15 @@ build_im2col(const cadre_bench_place_t *at)
 {
     const cadre_dim_t dims[] = {cadre_dim(ROWS), cadre_dim(SIDE), cadre_dim(SIDE),
                                 cadre_dim(CADRE_BENCH_IMAGE_CHANNELS)};
-    return cadre_im2col(at->p, cadre_reshape(at->p, at->x, dims, 4),
-                        (const int[]){CADRE_BENCH_KERNEL, CADRE_BENCH_KERNEL}, 1, 1);
+    return cadre_op_im2col(at->p, cadre_op_reshape(at->p, at->x, dims, 4),
+                           (const int[]){CADRE_BENCH_KERNEL, CADRE_BENCH_KERNEL}, 1, 1);
 }
 
 static cadre_node_t
 build_col2im(const cadre_bench_place_t *at)
 {
     cadre_node_t windows =
-        cadre_var(at->p, "windows", (const int64_t[]){ROWS, SIDE, SIDE, WINDOW}, 4);
+        cadre_op_var(at->p, "windows", (const int64_t[]){ROWS, SIDE, SIDE, WINDOW}, 4);
     const cadre_program_node_t node = {
         .op = CADRE_OP_COL2IM,
         .input_count = 1,

@@ -178,12 +178,12 @@ measure_case(cadre_bench_t *bench, subject_t *self, const cadre_bench_op_t *test
     const int64_t matrix[] = {ROWS, test->columns};
     const int64_t column[] = {ROWS, 1};
     const cadre_bench_place_t at = {.p = p,
-                                    .x = cadre_var(p, "x", matrix, 2),
-                                    .y = cadre_var(p, "y", matrix, 2),
-                                    .z = cadre_var(p, "z", matrix, 2),
-                                    .row = cadre_var(p, "row", matrix + 1, 1),
-                                    .column = cadre_var(p, "column", column, 2)};
-    cadre_push(p, cadre_var(p, "out", test->shape, test->rank), test->build(&at));
+                                    .x = cadre_op_var(p, "x", matrix, 2),
+                                    .y = cadre_op_var(p, "y", matrix, 2),
+                                    .z = cadre_op_var(p, "z", matrix, 2),
+                                    .row = cadre_op_var(p, "row", matrix + 1, 1),
+                                    .column = cadre_op_var(p, "column", column, 2)};
+    cadre_op_push(p, cadre_op_var(p, "out", test->shape, test->rank), test->build(&at));
     self->arrays.columns = test->columns;
     self->elements = (double)ROWS * test->columns;
     self->runs = cadre_bench_amount(bench, RUNS, RUNS / 16) * (COLUMNS / test->columns);
@@ -209,10 +209,10 @@ measure_product(cadre_bench_t *bench, subject_t *self, const cadre_bench_product
     const int64_t left[] = {product->m, product->inner, product->m};
     const int64_t right[] = {product->inner, product->n, product->inner};
     const int64_t out[] = {product->m, product->n};
-    cadre_node_t node = cadre_matmul_transposed(
-        p, cadre_var(p, "x", left + product->transpose_left, 2), product->transpose_left,
-        cadre_var(p, "y", right + product->transpose_right, 2), product->transpose_right);
-    cadre_push(p, cadre_var(p, "out", out, 2), node);
+    cadre_node_t node = cadre_op_matmul_transposed(
+        p, cadre_op_var(p, "x", left + product->transpose_left, 2), product->transpose_left,
+        cadre_op_var(p, "y", right + product->transpose_right, 2), product->transpose_right);
+    cadre_op_push(p, cadre_op_var(p, "out", out, 2), node);
     self->elements = (double)product->m * product->n;
     double full = 1e9 / (self->elements * product->inner); /* 50 ms, or 10 */
     self->runs = 1 + (int)(full * cadre_bench_amount(bench, 5, 1));

@@ -58,19 +58,19 @@ static int
 make_program(cadre_program_t **out)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("mlp");
-    const cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(widths[0])};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 2);
-    cadre_node_t label = cadre_arg(p, "y", CADRE_I32, dims, 1);
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(widths[0])};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t label = cadre_op_arg(p, "y", CADRE_I32, dims, 1);
     static const char *const names[VARIABLES] = {"w1", "b1", "w2", "b2", "w3", "b3"};
     for (int i = 0; i < LAYERS; i++) {
-        cadre_node_t weight = cadre_var(p, names[2 * i], widths + i, 2);
-        cadre_node_t bias = cadre_var(p, names[2 * i + 1], widths + i + 1, 1);
-        x = cadre_dense(p, x, weight, bias);
-        x = i + 1 < LAYERS ? cadre_relu(p, x) : x;
+        cadre_node_t weight = cadre_op_var(p, names[2 * i], widths + i, 2);
+        cadre_node_t bias = cadre_op_var(p, names[2 * i + 1], widths + i + 1, 1);
+        x = cadre_op_dense(p, x, weight, bias);
+        x = i + 1 < LAYERS ? cadre_op_relu(p, x) : x;
     }
-    cadre_node_t loss = cadre_softmax_cross_entropy(p, x, label);
-    cadre_result(p, "loss", loss);
-    cadre_minimize(p, loss);
+    cadre_node_t loss = cadre_op_softmax_cross_entropy(p, x, label);
+    cadre_op_result(p, "loss", loss);
+    cadre_op_minimize(p, loss);
     int status = cadre_program_finish(p);
     if (status == 0) {
         *out = p;

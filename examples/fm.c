@@ -52,7 +52,7 @@ rows_of(cadre_program_t *p, cadre_node_t x)
         first[i] = (float)(i * VALUES);
     }
     const cadre_tensor_t tensor = {.dtype = CADRE_F32, .rank = 1, .shape = {PIXELS}, .data = first};
-    return cadre_cast(p, cadre_add(p, x, cadre_const(p, &tensor)), CADRE_I32);
+    return cadre_op_cast(p, cadre_op_add(p, x, cadre_op_const(p, &tensor)), CADRE_I32);
 }
 
 /* 1 for odd digits, else 0: f32 [B]. */
@@ -61,7 +61,7 @@ odd(cadre_program_t *p, cadre_node_t digit)
 {
     float is_odd[] = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
     const cadre_tensor_t tensor = {.dtype = CADRE_F32, .rank = 1, .shape = {10}, .data = is_odd};
-    return cadre_take(p, cadre_const(p, &tensor), digit);
+    return cadre_op_take(p, cadre_op_const(p, &tensor), digit);
 }
 
 /* One program for training, one for counting what is right: both see a batch as "x" and "y". */
@@ -69,21 +69,22 @@ static int
 define_function(example_t *self, int training, cadre_function_t **function)
 {
     cadre_program_t *p = cadre_program_new(training ? "train" : "evaluate");
-    const cadre_dim_t images[] = {cadre_sym("B"), cadre_dim(PIXELS)};
-    const cadre_dim_t digits[] = {cadre_sym("B")};
+    const cadre_dim_t images[] = {cadre_dim_symbol("B"), cadre_dim(PIXELS)};
+    const cadre_dim_t digits[] = {cadre_dim_symbol("B")};
     const cadre_node_t none = {0};
-    cadre_node_t rows = rows_of(p, cadre_arg(p, "x", CADRE_F32, images, 2));
-    cadre_node_t target = odd(p, cadre_arg(p, "y", CADRE_I32, digits, 1));
-    cadre_node_t vectors = cadre_var(p, "vectors", (const int64_t[]){ROWS, SIZE}, 2);
-    cadre_node_t weights = cadre_var(p, "weights", (const int64_t[]){ROWS, 1}, 2);
-    cadre_node_t bias = cadre_var(p, "bias", (const int64_t[]){1}, 1);
-    cadre_node_t linear = cadre_embedding_bag(p, weights, rows, none, none, CADRE_BAG_SUM);
-    cadre_node_t pairs = cadre_factorization_machine(p, vectors, rows, none, none);
-    cadre_node_t logit = cadre_add(p, cadre_add(p, cadre_sum(p, linear, 1), pairs), bias);
+    cadre_node_t rows = rows_of(p, cadre_op_arg(p, "x", CADRE_F32, images, 2));
+    cadre_node_t target = odd(p, cadre_op_arg(p, "y", CADRE_I32, digits, 1));
+    cadre_node_t vectors = cadre_op_var(p, "vectors", (const int64_t[]){ROWS, SIZE}, 2);
+    cadre_node_t weights = cadre_op_var(p, "weights", (const int64_t[]){ROWS, 1}, 2);
+    cadre_node_t bias = cadre_op_var(p, "bias", (const int64_t[]){1}, 1);
+    cadre_node_t linear = cadre_op_embedding_bag(p, weights, rows, none, none, CADRE_BAG_SUM);
+    cadre_node_t pairs = cadre_op_factorization_machine(p, vectors, rows, none, none);
+    cadre_node_t logit = cadre_op_add(p, cadre_op_add(p, cadre_op_sum(p, linear, 1), pairs), bias);
     if (training) {
-        cadre_minimize(p, cadre_sigmoid_cross_entropy(p, logit, target));
+        cadre_op_minimize(p, cadre_op_sigmoid_cross_entropy(p, logit, target));
     } else {
-        cadre_result(p, "correct", cadre_sum_all(p, cadre_binary_correct(p, logit, target)));
+        cadre_op_result(p, "correct",
+                        cadre_op_sum_all(p, cadre_op_binary_correct(p, logit, target)));
     }
     int s = cadre_function_register(self->coordinator, &p, function);
     cadre_program_destroy(&p);

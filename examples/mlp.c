@@ -49,19 +49,19 @@ static int
 define_function(example_t *self, int training, cadre_function_t **function)
 {
     cadre_program_t *p = cadre_program_new(training ? "train" : "evaluate");
-    const cadre_dim_t images[] = {cadre_sym("B"), cadre_dim(PIXELS)};
-    const cadre_dim_t digits[] = {cadre_sym("B")};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, images, 2);
-    cadre_node_t y = cadre_arg(p, "y", CADRE_I32, digits, 1);
-    cadre_node_t w1 = cadre_var(p, "w1", (const int64_t[]){PIXELS, HIDDEN}, 2);
-    cadre_node_t b1 = cadre_var(p, "b1", (const int64_t[]){HIDDEN}, 1);
-    cadre_node_t w2 = cadre_var(p, "w2", (const int64_t[]){HIDDEN, CLASSES}, 2);
-    cadre_node_t b2 = cadre_var(p, "b2", (const int64_t[]){CLASSES}, 1);
-    cadre_node_t logits = cadre_dense(p, cadre_relu(p, cadre_dense(p, x, w1, b1)), w2, b2);
+    const cadre_dim_t images[] = {cadre_dim_symbol("B"), cadre_dim(PIXELS)};
+    const cadre_dim_t digits[] = {cadre_dim_symbol("B")};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, images, 2);
+    cadre_node_t y = cadre_op_arg(p, "y", CADRE_I32, digits, 1);
+    cadre_node_t w1 = cadre_op_var(p, "w1", (const int64_t[]){PIXELS, HIDDEN}, 2);
+    cadre_node_t b1 = cadre_op_var(p, "b1", (const int64_t[]){HIDDEN}, 1);
+    cadre_node_t w2 = cadre_op_var(p, "w2", (const int64_t[]){HIDDEN, CLASSES}, 2);
+    cadre_node_t b2 = cadre_op_var(p, "b2", (const int64_t[]){CLASSES}, 1);
+    cadre_node_t logits = cadre_op_dense(p, cadre_op_relu(p, cadre_op_dense(p, x, w1, b1)), w2, b2);
     if (training) {
-        cadre_minimize(p, cadre_softmax_cross_entropy(p, logits, y));
+        cadre_op_minimize(p, cadre_op_softmax_cross_entropy(p, logits, y));
     } else {
-        cadre_result(p, "correct", cadre_sum_all(p, cadre_correct(p, logits, y)));
+        cadre_op_result(p, "correct", cadre_op_sum_all(p, cadre_op_correct(p, logits, y)));
     }
     int s = cadre_function_register(self->coordinator, &p, function);
     cadre_program_destroy(&p);

@@ -32,10 +32,10 @@ static int
 define_measure(example_t *self)
 {
     cadre_program_t *p = cadre_program_new("measure");
-    const cadre_dim_t images[] = {cadre_sym("B"), cadre_dim(PIXELS)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, images, 2);
-    cadre_result(p, "sum", cadre_sum(p, x, 0));
-    cadre_result(p, "squares", cadre_sum(p, cadre_square(p, x), 0));
+    const cadre_dim_t images[] = {cadre_dim_symbol("B"), cadre_dim(PIXELS)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, images, 2);
+    cadre_op_result(p, "sum", cadre_op_sum(p, x, 0));
+    cadre_op_result(p, "squares", cadre_op_sum(p, cadre_op_square(p, x), 0));
     int s = cadre_program_finish(p);
     s = s ? s : cadre_function_register(self->coordinator, &p, &self->measure);
     cadre_program_destroy(&p);
@@ -51,9 +51,9 @@ define_merge(example_t *self)
     cadre_program_t *p = cadre_program_new("merge");
     const cadre_dim_t pixels[] = {cadre_dim(PIXELS)};
     for (int i = 0; i < 2; i++) {
-        cadre_node_t left = cadre_arg(p, arguments[i][0], CADRE_F32, pixels, 1);
-        cadre_node_t right = cadre_arg(p, arguments[i][1], CADRE_F32, pixels, 1);
-        cadre_result(p, results[i], cadre_add(p, left, right));
+        cadre_node_t left = cadre_op_arg(p, arguments[i][0], CADRE_F32, pixels, 1);
+        cadre_node_t right = cadre_op_arg(p, arguments[i][1], CADRE_F32, pixels, 1);
+        cadre_op_result(p, results[i], cadre_op_add(p, left, right));
     }
     int s = cadre_program_finish(p);
     s = s ? s : cadre_function_register(self->coordinator, &p, &self->merge);

@@ -40,7 +40,7 @@ add_variable(maker_t *maker, const char *kind, const int64_t *shape, int rank, f
     variable->shape[0] = shape[0];
     variable->shape[1] = rank > 1 ? shape[1] : 1;
     variable->deviation = deviation;
-    maker->variables[index] = cadre_var(maker->program, variable->name, shape, rank);
+    maker->variables[index] = cadre_op_var(maker->program, variable->name, shape, rank);
     return maker->variables[index];
 }
 
@@ -58,7 +58,7 @@ add_argument(maker_t *maker, cadre_dtype_t dtype, int64_t columns, int64_t range
     argument->shape[1] = columns ? columns : 1;
     argument->range = range;
     const cadre_dim_t dims[] = {cadre_dim(maker->batch), cadre_dim(columns)};
-    return cadre_arg(maker->program, argument->name, dtype, dims, argument->rank);
+    return cadre_op_arg(maker->program, argument->name, dtype, dims, argument->rank);
 }
 
 static void
@@ -94,13 +94,13 @@ add_dense(maker_t *maker, cadre_node_t x, int64_t in, int64_t out, bool first)
     cadre_node_t weight = add_variable(maker, "w", (int64_t[]){in, out}, 2, sqrtf(2 / (float)in));
     cadre_node_t bias = add_variable(maker, "b", &out, 1, 0);
     add_dense_products(maker, in, out, first);
-    return cadre_dense(maker->program, x, weight, bias);
+    return cadre_op_dense(maker->program, x, weight, bias);
 }
 
 static cadre_node_t
 as_vector(maker_t *maker, cadre_node_t column)
 {
-    return cadre_reshape(maker->program, column, (cadre_dim_t[]){cadre_dim(maker->batch)}, 1);
+    return cadre_op_reshape(maker->program, column, (cadre_dim_t[]){cadre_dim(maker->batch)}, 1);
 }
 
 /* ---- models ---- */
@@ -112,10 +112,10 @@ make_mlp(maker_t *maker, const gpu_size_t *size)
     maker->model->rate = mlp_rate / (float)size->width;
     cadre_node_t h = add_argument(maker, CADRE_F32, FEATURES, 0);
     cadre_node_t target = add_argument(maker, CADRE_F32, 0, 0);
-    h = cadre_relu(p, add_dense(maker, h, FEATURES, size->width, true));
-    h = cadre_relu(p, add_dense(maker, h, size->width, size->width, false));
-    h = cadre_relu(p, add_dense(maker, h, size->width, size->width, false));
-    return cadre_mse(p, as_vector(maker, add_dense(maker, h, size->width, 1, false)), target);
+    h = cadre_op_relu(p, add_dense(maker, h, FEATURES, size->width, true));
+    h = cadre_op_relu(p, add_dense(maker, h, size->width, size->width, false));
+    h = cadre_op_relu(p, add_dense(maker, h, size->width, size->width, false));
+    return cadre_op_mse(p, as_vector(maker, add_dense(maker, h, size->width, 1, false)), target);
 }
 
 /* Each example's [27, 64] times its transpose, and the gradient of that. */
@@ -141,17 +141,17 @@ make_dlrm(maker_t *maker, const gpu_size_t *size)
     for (int i = 0; i < TABLES; i++) {
         cadre_node_t index = add_argument(maker, CADRE_I32, 0, size->rows);
         cadre_node_t table = add_variable(maker, "t", (int64_t[]){size->rows, SIZE}, 2, 0.125F);
-        embeddings[i] = cadre_take(p, table, index);
+        embeddings[i] = cadre_op_take(p, table, index);
     }
-    h = cadre_relu(p, add_dense(maker, h, DENSE, 512, true));
-    h = cadre_relu(p, add_dense(maker, h, 512, 256, false));
-    h = cadre_relu(p, add_dense(maker, h, 256, SIZE, false));
+    h = cadre_op_relu(p, add_dense(maker, h, DENSE, 512, true));
+    h = cadre_op_relu(p, add_dense(maker, h, 512, 256, false));
+    h = cadre_op_relu(p, add_dense(maker, h, 256, SIZE, false));
     add_interaction_products(maker);
-    h = cadre_dlrm_interaction(p, h, embeddings, TABLES);
-    h = cadre_relu(p, add_dense(maker, h, pairs, 512, false));
-    h = cadre_relu(p, add_dense(maker, h, 512, 256, false));
+    h = cadre_op_dlrm_interaction(p, h, embeddings, TABLES);
+    h = cadre_op_relu(p, add_dense(maker, h, pairs, 512, false));
+    h = cadre_op_relu(p, add_dense(maker, h, 512, 256, false));
     cadre_node_t logit = as_vector(maker, add_dense(maker, h, 256, 1, false));
-    return cadre_sigmoid_cross_entropy(p, logit, target);
+    return cadre_op_sigmoid_cross_entropy(p, logit, target);
 }
 
 /* Pushes the variables after a gradient step. */
@@ -161,11 +161,12 @@ push_values(const maker_t *maker, cadre_node_t loss)
     cadre_program_t *program = maker->program;
     const gpu_model_t *model = maker->model;
     cadre_node_t gradients[GPU_VARIABLES_MAX];
-    cadre_node_t rate = cadre_const_f32(program, model->rate);
-    cadre_gradient(program, loss, maker->variables, model->variable_count, gradients);
+    cadre_node_t rate = cadre_op_const_f32(program, model->rate);
+    cadre_op_gradient(program, loss, maker->variables, model->variable_count, gradients);
     for (int i = 0; i < model->variable_count; i++) {
-        cadre_node_t step = cadre_mul(program, gradients[i], rate);
-        cadre_push(program, maker->variables[i], cadre_sub(program, maker->variables[i], step));
+        cadre_node_t step = cadre_op_mul(program, gradients[i], rate);
+        cadre_op_push(program, maker->variables[i],
+                      cadre_op_sub(program, maker->variables[i], step));
     }
 }
 
@@ -187,9 +188,9 @@ gpu_model_make(const gpu_size_t *size, gpu_push_t push, gpu_model_t *model, cadr
     cadre_auto(cadre_program_destroy) cadre_program_t *program = cadre_program_new(size->model);
     maker_t maker = {.model = model, .program = program, .batch = size->batch};
     cadre_node_t loss = is_mlp ? make_mlp(&maker, size) : make_dlrm(&maker, size);
-    cadre_result(program, "loss", loss);
+    cadre_op_result(program, "loss", loss);
     if (push == GPU_PUSH_GRADIENTS) {
-        cadre_minimize(program, loss);
+        cadre_op_minimize(program, loss);
     } else {
         push_values(&maker, loss);
     }

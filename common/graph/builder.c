@@ -18,13 +18,13 @@ cadre_dim(int64_t size)
 }
 
 cadre_dim_t
-cadre_sym(const char *symbol)
+cadre_dim_symbol(const char *symbol)
 {
-    return cadre_sym_times(symbol, 1);
+    return cadre_dim_symbol_times(symbol, 1);
 }
 
 cadre_dim_t
-cadre_sym_times(const char *symbol, int64_t factor)
+cadre_dim_symbol_times(const char *symbol, int64_t factor)
 {
     return (cadre_dim_t){.factor = factor, .symbol = symbol ? symbol : ""};
 }
@@ -74,7 +74,7 @@ building(cadre_program_t *self)
 }
 
 void
-cadre_scope_begin(cadre_program_t *self, const char *name)
+cadre_program_scope_begin(cadre_program_t *self, const char *name)
 {
     if (!building(self)) {
         return;
@@ -88,7 +88,7 @@ cadre_scope_begin(cadre_program_t *self, const char *name)
 }
 
 void
-cadre_scope_end(cadre_program_t *self)
+cadre_program_scope_end(cadre_program_t *self)
 {
     if (!building(self)) {
         return;
@@ -216,8 +216,8 @@ leaf(cadre_program_t *self, int status, int32_t index)
 }
 
 cadre_node_t
-cadre_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const cadre_dim_t *dims,
-          int rank)
+cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype, const cadre_dim_t *dims,
+             int rank)
 {
     cadre_extents_t shape = {0};
     if (!cadre_program_shape(self, "arg", dims, rank, &shape)) {
@@ -252,7 +252,7 @@ find_variable(const cadre_program_t *self, const char *name, const int64_t *shap
 }
 
 cadre_node_t
-cadre_var(cadre_program_t *self, const char *name, const int64_t *shape, int rank)
+cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape, int rank)
 {
     if (!building(self)) {
         return none;
@@ -266,7 +266,7 @@ cadre_var(cadre_program_t *self, const char *name, const int64_t *shape, int ran
 }
 
 cadre_node_t
-cadre_const(cadre_program_t *self, const cadre_tensor_t *tensor)
+cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor)
 {
     if (!building(self)) {
         return none;
@@ -285,14 +285,14 @@ cadre_const(cadre_program_t *self, const cadre_tensor_t *tensor)
 }
 
 cadre_node_t
-cadre_const_f32(cadre_program_t *self, float value)
+cadre_op_const_f32(cadre_program_t *self, float value)
 {
     cadre_tensor_t tensor = {.dtype = CADRE_F32, .rank = 0, .data = &value};
-    return cadre_const(self, &tensor);
+    return cadre_op_const(self, &tensor);
 }
 
 void
-cadre_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient)
+cadre_op_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient)
 {
     if (!cadre_program_has(self, variable, "push") || !cadre_program_has(self, gradient, "push")) {
         return;
@@ -311,7 +311,7 @@ cadre_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient)
 }
 
 void
-cadre_result(cadre_program_t *self, const char *name, cadre_node_t node)
+cadre_op_result(cadre_program_t *self, const char *name, cadre_node_t node)
 {
     if (!cadre_program_has(self, node, "result")) {
         return;

@@ -77,7 +77,8 @@ split(cadre_program_t *self, cadre_node_t x, int heads)
     shape.rank = 4;
     shape.extents[3] = cadre_extent_number(shape.extents[2].factor / heads);
     shape.extents[2] = cadre_extent_number(heads);
-    return cadre_transpose(self, cadre_program_emit_reshape(self, x, &shape), (int[]){0, 2, 1, 3});
+    return cadre_op_transpose(self, cadre_program_emit_reshape(self, x, &shape),
+                              (int[]){0, 2, 1, 3});
 }
 
 /* Scores [B, H, T, T] with minus infinity where the key comes after the query. */
@@ -93,16 +94,16 @@ hide_later(cadre_program_t *self, cadre_node_t scores, int64_t positions)
     for (int64_t i = 0; i < positions; i++) {
         ((int32_t *)numbers.data)[i] = (int32_t)i;
     }
-    cadre_node_t keys = cadre_const(self, &numbers);
+    cadre_node_t keys = cadre_op_const(self, &numbers);
     cadre_extents_t column = {.rank = 2,
                               .extents = {cadre_extent_number(positions), cadre_extent_number(1)}};
-    cadre_node_t later = cadre_gt(self, keys, cadre_program_emit_reshape(self, keys, &column));
-    return cadre_where(self, later, cadre_const_f32(self, -INFINITY), scores);
+    cadre_node_t later = cadre_op_gt(self, keys, cadre_program_emit_reshape(self, keys, &column));
+    return cadre_op_where(self, later, cadre_op_const_f32(self, -INFINITY), scores);
 }
 
 cadre_node_t
-cadre_attention(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys, cadre_node_t values,
-                int heads, int causal)
+cadre_op_attention(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys,
+                   cadre_node_t values, int heads, int causal)
 {
     if (!cadre_program_has(self, queries, "attention") ||
         !cadre_program_has(self, keys, "attention") ||
@@ -113,14 +114,15 @@ cadre_attention(cadre_program_t *self, cadre_node_t queries, cadre_node_t keys, 
     }
     cadre_extents_t shape = cadre_program_at(self, queries)->shape;
     double width = (double)(shape.extents[2].factor / heads);
-    cadre_node_t scale = cadre_const_f32(self, (float)(1 / sqrt(width)));
-    cadre_node_t q = cadre_mul(self, split(self, queries, heads), scale);
-    cadre_node_t scores = cadre_matmul_transposed(self, q, 0, split(self, keys, heads), 1);
+    cadre_node_t scale = cadre_op_const_f32(self, (float)(1 / sqrt(width)));
+    cadre_node_t q = cadre_op_mul(self, split(self, queries, heads), scale);
+    cadre_node_t scores = cadre_op_matmul_transposed(self, q, 0, split(self, keys, heads), 1);
     if (causal) {
         scores = hide_later(self, scores, shape.extents[1].factor);
     }
-    cadre_node_t y = cadre_matmul(self, cadre_softmax(self, scores), split(self, values, heads));
-    y = cadre_transpose(self, y, (int[]){0, 2, 1, 3});
+    cadre_node_t y =
+        cadre_op_matmul(self, cadre_op_softmax(self, scores), split(self, values, heads));
+    y = cadre_op_transpose(self, y, (int[]){0, 2, 1, 3});
     if (y.id == 0) {
         return none;
     }

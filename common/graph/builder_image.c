@@ -51,8 +51,8 @@ can_convolve(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_n
 }
 
 cadre_node_t
-cadre_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias,
-             int stride, int padding)
+cadre_op_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias,
+                int stride, int padding)
 {
     if (!can_convolve(self, x, weight, bias)) {
         return none;
@@ -69,8 +69,9 @@ cadre_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_n
     /* The columns of a kernel of one element are the image. */
     bool pointwise = height == 1 && width == 1 && stride == 1 && padding == 0;
     cadre_node_t columns = pointwise ? x : cadre_program_emit_im2col(self, x, attributes);
-    cadre_node_t y = cadre_matmul(self, columns, cadre_program_emit_reshape(self, weight, &flat));
-    return bias.id == 0 ? y : cadre_add(self, y, bias);
+    cadre_node_t y =
+        cadre_op_matmul(self, columns, cadre_program_emit_reshape(self, weight, &flat));
+    return bias.id == 0 ? y : cadre_op_add(self, y, bias);
 }
 
 /* Reduces x, seen as [.., size, kept], over `size`: [.., kept], the leading axes as one. Only the
@@ -128,7 +129,7 @@ pool(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int w
     if (tiles(&image, window, stride)) {
         return pool_tiles(self, function, x, window);
     }
-    cadre_node_t columns = cadre_im2col(self, x, window, stride, 0);
+    cadre_node_t columns = cadre_op_im2col(self, x, window, stride, 0);
     if (columns.id == 0) {
         return none;
     }
@@ -140,13 +141,13 @@ pool(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, const int w
 }
 
 cadre_node_t
-cadre_max_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
+cadre_op_max_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
 {
     return pool(self, CADRE_REDUCE_MAX, x, window, stride);
 }
 
 cadre_node_t
-cadre_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
+cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2], int stride)
 {
     return pool(self, CADRE_REDUCE_MEAN, x, window, stride);
 }

@@ -8,14 +8,14 @@
 static const cadre_node_t none = {0};
 
 cadre_node_t
-cadre_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias)
+cadre_op_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight, cadre_node_t bias)
 {
-    cadre_node_t y = cadre_matmul(self, x, weight);
-    return bias.id == 0 ? y : cadre_add(self, y, bias);
+    cadre_node_t y = cadre_op_matmul(self, x, weight);
+    return bias.id == 0 ? y : cadre_op_add(self, y, bias);
 }
 
 cadre_node_t
-cadre_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training)
+cadre_op_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training)
 {
     if (!cadre_program_has(self, x, "dropout")) {
         return none;
@@ -32,9 +32,9 @@ cadre_dropout(cadre_program_t *self, cadre_node_t x, float rate, int training)
     cadre_extents_t shape = cadre_program_at(self, x)->shape;
     cadre_node_t draw = cadre_program_emit_rand(self, &shape);
     /* Kept when not (rate > draw), that is draw >= rate, which has probability 1 - rate. */
-    cadre_node_t dropped = cadre_gt(self, cadre_const_f32(self, rate), draw);
-    cadre_node_t scaled = cadre_mul(self, x, cadre_const_f32(self, 1 / (1 - rate)));
-    return cadre_where(self, dropped, cadre_const_f32(self, 0), scaled);
+    cadre_node_t dropped = cadre_op_gt(self, cadre_op_const_f32(self, rate), draw);
+    cadre_node_t scaled = cadre_op_mul(self, x, cadre_op_const_f32(self, 1 / (1 - rate)));
+    return cadre_op_where(self, dropped, cadre_op_const_f32(self, 0), scaled);
 }
 
 /* True when `node` is empty or a row [C] that goes with the last axis of `x`. */
@@ -63,20 +63,20 @@ fits_channels(cadre_program_t *self, const char *what, const char *name, cadre_n
 static cadre_node_t
 scale_and_shift(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift)
 {
-    x = scale.id == 0 ? x : cadre_mul(self, x, scale);
-    return shift.id == 0 ? x : cadre_add(self, x, shift);
+    x = scale.id == 0 ? x : cadre_op_mul(self, x, scale);
+    return shift.id == 0 ? x : cadre_op_add(self, x, shift);
 }
 
 cadre_node_t
-cadre_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
-                 float eps)
+cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
+                    float eps)
 {
     if (!cadre_program_has(self, x, "layer norm") ||
         !fits_channels(self, "layer norm", "scale", scale, x) ||
         !fits_channels(self, "layer norm", "shift", shift, x)) {
         return none;
     }
-    return scale_and_shift(self, cadre_rownorm(self, x, eps), scale, shift);
+    return scale_and_shift(self, cadre_op_rownorm(self, x, eps), scale, shift);
 }
 
 /* Checks what both forms of batch norm share. */
@@ -105,8 +105,8 @@ can_norm_batch(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_
 }
 
 cadre_node_t
-cadre_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
-                 float eps, cadre_moments_t *moments)
+cadre_op_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadre_node_t shift,
+                    float eps, cadre_moments_t *moments)
 {
     cadre_moments_t batch = {none, none};
     if (moments) {
@@ -118,20 +118,20 @@ cadre_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale, cadr
     int channels = cadre_program_at(self, x)->shape.rank - 1;
     batch.mean = cadre_program_emit_reduce(self, CADRE_REDUCE_MEAN, x, 0, channels);
     /* The variance of the differences, not a difference of squares: see cpu_norm.c. */
-    cadre_node_t difference = cadre_sub(self, x, batch.mean);
+    cadre_node_t difference = cadre_op_sub(self, x, batch.mean);
     batch.variance = cadre_program_emit_reduce(self, CADRE_REDUCE_MEAN,
-                                               cadre_square(self, difference), 0, channels);
+                                               cadre_op_square(self, difference), 0, channels);
     cadre_node_t root =
-        cadre_rsqrt(self, cadre_add(self, batch.variance, cadre_const_f32(self, eps)));
+        cadre_op_rsqrt(self, cadre_op_add(self, batch.variance, cadre_op_const_f32(self, eps)));
     if (moments) {
         *moments = batch;
     }
-    return scale_and_shift(self, cadre_mul(self, difference, root), scale, shift);
+    return scale_and_shift(self, cadre_op_mul(self, difference, root), scale, shift);
 }
 
 cadre_node_t
-cadre_batch_norm_fixed(cadre_program_t *self, cadre_node_t x, cadre_moments_t moments,
-                       cadre_node_t scale, cadre_node_t shift, float eps)
+cadre_op_batch_norm_fixed(cadre_program_t *self, cadre_node_t x, cadre_moments_t moments,
+                          cadre_node_t scale, cadre_node_t shift, float eps)
 {
     if (!can_norm_batch(self, x, scale, shift, eps) ||
         !cadre_program_has(self, moments.mean, "batch norm") ||
@@ -142,8 +142,8 @@ cadre_batch_norm_fixed(cadre_program_t *self, cadre_node_t x, cadre_moments_t mo
     }
     /* One factor for each channel, before the batch is touched. */
     cadre_node_t factor =
-        cadre_rsqrt(self, cadre_add(self, moments.variance, cadre_const_f32(self, eps)));
-    factor = scale.id == 0 ? factor : cadre_mul(self, factor, scale);
-    cadre_node_t difference = cadre_sub(self, x, moments.mean);
+        cadre_op_rsqrt(self, cadre_op_add(self, moments.variance, cadre_op_const_f32(self, eps)));
+    factor = scale.id == 0 ? factor : cadre_op_mul(self, factor, scale);
+    cadre_node_t difference = cadre_op_sub(self, x, moments.mean);
     return scale_and_shift(self, difference, factor, shift);
 }

@@ -20,36 +20,37 @@ in_range(cadre_program_t *self, const char *what, float value, float low, float 
 }
 
 cadre_node_t
-cadre_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+cadre_op_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
-    return cadre_mean_all(self, cadre_xent(self, logits, labels));
+    return cadre_op_mean_all(self, cadre_op_xent(self, logits, labels));
 }
 
 cadre_node_t
-cadre_softmax_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
-                                     cadre_node_t labels, float smoothing)
+cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
+                                        cadre_node_t labels, float smoothing)
 {
     if (!cadre_program_has(self, logits, "softmax cross entropy") ||
         !in_range(self, "softmax cross entropy: smoothing", smoothing, 0, 1)) {
         return none;
     }
-    cadre_node_t hard = cadre_softmax_cross_entropy(self, logits, labels);
+    cadre_node_t hard = cadre_op_softmax_cross_entropy(self, logits, labels);
     /* Against equal probabilities: the mean of -log p over the classes. */
-    cadre_node_t even = cadre_mean_all(self, cadre_neg(self, cadre_log_softmax(self, logits)));
-    return cadre_add(self, cadre_mul(self, hard, cadre_const_f32(self, 1 - smoothing)),
-                     cadre_mul(self, even, cadre_const_f32(self, smoothing)));
+    cadre_node_t even =
+        cadre_op_mean_all(self, cadre_op_neg(self, cadre_op_log_softmax(self, logits)));
+    return cadre_op_add(self, cadre_op_mul(self, hard, cadre_op_const_f32(self, 1 - smoothing)),
+                        cadre_op_mul(self, even, cadre_op_const_f32(self, smoothing)));
 }
 
 cadre_node_t
-cadre_nll(cadre_program_t *self, cadre_node_t log_probabilities, cadre_node_t labels)
+cadre_op_nll(cadre_program_t *self, cadre_node_t log_probabilities, cadre_node_t labels)
 {
     /* The logarithm of the sum of a row's probabilities is 0, so its cross entropy as logits is
      * -log p[label]; and the label is checked. */
-    return cadre_mean_all(self, cadre_xent(self, log_probabilities, labels));
+    return cadre_op_mean_all(self, cadre_op_xent(self, log_probabilities, labels));
 }
 
 cadre_node_t
-cadre_kl_divergence(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+cadre_op_kl_divergence(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
     if (!cadre_program_has(self, logits, "kl divergence") ||
         !cadre_program_has(self, targets, "kl divergence")) {
@@ -62,12 +63,12 @@ cadre_kl_divergence(cadre_program_t *self, cadre_node_t logits, cadre_node_t tar
         return none;
     }
     /* 0 log 0 is 0: where a target is 0, the logarithm is of 1. */
-    cadre_node_t one = cadre_const_f32(self, 1);
-    cadre_node_t there = cadre_gt(self, targets, cadre_const_f32(self, 0));
-    cadre_node_t entropy = cadre_logarithm(self, cadre_where(self, there, targets, one));
-    cadre_node_t each =
-        cadre_mul(self, targets, cadre_sub(self, entropy, cadre_log_softmax(self, logits)));
-    return cadre_mean_all(self, cadre_sum(self, each, -1));
+    cadre_node_t one = cadre_op_const_f32(self, 1);
+    cadre_node_t there = cadre_op_gt(self, targets, cadre_op_const_f32(self, 0));
+    cadre_node_t entropy = cadre_op_log(self, cadre_op_where(self, there, targets, one));
+    cadre_node_t each = cadre_op_mul(
+        self, targets, cadre_op_sub(self, entropy, cadre_op_log_softmax(self, logits)));
+    return cadre_op_mean_all(self, cadre_op_sum(self, each, -1));
 }
 
 /* `x` without a last axis of size 1, when it has one axis more than `other`. */
@@ -98,7 +99,7 @@ pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadr
         return false;
     }
     if (cadre_program_at(self, right)->dtype == CADRE_I32) {
-        right = cadre_cast(self, right, CADRE_F32);
+        right = cadre_op_cast(self, right, CADRE_F32);
     }
     const cadre_extents_t *left_shape = &cadre_program_at(self, left)->shape;
     const cadre_extents_t *right_shape = &cadre_program_at(self, right)->shape;
@@ -118,45 +119,46 @@ pair_up(cadre_program_t *self, const char *what, cadre_node_t *predictions, cadr
 }
 
 cadre_node_t
-cadre_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+cadre_op_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
     if (!pair_up(self, "sigmoid cross entropy", &logits, &targets)) {
         return none;
     }
     /* -z log s(x) - (1 - z) log(1 - s(x)) = softplus(x) - x z, which never overflows. */
     cadre_node_t each =
-        cadre_sub(self, cadre_softplus(self, logits), cadre_mul(self, logits, targets));
-    return cadre_mean_all(self, each);
+        cadre_op_sub(self, cadre_op_softplus(self, logits), cadre_op_mul(self, logits, targets));
+    return cadre_op_mean_all(self, each);
 }
 
 cadre_node_t
-cadre_sigmoid_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
-                                     cadre_node_t targets, float smoothing)
+cadre_op_sigmoid_cross_entropy_smoothed(cadre_program_t *self, cadre_node_t logits,
+                                        cadre_node_t targets, float smoothing)
 {
     if (!pair_up(self, "sigmoid cross entropy", &logits, &targets) ||
         !in_range(self, "sigmoid cross entropy: smoothing", smoothing, 0, 1)) {
         return none;
     }
-    cadre_node_t kept = cadre_mul(self, targets, cadre_const_f32(self, 1 - smoothing));
-    cadre_node_t smoothed = cadre_add(self, kept, cadre_const_f32(self, smoothing / 2));
-    return cadre_sigmoid_cross_entropy(self, logits, smoothed);
+    cadre_node_t kept = cadre_op_mul(self, targets, cadre_op_const_f32(self, 1 - smoothing));
+    cadre_node_t smoothed = cadre_op_add(self, kept, cadre_op_const_f32(self, smoothing / 2));
+    return cadre_op_sigmoid_cross_entropy(self, logits, smoothed);
 }
 
 cadre_node_t
-cadre_hinge(cadre_program_t *self, cadre_node_t scores, cadre_node_t targets)
+cadre_op_hinge(cadre_program_t *self, cadre_node_t scores, cadre_node_t targets)
 {
     if (!pair_up(self, "hinge", &scores, &targets)) {
         return none;
     }
-    cadre_node_t one = cadre_const_f32(self, 1);
-    cadre_node_t above = cadre_gt(self, targets, cadre_const_f32(self, 0.5F));
-    cadre_node_t side = cadre_sub(self, cadre_mul(self, above, cadre_const_f32(self, 2)), one);
-    return cadre_mean_all(self,
-                          cadre_relu(self, cadre_sub(self, one, cadre_mul(self, side, scores))));
+    cadre_node_t one = cadre_op_const_f32(self, 1);
+    cadre_node_t above = cadre_op_gt(self, targets, cadre_op_const_f32(self, 0.5F));
+    cadre_node_t side =
+        cadre_op_sub(self, cadre_op_mul(self, above, cadre_op_const_f32(self, 2)), one);
+    return cadre_op_mean_all(
+        self, cadre_op_relu(self, cadre_op_sub(self, one, cadre_op_mul(self, side, scores))));
 }
 
 cadre_node_t
-cadre_huber(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets, float delta)
+cadre_op_huber(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets, float delta)
 {
     if (!pair_up(self, "huber", &predictions, &targets)) {
         return none;
@@ -167,43 +169,43 @@ cadre_huber(cadre_program_t *self, cadre_node_t predictions, cadre_node_t target
         return none;
     }
     /* With m = min(|d|, delta) both branches are m (|d| - m / 2). */
-    cadre_node_t distance = cadre_abs(self, cadre_sub(self, predictions, targets));
-    cadre_node_t near = cadre_min(self, distance, cadre_const_f32(self, delta));
-    cadre_node_t half = cadre_mul(self, near, cadre_const_f32(self, 0.5F));
-    return cadre_mean_all(self, cadre_mul(self, near, cadre_sub(self, distance, half)));
+    cadre_node_t distance = cadre_op_abs(self, cadre_op_sub(self, predictions, targets));
+    cadre_node_t near = cadre_op_min(self, distance, cadre_op_const_f32(self, delta));
+    cadre_node_t half = cadre_op_mul(self, near, cadre_op_const_f32(self, 0.5F));
+    return cadre_op_mean_all(self, cadre_op_mul(self, near, cadre_op_sub(self, distance, half)));
 }
 
 cadre_node_t
-cadre_mse(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
+cadre_op_mse(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
 {
     if (!pair_up(self, "mse", &predictions, &targets)) {
         return none;
     }
-    return cadre_mean_all(self, cadre_square(self, cadre_sub(self, predictions, targets)));
+    return cadre_op_mean_all(self, cadre_op_square(self, cadre_op_sub(self, predictions, targets)));
 }
 
 cadre_node_t
-cadre_mae(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
+cadre_op_mae(cadre_program_t *self, cadre_node_t predictions, cadre_node_t targets)
 {
     if (!pair_up(self, "mae", &predictions, &targets)) {
         return none;
     }
-    return cadre_mean_all(self, cadre_abs(self, cadre_sub(self, predictions, targets)));
+    return cadre_op_mean_all(self, cadre_op_abs(self, cadre_op_sub(self, predictions, targets)));
 }
 
 cadre_node_t
-cadre_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+cadre_op_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
-    return cadre_eq(self, cadre_argmax(self, logits, -1), labels);
+    return cadre_op_eq(self, cadre_op_argmax(self, logits, -1), labels);
 }
 
 cadre_node_t
-cadre_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
+cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits, cadre_node_t targets)
 {
     if (!pair_up(self, "binary correct", &logits, &targets)) {
         return none;
     }
-    cadre_node_t said = cadre_gt(self, logits, cadre_const_f32(self, 0));
-    cadre_node_t true_target = cadre_gt(self, targets, cadre_const_f32(self, 0.5F));
-    return cadre_eq(self, said, true_target);
+    cadre_node_t said = cadre_op_gt(self, logits, cadre_op_const_f32(self, 0));
+    cadre_node_t true_target = cadre_op_gt(self, targets, cadre_op_const_f32(self, 0.5F));
+    return cadre_op_eq(self, said, true_target);
 }

@@ -12,22 +12,22 @@ static const cadre_node_t none = {0};
     {                                                                                              \
         return cadre_program_emit1(self, CADRE_OP_MAP1, function, x);                              \
     }
-MAP1(cadre_neg, CADRE_MAP1_NEG)
-MAP1(cadre_exp, CADRE_MAP1_EXP)
-MAP1(cadre_logarithm, CADRE_MAP1_LOG)
-MAP1(cadre_sqrt, CADRE_MAP1_SQRT)
-MAP1(cadre_rsqrt, CADRE_MAP1_RSQRT)
-MAP1(cadre_recip, CADRE_MAP1_RECIP)
-MAP1(cadre_square, CADRE_MAP1_SQUARE)
-MAP1(cadre_abs, CADRE_MAP1_ABS)
-MAP1(cadre_sign, CADRE_MAP1_SIGN)
-MAP1(cadre_step, CADRE_MAP1_STEP)
-MAP1(cadre_relu, CADRE_MAP1_RELU)
-MAP1(cadre_sigmoid, CADRE_MAP1_SIGMOID)
-MAP1(cadre_tanh, CADRE_MAP1_TANH)
-MAP1(cadre_gelu, CADRE_MAP1_GELU)
-MAP1(cadre_dgelu, CADRE_MAP1_DGELU)
-MAP1(cadre_softplus, CADRE_MAP1_SOFTPLUS)
+MAP1(cadre_op_neg, CADRE_MAP1_NEG)
+MAP1(cadre_op_exp, CADRE_MAP1_EXP)
+MAP1(cadre_op_log, CADRE_MAP1_LOG)
+MAP1(cadre_op_sqrt, CADRE_MAP1_SQRT)
+MAP1(cadre_op_rsqrt, CADRE_MAP1_RSQRT)
+MAP1(cadre_op_recip, CADRE_MAP1_RECIP)
+MAP1(cadre_op_square, CADRE_MAP1_SQUARE)
+MAP1(cadre_op_abs, CADRE_MAP1_ABS)
+MAP1(cadre_op_sign, CADRE_MAP1_SIGN)
+MAP1(cadre_op_step, CADRE_MAP1_STEP)
+MAP1(cadre_op_relu, CADRE_MAP1_RELU)
+MAP1(cadre_op_sigmoid, CADRE_MAP1_SIGMOID)
+MAP1(cadre_op_tanh, CADRE_MAP1_TANH)
+MAP1(cadre_op_gelu, CADRE_MAP1_GELU)
+MAP1(cadre_op_dgelu, CADRE_MAP1_DGELU)
+MAP1(cadre_op_softplus, CADRE_MAP1_SOFTPLUS)
 #undef MAP1
 
 #define MAP2(call, function)                                                                       \
@@ -35,18 +35,18 @@ MAP1(cadre_softplus, CADRE_MAP1_SOFTPLUS)
     {                                                                                              \
         return cadre_program_emit2(self, CADRE_OP_MAP2, function, left, right);                    \
     }
-MAP2(cadre_add, CADRE_MAP2_ADD)
-MAP2(cadre_sub, CADRE_MAP2_SUB)
-MAP2(cadre_mul, CADRE_MAP2_MUL)
-MAP2(cadre_div, CADRE_MAP2_DIV)
-MAP2(cadre_max, CADRE_MAP2_MAX)
-MAP2(cadre_min, CADRE_MAP2_MIN)
-MAP2(cadre_gt, CADRE_MAP2_GT)
-MAP2(cadre_eq, CADRE_MAP2_EQ)
+MAP2(cadre_op_add, CADRE_MAP2_ADD)
+MAP2(cadre_op_sub, CADRE_MAP2_SUB)
+MAP2(cadre_op_mul, CADRE_MAP2_MUL)
+MAP2(cadre_op_div, CADRE_MAP2_DIV)
+MAP2(cadre_op_max, CADRE_MAP2_MAX)
+MAP2(cadre_op_min, CADRE_MAP2_MIN)
+MAP2(cadre_op_gt, CADRE_MAP2_GT)
+MAP2(cadre_op_eq, CADRE_MAP2_EQ)
 #undef MAP2
 
 cadre_node_t
-cadre_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes, cadre_node_t no)
+cadre_op_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes, cadre_node_t no)
 {
     if (!cadre_program_has(self, condition, "where") || !cadre_program_has(self, yes, "where") ||
         !cadre_program_has(self, no, "where")) {
@@ -59,8 +59,8 @@ cadre_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes, cad
 }
 
 cadre_node_t
-cadre_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpose_left,
-                        cadre_node_t right, int transpose_right)
+cadre_op_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpose_left,
+                           cadre_node_t right, int transpose_right)
 {
     if (!cadre_program_has(self, left, "matmul") || !cadre_program_has(self, right, "matmul")) {
         return none;
@@ -75,7 +75,7 @@ cadre_matmul_transposed(cadre_program_t *self, cadre_node_t left, int transpose_
 /* One matrix for all leading axes: the same as one long matrix on the left, where the leading axes
  * collapse into the rows. */
 cadre_node_t
-cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
+cadre_op_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
 {
     if (!cadre_program_has(self, left, "matmul") || !cadre_program_has(self, right, "matmul")) {
         return none;
@@ -86,10 +86,10 @@ cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right)
     if (shape.rank <= 2 || matrix.rank != 2 ||
         !cadre_extent_equal(shape.extents[shape.rank - 1], matrix.extents[0]) ||
         !cadre_extents_collapse(&shape, 1, &flat)) {
-        return cadre_matmul_transposed(self, left, 0, right, 0);
+        return cadre_op_matmul_transposed(self, left, 0, right, 0);
     }
     cadre_node_t rows = cadre_program_emit_reshape(self, left, &flat);
-    cadre_node_t product = cadre_matmul_transposed(self, rows, 0, right, 0);
+    cadre_node_t product = cadre_op_matmul_transposed(self, rows, 0, right, 0);
     shape.extents[shape.rank - 1] = matrix.extents[1];
     return cadre_program_emit_reshape(self, product, &shape);
 }
@@ -128,25 +128,25 @@ reduce(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x, int axis)
 }
 
 cadre_node_t
-cadre_sum(cadre_program_t *self, cadre_node_t x, int axis)
+cadre_op_sum(cadre_program_t *self, cadre_node_t x, int axis)
 {
     return reduce(self, CADRE_REDUCE_SUM, x, axis);
 }
 
 cadre_node_t
-cadre_mean(cadre_program_t *self, cadre_node_t x, int axis)
+cadre_op_mean(cadre_program_t *self, cadre_node_t x, int axis)
 {
     return reduce(self, CADRE_REDUCE_MEAN, x, axis);
 }
 
 cadre_node_t
-cadre_reduce_max(cadre_program_t *self, cadre_node_t x, int axis)
+cadre_op_reduce_max(cadre_program_t *self, cadre_node_t x, int axis)
 {
     return reduce(self, CADRE_REDUCE_MAX, x, axis);
 }
 
 cadre_node_t
-cadre_argmax(cadre_program_t *self, cadre_node_t x, int axis)
+cadre_op_argmax(cadre_program_t *self, cadre_node_t x, int axis)
 {
     return reduce(self, CADRE_REDUCE_ARGMAX, x, axis);
 }
@@ -162,13 +162,13 @@ reduce_all(cadre_program_t *self, cadre_reduce_t function, cadre_node_t x)
 }
 
 cadre_node_t
-cadre_sum_all(cadre_program_t *self, cadre_node_t x)
+cadre_op_sum_all(cadre_program_t *self, cadre_node_t x)
 {
     return reduce_all(self, CADRE_REDUCE_SUM, x);
 }
 
 cadre_node_t
-cadre_mean_all(cadre_program_t *self, cadre_node_t x)
+cadre_op_mean_all(cadre_program_t *self, cadre_node_t x)
 {
     return reduce_all(self, CADRE_REDUCE_MEAN, x);
 }
@@ -192,7 +192,7 @@ cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_
 }
 
 cadre_node_t
-cadre_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
+cadre_op_broadcast(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
 {
     cadre_extents_t shape = {0};
     if (!cadre_program_shape(self, "broadcast", dims, rank, &shape)) {
@@ -216,7 +216,7 @@ cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x, const cadre_ex
 }
 
 cadre_node_t
-cadre_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
+cadre_op_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, int rank)
 {
     cadre_extents_t shape = {0};
     if (!cadre_program_shape(self, "reshape", dims, rank, &shape)) {
@@ -226,7 +226,7 @@ cadre_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims, in
 }
 
 cadre_node_t
-cadre_transpose(cadre_program_t *self, cadre_node_t x, const int *order)
+cadre_op_transpose(cadre_program_t *self, cadre_node_t x, const int *order)
 {
     if (!cadre_program_has(self, x, "transpose")) {
         return none;
@@ -239,7 +239,7 @@ cadre_transpose(cadre_program_t *self, cadre_node_t x, const int *order)
 }
 
 cadre_node_t
-cadre_concat(cadre_program_t *self, const cadre_node_t *nodes, int count, int axis)
+cadre_op_concat(cadre_program_t *self, const cadre_node_t *nodes, int count, int axis)
 {
     cadre_program_node_t node = {.op = CADRE_OP_CONCAT, .input_count = count};
     for (int i = 0; i < count && i < CADRE_OP_INPUTS_MAX; i++) {
@@ -269,37 +269,37 @@ change_axis(cadre_program_t *self, cadre_op_t op, cadre_node_t x, int axis,
 }
 
 cadre_node_t
-cadre_slice(cadre_program_t *self, cadre_node_t x, int axis, int64_t begin, int64_t length)
+cadre_op_slice(cadre_program_t *self, cadre_node_t x, int axis, int64_t begin, int64_t length)
 {
     return change_axis(self, CADRE_OP_SLICE, x, axis, (int64_t[2]){begin, length});
 }
 
 cadre_node_t
-cadre_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before, int64_t after)
+cadre_op_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before, int64_t after)
 {
     return change_axis(self, CADRE_OP_PAD, x, axis, (int64_t[2]){before, after});
 }
 
 cadre_node_t
-cadre_softmax(cadre_program_t *self, cadre_node_t x)
+cadre_op_softmax(cadre_program_t *self, cadre_node_t x)
 {
     return cadre_program_emit1(self, CADRE_OP_SOFTMAX, 0, x);
 }
 
 cadre_node_t
-cadre_log_softmax(cadre_program_t *self, cadre_node_t x)
+cadre_op_log_softmax(cadre_program_t *self, cadre_node_t x)
 {
     return cadre_program_emit1(self, CADRE_OP_SOFTMAX, 1, x);
 }
 
 cadre_node_t
-cadre_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
+cadre_op_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels)
 {
     return cadre_program_emit2(self, CADRE_OP_XENT, 0, logits, labels);
 }
 
 cadre_node_t
-cadre_rownorm(cadre_program_t *self, cadre_node_t x, float eps)
+cadre_op_rownorm(cadre_program_t *self, cadre_node_t x, float eps)
 {
     return cadre_program_emit1(self, CADRE_OP_ROWNORM, cadre_op_float_bits(eps), x);
 }
@@ -317,13 +317,13 @@ cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
 }
 
 cadre_node_t
-cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2], int stride, int padding)
+cadre_op_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2], int stride, int padding)
 {
     return cadre_program_emit_im2col(self, x, (int64_t[]){kernel[0], kernel[1], stride, padding});
 }
 
 cadre_node_t
-cadre_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype)
+cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype)
 {
     return cadre_program_emit1(self, CADRE_OP_CAST, (int64_t)dtype, x);
 }
@@ -338,7 +338,7 @@ cadre_program_emit_rand(cadre_program_t *self, const cadre_extents_t *shape)
 }
 
 cadre_node_t
-cadre_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank)
+cadre_op_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank)
 {
     cadre_extents_t shape = {0};
     if (!cadre_program_shape(self, "rand", dims, rank, &shape)) {
@@ -348,7 +348,7 @@ cadre_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank)
 }
 
 cadre_node_t
-cadre_detach(cadre_program_t *self, cadre_node_t x)
+cadre_op_detach(cadre_program_t *self, cadre_node_t x)
 {
     return cadre_program_emit1(self, CADRE_OP_DETACH, 0, x);
 }

@@ -10,13 +10,13 @@
 static const cadre_node_t none = {0};
 
 cadre_node_t
-cadre_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index)
+cadre_op_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index)
 {
     return cadre_program_emit2(self, CADRE_OP_TAKE, 0, table, index);
 }
 
 cadre_node_t
-cadre_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, cadre_dim_t rows)
+cadre_op_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, cadre_dim_t rows)
 {
     cadre_extents_t shape = {0};
     if (!cadre_program_has(self, values, "scatter") || !cadre_program_has(self, index, "scatter") ||
@@ -37,8 +37,8 @@ cadre_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, ca
 }
 
 cadre_node_t
-cadre_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
-          cadre_node_t weights, cadre_bag_mode_t mode)
+cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
+             cadre_node_t weights, cadre_bag_mode_t mode)
 {
     const cadre_node_t inputs[4] = {table, index, offsets, weights};
     cadre_program_node_t node = {
@@ -76,9 +76,9 @@ static cadre_node_t
 even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t weights,
           cadre_bag_mode_t mode)
 {
-    cadre_node_t rows = cadre_take(self, table, index);
+    cadre_node_t rows = cadre_op_take(self, table, index);
     if (mode == CADRE_BAG_MEAN && weights.id == 0) {
-        return cadre_mean(self, rows, 1);
+        return cadre_op_mean(self, rows, 1);
     }
     if (mode != CADRE_BAG_SUM) {
         cadre_program_mistake(
@@ -87,9 +87,9 @@ even_bags(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_n
         return none;
     }
     if (weights.id != 0) {
-        rows = cadre_mul(self, rows, with_last(self, weights, "embedding bag"));
+        rows = cadre_op_mul(self, rows, with_last(self, weights, "embedding bag"));
     }
-    return cadre_sum(self, rows, 1);
+    return cadre_op_sum(self, rows, 1);
 }
 
 /* That weights [B, L], where they are given, stand beside the index, which broadcasting would not
@@ -121,14 +121,14 @@ check_even_bags(cadre_program_t *self, cadre_node_t index, cadre_node_t offsets,
 }
 
 cadre_node_t
-cadre_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
-                    cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode)
+cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
+                       cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode)
 {
     if (!cadre_program_has(self, index, "embedding bag")) {
         return none;
     }
     if (cadre_program_at(self, index)->shape.rank != 2) {
-        return cadre_bag(self, table, index, offsets, weights, mode);
+        return cadre_op_bag(self, table, index, offsets, weights, mode);
     }
     return check_even_bags(self, index, offsets, weights)
                ? even_bags(self, table, index, weights, mode)
@@ -136,16 +136,16 @@ cadre_embedding_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t inde
 }
 
 cadre_node_t
-cadre_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
-                            cadre_node_t offsets, cadre_node_t values)
+cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
+                               cadre_node_t offsets, cadre_node_t values)
 {
-    cadre_node_t squares = values.id == 0 ? none : cadre_square(self, values);
-    cadre_node_t sum = cadre_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
-    cadre_node_t own = cadre_embedding_bag(self, cadre_square(self, table), index, offsets, squares,
-                                           CADRE_BAG_SUM);
+    cadre_node_t squares = values.id == 0 ? none : cadre_op_square(self, values);
+    cadre_node_t sum = cadre_op_embedding_bag(self, table, index, offsets, values, CADRE_BAG_SUM);
+    cadre_node_t own = cadre_op_embedding_bag(self, cadre_op_square(self, table), index, offsets,
+                                              squares, CADRE_BAG_SUM);
     /* Of all ordered pairs, half of those that are no pair of one with itself. */
-    cadre_node_t both = cadre_sum(self, cadre_sub(self, cadre_square(self, sum), own), -1);
-    return cadre_mul(self, both, cadre_const_f32(self, 0.5F));
+    cadre_node_t both = cadre_op_sum(self, cadre_op_sub(self, cadre_op_square(self, sum), own), -1);
+    return cadre_op_mul(self, both, cadre_op_const_f32(self, 0.5F));
 }
 
 /* ---- DLRM ---- */
@@ -183,7 +183,7 @@ side_by_side(cadre_program_t *self, const cadre_node_t *nodes, int count, int64_
         }
         flat[i] = cadre_program_emit_reshape(self, nodes[i], &shape);
     }
-    return cadre_concat(self, flat, count, 1);
+    return cadre_op_concat(self, flat, count, 1);
 }
 
 /* The places of the pairs (i, j), j < i, in a matrix of `count` rows and columns: i32 [pairs]. */
@@ -203,12 +203,12 @@ lower_triangle(cadre_program_t *self, int64_t count)
             *places++ = (int32_t)(i * count + k);
         }
     }
-    return cadre_const(self, &index);
+    return cadre_op_const(self, &index);
 }
 
 cadre_node_t
-cadre_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre_node_t *embeddings,
-                       int count)
+cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre_node_t *embeddings,
+                          int count)
 {
     enum { EMBEDDINGS_MAX = CADRE_OP_INPUTS_MAX - 1, VECTORS_MAX = 512 };
     cadre_node_t nodes[CADRE_OP_INPUTS_MAX] = {dense};
@@ -238,13 +238,14 @@ cadre_dlrm_interaction(cadre_program_t *self, cadre_node_t dense, const cadre_no
     cadre_extents_t square = {
         .rank = 2, .extents = {shape.extents[0], cadre_extent_number(vectors * vectors)}};
     cadre_node_t all = cadre_program_emit_reshape(self, flat, &each);
-    cadre_node_t products = cadre_matmul_transposed(self, all, 0, all, 1);
+    cadre_node_t products = cadre_op_matmul_transposed(self, all, 0, all, 1);
     /* take is along the first axis. */
     const int swapped[2] = {1, 0};
-    products = cadre_transpose(self, cadre_program_emit_reshape(self, products, &square), swapped);
-    cadre_node_t pairs = cadre_take(self, products, lower_triangle(self, vectors));
-    const cadre_node_t joined[2] = {dense, cadre_transpose(self, pairs, swapped)};
-    return cadre_concat(self, joined, 2, 1);
+    products =
+        cadre_op_transpose(self, cadre_program_emit_reshape(self, products, &square), swapped);
+    cadre_node_t pairs = cadre_op_take(self, products, lower_triangle(self, vectors));
+    const cadre_node_t joined[2] = {dense, cadre_op_transpose(self, pairs, swapped)};
+    return cadre_op_concat(self, joined, 2, 1);
 }
 
 /* ---- skip-gram ---- */
@@ -264,12 +265,12 @@ signs(cadre_program_t *self, int64_t count)
     for (int64_t i = 0; i < size; i++) {
         values[i] = i == 0 ? -1 : 1;
     }
-    return cadre_const(self, &tensor);
+    return cadre_op_const(self, &tensor);
 }
 
 cadre_node_t
-cadre_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output, cadre_node_t center,
-           cadre_node_t context, cadre_node_t negatives)
+cadre_op_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output, cadre_node_t center,
+              cadre_node_t context, cadre_node_t negatives)
 {
     enum { NEGATIVES_MAX = 4096 };
     const cadre_node_t words[2] = {with_last(self, context, "sgns"), negatives};
@@ -288,10 +289,10 @@ cadre_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output, cadre
     }
     int64_t count = shape->extents[1].factor;
     /* [B,1+K,D] times [B,D,1]: the context's product first, then those of the negatives. */
-    cadre_node_t rows = cadre_take(self, output, cadre_concat(self, words, 2, 1));
-    cadre_node_t middle = with_last(self, cadre_take(self, input, center), "sgns");
-    cadre_node_t products = cadre_sum(self, cadre_matmul(self, rows, middle), -1);
+    cadre_node_t rows = cadre_op_take(self, output, cadre_op_concat(self, words, 2, 1));
+    cadre_node_t middle = with_last(self, cadre_op_take(self, input, center), "sgns");
+    cadre_node_t products = cadre_op_sum(self, cadre_op_matmul(self, rows, middle), -1);
     /* -log s(x) = softplus(-x), which never overflows. */
-    cadre_node_t each = cadre_softplus(self, cadre_mul(self, products, signs(self, count)));
-    return cadre_mean_all(self, cadre_sum(self, each, -1));
+    cadre_node_t each = cadre_op_softplus(self, cadre_op_mul(self, products, signs(self, count)));
+    return cadre_op_mean_all(self, cadre_op_sum(self, each, -1));
 }

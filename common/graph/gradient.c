@@ -46,7 +46,7 @@ reach(const cadre_program_t *program, bool *reached, int32_t from)
 static void
 walk_back(cadre_gradient_walk_t *walk, cadre_node_t loss)
 {
-    walk->adjoints[loss.id - 1] = cadre_const_f32(walk->program, 1);
+    walk->adjoints[loss.id - 1] = cadre_op_const_f32(walk->program, 1);
     for (int32_t i = loss.id - 1; i >= 0; i--) {
         if (!walk->depends[i] || walk->adjoints[i].id == 0) {
             continue;
@@ -95,8 +95,8 @@ node_name(const cadre_program_t *self, cadre_node_t node)
 }
 
 void
-cadre_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *nodes, int count,
-               cadre_node_t *gradients)
+cadre_op_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *nodes, int count,
+                  cadre_node_t *gradients)
 {
     for (int i = 0; i < count; i++) {
         gradients[i] = none;
@@ -128,7 +128,7 @@ cadre_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *nod
 }
 
 void
-cadre_minimize(cadre_program_t *self, cadre_node_t loss)
+cadre_op_minimize(cadre_program_t *self, cadre_node_t loss)
 {
     if (!check_loss(self, loss)) {
         return;
@@ -151,8 +151,8 @@ cadre_minimize(cadre_program_t *self, cadre_node_t loss)
             self, cadre_fail(CADRE_EINVALID, "minimize: the loss depends on no variable"));
         return;
     }
-    cadre_gradient(self, loss, found, count, gradients);
+    cadre_op_gradient(self, loss, found, count, gradients);
     for (int i = 0; i < count && self->status == 0; i++) {
-        cadre_push(self, found[i], gradients[i]);
+        cadre_op_push(self, found[i], gradients[i]);
     }
 }

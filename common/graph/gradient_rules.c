@@ -57,19 +57,19 @@ visit_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_node_t b = cadre_gradient_input(visit, 1);
     cadre_node_t g = visit->gradient;
     if (cadre_program_at(walk->program, a)->dtype == CADRE_BF16) {
-        g = cadre_cast(walk->program, g, CADRE_BF16);
+        g = cadre_op_cast(walk->program, g, CADRE_BF16);
     }
     int flip_a = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
     int flip_b = (int)visit->node.attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
     if (cadre_gradient_wanted(walk, visit, 0)) {
         cadre_gradient_give(walk, visit, 0,
-                            flip_a ? cadre_matmul_transposed(walk->program, b, flip_b, g, 1)
-                                   : cadre_matmul_transposed(walk->program, g, 0, b, !flip_b));
+                            flip_a ? cadre_op_matmul_transposed(walk->program, b, flip_b, g, 1)
+                                   : cadre_op_matmul_transposed(walk->program, g, 0, b, !flip_b));
     }
     if (cadre_gradient_wanted(walk, visit, 1)) {
         cadre_gradient_give(walk, visit, 1,
-                            flip_b ? cadre_matmul_transposed(walk->program, g, 1, a, flip_a)
-                                   : cadre_matmul_transposed(walk->program, a, !flip_a, g, 0));
+                            flip_b ? cadre_op_matmul_transposed(walk->program, g, 1, a, flip_a)
+                                   : cadre_op_matmul_transposed(walk->program, a, !flip_a, g, 0));
     }
 }
 
@@ -83,32 +83,32 @@ map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
     cadre_node_t g = visit->gradient;
     switch ((cadre_map1_t)visit->node.attributes[CADRE_FUNCTION]) {
     case CADRE_MAP1_NEG:
-        return cadre_neg(p, g);
+        return cadre_op_neg(p, g);
     case CADRE_MAP1_EXP:
-        return cadre_mul(p, g, y);
+        return cadre_op_mul(p, g, y);
     case CADRE_MAP1_LOG:
-        return cadre_div(p, g, x);
+        return cadre_op_div(p, g, x);
     case CADRE_MAP1_SQRT:
-        return cadre_div(p, cadre_mul(p, g, cadre_const_f32(p, 0.5F)), y);
+        return cadre_op_div(p, cadre_op_mul(p, g, cadre_op_const_f32(p, 0.5F)), y);
     case CADRE_MAP1_RSQRT:
-        return cadre_mul(p, cadre_mul(p, g, cadre_const_f32(p, -0.5F)),
-                         cadre_mul(p, y, cadre_square(p, y)));
+        return cadre_op_mul(p, cadre_op_mul(p, g, cadre_op_const_f32(p, -0.5F)),
+                            cadre_op_mul(p, y, cadre_op_square(p, y)));
     case CADRE_MAP1_RECIP:
-        return cadre_neg(p, cadre_mul(p, g, cadre_square(p, y)));
+        return cadre_op_neg(p, cadre_op_mul(p, g, cadre_op_square(p, y)));
     case CADRE_MAP1_SQUARE:
-        return cadre_mul(p, g, cadre_mul(p, x, cadre_const_f32(p, 2)));
+        return cadre_op_mul(p, g, cadre_op_mul(p, x, cadre_op_const_f32(p, 2)));
     case CADRE_MAP1_ABS:
-        return cadre_mul(p, g, cadre_sign(p, x));
+        return cadre_op_mul(p, g, cadre_op_sign(p, x));
     case CADRE_MAP1_RELU:
-        return cadre_mul(p, g, cadre_step(p, y));
+        return cadre_op_mul(p, g, cadre_op_step(p, y));
     case CADRE_MAP1_SIGMOID:
-        return cadre_mul(p, g, cadre_mul(p, y, cadre_sub(p, cadre_const_f32(p, 1), y)));
+        return cadre_op_mul(p, g, cadre_op_mul(p, y, cadre_op_sub(p, cadre_op_const_f32(p, 1), y)));
     case CADRE_MAP1_TANH:
-        return cadre_mul(p, g, cadre_sub(p, cadre_const_f32(p, 1), cadre_square(p, y)));
+        return cadre_op_mul(p, g, cadre_op_sub(p, cadre_op_const_f32(p, 1), cadre_op_square(p, y)));
     case CADRE_MAP1_GELU:
-        return cadre_mul(p, g, cadre_dgelu(p, x));
+        return cadre_op_mul(p, g, cadre_op_dgelu(p, x));
     case CADRE_MAP1_SOFTPLUS:
-        return cadre_mul(p, g, cadre_sigmoid(p, x));
+        return cadre_op_mul(p, g, cadre_op_sigmoid(p, x));
     case CADRE_MAP1_SIGN: /* these three have no path: see cadre_gradient_flows */
     case CADRE_MAP1_STEP:
     case CADRE_MAP1_DGELU:
@@ -132,23 +132,23 @@ visit_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     case CADRE_MAP2_ADD:
         break;
     case CADRE_MAP2_SUB:
-        for_b = to_b ? cadre_neg(p, g) : none;
+        for_b = to_b ? cadre_op_neg(p, g) : none;
         break;
     case CADRE_MAP2_MUL:
-        for_a = to_a ? cadre_mul(p, g, b) : none;
-        for_b = to_b ? cadre_mul(p, g, a) : none;
+        for_a = to_a ? cadre_op_mul(p, g, b) : none;
+        for_b = to_b ? cadre_op_mul(p, g, a) : none;
         break;
     case CADRE_MAP2_DIV:
-        for_a = cadre_div(p, g, b);
-        for_b = to_b ? cadre_neg(p, cadre_mul(p, for_a, visit->value)) : none;
+        for_a = cadre_op_div(p, g, b);
+        for_b = to_b ? cadre_op_neg(p, cadre_op_mul(p, for_a, visit->value)) : none;
         break;
     case CADRE_MAP2_MAX: /* of equals, the right one gets it all */
-        for_a = cadre_mul(p, g, cadre_gt(p, a, b));
-        for_b = to_b ? cadre_sub(p, g, for_a) : none;
+        for_a = cadre_op_mul(p, g, cadre_op_gt(p, a, b));
+        for_b = to_b ? cadre_op_sub(p, g, for_a) : none;
         break;
     case CADRE_MAP2_MIN:
-        for_a = cadre_mul(p, g, cadre_gt(p, b, a));
-        for_b = to_b ? cadre_sub(p, g, for_a) : none;
+        for_a = cadre_op_mul(p, g, cadre_op_gt(p, b, a));
+        for_b = to_b ? cadre_op_sub(p, g, for_a) : none;
         break;
     case CADRE_MAP2_GT:
     case CADRE_MAP2_EQ:
@@ -167,12 +167,12 @@ visit_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
     cadre_node_t condition = cadre_gradient_input(visit, 0);
-    cadre_node_t zero = cadre_const_f32(p, 0);
+    cadre_node_t zero = cadre_op_const_f32(p, 0);
     if (cadre_gradient_wanted(walk, visit, 1)) {
-        give_unbroadcast(walk, visit, 1, cadre_where(p, condition, visit->gradient, zero));
+        give_unbroadcast(walk, visit, 1, cadre_op_where(p, condition, visit->gradient, zero));
     }
     if (cadre_gradient_wanted(walk, visit, 2)) {
-        give_unbroadcast(walk, visit, 2, cadre_where(p, condition, zero, visit->gradient));
+        give_unbroadcast(walk, visit, 2, cadre_op_where(p, condition, zero, visit->gradient));
     }
 }
 
@@ -191,12 +191,12 @@ visit_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_node_t g = visit->gradient;
     if (function == CADRE_REDUCE_MAX) { /* equals share it */
         cadre_node_t largest = cadre_program_emit_reshape(p, visit->value, &kept);
-        cadre_node_t mask = cadre_eq(p, x, largest);
+        cadre_node_t mask = cadre_op_eq(p, x, largest);
         cadre_node_t ties = cadre_program_emit_reduce(
             p, CADRE_REDUCE_SUM, mask, (int)visit->node.attributes[CADRE_REDUCE_BEGIN],
             (int)visit->node.attributes[CADRE_REDUCE_END]);
-        cadre_node_t share = cadre_program_emit_reshape(p, cadre_div(p, g, ties), &kept);
-        cadre_gradient_give(walk, visit, 0, cadre_mul(p, mask, share));
+        cadre_node_t share = cadre_program_emit_reshape(p, cadre_op_div(p, g, ties), &kept);
+        cadre_gradient_give(walk, visit, 0, cadre_op_mul(p, mask, share));
         return;
     }
     g = cadre_program_emit_reshape(p, g, &kept);
@@ -221,7 +221,8 @@ visit_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit
     for (int i = 0; i < visit->node.shape.rank; i++) {
         inverse[visit->node.attributes[i]] = i;
     }
-    cadre_gradient_give(walk, visit, 0, cadre_transpose(walk->program, visit->gradient, inverse));
+    cadre_gradient_give(walk, visit, 0,
+                        cadre_op_transpose(walk->program, visit->gradient, inverse));
 }
 
 static void
@@ -232,8 +233,9 @@ visit_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     for (int i = 0; i < visit->node.input_count; i++) {
         int64_t length = shape_of(walk, cadre_gradient_input(visit, i)).extents[axis].factor;
         if (cadre_gradient_wanted(walk, visit, i)) {
-            cadre_gradient_give(walk, visit, i,
-                                cadre_slice(walk->program, visit->gradient, axis, begin, length));
+            cadre_gradient_give(
+                walk, visit, i,
+                cadre_op_slice(walk->program, visit->gradient, axis, begin, length));
         }
         begin += length;
     }
@@ -248,7 +250,7 @@ visit_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     int64_t length = visit->node.attributes[CADRE_SLICE_LENGTH];
     cadre_gradient_give(
         walk, visit, 0,
-        cadre_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
+        cadre_op_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
 }
 
 static void
@@ -257,8 +259,8 @@ visit_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     int axis = (int)visit->node.attributes[CADRE_AXIS];
     int64_t length = shape_of(walk, cadre_gradient_input(visit, 0)).extents[axis].factor;
     cadre_gradient_give(walk, visit, 0,
-                        cadre_slice(walk->program, visit->gradient, axis,
-                                    visit->node.attributes[CADRE_PAD_BEFORE], length));
+                        cadre_op_slice(walk->program, visit->gradient, axis,
+                                       visit->node.attributes[CADRE_PAD_BEFORE], length));
 }
 
 /* softmax: y (g - sum(g y)); log softmax: g - exp(y) sum(g); sums over the row. */
@@ -271,12 +273,13 @@ visit_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_extents_t rows = visit->node.shape;
     rows.extents[rows.rank - 1] = cadre_extent_number(1);
     bool logarithm = visit->node.attributes[CADRE_SOFTMAX_LOG] != 0;
-    cadre_node_t sum = cadre_sum(p, logarithm ? g : cadre_mul(p, g, y), -1);
+    cadre_node_t sum = cadre_op_sum(p, logarithm ? g : cadre_op_mul(p, g, y), -1);
     sum = cadre_program_emit_reshape(p, sum, &rows);
     if (logarithm) {
-        cadre_gradient_give(walk, visit, 0, cadre_sub(p, g, cadre_mul(p, cadre_exp(p, y), sum)));
+        cadre_gradient_give(walk, visit, 0,
+                            cadre_op_sub(p, g, cadre_op_mul(p, cadre_op_exp(p, y), sum)));
     } else {
-        cadre_gradient_give(walk, visit, 0, cadre_mul(p, y, cadre_sub(p, g, sum)));
+        cadre_gradient_give(walk, visit, 0, cadre_op_mul(p, y, cadre_op_sub(p, g, sum)));
     }
 }
 

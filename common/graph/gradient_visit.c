@@ -21,5 +21,5 @@ cadre_gradient_give(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *v
     if (gradient.id == 0) {
         return;
     }
-    *adjoint = adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient);
+    *adjoint = adjoint->id == 0 ? gradient : cadre_op_add(walk->program, *adjoint, gradient);
 }

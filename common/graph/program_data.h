@@ -109,7 +109,7 @@ cadre_node_t cadre_program_emit2(cadre_program_t *self, cadre_op_t op, int64_t a
 bool cadre_program_shape(cadre_program_t *self, const char *what, const cadre_dim_t *dims, int rank,
                          cadre_extents_t *out);
 
-/* As cadre_reshape and cadre_broadcast, with the shape in inner form; `share` as in op.h. */
+/* As cadre_op_reshape and cadre_op_broadcast, with the shape in inner form; `share` as in op.h. */
 cadre_node_t cadre_program_emit_reshape(cadre_program_t *self, cadre_node_t x,
                                         const cadre_extents_t *shape);
 cadre_node_t cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x,
@@ -117,7 +117,7 @@ cadre_node_t cadre_program_emit_broadcast(cadre_program_t *self, cadre_node_t x,
 cadre_node_t cadre_program_emit_reduce(cadre_program_t *self, cadre_reduce_t function,
                                        cadre_node_t x, int begin, int end);
 
-/* cadre_im2col with the attributes of the op (op.h). */
+/* cadre_op_im2col with the attributes of the op (op.h). */
 cadre_node_t cadre_program_emit_im2col(cadre_program_t *self, cadre_node_t x,
                                        const int64_t attributes[CADRE_OP_ATTRIBUTES_MAX]);
 

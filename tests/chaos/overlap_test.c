@@ -75,9 +75,9 @@ new_program(cadre_coordinator_t *coordinator)
     };
     cadre_node_t nodes[CADRE_COUNT_OF(variables)];
     cadre_program_t *program = cadre_program_new("train");
-    const cadre_dim_t rows[] = {cadre_sym("B"), cadre_dim(FEATURES)};
-    cadre_node_t x = cadre_arg(program, "x", CADRE_F32, rows, 2);
-    cadre_node_t y = cadre_arg(program, "y", CADRE_I32, rows, 1);
+    const cadre_dim_t rows[] = {cadre_dim_symbol("B"), cadre_dim(FEATURES)};
+    cadre_node_t x = cadre_op_arg(program, "x", CADRE_F32, rows, 2);
+    cadre_node_t y = cadre_op_arg(program, "y", CADRE_I32, rows, 1);
     for (size_t i = 0; i < CADRE_COUNT_OF(variables); i++) {
         cadre_variable_t *variable = NULL;
         cadre_variable_options_t options = cadre_variable_options();
@@ -85,12 +85,12 @@ new_program(cadre_coordinator_t *coordinator)
         options.optimizer = "sgd";
         must(cadre_variable_create(coordinator, variables[i].name, CADRE_F32, variables[i].shape,
                                    variables[i].rank, &options, &variable));
-        nodes[i] = cadre_var(program, variables[i].name, variables[i].shape, variables[i].rank);
+        nodes[i] = cadre_op_var(program, variables[i].name, variables[i].shape, variables[i].rank);
     }
-    cadre_node_t hidden = cadre_relu(program, cadre_dense(program, x, nodes[0], nodes[1]));
-    cadre_node_t loss =
-        cadre_softmax_cross_entropy(program, cadre_dense(program, hidden, nodes[2], nodes[3]), y);
-    cadre_minimize(program, loss);
+    cadre_node_t hidden = cadre_op_relu(program, cadre_op_dense(program, x, nodes[0], nodes[1]));
+    cadre_node_t loss = cadre_op_softmax_cross_entropy(
+        program, cadre_op_dense(program, hidden, nodes[2], nodes[3]), y);
+    cadre_op_minimize(program, loss);
     must(cadre_program_finish(program));
     return program;
 }

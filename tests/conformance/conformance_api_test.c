@@ -171,7 +171,7 @@ static cadre_program_t *
 small_program(void)
 {
     cadre_program_t *program = cadre_program_new("small");
-    cadre_result(program, "one", cadre_const_f32(program, 1));
+    cadre_op_result(program, "one", cadre_op_const_f32(program, 1));
     return program;
 }
 

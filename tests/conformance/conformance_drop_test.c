@@ -311,10 +311,10 @@ Test(conformance_drop, a_registered_program_takes_the_table_that_has_the_name_no
             cadre_program_t *program = cadre_program_new("row");
             const cadre_dim_t ids[] = {cadre_dim(1), cadre_dim(1)};
             cadre_node_t rows =
-                cadre_embedding_bag(program, cadre_var(program, "table", shape, 2),
-                                    cadre_arg(program, "ids", CADRE_I32, ids, 2), (cadre_node_t){0},
-                                    (cadre_node_t){0}, CADRE_BAG_SUM);
-            cadre_minimize(program, cadre_sum_all(program, rows));
+                cadre_op_embedding_bag(program, cadre_op_var(program, "table", shape, 2),
+                                       cadre_op_arg(program, "ids", CADRE_I32, ids, 2),
+                                       (cadre_node_t){0}, (cadre_node_t){0}, CADRE_BAG_SUM);
+            cadre_op_minimize(program, cadre_op_sum_all(program, rows));
             OK(cadre_function_register(stage.coordinator, &program, &function));
         }
         int32_t id = round;

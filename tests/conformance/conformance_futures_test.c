@@ -156,14 +156,14 @@ BOTH_CAPACITIES(conformance_futures, C12_programs_give_and_take_results)
     stage_open_capacity(&stage, 2, 2, capacity);
     cadre_dim_t rows = cadre_dim(WIDE_ROWS);
     cadre_program_t *doubles = cadre_program_new("doubles");
-    cadre_node_t x = cadre_arg(doubles, "x", CADRE_F32, &rows, 1);
-    cadre_result(doubles, "twice", cadre_add(doubles, x, x));
+    cadre_node_t x = cadre_op_arg(doubles, "x", CADRE_F32, &rows, 1);
+    cadre_op_result(doubles, "twice", cadre_op_add(doubles, x, x));
     OK(cadre_program_finish(doubles));
     cadre_program_t *adds = cadre_program_new("adds");
-    cadre_node_t wide = cadre_var(adds, "wide", (int64_t[]){WIDE_ROWS}, 1);
-    cadre_node_t sum = cadre_add(adds, cadre_arg(adds, "a", CADRE_F32, &rows, 1),
-                                 cadre_arg(adds, "b", CADRE_F32, &rows, 1));
-    cadre_push(adds, wide, sum);
+    cadre_node_t wide = cadre_op_var(adds, "wide", (int64_t[]){WIDE_ROWS}, 1);
+    cadre_node_t sum = cadre_op_add(adds, cadre_op_arg(adds, "a", CADRE_F32, &rows, 1),
+                                    cadre_op_arg(adds, "b", CADRE_F32, &rows, 1));
+    cadre_op_push(adds, wide, sum);
     OK(cadre_program_finish(adds));
     cadre_function_t *first = NULL;
     cadre_function_t *second = NULL;

@@ -171,8 +171,8 @@ BOTH_CAPACITIES(conformance_values, C7_values_of_workers_are_arguments_of_progra
     cadre_resource_t *ones = create(&stage, "ones", "build", NULL);
     cadre_program_t *program = cadre_program_new("add_ones");
     cadre_dim_t rows = cadre_dim(WIDE_ROWS);
-    cadre_node_t wide = cadre_var(program, "wide", (int64_t[]){WIDE_ROWS}, 1);
-    cadre_push(program, wide, cadre_arg(program, "ones.value", CADRE_F32, &rows, 1));
+    cadre_node_t wide = cadre_op_var(program, "wide", (int64_t[]){WIDE_ROWS}, 1);
+    cadre_op_push(program, wide, cadre_op_arg(program, "ones.value", CADRE_F32, &rows, 1));
     OK(cadre_program_finish(program));
     cadre_function_t *function = NULL;
     OK(cadre_function_register(stage.coordinator, &program, &function));

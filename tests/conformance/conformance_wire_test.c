@@ -161,13 +161,13 @@ both_function(stage_t *stage)
     const cadre_dim_t dims[] = {cadre_dim(WIDE_ROWS)};
     cadre_program_t *program = cadre_program_new("both");
     cadre_function_t *function = NULL;
-    cadre_node_t a = cadre_var(program, "a", shape, 1);
-    cadre_node_t b = cadre_var(program, "b", shape, 1);
-    cadre_node_t g = cadre_arg(program, "g", CADRE_F32, dims, 1);
-    cadre_push(program, a, g);
-    cadre_push(program, b, g);
-    cadre_result(program, "a", a);
-    cadre_result(program, "b", b);
+    cadre_node_t a = cadre_op_var(program, "a", shape, 1);
+    cadre_node_t b = cadre_op_var(program, "b", shape, 1);
+    cadre_node_t g = cadre_op_arg(program, "g", CADRE_F32, dims, 1);
+    cadre_op_push(program, a, g);
+    cadre_op_push(program, b, g);
+    cadre_op_result(program, "a", a);
+    cadre_op_result(program, "b", b);
     OK(cadre_function_register(stage->coordinator, &program, &function));
     return function;
 }

@@ -36,9 +36,9 @@ check_casts(gpu_check_t *self, int64_t count)
         gpu_case_t one = {0};
         cadre_program_t *p = cadre_program_new("cast");
         cadre_node_t x = argument(&one, p, dtypes[i], &count, 1);
-        cadre_result(p, "f32", cadre_cast(p, x, CADRE_F32));
-        cadre_result(p, "i32", cadre_cast(p, x, CADRE_I32));
-        cadre_result(p, "bf16", cadre_cast(p, x, CADRE_BF16));
+        cadre_op_result(p, "f32", cadre_op_cast(p, x, CADRE_F32));
+        cadre_op_result(p, "i32", cadre_op_cast(p, x, CADRE_I32));
+        cadre_op_result(p, "bf16", cadre_op_cast(p, x, CADRE_BF16));
         check(self, &one, "cast", p);
     }
 }
@@ -51,15 +51,15 @@ check_movement(gpu_check_t *self, const int64_t shape[3])
     cadre_node_t x = argument(&one, p, CADRE_BF16, shape, 3);
     cadre_tensor_t places = gpu_random(CADRE_I32, (int64_t[]){9}, 1, 0, (float)shape[0] - 0.01F);
     cadre_node_t index = gpu_argument(&one, p, places);
-    cadre_node_t turned = cadre_transpose(p, x, (int[]){2, 0, 1});
+    cadre_node_t turned = cadre_op_transpose(p, x, (int[]){2, 0, 1});
     cadre_dim_t large[] = {cadre_dim(3), cadre_dim(shape[2]), cadre_dim(shape[0]),
                            cadre_dim(shape[1])};
-    cadre_node_t joined = cadre_concat(p, (cadre_node_t[]){x, x, x}, 3, 1);
-    cadre_node_t padded = cadre_pad(p, joined, 1, 2, 1);
-    cadre_result(p, "turned", turned);
-    cadre_result(p, "broadcast", cadre_broadcast(p, turned, large, 4));
-    cadre_result(p, "joined", cadre_slice(p, padded, 1, 1, 2 * shape[1] + 1));
-    cadre_result(p, "taken", cadre_take(p, x, index));
+    cadre_node_t joined = cadre_op_concat(p, (cadre_node_t[]){x, x, x}, 3, 1);
+    cadre_node_t padded = cadre_op_pad(p, joined, 1, 2, 1);
+    cadre_op_result(p, "turned", turned);
+    cadre_op_result(p, "broadcast", cadre_op_broadcast(p, turned, large, 4));
+    cadre_op_result(p, "joined", cadre_op_slice(p, padded, 1, 1, 2 * shape[1] + 1));
+    cadre_op_result(p, "taken", cadre_op_take(p, x, index));
     check(self, &one, "movement", p);
 }
 
@@ -76,12 +76,12 @@ check_matmul(gpu_check_t *self, const int64_t sizes[3], int64_t batches, int fli
     cadre_node_t nodes[2] = {argument(&one, p, CADRE_BF16, left, 3),
                              argument(&one, p, CADRE_BF16, right, 3)};
     cadre_node_t weights = argument(&one, p, CADRE_F32, out, 3);
-    cadre_node_t y = cadre_matmul_transposed(p, nodes[0], flips & 1, nodes[1], flips >> 1);
+    cadre_node_t y = cadre_op_matmul_transposed(p, nodes[0], flips & 1, nodes[1], flips >> 1);
     cadre_node_t gradients[2];
-    cadre_gradient(p, cadre_mean_all(p, cadre_mul(p, y, weights)), nodes, 2, gradients);
-    cadre_result(p, "y", y);
-    cadre_result(p, "left", gradients[0]);
-    cadre_result(p, "right", gradients[1]);
+    cadre_op_gradient(p, cadre_op_mean_all(p, cadre_op_mul(p, y, weights)), nodes, 2, gradients);
+    cadre_op_result(p, "y", y);
+    cadre_op_result(p, "left", gradients[0]);
+    cadre_op_result(p, "right", gradients[1]);
     check(self, &one, "matmul", p);
 }
 

@@ -39,8 +39,8 @@ check_gradient(gpu_check_t *self, const int64_t shape[2])
     cadre_program_t *p = cadre_program_new("mean");
     cadre_node_t gradient;
     cadre_node_t x = gpu_argument(&one, p, gpu_random(CADRE_F32, shape, 2, -1, 1));
-    cadre_gradient(p, cadre_mean_all(p, cadre_square(p, x)), &x, 1, &gradient);
-    cadre_result(p, "g", gradient);
+    cadre_op_gradient(p, cadre_op_mean_all(p, cadre_op_square(p, x)), &x, 1, &gradient);
+    cadre_op_result(p, "g", gradient);
     gpu_case_init(&one, p);
     cadre_assert(cadre_slot_open(self->cpu, NULL, &slot) == 0);
     cadre_assert(gpu_case_run(&one, slot, 1, &outcome) == 0);

@@ -13,7 +13,7 @@ check_alive(gpu_check_t *self, cadre_slot_t *slot, const char *after)
     gpu_case_t one = {0};
     cadre_program_t *p = cadre_program_new("alive");
     cadre_node_t x = gpu_argument(&one, p, gpu_random(CADRE_F32, (int64_t[]){4}, 1, 1, 2));
-    cadre_result(p, "y", cadre_add(p, x, x));
+    cadre_op_result(p, "y", cadre_op_add(p, x, x));
     gpu_case_init(&one, p);
     gpu_outcome_t outcome;
     int status = gpu_case_run(&one, slot, 1, &outcome);
@@ -39,12 +39,12 @@ check_label(gpu_check_t *self, cadre_slot_t *slot, int32_t label, bool computed)
     ((int32_t *)tensor.data)[257] = label;
     cadre_node_t labels = gpu_argument(&one, p, tensor);
     if (computed) {
-        labels = cadre_cast(p, cadre_cast(p, labels, CADRE_F32), CADRE_I32);
+        labels = cadre_op_cast(p, cadre_op_cast(p, labels, CADRE_F32), CADRE_I32);
     }
-    cadre_node_t loss = cadre_mean_all(p, cadre_xent(p, x, labels));
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_xent(p, x, labels));
     cadre_node_t gradient;
-    cadre_gradient(p, loss, &x, 1, &gradient);
-    cadre_result(p, "gradient", gradient);
+    cadre_op_gradient(p, loss, &x, 1, &gradient);
+    cadre_op_result(p, "gradient", gradient);
     gpu_case_init(&one, p);
     gpu_outcome_t outcome;
     int status = gpu_case_run(&one, slot, 1, &outcome);
@@ -68,12 +68,12 @@ check_position(gpu_check_t *self, cadre_slot_t *slot, int32_t position, bool com
     ((int32_t *)tensor.data)[33] = position;
     cadre_node_t index = gpu_argument(&one, p, tensor);
     if (computed) {
-        index = cadre_cast(p, cadre_cast(p, index, CADRE_F32), CADRE_I32);
+        index = cadre_op_cast(p, cadre_op_cast(p, index, CADRE_F32), CADRE_I32);
     }
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, cadre_take(p, table, index)));
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, cadre_op_take(p, table, index)));
     cadre_node_t gradient;
-    cadre_gradient(p, loss, &table, 1, &gradient);
-    cadre_result(p, "gradient", gradient);
+    cadre_op_gradient(p, loss, &table, 1, &gradient);
+    cadre_op_result(p, "gradient", gradient);
     gpu_case_init(&one, p);
     gpu_outcome_t outcome;
     int status = gpu_case_run(&one, slot, 1, &outcome);
@@ -109,8 +109,8 @@ run_large(cadre_slot_t *slot, int64_t rows, int64_t columns)
     cadre_program_t *p = cadre_program_new("large");
     cadre_node_t x = gpu_argument(&one, p, gpu_random(CADRE_F32, (int64_t[]){1}, 1, 0, 1));
     cadre_dim_t dims[] = {cadre_dim(rows), cadre_dim(columns)};
-    cadre_node_t y = cadre_broadcast(p, x, dims, 2);
-    cadre_result(p, "y", cadre_mean_all(p, cadre_mul(p, y, y)));
+    cadre_node_t y = cadre_op_broadcast(p, x, dims, 2);
+    cadre_op_result(p, "y", cadre_op_mean_all(p, cadre_op_mul(p, y, y)));
     gpu_case_init(&one, p);
     gpu_outcome_t outcome;
     int status = gpu_case_run(&one, slot, 1, &outcome);

@@ -26,15 +26,15 @@ make_layers(gpu_case_t *one, const layers_t *layers)
         int64_t weight[] = {layers->width, i < 2 ? layers->width : 10};
         cadre_node_t bias = {0};
         snprintf(name, sizeof(name), "b%d", i);
-        bias = layers->biased ? cadre_var(p, name, &weight[1], 1) : bias;
+        bias = layers->biased ? cadre_op_var(p, name, &weight[1], 1) : bias;
         snprintf(name, sizeof(name), "w%d", i);
-        h = cadre_dense(p, h, cadre_var(p, name, weight, 2), bias);
-        h = i < 2 ? cadre_relu(p, h) : h;
+        h = cadre_op_dense(p, h, cadre_op_var(p, name, weight, 2), bias);
+        h = i < 2 ? cadre_op_relu(p, h) : h;
     }
-    cadre_node_t one_node = cadre_const_f32(p, 1);
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, cadre_sub(p, h, one_node)));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_node_t one_node = cadre_op_const_f32(p, 1);
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, cadre_op_sub(p, h, one_node)));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     gpu_case_init(one, p);
     snprintf(one->name, sizeof(one->name), "%s, %lld rows of %lld", layers->name,
              (long long)layers->rows, (long long)layers->width);

@@ -23,8 +23,8 @@ make_busy(gpu_case_t *one)
     cadre_program_t *p = cadre_program_new("busy");
     cadre_node_t x =
         gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){WIDTH, WIDTH}, 2, -1, 1));
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){WIDTH, WIDTH}, 2);
-    cadre_minimize(p, cadre_mean_all(p, cadre_square(p, cadre_matmul(p, x, w))));
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){WIDTH, WIDTH}, 2);
+    cadre_op_minimize(p, cadre_op_mean_all(p, cadre_op_square(p, cadre_op_matmul(p, x, w))));
     gpu_case_init(one, p);
 }
 

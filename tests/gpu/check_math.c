@@ -25,11 +25,11 @@ make_products(const gpu_check_t *self, gpu_case_t *one)
     cadre_node_t x = gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){size, 200}, 2, -1, 1));
     cadre_node_t y =
         gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){3, 40, size}, 3, -1, 1));
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){200, 136}, 2);
-    cadre_node_t product = cadre_matmul(p, x, w);
-    cadre_result(p, "product", product);
-    cadre_result(p, "batch", cadre_matmul_transposed(p, y, 0, y, 1));
-    cadre_minimize(p, cadre_mean_all(p, cadre_square(p, product)));
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){200, 136}, 2);
+    cadre_node_t product = cadre_op_matmul(p, x, w);
+    cadre_op_result(p, "product", product);
+    cadre_op_result(p, "batch", cadre_op_matmul_transposed(p, y, 0, y, 1));
+    cadre_op_minimize(p, cadre_op_mean_all(p, cadre_op_square(p, product)));
     gpu_case_init(one, p);
 }
 

@@ -26,14 +26,14 @@ make_program(const gpu_check_t *self)
 {
     int64_t hidden = hidden_size(self);
     cadre_program_t *p = cadre_program_new("memory");
-    cadre_node_t x =
-        cadre_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_sym("B"), cadre_dim(WIDTH)}, 2);
-    cadre_node_t w0 = cadre_var(p, "w0", (int64_t[]){WIDTH, hidden}, 2);
-    cadre_node_t w1 = cadre_var(p, "w1", (int64_t[]){hidden, WIDTH}, 2);
-    cadre_node_t y = cadre_matmul(p, cadre_tanh(p, cadre_matmul(p, x, w0)), w1);
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, cadre_sub(p, y, x)));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32,
+                                  (cadre_dim_t[]){cadre_dim_symbol("B"), cadre_dim(WIDTH)}, 2);
+    cadre_node_t w0 = cadre_op_var(p, "w0", (int64_t[]){WIDTH, hidden}, 2);
+    cadre_node_t w1 = cadre_op_var(p, "w1", (int64_t[]){hidden, WIDTH}, 2);
+    cadre_node_t y = cadre_op_matmul(p, cadre_op_tanh(p, cadre_op_matmul(p, x, w0)), w1);
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, cadre_op_sub(p, y, x)));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     return p;
 }
 

@@ -15,20 +15,20 @@ enum { STEPS = 20, RUNS = 3 };
 static cadre_node_t
 matrix(cadre_program_t *p, const char *name, int64_t rows, int64_t columns)
 {
-    return cadre_var(p, name, (int64_t[]){rows, columns}, 2);
+    return cadre_op_var(p, name, (int64_t[]){rows, columns}, 2);
 }
 
 static cadre_node_t
 vector(cadre_program_t *p, const char *name, int64_t size)
 {
-    return cadre_var(p, name, &size, 1);
+    return cadre_op_var(p, name, &size, 1);
 }
 
 static void
 finish(gpu_case_t *one, cadre_program_t *p, cadre_node_t loss)
 {
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     gpu_case_init(one, p);
 }
 
@@ -50,12 +50,13 @@ make_mlp(const gpu_check_t *self, gpu_case_t *one)
     cadre_program_t *p = cadre_program_new("mlp");
     cadre_node_t x = argument(one, p, CADRE_F32, batch, width, 1);
     cadre_node_t labels = argument(one, p, CADRE_I32, batch, 0, 9.99F);
-    cadre_node_t h =
-        cadre_relu(p, cadre_dense(p, x, matrix(p, "w0", width, hidden), vector(p, "b0", hidden)));
-    h = cadre_relu(p, cadre_dense(p, h, matrix(p, "w1", hidden, hidden), vector(p, "b1", hidden)));
-    h = cadre_dropout(p, h, 0.25F, 1);
-    cadre_node_t y = cadre_dense(p, h, matrix(p, "w2", hidden, 10), vector(p, "b2", 10));
-    finish(one, p, cadre_softmax_cross_entropy(p, y, labels));
+    cadre_node_t h = cadre_op_relu(
+        p, cadre_op_dense(p, x, matrix(p, "w0", width, hidden), vector(p, "b0", hidden)));
+    h = cadre_op_relu(
+        p, cadre_op_dense(p, h, matrix(p, "w1", hidden, hidden), vector(p, "b1", hidden)));
+    h = cadre_op_dropout(p, h, 0.25F, 1);
+    cadre_node_t y = cadre_op_dense(p, h, matrix(p, "w2", hidden, 10), vector(p, "b2", 10));
+    finish(one, p, cadre_op_softmax_cross_entropy(p, y, labels));
 }
 
 static void
@@ -68,12 +69,12 @@ make_cnn(const gpu_check_t *self, gpu_case_t *one)
     cadre_tensor_t images = gpu_random(CADRE_F32, (int64_t[]){batch, side, side, 1}, 4, -1, 1);
     cadre_node_t x = gpu_argument(one, p, images);
     cadre_node_t labels = argument(one, p, CADRE_I32, batch, 0, 9.99F);
-    cadre_node_t kernel = cadre_var(p, "k", (int64_t[]){3, 3, 1, 8}, 4);
-    cadre_node_t h = cadre_relu(p, cadre_conv2d(p, x, kernel, vector(p, "kb", 8), 1, 1));
-    h = cadre_max_pool2d(p, h, (int[]){2, 2}, 2);
-    h = cadre_reshape(p, h, (cadre_dim_t[]){cadre_dim(batch), cadre_dim(left * left * 8)}, 2);
-    cadre_node_t y = cadre_dense(p, h, matrix(p, "w", left * left * 8, 10), vector(p, "b", 10));
-    finish(one, p, cadre_softmax_cross_entropy(p, y, labels));
+    cadre_node_t kernel = cadre_op_var(p, "k", (int64_t[]){3, 3, 1, 8}, 4);
+    cadre_node_t h = cadre_op_relu(p, cadre_op_conv2d(p, x, kernel, vector(p, "kb", 8), 1, 1));
+    h = cadre_op_max_pool2d(p, h, (int[]){2, 2}, 2);
+    h = cadre_op_reshape(p, h, (cadre_dim_t[]){cadre_dim(batch), cadre_dim(left * left * 8)}, 2);
+    cadre_node_t y = cadre_op_dense(p, h, matrix(p, "w", left * left * 8, 10), vector(p, "b", 10));
+    finish(one, p, cadre_op_softmax_cross_entropy(p, y, labels));
 }
 
 /* A normalized sequence, looked at by itself. */
@@ -81,10 +82,10 @@ static cadre_node_t
 attention(cadre_program_t *p, cadre_node_t x, int64_t width, int causal)
 {
     cadre_node_t h =
-        cadre_layer_norm(p, x, vector(p, "scale", width), vector(p, "shift", width), 1e-5F);
-    return cadre_attention(p, cadre_matmul(p, h, matrix(p, "q", width, width)),
-                           cadre_matmul(p, h, matrix(p, "k", width, width)),
-                           cadre_matmul(p, h, matrix(p, "v", width, width)), 4, causal);
+        cadre_op_layer_norm(p, x, vector(p, "scale", width), vector(p, "shift", width), 1e-5F);
+    return cadre_op_attention(p, cadre_op_matmul(p, h, matrix(p, "q", width, width)),
+                              cadre_op_matmul(p, h, matrix(p, "k", width, width)),
+                              cadre_op_matmul(p, h, matrix(p, "v", width, width)), 4, causal);
 }
 
 static void
@@ -96,8 +97,9 @@ make_attention(const gpu_check_t *self, gpu_case_t *one)
     cadre_program_t *p = cadre_program_new("attention");
     cadre_node_t x =
         gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){batch, length, width}, 3, -1, 1));
-    cadre_node_t y = cadre_add(p, x, cadre_gelu(p, attention(p, x, width, 1)));
-    finish(one, p, cadre_mean_all(p, cadre_square(p, cadre_sub(p, y, cadre_const_f32(p, 1)))));
+    cadre_node_t y = cadre_op_add(p, x, cadre_op_gelu(p, attention(p, x, width, 1)));
+    finish(one, p,
+           cadre_op_mean_all(p, cadre_op_square(p, cadre_op_sub(p, y, cadre_op_const_f32(p, 1)))));
 }
 
 /* The block of the job files' models: attention and a dense layer, each beside its input. */
@@ -112,15 +114,16 @@ make_transformer(const gpu_check_t *self, gpu_case_t *one)
         gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){batch, length, width}, 3, -1, 1));
     cadre_node_t labels = argument(one, p, CADRE_I32, batch, 0, 9.99F);
     cadre_node_t a = attention(p, x, width, 0);
-    x = cadre_add(p, x, cadre_matmul(p, a, matrix(p, "o", width, width)));
-    cadre_node_t h = cadre_layer_norm(p, x, vector(p, "s1", width), vector(p, "h1", width), 1e-5F);
-    h = cadre_gelu(
-        p, cadre_dense(p, h, matrix(p, "w0", width, 2 * width), vector(p, "b0", 2 * width)));
-    x = cadre_add(p, x,
-                  cadre_dense(p, h, matrix(p, "w1", 2 * width, width), vector(p, "b1", width)));
+    x = cadre_op_add(p, x, cadre_op_matmul(p, a, matrix(p, "o", width, width)));
+    cadre_node_t h =
+        cadre_op_layer_norm(p, x, vector(p, "s1", width), vector(p, "h1", width), 1e-5F);
+    h = cadre_op_gelu(
+        p, cadre_op_dense(p, h, matrix(p, "w0", width, 2 * width), vector(p, "b0", 2 * width)));
+    x = cadre_op_add(
+        p, x, cadre_op_dense(p, h, matrix(p, "w1", 2 * width, width), vector(p, "b1", width)));
     cadre_node_t y =
-        cadre_dense(p, cadre_mean(p, x, 1), matrix(p, "w2", width, 10), vector(p, "b2", 10));
-    finish(one, p, cadre_softmax_cross_entropy(p, y, labels));
+        cadre_op_dense(p, cadre_op_mean(p, x, 1), matrix(p, "w2", width, 10), vector(p, "b2", 10));
+    finish(one, p, cadre_op_softmax_cross_entropy(p, y, labels));
 }
 
 static void
@@ -133,14 +136,14 @@ make_fm(const gpu_check_t *self, gpu_case_t *one)
     cadre_program_t *p = cadre_program_new("fm");
     cadre_node_t index = argument(one, p, CADRE_I32, batch, features, (float)rows - 0.01F);
     cadre_node_t values = argument(one, p, CADRE_F32, batch, features, 0.3F);
-    cadre_node_t target = cadre_step(p, argument(one, p, CADRE_F32, batch, 0, 1));
+    cadre_node_t target = cadre_op_step(p, argument(one, p, CADRE_F32, batch, 0, 1));
     cadre_node_t linear =
-        cadre_embedding_bag(p, matrix(p, "w", rows, 1), index, none, values, CADRE_BAG_SUM);
+        cadre_op_embedding_bag(p, matrix(p, "w", rows, 1), index, none, values, CADRE_BAG_SUM);
     cadre_node_t pairs =
-        cadre_factorization_machine(p, matrix(p, "v", rows, 16), index, none, values);
+        cadre_op_factorization_machine(p, matrix(p, "v", rows, 16), index, none, values);
     cadre_node_t logit =
-        cadre_add(p, cadre_add(p, cadre_sum(p, linear, 1), pairs), vector(p, "b", 1));
-    finish(one, p, cadre_sigmoid_cross_entropy(p, logit, target));
+        cadre_op_add(p, cadre_op_add(p, cadre_op_sum(p, linear, 1), pairs), vector(p, "b", 1));
+    finish(one, p, cadre_op_sigmoid_cross_entropy(p, logit, target));
 }
 
 static void
@@ -158,15 +161,16 @@ make_dlrm(const gpu_check_t *self, gpu_case_t *one)
         char name[8];
         snprintf(name, sizeof(name), "t%d", i);
         cadre_node_t index = argument(one, p, CADRE_I32, batch, 2, (float)rows - 0.01F);
-        embeddings[i] = cadre_embedding_bag(p, matrix(p, name, rows, size), index,
-                                            (cadre_node_t){0}, (cadre_node_t){0}, CADRE_BAG_SUM);
+        embeddings[i] = cadre_op_embedding_bag(p, matrix(p, name, rows, size), index,
+                                               (cadre_node_t){0}, (cadre_node_t){0}, CADRE_BAG_SUM);
     }
     cadre_node_t h =
-        cadre_relu(p, cadre_dense(p, dense, matrix(p, "w", 13, size), vector(p, "b", size)));
-    cadre_node_t z = cadre_dlrm_interaction(p, h, embeddings, TABLES);
+        cadre_op_relu(p, cadre_op_dense(p, dense, matrix(p, "w", 13, size), vector(p, "b", size)));
+    cadre_node_t z = cadre_op_dlrm_interaction(p, h, embeddings, TABLES);
     int64_t pairs = size + (TABLES + 1) * TABLES / 2;
-    cadre_node_t y = cadre_dense(p, z, matrix(p, "top", pairs, 1), vector(p, "tb", 1));
-    finish(one, p, cadre_mse(p, cadre_reshape(p, y, (cadre_dim_t[]){cadre_dim(batch)}, 1), target));
+    cadre_node_t y = cadre_op_dense(p, z, matrix(p, "top", pairs, 1), vector(p, "tb", 1));
+    finish(one, p,
+           cadre_op_mse(p, cadre_op_reshape(p, y, (cadre_dim_t[]){cadre_dim(batch)}, 1), target));
 }
 
 /* Plain gradient steps on the host; the loss before each. */

@@ -52,15 +52,15 @@ finish_with_gradients(gpu_check_t *self, gpu_case_t *one, cadre_program_t *p, ca
                       const cadre_node_t *nodes, int count)
 {
     cadre_node_t gradients[4];
-    cadre_result(p, "y", y);
+    cadre_op_result(p, "y", y);
     if (count > 0) {
-        cadre_node_t loss = cadre_mean_all(p, cadre_square(p, y));
-        cadre_gradient(p, loss, nodes, count, gradients);
+        cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, y));
+        cadre_op_gradient(p, loss, nodes, count, gradients);
     }
     for (int i = 0; i < count; i++) {
         char text[8];
         snprintf(text, sizeof(text), "g%d", i);
-        cadre_result(p, text, gradients[i]);
+        cadre_op_result(p, text, gradients[i]);
     }
     gpu_case_init(one, p);
     gpu_check_case(self, one, RUNS);
@@ -76,22 +76,22 @@ static const struct {
     map1_t build;
     float low;
     bool smooth;
-} maps1[] = {{"neg", cadre_neg, -3, true},         {"exp", cadre_exp, -3, true},
-             {"log", cadre_logarithm, 0.1F, true}, {"sqrt", cadre_sqrt, 0.1F, true},
-             {"rsqrt", cadre_rsqrt, 0.1F, true},   {"recip", cadre_recip, 0.2F, true},
-             {"square", cadre_square, -3, true},   {"abs", cadre_abs, -3, true},
-             {"sign", cadre_sign, -3, false},      {"step", cadre_step, -3, false},
-             {"relu", cadre_relu, -3, true},       {"sigmoid", cadre_sigmoid, -9, true},
-             {"tanh", cadre_tanh, -3, true},       {"gelu", cadre_gelu, -3, true},
-             {"dgelu", cadre_dgelu, -3, false},    {"softplus", cadre_softplus, -9, true}};
+} maps1[] = {{"neg", cadre_op_neg, -3, true},       {"exp", cadre_op_exp, -3, true},
+             {"log", cadre_op_log, 0.1F, true},     {"sqrt", cadre_op_sqrt, 0.1F, true},
+             {"rsqrt", cadre_op_rsqrt, 0.1F, true}, {"recip", cadre_op_recip, 0.2F, true},
+             {"square", cadre_op_square, -3, true}, {"abs", cadre_op_abs, -3, true},
+             {"sign", cadre_op_sign, -3, false},    {"step", cadre_op_step, -3, false},
+             {"relu", cadre_op_relu, -3, true},     {"sigmoid", cadre_op_sigmoid, -9, true},
+             {"tanh", cadre_op_tanh, -3, true},     {"gelu", cadre_op_gelu, -3, true},
+             {"dgelu", cadre_op_dgelu, -3, false},  {"softplus", cadre_op_softplus, -9, true}};
 
 static const struct {
     const char *name;
     map2_t build;
     bool smooth;
-} maps2[] = {{"add", cadre_add, true}, {"sub", cadre_sub, true}, {"mul", cadre_mul, true},
-             {"div", cadre_div, true}, {"max", cadre_max, true}, {"min", cadre_min, true},
-             {"gt", cadre_gt, false},  {"eq", cadre_eq, false}};
+} maps2[] = {{"add", cadre_op_add, true}, {"sub", cadre_op_sub, true}, {"mul", cadre_op_mul, true},
+             {"div", cadre_op_div, true}, {"max", cadre_op_max, true}, {"min", cadre_op_min, true},
+             {"gt", cadre_op_gt, false},  {"eq", cadre_op_eq, false}};
 
 static void
 check_map1(gpu_check_t *self)
@@ -153,7 +153,7 @@ check_where(gpu_check_t *self)
         nodes[0] = random_argument(&one, p, &shapes[k], -1, 1);
         nodes[1] = random_argument(&one, p, &scalar, -1, 1);
         finish_with_gradients(self, named(&one, "where", &shapes[k]), p,
-                              cadre_where(p, cadre_step(p, x), nodes[0], nodes[1]), nodes, 2);
+                              cadre_op_where(p, cadre_op_step(p, x), nodes[0], nodes[1]), nodes, 2);
     }
 }
 
@@ -164,15 +164,15 @@ check_cast_and_rand(gpu_check_t *self)
         gpu_case_t one = {0};
         cadre_program_t *p = cadre_program_new("cast");
         cadre_node_t x = random_argument(&one, p, &shapes[k], -1e10F, 1e10F);
-        cadre_node_t whole = cadre_cast(p, x, CADRE_I32);
+        cadre_node_t whole = cadre_op_cast(p, x, CADRE_I32);
         cadre_dim_t dims[CADRE_PROGRAM_RANK_MAX];
         for (int i = 0; i < shapes[k].rank; i++) {
             dims[i] = cadre_dim(shapes[k].size[i]);
         }
-        cadre_result(p, "whole", whole);
-        cadre_result(p, "random", cadre_rand_uniform(p, dims, shapes[k].rank));
+        cadre_op_result(p, "whole", whole);
+        cadre_op_result(p, "random", cadre_op_rand_uniform(p, dims, shapes[k].rank));
         finish_with_gradients(self, named(&one, "cast, rand", &shapes[k]), p,
-                              cadre_cast(p, whole, CADRE_F32), NULL, 0);
+                              cadre_op_cast(p, whole, CADRE_F32), NULL, 0);
     }
 }
 
@@ -187,10 +187,10 @@ check_reduce(gpu_check_t *self)
         const char *name;
         reduce_t build;
         bool smooth;
-    } functions[] = {{"sum", cadre_sum, true},
-                     {"mean", cadre_mean, true},
-                     {"reduce_max", cadre_reduce_max, true},
-                     {"argmax", cadre_argmax, false}};
+    } functions[] = {{"sum", cadre_op_sum, true},
+                     {"mean", cadre_op_mean, true},
+                     {"reduce_max", cadre_op_reduce_max, true},
+                     {"argmax", cadre_op_argmax, false}};
     for (size_t i = 0; i < CADRE_COUNT_OF(functions); i++) {
         for (size_t k = 0; k < shape_count(self); k++) {
             for (int axis = 0; axis < shapes[k].rank; axis++) {
@@ -221,7 +221,7 @@ check_transpose(gpu_check_t *self)
             }
             if (rank > 0) {
                 finish_with_gradients(self, named(&one, "transpose", &shapes[k]), p,
-                                      cadre_transpose(p, x, order), &x, 1);
+                                      cadre_op_transpose(p, x, order), &x, 1);
             } else {
                 cadre_program_destroy(&p);
                 cadre_tensor_fini(&one.arguments[0]);
@@ -239,9 +239,9 @@ check_axis(gpu_check_t *self, const shape_t *shape, int axis)
     nodes[0] = random_argument(&one, p, shape, -1, 1);
     nodes[1] = random_argument(&one, p, shape, -1, 1);
     nodes[2] = nodes[0];
-    cadre_node_t joined = cadre_concat(p, nodes, 3, axis);
-    cadre_node_t padded = cadre_pad(p, joined, axis, 2, 1);
-    cadre_node_t y = cadre_slice(p, padded, axis, 1, 2 * shape->size[axis] + 1);
+    cadre_node_t joined = cadre_op_concat(p, nodes, 3, axis);
+    cadre_node_t padded = cadre_op_pad(p, joined, axis, 2, 1);
+    cadre_node_t y = cadre_op_slice(p, padded, axis, 1, 2 * shape->size[axis] + 1);
     finish_with_gradients(self, named(&one, "concat, pad, slice", shape), p, y, nodes, 2);
 }
 
@@ -276,7 +276,7 @@ check_matmul_of(gpu_check_t *self, const int64_t *sizes, int64_t batch, int flip
     nodes[0] = random_argument(&one, p, &left, -1, 1);
     nodes[1] = random_argument(&one, p, &right, -1, 1);
     finish_with_gradients(self, named(&one, "matmul", &left), p,
-                          cadre_matmul_transposed(p, nodes[0], flips & 1, nodes[1], flips >> 1),
+                          cadre_op_matmul_transposed(p, nodes[0], flips & 1, nodes[1], flips >> 1),
                           nodes, 2);
 }
 
@@ -309,18 +309,19 @@ check_rows_of(gpu_check_t *self, int64_t rows, int64_t size, float range)
     }
     cadre_node_t labels =
         gpu_argument(&one, p, gpu_random(CADRE_I32, &rows, 1, 0, (float)size - 0.01F));
-    cadre_node_t loss = cadre_mean_all(p, cadre_xent(p, x, labels));
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_xent(p, x, labels));
     cadre_node_t gradient[3];
-    cadre_gradient(p, loss, &x, 1, &gradient[0]);
-    cadre_gradient(p, cadre_mean_all(p, cadre_square(p, cadre_softmax(p, x))), &x, 1, &gradient[1]);
-    cadre_gradient(p, cadre_mean_all(p, cadre_mul(p, cadre_rownorm(p, x, 1e-3F), x)), &x, 1,
-                   &gradient[2]);
-    cadre_result(p, "loss", loss);
-    cadre_result(p, "xent", gradient[0]);
-    cadre_result(p, "softmax", gradient[1]);
-    cadre_result(p, "rownorm", gradient[2]);
-    cadre_result(p, "log", cadre_log_softmax(p, x));
-    finish_with_gradients(self, named(&one, "rows", &shape), p, cadre_softmax(p, x), NULL, 0);
+    cadre_op_gradient(p, loss, &x, 1, &gradient[0]);
+    cadre_op_gradient(p, cadre_op_mean_all(p, cadre_op_square(p, cadre_op_softmax(p, x))), &x, 1,
+                      &gradient[1]);
+    cadre_op_gradient(p, cadre_op_mean_all(p, cadre_op_mul(p, cadre_op_rownorm(p, x, 1e-3F), x)),
+                      &x, 1, &gradient[2]);
+    cadre_op_result(p, "loss", loss);
+    cadre_op_result(p, "xent", gradient[0]);
+    cadre_op_result(p, "softmax", gradient[1]);
+    cadre_op_result(p, "rownorm", gradient[2]);
+    cadre_op_result(p, "log", cadre_op_log_softmax(p, x));
+    finish_with_gradients(self, named(&one, "rows", &shape), p, cadre_op_softmax(p, x), NULL, 0);
 }
 
 static void
@@ -347,7 +348,7 @@ check_take_of(gpu_check_t *self, int64_t rows, int64_t size, int64_t count)
     cadre_node_t index =
         gpu_argument(&one, p, gpu_random(CADRE_I32, &count, 1, 0, (float)rows - 0.01F));
     finish_with_gradients(self, named(&one, "take, scatter", &shape), p,
-                          cadre_take(p, table, index), &table, 1);
+                          cadre_op_take(p, table, index), &table, 1);
 }
 
 /* Bags of 0 to 5 entries, one in ten of which is padding. */
@@ -373,8 +374,8 @@ check_bag_of(gpu_check_t *self, int64_t rows, int64_t size, int64_t bags, int ki
     cadre_node_t begins = gpu_argument(&one, p, offsets);
     nodes[1] = kind == 2 ? gpu_argument(&one, p, gpu_random(CADRE_F32, &entries, 1, -1, 1))
                          : (cadre_node_t){0};
-    cadre_node_t y = cadre_bag(p, nodes[0], places, begins, nodes[1],
-                               kind == 1 ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
+    cadre_node_t y = cadre_op_bag(p, nodes[0], places, begins, nodes[1],
+                                  kind == 1 ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
     finish_with_gradients(self, named(&one, "bag", &shape), p, y, nodes, kind == 2 ? 2 : 1);
 }
 
@@ -413,7 +414,7 @@ check_images(gpu_check_t *self)
             cadre_program_t *p = cadre_program_new("im2col");
             cadre_node_t x = random_argument(&one, p, &shape, -1, 1);
             finish_with_gradients(self, named(&one, "im2col", &shape), p,
-                                  cadre_im2col(p, x, kernel, kernel[2], kernel[3]), &x, 1);
+                                  cadre_op_im2col(p, x, kernel, kernel[2], kernel[3]), &x, 1);
         }
     }
 }

@@ -34,12 +34,12 @@ static cadre_program_t *
 make_program(void)
 {
     cadre_program_t *p = cadre_program_new("wire");
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, NULL, 0);
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, NULL, 0);
     for (int i = 0; i < VARIABLES; i++) {
         char name[] = {(char)('a' + i), '\0'};
-        cadre_node_t v = cadre_var(p, name, &counts[i], 1);
-        cadre_push(p, v, cadre_mul(p, cadre_mul(p, v, v), x));
-        cadre_result(p, name, cadre_sum_all(p, v));
+        cadre_node_t v = cadre_op_var(p, name, &counts[i], 1);
+        cadre_op_push(p, v, cadre_op_mul(p, cadre_op_mul(p, v, v), x));
+        cadre_op_result(p, name, cadre_op_sum_all(p, v));
     }
     cadre_assert(cadre_program_finish(p) == 0);
     return p;

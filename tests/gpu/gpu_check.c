@@ -65,7 +65,7 @@ gpu_argument(gpu_case_t *self, cadre_program_t *program, cadre_tensor_t tensor)
     for (int i = 0; i < tensor.rank; i++) {
         dims[i] = cadre_dim(tensor.shape[i]);
     }
-    return cadre_arg(program, name, tensor.dtype, dims, tensor.rank);
+    return cadre_op_arg(program, name, tensor.dtype, dims, tensor.rank);
 }
 
 void

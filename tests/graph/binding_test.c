@@ -10,10 +10,10 @@ static cadre_program_t *
 program(void)
 {
     cadre_program_t *p = cadre_program_new("model");
-    cadre_dim_t x[2] = {cadre_sym("B"), cadre_dim(4)};
-    cadre_dim_t pairs[2] = {cadre_sym_times("B", 2), cadre_sym("N")};
-    cadre_result(p, "x", cadre_arg(p, "x", CADRE_F32, x, 2));
-    cadre_arg(p, "pairs", CADRE_I32, pairs, 2);
+    cadre_dim_t x[2] = {cadre_dim_symbol("B"), cadre_dim(4)};
+    cadre_dim_t pairs[2] = {cadre_dim_symbol_times("B", 2), cadre_dim_symbol("N")};
+    cadre_op_result(p, "x", cadre_op_arg(p, "x", CADRE_F32, x, 2));
+    cadre_op_arg(p, "pairs", CADRE_I32, pairs, 2);
     cr_assert_eq(cadre_program_finish(p), 0);
     return p;
 }

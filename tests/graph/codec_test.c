@@ -14,26 +14,28 @@ static cadre_program_t *
 model(void)
 {
     cadre_program_t *p = cadre_program_new("model");
-    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(4)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 2);
-    cadre_node_t label = cadre_arg(p, "label", CADRE_I32, dims, 1);
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){4, 3}, 2);
-    cadre_node_t b = cadre_var(p, "b", (int64_t[]){3}, 1);
-    cadre_node_t h = cadre_dropout(p, cadre_dense(p, x, w, b), 0.5F, 1);
+    cadre_dim_t dims[2] = {cadre_dim_symbol("B"), cadre_dim(4)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t label = cadre_op_arg(p, "label", CADRE_I32, dims, 1);
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){4, 3}, 2);
+    cadre_node_t b = cadre_op_var(p, "b", (int64_t[]){3}, 1);
+    cadre_node_t h = cadre_op_dropout(p, cadre_op_dense(p, x, w, b), 0.5F, 1);
     cadre_node_t both[2] = {
-        h, cadre_transpose(p, cadre_transpose(p, h, (int[]){1, 0}), (int[]){1, 0})};
-    h = cadre_slice(p, cadre_pad(p, cadre_concat(p, both, 2, 1), 1, 1, 1), 1, 1, 3);
-    cadre_node_t loss = cadre_softmax_cross_entropy(p, h, label);
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
-    cadre_result(p, "probabilities", cadre_softmax(p, h));
+        h, cadre_op_transpose(p, cadre_op_transpose(p, h, (int[]){1, 0}), (int[]){1, 0})};
+    h = cadre_op_slice(p, cadre_op_pad(p, cadre_op_concat(p, both, 2, 1), 1, 1, 1), 1, 1, 3);
+    cadre_node_t loss = cadre_op_softmax_cross_entropy(p, h, label);
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
+    cadre_op_result(p, "probabilities", cadre_op_softmax(p, h));
     /* An image of 2 x 2 for each row, normalised, and the gradient of both. */
-    cadre_dim_t image[4] = {cadre_sym("B"), cadre_dim(2), cadre_dim(2), cadre_dim(1)};
-    cadre_node_t columns = cadre_im2col(p, cadre_reshape(p, x, image, 4), (int[]){2, 1}, 1, 1);
-    cadre_node_t energy = cadre_sum_all(p, cadre_square(p, cadre_rownorm(p, columns, 1e-5F)));
+    cadre_dim_t image[4] = {cadre_dim_symbol("B"), cadre_dim(2), cadre_dim(2), cadre_dim(1)};
+    cadre_node_t columns =
+        cadre_op_im2col(p, cadre_op_reshape(p, x, image, 4), (int[]){2, 1}, 1, 1);
+    cadre_node_t energy =
+        cadre_op_sum_all(p, cadre_op_square(p, cadre_op_rownorm(p, columns, 1e-5F)));
     cadre_node_t slope = {0};
-    cadre_gradient(p, energy, &x, 1, &slope);
-    cadre_result(p, "slope", slope);
+    cadre_op_gradient(p, energy, &x, 1, &slope);
+    cadre_op_result(p, "slope", slope);
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     return p;
 }
@@ -164,9 +166,9 @@ Test(program_codec, has_each_operation_in_the_corpus_of_its_fuzzer)
 Test(program_codec, has_the_same_bytes_on_every_machine)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("p");
-    cadre_dim_t dims[1] = {cadre_sym_times("B", 2)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 1);
-    cadre_result(p, "y", cadre_mul(p, x, cadre_const_f32(p, 1.5F)));
+    cadre_dim_t dims[1] = {cadre_dim_symbol_times("B", 2)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 1);
+    cadre_op_result(p, "y", cadre_op_mul(p, x, cadre_op_const_f32(p, 1.5F)));
     cr_assert_eq(cadre_program_finish(p), 0);
     const uint8_t golden[] = {
         'C', 'D', 'R', 'P', 1,   0, 0,    0,    1, 'p', 1, 1, 'B', 3, 0, 0, 0, /* head */
@@ -185,9 +187,9 @@ Test(program_codec, has_the_same_bytes_on_every_machine)
 Test(program_codec, has_the_same_bytes_for_norms_and_windows)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("p");
-    cadre_node_t x = cadre_var(p, "x", (int64_t[]){1, 2, 2, 1}, 4);
-    cadre_node_t columns = cadre_im2col(p, x, (int[]){2, 1}, 3, 1);
-    cadre_minimize(p, cadre_sum_all(p, cadre_rownorm(p, columns, 1.5F)));
+    cadre_node_t x = cadre_op_var(p, "x", (int64_t[]){1, 2, 2, 1}, 4);
+    cadre_node_t columns = cadre_op_im2col(p, x, (int[]){2, 1}, 3, 1);
+    cadre_op_minimize(p, cadre_op_sum_all(p, cadre_op_rownorm(p, columns, 1.5F)));
     cr_assert_eq(cadre_program_finish(p), 0);
     size_t size_bytes = 0;
     const uint8_t *bytes = cadre_program_bytes(p, &size_bytes);
@@ -358,7 +360,7 @@ Test(program_codec, limits_constants)
         cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("constants");
         cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
         cr_assert_eq(cadre_tensor_init(&tensor, CADRE_F32, (int64_t[]){limit + over}, 1), 0);
-        cadre_result(p, "c", cadre_const(p, &tensor));
+        cadre_op_result(p, "c", cadre_op_const(p, &tensor));
         cr_assert_eq(cadre_program_finish(p), over ? CADRE_ETOOLARGE : 0);
     }
 }

@@ -12,8 +12,8 @@ TestSuite(layers, .timeout = 240);
 static cadre_node_t
 arg(cadre_program_t *p, const char *name, int rank, int64_t a, int64_t b, int64_t c)
 {
-    cadre_dim_t dims[4] = {cadre_sym("B"), cadre_dim(a), cadre_dim(b), cadre_dim(c)};
-    return cadre_arg(p, name, CADRE_F32, dims, rank);
+    cadre_dim_t dims[4] = {cadre_dim_symbol("B"), cadre_dim(a), cadre_dim(b), cadre_dim(c)};
+    return cadre_op_arg(p, name, CADRE_F32, dims, rank);
 }
 
 static cadre_node_t
@@ -25,13 +25,13 @@ image(cadre_program_t *p, int64_t channels)
 static cadre_node_t
 kernel(cadre_program_t *p, int64_t size, int64_t in, int64_t out)
 {
-    return cadre_var(p, "kernel", (int64_t[]){size, size, in, out}, 4);
+    return cadre_op_var(p, "kernel", (int64_t[]){size, size, in, out}, 4);
 }
 
 static cadre_node_t
 row(cadre_program_t *p, const char *name, int64_t size)
 {
-    return cadre_var(p, name, &size, 1);
+    return cadre_op_var(p, name, &size, 1);
 }
 
 static cadre_node_t
@@ -43,8 +43,8 @@ rows(cadre_program_t *p, const char *name, int64_t width)
 static cadre_node_t
 labels(cadre_program_t *p)
 {
-    cadre_dim_t dims[1] = {cadre_sym("B")};
-    return cadre_arg(p, "label", CADRE_I32, dims, 1);
+    cadre_dim_t dims[1] = {cadre_dim_symbol("B")};
+    return cadre_op_arg(p, "label", CADRE_I32, dims, 1);
 }
 
 static const cadre_node_t none = {0};
@@ -52,144 +52,145 @@ static const cadre_node_t none = {0};
 static cadre_node_t
 conv_of_other_channels(cadre_program_t *p)
 {
-    return cadre_conv2d(p, image(p, 3), kernel(p, 3, 1, 4), none, 1, 1);
+    return cadre_op_conv2d(p, image(p, 3), kernel(p, 3, 1, 4), none, 1, 1);
 }
 static cadre_node_t
 conv_of_rows(cadre_program_t *p)
 {
-    return cadre_conv2d(p, rows(p, "x", 3), kernel(p, 3, 3, 4), none, 1, 1);
+    return cadre_op_conv2d(p, rows(p, "x", 3), kernel(p, 3, 3, 4), none, 1, 1);
 }
 static cadre_node_t
 conv_with_matrix(cadre_program_t *p)
 {
-    return cadre_conv2d(p, image(p, 3), cadre_var(p, "w", (int64_t[]){9, 3}, 2), none, 1, 1);
+    return cadre_op_conv2d(p, image(p, 3), cadre_op_var(p, "w", (int64_t[]){9, 3}, 2), none, 1, 1);
 }
 static cadre_node_t
 conv_bias_of_other_size(cadre_program_t *p)
 {
-    return cadre_conv2d(p, image(p, 3), kernel(p, 3, 3, 4), row(p, "b", 3), 1, 1);
+    return cadre_op_conv2d(p, image(p, 3), kernel(p, 3, 3, 4), row(p, "b", 3), 1, 1);
 }
 static cadre_node_t
 conv_too_large(cadre_program_t *p)
 {
-    return cadre_conv2d(p, image(p, 3), kernel(p, 7, 3, 4), none, 1, 0);
+    return cadre_op_conv2d(p, image(p, 3), kernel(p, 7, 3, 4), none, 1, 0);
 }
 static cadre_node_t
 pool_too_large(cadre_program_t *p)
 {
-    return cadre_max_pool2d(p, image(p, 3), (int[]){7, 7}, 1);
+    return cadre_op_max_pool2d(p, image(p, 3), (int[]){7, 7}, 1);
 }
 static cadre_node_t
 pool_without_stride(cadre_program_t *p)
 {
-    return cadre_mean_pool2d(p, image(p, 3), (int[]){2, 2}, 0);
+    return cadre_op_mean_pool2d(p, image(p, 3), (int[]){2, 2}, 0);
 }
 static cadre_node_t
 pool_of_rows(cadre_program_t *p)
 {
-    return cadre_max_pool2d(p, rows(p, "x", 4), (int[]){2, 2}, 2);
+    return cadre_op_max_pool2d(p, rows(p, "x", 4), (int[]){2, 2}, 2);
 }
 static cadre_node_t
 layer_norm_scale(cadre_program_t *p)
 {
-    return cadre_layer_norm(p, rows(p, "x", 4), row(p, "scale", 1), none, 0);
+    return cadre_op_layer_norm(p, rows(p, "x", 4), row(p, "scale", 1), none, 0);
 }
 static cadre_node_t
 layer_norm_shift(cadre_program_t *p)
 {
-    return cadre_layer_norm(p, rows(p, "x", 4), none, rows(p, "shift", 4), 0);
+    return cadre_op_layer_norm(p, rows(p, "x", 4), none, rows(p, "shift", 4), 0);
 }
 static cadre_node_t
 batch_norm_of_row(cadre_program_t *p)
 {
     cadre_moments_t moments = {{7}, {7}};
-    cadre_node_t y = cadre_batch_norm(p, row(p, "x", 4), none, none, 0, &moments);
+    cadre_node_t y = cadre_op_batch_norm(p, row(p, "x", 4), none, none, 0, &moments);
     cr_assert(moments.mean.id == 0 && moments.variance.id == 0);
     return y;
 }
 static cadre_node_t
 batch_norm_eps(cadre_program_t *p)
 {
-    return cadre_batch_norm(p, rows(p, "x", 4), none, none, -1, NULL);
+    return cadre_op_batch_norm(p, rows(p, "x", 4), none, none, -1, NULL);
 }
 static cadre_node_t
 batch_norm_mean(cadre_program_t *p)
 {
     cadre_moments_t moments = {row(p, "mean", 3), row(p, "variance", 4)};
-    return cadre_batch_norm_fixed(p, rows(p, "x", 4), moments, none, none, 0);
+    return cadre_op_batch_norm_fixed(p, rows(p, "x", 4), moments, none, none, 0);
 }
 static cadre_node_t
 batch_norm_without_moments(cadre_program_t *p)
 {
-    return cadre_batch_norm_fixed(p, rows(p, "x", 4), (cadre_moments_t){none, none}, none, none, 0);
+    return cadre_op_batch_norm_fixed(p, rows(p, "x", 4), (cadre_moments_t){none, none}, none, none,
+                                     0);
 }
 static cadre_node_t
 attention_keys(cadre_program_t *p)
 {
-    return cadre_attention(p, arg(p, "q", 3, 5, 8, 0), arg(p, "k", 3, 6, 4, 0),
-                           arg(p, "v", 3, 6, 8, 0), 2, 0);
+    return cadre_op_attention(p, arg(p, "q", 3, 5, 8, 0), arg(p, "k", 3, 6, 4, 0),
+                              arg(p, "v", 3, 6, 8, 0), 2, 0);
 }
 static cadre_node_t
 attention_values(cadre_program_t *p)
 {
-    return cadre_attention(p, arg(p, "q", 3, 5, 8, 0), arg(p, "k", 3, 6, 8, 0),
-                           arg(p, "v", 3, 5, 8, 0), 2, 0);
+    return cadre_op_attention(p, arg(p, "q", 3, 5, 8, 0), arg(p, "k", 3, 6, 8, 0),
+                              arg(p, "v", 3, 5, 8, 0), 2, 0);
 }
 static cadre_node_t
 attention_heads(cadre_program_t *p)
 {
     cadre_node_t x = arg(p, "x", 3, 5, 8, 0);
-    return cadre_attention(p, x, x, x, 3, 0);
+    return cadre_op_attention(p, x, x, x, 3, 0);
 }
 static cadre_node_t
 attention_no_heads(cadre_program_t *p)
 {
     cadre_node_t x = arg(p, "x", 3, 5, 8, 0);
-    return cadre_attention(p, x, x, x, 0, 0);
+    return cadre_op_attention(p, x, x, x, 0, 0);
 }
 static cadre_node_t
 attention_to_more_keys(cadre_program_t *p)
 {
     cadre_node_t keys = arg(p, "k", 3, 6, 8, 0);
-    return cadre_attention(p, arg(p, "q", 3, 5, 8, 0), keys, keys, 2, 1);
+    return cadre_op_attention(p, arg(p, "q", 3, 5, 8, 0), keys, keys, 2, 1);
 }
 static cadre_node_t
 attention_of_symbols(cadre_program_t *p)
 {
-    cadre_dim_t dims[3] = {cadre_sym("B"), cadre_sym("T"), cadre_dim(8)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 3);
-    cr_assert_neq(cadre_attention(p, x, x, x, 2, 0).id, 0);
-    return cadre_attention(p, x, x, x, 2, 1);
+    cadre_dim_t dims[3] = {cadre_dim_symbol("B"), cadre_dim_symbol("T"), cadre_dim(8)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 3);
+    cr_assert_neq(cadre_op_attention(p, x, x, x, 2, 0).id, 0);
+    return cadre_op_attention(p, x, x, x, 2, 1);
 }
 static cadre_node_t
 certain_smoothing(cadre_program_t *p)
 {
-    return cadre_softmax_cross_entropy_smoothed(p, rows(p, "x", 4), labels(p), 1);
+    return cadre_op_softmax_cross_entropy_smoothed(p, rows(p, "x", 4), labels(p), 1);
 }
 static cadre_node_t
 negative_smoothing(cadre_program_t *p)
 {
-    return cadre_sigmoid_cross_entropy_smoothed(p, rows(p, "x", 1), labels(p), -0.1F);
+    return cadre_op_sigmoid_cross_entropy_smoothed(p, rows(p, "x", 1), labels(p), -0.1F);
 }
 static cadre_node_t
 kl_of_labels(cadre_program_t *p)
 {
-    return cadre_kl_divergence(p, rows(p, "x", 4), rows(p, "t", 3));
+    return cadre_op_kl_divergence(p, rows(p, "x", 4), rows(p, "t", 3));
 }
 static cadre_node_t
 huber_without_delta(cadre_program_t *p)
 {
-    return cadre_huber(p, rows(p, "x", 1), labels(p), 0);
+    return cadre_op_huber(p, rows(p, "x", 1), labels(p), 0);
 }
 static cadre_node_t
 huber_with_nan(cadre_program_t *p)
 {
-    return cadre_huber(p, rows(p, "x", 1), labels(p), NAN);
+    return cadre_op_huber(p, rows(p, "x", 1), labels(p), NAN);
 }
 static cadre_node_t
 hinge_of_columns(cadre_program_t *p)
 {
-    return cadre_hinge(p, rows(p, "x", 2), labels(p));
+    return cadre_op_hinge(p, rows(p, "x", 2), labels(p));
 }
 
 static const struct {
@@ -236,9 +237,9 @@ Test(layers, say_what_does_not_go_together)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(mistakes); i++) {
         cadre_program_t *p = cadre_program_new("model");
-        cadre_scope_begin(p, "top");
+        cadre_program_scope_begin(p, "top");
         cr_assert_eq(mistakes[i].build(p).id, 0, "%s", mistakes[i].text);
-        cadre_scope_end(p);
+        cadre_program_scope_end(p);
         cr_assert_eq(cadre_program_finish(p), mistakes[i].status, "%s", cadre_error_text());
         cadre_auto(cadre_free) char *text = cadre_asprintf("top: %s", mistakes[i].text);
         cr_assert_str_eq(cadre_error_text(), text);
@@ -253,21 +254,21 @@ Test(layers, have_shapes_that_follow_from_their_inputs)
     cadre_node_t q = arg(p, "q", 3, 5, 8, 0);
     cadre_node_t k = arg(p, "k", 3, 7, 8, 0);
     cadre_node_t v = arg(p, "v", 3, 7, 6, 0);
-    cadre_node_t pointwise = cadre_var(p, "pointwise", (int64_t[]){1, 1, 3, 9}, 4);
+    cadre_node_t pointwise = cadre_op_var(p, "pointwise", (int64_t[]){1, 1, 3, 9}, 4);
     struct {
         cadre_node_t node;
         const char *shape;
     } cases[] = {
-        {cadre_conv2d(p, x, kernel(p, 3, 3, 4), none, 1, 1), "[B,6,8,4]"},
-        {cadre_conv2d(p, x, kernel(p, 3, 3, 4), row(p, "b", 4), 2, 0), "[B,2,3,4]"},
-        {cadre_conv2d(p, x, pointwise, none, 1, 0), "[B,6,8,9]"},
-        {cadre_max_pool2d(p, x, (int[]){2, 2}, 2), "[B,3,4,3]"},
-        {cadre_max_pool2d(p, x, (int[]){3, 3}, 3), "[B,2,2,3]"},
-        {cadre_mean_pool2d(p, x, (int[]){6, 8}, 1), "[B,1,1,3]"},
-        {cadre_layer_norm(p, x, row(p, "scale", 3), none, 0), "[B,6,8,3]"},
-        {cadre_batch_norm(p, x, none, row(p, "shift", 3), 0, NULL), "[B,6,8,3]"},
-        {cadre_attention(p, q, k, v, 2, 0), "[B,5,6]"},
-        {cadre_kl_divergence(p, v, v), "[]"},
+        {cadre_op_conv2d(p, x, kernel(p, 3, 3, 4), none, 1, 1), "[B,6,8,4]"},
+        {cadre_op_conv2d(p, x, kernel(p, 3, 3, 4), row(p, "b", 4), 2, 0), "[B,2,3,4]"},
+        {cadre_op_conv2d(p, x, pointwise, none, 1, 0), "[B,6,8,9]"},
+        {cadre_op_max_pool2d(p, x, (int[]){2, 2}, 2), "[B,3,4,3]"},
+        {cadre_op_max_pool2d(p, x, (int[]){3, 3}, 3), "[B,2,2,3]"},
+        {cadre_op_mean_pool2d(p, x, (int[]){6, 8}, 1), "[B,1,1,3]"},
+        {cadre_op_layer_norm(p, x, row(p, "scale", 3), none, 0), "[B,6,8,3]"},
+        {cadre_op_batch_norm(p, x, none, row(p, "shift", 3), 0, NULL), "[B,6,8,3]"},
+        {cadre_op_attention(p, q, k, v, 2, 0), "[B,5,6]"},
+        {cadre_op_kl_divergence(p, v, v), "[]"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         char text[CADRE_EXTENTS_TEXT_SIZE];
@@ -291,10 +292,10 @@ Test(layers, copy_no_image_where_windows_are_the_image_or_fill_it)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("copies");
     cadre_node_t x = image(p, 3);
-    cadre_conv2d(p, x, cadre_var(p, "w", (int64_t[]){1, 1, 3, 9}, 4), none, 1, 0);
-    cadre_max_pool2d(p, x, (int[]){2, 2}, 2);
+    cadre_op_conv2d(p, x, cadre_op_var(p, "w", (int64_t[]){1, 1, 3, 9}, 4), none, 1, 0);
+    cadre_op_max_pool2d(p, x, (int[]){2, 2}, 2);
     cr_assert_eq(count_of(p, CADRE_OP_IM2COL), 0);
-    cadre_conv2d(p, x, cadre_var(p, "w", (int64_t[]){1, 1, 3, 9}, 4), none, 2, 0);
-    cadre_max_pool2d(p, x, (int[]){2, 2}, 1);
+    cadre_op_conv2d(p, x, cadre_op_var(p, "w", (int64_t[]){1, 1, 3, 9}, 4), none, 2, 0);
+    cadre_op_max_pool2d(p, x, (int[]){2, 2}, 1);
     cr_assert_eq(count_of(p, CADRE_OP_IM2COL), 2);
 }

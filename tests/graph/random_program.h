@@ -40,8 +40,8 @@ random_smoothed(cadre_program_t *p, const random_draw_t *draw)
                              .extents = {draw->shape.extents[0], cadre_extent_number(2),
                                          cadre_extent_number(3), cadre_extent_number(1)}};
     cadre_node_t rows = cadre_program_emit_reshape(p, draw->x, &image);
-    cadre_node_t columns = cadre_im2col(p, rows, (int[]){3, 3}, 1, 1);
-    return cadre_program_emit_reshape(p, cadre_mean(p, columns, -1), &draw->shape);
+    cadre_node_t columns = cadre_op_im2col(p, rows, (int[]){3, 3}, 1, 1);
+    return cadre_program_emit_reshape(p, cadre_op_mean(p, columns, -1), &draw->shape);
 }
 
 /* Bags of rows of the square, some of them empty, at the places of the largest element of each row
@@ -51,14 +51,15 @@ random_bags(cadre_program_t *p, const random_draw_t *draw)
 {
     int32_t starts[RANDOM_SIDE] = {0, 0, 1, 1, 1, 2};
     cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {RANDOM_SIDE}, .data = starts};
-    cadre_node_t largest = cadre_cast(p, cadre_argmax(p, draw->x, 1), CADRE_F32);
-    cadre_node_t index = cadre_cast(p, cadre_sub(p, largest, cadre_const_f32(p, 1)), CADRE_I32);
+    cadre_node_t largest = cadre_op_cast(p, cadre_op_argmax(p, draw->x, 1), CADRE_F32);
+    cadre_node_t index =
+        cadre_op_cast(p, cadre_op_sub(p, largest, cadre_op_const_f32(p, 1)), CADRE_I32);
     cadre_node_t weights = {0};
     if (draw->choice < 3) {
-        weights = cadre_mean(p, draw->other, 1);
+        weights = cadre_op_mean(p, draw->other, 1);
     }
-    return cadre_bag(p, draw->square, index, cadre_const(p, &tensor), weights,
-                     draw->choice == 3 ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
+    return cadre_op_bag(p, draw->square, index, cadre_op_const(p, &tensor), weights,
+                        draw->choice == 3 ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
 }
 
 static inline cadre_node_t
@@ -67,17 +68,17 @@ random_map1(cadre_program_t *p, const random_draw_t *draw)
     cadre_node_t x = draw->x;
     switch (draw->choice) {
     case 0:
-        return cadre_tanh(p, x);
+        return cadre_op_tanh(p, x);
     case 1:
-        return cadre_relu(p, x);
+        return cadre_op_relu(p, x);
     case 2:
-        return cadre_gelu(p, x);
+        return cadre_op_gelu(p, x);
     case 3:
-        return cadre_softplus(p, x);
+        return cadre_op_softplus(p, x);
     case 4:
-        return cadre_exp(p, cadre_neg(p, cadre_square(p, x)));
+        return cadre_op_exp(p, cadre_op_neg(p, cadre_op_square(p, x)));
     default:
-        return cadre_mul(p, x, cadre_step(p, cadre_abs(p, x)));
+        return cadre_op_mul(p, x, cadre_op_step(p, cadre_op_abs(p, x)));
     }
 }
 
@@ -85,20 +86,21 @@ static inline cadre_node_t
 random_movement(cadre_program_t *p, const random_draw_t *draw)
 {
     cadre_node_t x = draw->x;
-    cadre_node_t halves[2] = {cadre_slice(p, x, 1, 3, 3), cadre_slice(p, draw->other, 1, 0, 3)};
+    cadre_node_t halves[2] = {cadre_op_slice(p, x, 1, 3, 3),
+                              cadre_op_slice(p, draw->other, 1, 0, 3)};
     switch (draw->choice) {
     case 0: /* the same memory, broadcast against itself */
-        return cadre_sub(p, x, cadre_slice(p, x, 1, 1, 1));
+        return cadre_op_sub(p, x, cadre_op_slice(p, x, 1, 1, 1));
     case 1:
-        return cadre_program_emit_reshape(p, cadre_square(p, x), &draw->shape);
+        return cadre_program_emit_reshape(p, cadre_op_square(p, x), &draw->shape);
     case 2:
-        return cadre_pad(p, cadre_slice(p, x, 1, 2, 3), 1, 2, 1);
+        return cadre_op_pad(p, cadre_op_slice(p, x, 1, 2, 3), 1, 2, 1);
     case 3:
-        return cadre_transpose(p, draw->square, (int[]){1, 0});
+        return cadre_op_transpose(p, draw->square, (int[]){1, 0});
     case 4:
-        return cadre_program_emit_broadcast(p, cadre_mean(p, x, 0), &draw->shape, true);
+        return cadre_program_emit_broadcast(p, cadre_op_mean(p, x, 0), &draw->shape, true);
     default:
-        return cadre_concat(p, halves, 2, 1);
+        return cadre_op_concat(p, halves, 2, 1);
     }
 }
 
@@ -108,18 +110,18 @@ random_rows(cadre_program_t *p, const random_draw_t *draw)
     cadre_node_t x = draw->x;
     switch (draw->choice) {
     case 0:
-        return cadre_softmax(p, x);
+        return cadre_op_softmax(p, x);
     case 1:
-        return cadre_log_softmax(p, cadre_detach(p, x));
+        return cadre_op_log_softmax(p, cadre_op_detach(p, x));
     case 2:
-        return cadre_rownorm(p, cadre_add(p, x, draw->other), 1e-3F);
+        return cadre_op_rownorm(p, cadre_op_add(p, x, draw->other), 1e-3F);
     case 3:
-        return cadre_mul(p, x, random_column(p, cadre_mean(p, draw->other, 1), &draw->shape));
+        return cadre_op_mul(p, x, random_column(p, cadre_op_mean(p, draw->other, 1), &draw->shape));
     case 4:
-        return cadre_max(p, x, cadre_reduce_max(p, draw->other, 0));
+        return cadre_op_max(p, x, cadre_op_reduce_max(p, draw->other, 0));
     default: {
-        cadre_node_t loss = cadre_xent(p, x, cadre_argmax(p, draw->other, 1));
-        return cadre_sub(p, x, random_column(p, loss, &draw->shape));
+        cadre_node_t loss = cadre_op_xent(p, x, cadre_op_argmax(p, draw->other, 1));
+        return cadre_op_sub(p, x, random_column(p, loss, &draw->shape));
     }
     }
 }
@@ -128,17 +130,18 @@ random_rows(cadre_program_t *p, const random_draw_t *draw)
 static inline cadre_node_t
 random_half(cadre_program_t *p, const random_draw_t *draw)
 {
-    cadre_node_t x = cadre_cast(p, draw->x, CADRE_BF16);
-    cadre_node_t square = cadre_cast(p, draw->square, CADRE_BF16);
-    cadre_node_t halves[2] = {cadre_slice(p, x, 1, 2, 4), cadre_slice(p, x, 1, 0, 2)};
+    cadre_node_t x = cadre_op_cast(p, draw->x, CADRE_BF16);
+    cadre_node_t square = cadre_op_cast(p, draw->square, CADRE_BF16);
+    cadre_node_t halves[2] = {cadre_op_slice(p, x, 1, 2, 4), cadre_op_slice(p, x, 1, 0, 2)};
     switch (draw->choice) {
     case 0:
-        return cadre_matmul(p, x, square);
+        return cadre_op_matmul(p, x, square);
     case 1:
-        return cadre_matmul(p, cadre_concat(p, halves, 2, 1),
-                            cadre_transpose(p, square, (int[]){1, 0}));
+        return cadre_op_matmul(p, cadre_op_concat(p, halves, 2, 1),
+                               cadre_op_transpose(p, square, (int[]){1, 0}));
     default:
-        return cadre_cast(p, cadre_take(p, square, cadre_argmax(p, draw->x, 1)), CADRE_F32);
+        return cadre_op_cast(p, cadre_op_take(p, square, cadre_op_argmax(p, draw->x, 1)),
+                             CADRE_F32);
     }
 }
 
@@ -146,11 +149,11 @@ static inline cadre_node_t
 random_sparse(cadre_program_t *p, const random_draw_t *draw)
 {
     if (draw->choice == 4) {
-        return cadre_take(p, draw->square, cadre_argmax(p, draw->x, 1));
+        return cadre_op_take(p, draw->square, cadre_op_argmax(p, draw->x, 1));
     }
     if (draw->choice == 5) {
-        cadre_node_t index = cadre_argmax(p, draw->other, 1);
-        return cadre_scatter(p, draw->x, index, cadre_dim(RANDOM_SIDE));
+        cadre_node_t index = cadre_op_argmax(p, draw->other, 1);
+        return cadre_op_scatter(p, draw->x, index, cadre_dim(RANDOM_SIDE));
     }
     return random_bags(p, draw);
 }
@@ -172,17 +175,18 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
     }
     switch (cadre_random_below(random, 13)) {
     case 0:
-        return cadre_add(p, draw.x, draw.other);
+        return cadre_op_add(p, draw.x, draw.other);
     case 1:
-        return cadre_mul(p, draw.other, draw.x);
+        return cadre_op_mul(p, draw.other, draw.x);
     case 2:
         return random_smoothed(p, &draw);
     case 3:
-        return cadre_where(p, cadre_gt(p, draw.x, draw.other), draw.other, cadre_neg(p, draw.x));
+        return cadre_op_where(p, cadre_op_gt(p, draw.x, draw.other), draw.other,
+                              cadre_op_neg(p, draw.x));
     case 4:
-        return cadre_add(p, draw.x, cadre_sum(p, draw.other, 0));
+        return cadre_op_add(p, draw.x, cadre_op_sum(p, draw.other, 0));
     case 5:
-        return cadre_dropout(p, draw.x, 0.3F, 1);
+        return cadre_op_dropout(p, draw.x, 0.3F, 1);
     case 6:
         return random_map1(p, &draw);
     case 7:
@@ -193,9 +197,9 @@ random_node(cadre_program_t *p, cadre_random_t *random, const cadre_node_t *pool
     case 10:
         return random_sparse(p, &draw);
     case 11:
-        return draw.choice < 3 ? random_half(p, &draw) : cadre_matmul(p, draw.x, draw.square);
+        return draw.choice < 3 ? random_half(p, &draw) : cadre_op_matmul(p, draw.x, draw.square);
     default:
-        return cadre_matmul(p, draw.x, draw.square);
+        return cadre_op_matmul(p, draw.x, draw.square);
     }
 }
 
@@ -206,12 +210,12 @@ random_program(uint64_t seed, int size)
     cadre_random_t random;
     cadre_random_init(&random, seed, 1);
     cadre_program_t *p = cadre_program_new("random");
-    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(RANDOM_SIDE)};
+    cadre_dim_t dims[2] = {cadre_dim_symbol("B"), cadre_dim(RANDOM_SIDE)};
     cadre_node_t pool[RANDOM_POOL_MAX];
     int count = 0;
-    pool[count++] = cadre_arg(p, "x", CADRE_F32, dims, 2);
-    pool[count++] = cadre_var(p, "v", (int64_t[]){RANDOM_SIDE, RANDOM_SIDE}, 2);
-    pool[count++] = cadre_var(p, "w", (int64_t[]){RANDOM_SIDE, RANDOM_SIDE}, 2);
+    pool[count++] = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    pool[count++] = cadre_op_var(p, "v", (int64_t[]){RANDOM_SIDE, RANDOM_SIDE}, 2);
+    pool[count++] = cadre_op_var(p, "w", (int64_t[]){RANDOM_SIDE, RANDOM_SIDE}, 2);
     while (count < size) {
         pool[count] = random_node(p, &random, pool, count);
         count++;
@@ -221,14 +225,14 @@ random_program(uint64_t seed, int size)
         cadre_node_t y = pool[count - i];
         char name[16];
         snprintf(name, sizeof(name), "y%d", i);
-        cadre_result(p, name, y);
-        cadre_node_t mean = cadre_mean_all(p, y);
-        loss = loss.id ? cadre_add(p, loss, mean) : mean;
+        cadre_op_result(p, name, y);
+        cadre_node_t mean = cadre_op_mean_all(p, y);
+        loss = loss.id ? cadre_op_add(p, loss, mean) : mean;
     }
     /* Depends on both variables, whatever was drawn. */
-    loss = cadre_add(p, loss, cadre_mean_all(p, cadre_mul(p, pool[1], pool[2])));
-    cadre_result(p, "loss", loss);
-    cadre_minimize(p, loss);
+    loss = cadre_op_add(p, loss, cadre_op_mean_all(p, cadre_op_mul(p, pool[1], pool[2])));
+    cadre_op_result(p, "loss", loss);
+    cadre_op_minimize(p, loss);
     return p;
 }
 

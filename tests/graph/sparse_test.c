@@ -23,37 +23,37 @@ arg(cadre_program_t *p, const char *name, cadre_dtype_t dtype, int rank, cadre_d
             return (cadre_node_t){cadre_program_argument(p, i)->node + 1};
         }
     }
-    return cadre_arg(p, name, dtype, dims, rank);
+    return cadre_op_arg(p, name, dtype, dims, rank);
 }
 
 static cadre_node_t
 table(cadre_program_t *p)
 {
-    return cadre_var(p, "table", (int64_t[]){9, 4}, 2);
+    return cadre_op_var(p, "table", (int64_t[]){9, 4}, 2);
 }
 
 static cadre_node_t
 index_of(cadre_program_t *p)
 {
-    return arg(p, "index", CADRE_I32, 1, cadre_sym("nnz"), cadre_dim(1));
+    return arg(p, "index", CADRE_I32, 1, cadre_dim_symbol("nnz"), cadre_dim(1));
 }
 
 static cadre_node_t
 offsets(cadre_program_t *p)
 {
-    return arg(p, "offsets", CADRE_I32, 1, cadre_sym("B"), cadre_dim(1));
+    return arg(p, "offsets", CADRE_I32, 1, cadre_dim_symbol("B"), cadre_dim(1));
 }
 
 static cadre_node_t
 rows_index(cadre_program_t *p, const char *name)
 {
-    return arg(p, name, CADRE_I32, 2, cadre_sym("B"), cadre_dim(3));
+    return arg(p, name, CADRE_I32, 2, cadre_dim_symbol("B"), cadre_dim(3));
 }
 
 static cadre_node_t
 float_rows(cadre_program_t *p, const char *name, int64_t width)
 {
-    return arg(p, name, CADRE_F32, 2, cadre_sym("B"), cadre_dim(width));
+    return arg(p, name, CADRE_F32, 2, cadre_dim_symbol("B"), cadre_dim(width));
 }
 
 /* ---- mistakes of builder calls ---- */
@@ -61,121 +61,121 @@ float_rows(cadre_program_t *p, const char *name, int64_t width)
 static cadre_node_t
 take_by_float(cadre_program_t *p)
 {
-    return cadre_take(p, table(p), float_rows(p, "x", 3));
+    return cadre_op_take(p, table(p), float_rows(p, "x", 3));
 }
 static cadre_node_t
 take_of_integers(cadre_program_t *p)
 {
-    return cadre_take(p, rows_index(p, "x"), index_of(p));
+    return cadre_op_take(p, rows_index(p, "x"), index_of(p));
 }
 static cadre_node_t
 take_of_number(cadre_program_t *p)
 {
-    return cadre_take(p, cadre_const_f32(p, 1), index_of(p));
+    return cadre_op_take(p, cadre_op_const_f32(p, 1), index_of(p));
 }
 static cadre_node_t
 take_too_deep(cadre_program_t *p)
 {
     cadre_node_t deep = arg(p, "x", CADRE_F32, 4, cadre_dim(3), cadre_dim(2));
-    return cadre_take(p, deep, rows_index(p, "index"));
+    return cadre_op_take(p, deep, rows_index(p, "index"));
 }
 static cadre_node_t
 scatter_misfit(cadre_program_t *p)
 {
-    return cadre_scatter(p, float_rows(p, "x", 4), index_of(p), cadre_dim(9));
+    return cadre_op_scatter(p, float_rows(p, "x", 4), index_of(p), cadre_dim(9));
 }
 static cadre_node_t
 scatter_to_nothing(cadre_program_t *p)
 {
-    return cadre_scatter(p, float_rows(p, "x", 4), offsets(p), cadre_dim(0));
+    return cadre_op_scatter(p, float_rows(p, "x", 4), offsets(p), cadre_dim(0));
 }
 static cadre_node_t
 bag_of_deep_table(cadre_program_t *p)
 {
     cadre_node_t deep = arg(p, "x", CADRE_F32, 3, cadre_dim(3), cadre_dim(2));
-    return cadre_bag(p, deep, index_of(p), offsets(p), none, CADRE_BAG_SUM);
+    return cadre_op_bag(p, deep, index_of(p), offsets(p), none, CADRE_BAG_SUM);
 }
 static cadre_node_t
 bag_with_deep_index(cadre_program_t *p)
 {
-    return cadre_bag(p, table(p), rows_index(p, "i"), offsets(p), none, CADRE_BAG_SUM);
+    return cadre_op_bag(p, table(p), rows_index(p, "i"), offsets(p), none, CADRE_BAG_SUM);
 }
 static cadre_node_t
 bag_with_float_offsets(cadre_program_t *p)
 {
-    cadre_node_t x = arg(p, "x", CADRE_F32, 1, cadre_sym("B"), cadre_dim(1));
-    return cadre_bag(p, table(p), index_of(p), x, none, CADRE_BAG_SUM);
+    cadre_node_t x = arg(p, "x", CADRE_F32, 1, cadre_dim_symbol("B"), cadre_dim(1));
+    return cadre_op_bag(p, table(p), index_of(p), x, none, CADRE_BAG_SUM);
 }
 static cadre_node_t
 bag_without_offsets(cadre_program_t *p)
 {
-    return cadre_embedding_bag(p, table(p), index_of(p), none, none, CADRE_BAG_SUM);
+    return cadre_op_embedding_bag(p, table(p), index_of(p), none, none, CADRE_BAG_SUM);
 }
 static cadre_node_t
 weighted_mean(cadre_program_t *p)
 {
-    cadre_node_t x = arg(p, "x", CADRE_F32, 1, cadre_sym("nnz"), cadre_dim(1));
-    return cadre_bag(p, table(p), index_of(p), offsets(p), x, CADRE_BAG_MEAN);
+    cadre_node_t x = arg(p, "x", CADRE_F32, 1, cadre_dim_symbol("nnz"), cadre_dim(1));
+    return cadre_op_bag(p, table(p), index_of(p), offsets(p), x, CADRE_BAG_MEAN);
 }
 static cadre_node_t
 short_weights(cadre_program_t *p)
 {
-    cadre_node_t x = arg(p, "x", CADRE_F32, 1, cadre_sym("B"), cadre_dim(1));
-    return cadre_bag(p, table(p), index_of(p), offsets(p), x, CADRE_BAG_SUM);
+    cadre_node_t x = arg(p, "x", CADRE_F32, 1, cadre_dim_symbol("B"), cadre_dim(1));
+    return cadre_op_bag(p, table(p), index_of(p), offsets(p), x, CADRE_BAG_SUM);
 }
 static cadre_node_t
 integer_weights(cadre_program_t *p)
 {
-    return cadre_bag(p, table(p), index_of(p), offsets(p), index_of(p), CADRE_BAG_SUM);
+    return cadre_op_bag(p, table(p), index_of(p), offsets(p), index_of(p), CADRE_BAG_SUM);
 }
 static cadre_node_t
 other_mode(cadre_program_t *p)
 {
-    return cadre_bag(p, table(p), index_of(p), offsets(p), none, (cadre_bag_mode_t)2);
+    return cadre_op_bag(p, table(p), index_of(p), offsets(p), none, (cadre_bag_mode_t)2);
 }
 static cadre_node_t
 offsets_of_even_bags(cadre_program_t *p)
 {
-    return cadre_embedding_bag(p, table(p), rows_index(p, "i"), offsets(p), none, CADRE_BAG_SUM);
+    return cadre_op_embedding_bag(p, table(p), rows_index(p, "i"), offsets(p), none, CADRE_BAG_SUM);
 }
 static cadre_node_t
 weights_of_even_bags(cadre_program_t *p)
 {
-    return cadre_embedding_bag(p, table(p), rows_index(p, "i"), none, float_rows(p, "x", 1),
-                               CADRE_BAG_SUM);
+    return cadre_op_embedding_bag(p, table(p), rows_index(p, "i"), none, float_rows(p, "x", 1),
+                                  CADRE_BAG_SUM);
 }
 static cadre_node_t
 mean_of_weighted_even_bags(cadre_program_t *p)
 {
-    return cadre_embedding_bag(p, table(p), rows_index(p, "i"), none, float_rows(p, "x", 3),
-                               CADRE_BAG_MEAN);
+    return cadre_op_embedding_bag(p, table(p), rows_index(p, "i"), none, float_rows(p, "x", 3),
+                                  CADRE_BAG_MEAN);
 }
 static cadre_node_t
 no_embeddings(cadre_program_t *p)
 {
-    return cadre_dlrm_interaction(p, float_rows(p, "x", 4), NULL, 0);
+    return cadre_op_dlrm_interaction(p, float_rows(p, "x", 4), NULL, 0);
 }
 static cadre_node_t
 embeddings_of_other_size(cadre_program_t *p)
 {
     cadre_node_t other = float_rows(p, "y", 3);
-    return cadre_dlrm_interaction(p, float_rows(p, "x", 4), &other, 1);
+    return cadre_op_dlrm_interaction(p, float_rows(p, "x", 4), &other, 1);
 }
 static cadre_node_t
 many_embeddings(cadre_program_t *p)
 {
-    cadre_node_t other = arg(p, "y", CADRE_F32, 3, cadre_sym("B"), cadre_dim(512));
-    return cadre_dlrm_interaction(p, float_rows(p, "x", 2), &other, 1);
+    cadre_node_t other = arg(p, "y", CADRE_F32, 3, cadre_dim_symbol("B"), cadre_dim(512));
+    return cadre_op_dlrm_interaction(p, float_rows(p, "x", 2), &other, 1);
 }
 static cadre_node_t
 flat_negatives(cadre_program_t *p)
 {
-    return cadre_sgns(p, table(p), table(p), offsets(p), offsets(p), offsets(p));
+    return cadre_op_sgns(p, table(p), table(p), offsets(p), offsets(p), offsets(p));
 }
 static cadre_node_t
 other_batch_of_context(cadre_program_t *p)
 {
-    return cadre_sgns(p, table(p), table(p), offsets(p), index_of(p), rows_index(p, "n"));
+    return cadre_op_sgns(p, table(p), table(p), offsets(p), index_of(p), rows_index(p, "n"));
 }
 
 static const struct {
@@ -215,7 +215,7 @@ Test(sparse, says_what_does_not_go_together)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(mistakes); i++) {
         cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("test");
-        cadre_scope_begin(p, "model");
+        cadre_program_scope_begin(p, "model");
         cr_assert_eq(mistakes[i].build(p).id, 0, "%s", mistakes[i].text);
         cr_assert_eq(cadre_program_finish(p), mistakes[i].status, "%s", cadre_error_text());
         cr_assert_str_eq(cadre_error_text(), mistakes[i].text);
@@ -321,7 +321,7 @@ Test(sparse, refuses_gradients_of_bags_that_no_builder_makes)
             table(p),
             index_of(p),
             offsets(p),
-            arg(p, "weights", CADRE_F32, 1, cadre_sym("nnz"), cadre_dim(1)),
+            arg(p, "weights", CADRE_F32, 1, cadre_dim_symbol("nnz"), cadre_dim(1)),
             float_rows(p, "gradient", 4),
             float_rows(p, "narrow", 3),
             arg(p, "deep", CADRE_F32, 3, cadre_dim(9), cadre_dim(4)),
@@ -346,25 +346,26 @@ Test(sparse, refuses_gradients_of_bags_that_no_builder_makes)
 Test(sparse, infers_the_shapes_of_rows_and_bags)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("test");
-    cadre_node_t rows = cadre_take(p, table(p), rows_index(p, "even"));
-    cadre_node_t vector = cadre_var(p, "vector", (int64_t[]){9}, 1);
-    cadre_node_t pulled = arg(p, "pulled", CADRE_F32, 2, cadre_sym("U"), cadre_dim(4));
+    cadre_node_t rows = cadre_op_take(p, table(p), rows_index(p, "even"));
+    cadre_node_t vector = cadre_op_var(p, "vector", (int64_t[]){9}, 1);
+    cadre_node_t pulled = arg(p, "pulled", CADRE_F32, 2, cadre_dim_symbol("U"), cadre_dim(4));
     cadre_node_t dense = float_rows(p, "dense", 4);
     struct {
         cadre_node_t node;
         const char *shape;
     } cases[] = {
         {rows, "[B,3,4]"},
-        {cadre_take(p, vector, index_of(p)), "[nnz]"},
-        {cadre_take(p, pulled, offsets(p)), "[B,4]"},
-        {cadre_scatter(p, rows, rows_index(p, "at"), cadre_sym_times("U", 2)), "[2*U,4]"},
-        {cadre_bag(p, pulled, index_of(p),
-                   cadre_arg(p, "starts", CADRE_I32, (cadre_dim_t[]){cadre_dim(7)}, 1), none,
-                   CADRE_BAG_MEAN),
+        {cadre_op_take(p, vector, index_of(p)), "[nnz]"},
+        {cadre_op_take(p, pulled, offsets(p)), "[B,4]"},
+        {cadre_op_scatter(p, rows, rows_index(p, "at"), cadre_dim_symbol_times("U", 2)), "[2*U,4]"},
+        {cadre_op_bag(p, pulled, index_of(p),
+                      cadre_op_arg(p, "starts", CADRE_I32, (cadre_dim_t[]){cadre_dim(7)}, 1), none,
+                      CADRE_BAG_MEAN),
          "[7,4]"},
-        {cadre_dlrm_interaction(p, dense, &rows, 1), "[B,10]"},
-        {cadre_factorization_machine(p, pulled, index_of(p), offsets(p), none), "[B]"},
-        {cadre_sgns(p, table(p), pulled, offsets(p), offsets(p), rows_index(p, "negatives")), "[]"},
+        {cadre_op_dlrm_interaction(p, dense, &rows, 1), "[B,10]"},
+        {cadre_op_factorization_machine(p, pulled, index_of(p), offsets(p), none), "[B]"},
+        {cadre_op_sgns(p, table(p), pulled, offsets(p), offsets(p), rows_index(p, "negatives")),
+         "[]"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         char text[CADRE_EXTENTS_TEXT_SIZE];

@@ -8,16 +8,16 @@ from plant import drop, swap, without
 
 GRADIENTS = [
     ("square-factor", "the gradient of a square lacks its factor 2",
-     "common/graph map1_gradient", swap("cadre_const_f32(p, 2)", "cadre_const_f32(p, 1)")),
+     "common/graph map1_gradient", swap("cadre_op_const_f32(p, 2)", "cadre_op_const_f32(p, 1)")),
     ("matmul-flag", "the gradient of a matmul transposes the wrong way",
      "common/graph visit_matmul", swap(", !flip_b", ", flip_b")),
     ("softmax-sum", "the gradient of softmax forgets the sum over the row",
-     "common/graph visit_softmax", swap("cadre_sub(p, g, sum)", "g")),
+     "common/graph visit_softmax", swap("cadre_op_sub(p, g, sum)", "g")),
     ("mean-not-shared", "the gradient of a mean is that of a sum",
      "common/graph visit_reduce", swap("CADRE_REDUCE_MEAN", "CADRE_REDUCE_MAX")),
     ("adjoint-replaced", "of two uses of a node only one gives a gradient",
      "common/graph cadre_gradient_give",
-     swap("adjoint->id == 0 ? gradient : cadre_add(walk->program, *adjoint, gradient)",
+     swap("adjoint->id == 0 ? gradient : cadre_op_add(walk->program, *adjoint, gradient)",
           "gradient")),
     ("image-same-way", "the gradient of im2col is im2col",
      "common/graph visit_image",
@@ -32,17 +32,17 @@ GRADIENTS = [
 
 LAYERS = [
     ("attention-scale", "scores are not divided by the root of the width",
-     "common/graph cadre_attention", swap("sqrt(width)", "width")),
+     "common/graph cadre_op_attention", swap("sqrt(width)", "width")),
     ("attention-earlier", "a query sees later keys, not earlier ones",
      "common/graph hide_later",
      swap("keys, cadre_program_emit_reshape(self, keys, &column)",
           "cadre_program_emit_reshape(self, keys, &column), keys")),
     ("batch-norm-squares", "the variance of a batch is its mean square",
-     "common/graph cadre_batch_norm",
-     swap("cadre_square(self, difference)", "cadre_square(self, x)")),
+     "common/graph cadre_op_batch_norm",
+     swap("cadre_op_square(self, difference)", "cadre_op_square(self, x)")),
     ("kl-of-zero", "a target of 0 makes the divergence NaN",
-     "common/graph cadre_kl_divergence",
-     swap("cadre_const_f32(self, 0)", "cadre_const_f32(self, -1)")),
+     "common/graph cadre_op_kl_divergence",
+     swap("cadre_op_const_f32(self, 0)", "cadre_op_const_f32(self, -1)")),
 ]
 
 # --- inference and what a decoder believes ---
@@ -135,8 +135,8 @@ TABLES = [
     ("bag-mode", "a decoded mode is believed",
      "common/graph check_bags", swap("!= CADRE_BAG_SUM && mode != CADRE_BAG_MEAN", "< 0")),
     ("fm-squares", "the squares of a factorization machine are not weighted by those of the values",
-     "common/graph cadre_factorization_machine",
-     swap("values.id == 0 ? none : cadre_square(self, values)", "values")),
+     "common/graph cadre_op_factorization_machine",
+     swap("values.id == 0 ? none : cadre_op_square(self, values)", "values")),
     ("dlrm-diagonal", "the pairs of vectors are of the wrong side",
      "common/graph lower_triangle", swap("(i * count + k)", "(i * count + k + 1)")),
     ("sgns-signs", "the context counts as a negative",
@@ -159,7 +159,7 @@ BF16 = [
      "common/graph cadre_gradient_flows",
      swap("node->dtype != CADRE_I32 &&", "node->dtype == CADRE_F32 &&")),
     ("bf16-wide-gradient", "the gradient of a product of bf16 stays f32",
-     "common/graph visit_matmul", drop("g = cadre_cast")),
+     "common/graph visit_matmul", drop("g = cadre_op_cast")),
     ("bf16-right-side", "the right operand of bf16 is the left one",
      "worker/device cadre_cpu_matmul", swap("= wide + left->count", "= wide")),
 ]

@@ -23,13 +23,14 @@ define_program(fake_cluster_t *self, uint64_t id)
 {
     cadre_program_t *program = cadre_program_new("step");
     int64_t shape[] = {2 * FAKE_SHARDS};
-    cadre_node_t w = cadre_var(program, "w", shape, 1);
-    cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(2)};
-    cadre_node_t x = cadre_arg(program, "x", CADRE_F32, dims, 2);
-    cadre_node_t ones = cadre_add(program, cadre_mul(program, w, cadre_const_f32(program, 0)),
-                                  cadre_mean_all(program, x));
-    cadre_push(program, w, ones);
-    cadre_result(program, "sum", cadre_sum_all(program, w));
+    cadre_node_t w = cadre_op_var(program, "w", shape, 1);
+    cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(2)};
+    cadre_node_t x = cadre_op_arg(program, "x", CADRE_F32, dims, 2);
+    cadre_node_t ones =
+        cadre_op_add(program, cadre_op_mul(program, w, cadre_op_const_f32(program, 0)),
+                     cadre_op_mean_all(program, x));
+    cadre_op_push(program, w, ones);
+    cadre_op_result(program, "sum", cadre_op_sum_all(program, w));
     cr_assert_eq(cadre_program_finish(program), 0, "%s", cadre_error_text());
     size_t size_bytes = 0;
     const uint8_t *bytes = cadre_program_bytes(program, &size_bytes);

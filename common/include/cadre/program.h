@@ -7,14 +7,14 @@
  * of that first mistake, so a model is written without a check per line:
  *
  *     cadre_program_t *p = cadre_program_new("train_step");
- *     cadre_node_t x = cadre_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_sym("B"),
+ *     cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_dim_symbol("B"),
  *                                                                   cadre_dim(64)}, 2);
- *     cadre_node_t y = cadre_arg(p, "y", CADRE_I32, (cadre_dim_t[]){cadre_sym("B")}, 1);
- *     cadre_node_t w = cadre_var(p, "w", (int64_t[]){64, 10}, 2);
- *     cadre_node_t b = cadre_var(p, "b", (int64_t[]){10}, 1);
- *     cadre_node_t loss = cadre_softmax_cross_entropy(p, cadre_dense(p, x, w, b), y);
- *     cadre_minimize(p, loss);
- *     cadre_result(p, "loss", loss);
+ *     cadre_node_t y = cadre_op_arg(p, "y", CADRE_I32, (cadre_dim_t[]){cadre_dim_symbol("B")}, 1);
+ *     cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){64, 10}, 2);
+ *     cadre_node_t b = cadre_op_var(p, "b", (int64_t[]){10}, 1);
+ *     cadre_node_t loss = cadre_op_softmax_cross_entropy(p, cadre_op_dense(p, x, w, b), y);
+ *     cadre_op_minimize(p, loss);
+ *     cadre_op_result(p, "loss", loss);
  *     int status = cadre_program_finish(p);
  *
  * The columns of a batch are arguments by these names: rows "x" and labels "y" (coordinator.h).
@@ -64,8 +64,8 @@ typedef struct {
 enum { CADRE_PROGRAM_RANK_MAX = 4 };
 
 CADRE_API cadre_dim_t cadre_dim(int64_t size);
-CADRE_API cadre_dim_t cadre_sym(const char *symbol);
-CADRE_API cadre_dim_t cadre_sym_times(const char *symbol, int64_t factor);
+CADRE_API cadre_dim_t cadre_dim_symbol(const char *symbol);
+CADRE_API cadre_dim_t cadre_dim_symbol_times(const char *symbol, int64_t factor);
 
 /* --- life --- */
 
@@ -79,114 +79,115 @@ CADRE_API void cadre_program_destroy(cadre_program_t **self_p);
 CADRE_API int cadre_program_finish(cadre_program_t *self);
 
 /* Names what is built until the matching end; scopes nest and show in messages as "outer/inner". */
-CADRE_API void cadre_scope_begin(cadre_program_t *self, const char *name);
-CADRE_API void cadre_scope_end(cadre_program_t *self);
+CADRE_API void cadre_program_scope_begin(cadre_program_t *self, const char *name);
+CADRE_API void cadre_program_scope_end(cadre_program_t *self);
 
 /* --- leaves --- */
 
 /* An argument that each closure brings under this name; what else it brings is not looked at. */
-CADRE_API cadre_node_t cadre_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
-                                 const cadre_dim_t *dims, int rank);
+CADRE_API cadre_node_t cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
+                                    const cadre_dim_t *dims, int rank);
 
 /* The current value of the variable `name` (f32), which the worker pulls before it runs the
  * program. Asking again for the same name gives the same node; the shape must be the same too. */
-CADRE_API cadre_node_t cadre_var(cadre_program_t *self, const char *name, const int64_t *shape,
-                                 int rank);
+CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape,
+                                    int rank);
 
 /* A copy of `tensor` (f32 or i32), shipped with the program. */
-CADRE_API cadre_node_t cadre_const(cadre_program_t *self, const cadre_tensor_t *tensor);
-CADRE_API cadre_node_t cadre_const_f32(cadre_program_t *self, float value);
+CADRE_API cadre_node_t cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor);
+CADRE_API cadre_node_t cadre_op_const_f32(cadre_program_t *self, float value);
 
 /* --- arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) --- */
 
-CADRE_API cadre_node_t cadre_add(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
-CADRE_API cadre_node_t cadre_sub(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
-CADRE_API cadre_node_t cadre_mul(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
-CADRE_API cadre_node_t cadre_div(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
-CADRE_API cadre_node_t cadre_max(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
-CADRE_API cadre_node_t cadre_min(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_add(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_sub(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_mul(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_div(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_max(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_min(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
 /* 1 where true, else 0, as f32; both sides f32 or both i32. */
-CADRE_API cadre_node_t cadre_gt(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
-CADRE_API cadre_node_t cadre_eq(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_gt(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_eq(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 
 /* `yes` where `condition` (f32) is not 0, else `no`; all three are broadcast. */
-CADRE_API cadre_node_t cadre_where(cadre_program_t *self, cadre_node_t condition, cadre_node_t yes,
-                                   cadre_node_t no);
+CADRE_API cadre_node_t cadre_op_where(cadre_program_t *self, cadre_node_t condition,
+                                      cadre_node_t yes, cadre_node_t no);
 
 /* Element by element, f32. sign is -1, 0 or 1; step is 1 above 0, else 0; gelu is the exact form
  * x * Phi(x) and dgelu its derivative. NaN stays NaN in each. */
-CADRE_API cadre_node_t cadre_neg(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_exp(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_logarithm(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_sqrt(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_rsqrt(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_recip(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_square(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_abs(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_sign(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_step(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_relu(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_sigmoid(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_tanh(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_gelu(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_dgelu(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_softplus(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_neg(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_exp(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_log(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_sqrt(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_rsqrt(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_recip(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_square(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_abs(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_sign(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_step(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_relu(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_sigmoid(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_tanh(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_gelu(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_dgelu(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_softplus(cadre_program_t *self, cadre_node_t x);
 
 /* [.., m, k] times [.., k, n] is [.., m, n], f32; both sides f32 or both bf16, whose products are
  * added in f32. The leading axes of both are the same, or `right` has
  * rank 2 and is used for all of them. */
-CADRE_API cadre_node_t cadre_matmul(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
+CADRE_API cadre_node_t cadre_op_matmul(cadre_program_t *self, cadre_node_t left,
+                                       cadre_node_t right);
 
 /* The same with either matrix transposed first (a flag that is not 0); both of one rank. */
-CADRE_API cadre_node_t cadre_matmul_transposed(cadre_program_t *self, cadre_node_t left,
-                                               int transpose_left, cadre_node_t right,
-                                               int transpose_right);
+CADRE_API cadre_node_t cadre_op_matmul_transposed(cadre_program_t *self, cadre_node_t left,
+                                                  int transpose_left, cadre_node_t right,
+                                                  int transpose_right);
 
 /* Over one axis, which disappears; a negative axis counts from the end. argmax gives i32, the first
  * of equals. */
-CADRE_API cadre_node_t cadre_sum(cadre_program_t *self, cadre_node_t x, int axis);
-CADRE_API cadre_node_t cadre_mean(cadre_program_t *self, cadre_node_t x, int axis);
-CADRE_API cadre_node_t cadre_reduce_max(cadre_program_t *self, cadre_node_t x, int axis);
-CADRE_API cadre_node_t cadre_argmax(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_op_sum(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_op_mean(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_op_reduce_max(cadre_program_t *self, cadre_node_t x, int axis);
+CADRE_API cadre_node_t cadre_op_argmax(cadre_program_t *self, cadre_node_t x, int axis);
 
 /* Over all elements: a scalar. */
-CADRE_API cadre_node_t cadre_sum_all(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_mean_all(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_sum_all(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_mean_all(cadre_program_t *self, cadre_node_t x);
 
 /* --- movement --- */
 
-CADRE_API cadre_node_t cadre_broadcast(cadre_program_t *self, cadre_node_t x,
-                                       const cadre_dim_t *dims, int rank);
-CADRE_API cadre_node_t cadre_reshape(cadre_program_t *self, cadre_node_t x, const cadre_dim_t *dims,
-                                     int rank);
+CADRE_API cadre_node_t cadre_op_broadcast(cadre_program_t *self, cadre_node_t x,
+                                          const cadre_dim_t *dims, int rank);
+CADRE_API cadre_node_t cadre_op_reshape(cadre_program_t *self, cadre_node_t x,
+                                        const cadre_dim_t *dims, int rank);
 
 /* Axis i of the result is axis `order[i]` of `x`; `order` has as many entries as `x` has axes. */
-CADRE_API cadre_node_t cadre_transpose(cadre_program_t *self, cadre_node_t x, const int *order);
+CADRE_API cadre_node_t cadre_op_transpose(cadre_program_t *self, cadre_node_t x, const int *order);
 
 /* Joins 1 to 32 nodes along `axis`. Along it all sizes are numbers, or multiples of one symbol. */
-CADRE_API cadre_node_t cadre_concat(cadre_program_t *self, const cadre_node_t *nodes, int count,
-                                    int axis);
+CADRE_API cadre_node_t cadre_op_concat(cadre_program_t *self, const cadre_node_t *nodes, int count,
+                                       int axis);
 
 /* `length` entries from `begin` on along `axis`. Where the axis is `c * symbol`, both count in
  * units of the symbol: of [2*B] (1, 1) is the second half. */
-CADRE_API cadre_node_t cadre_slice(cadre_program_t *self, cadre_node_t x, int axis, int64_t begin,
-                                   int64_t length);
+CADRE_API cadre_node_t cadre_op_slice(cadre_program_t *self, cadre_node_t x, int axis,
+                                      int64_t begin, int64_t length);
 
-/* Zeros before and after along `axis`, counted as for cadre_slice. */
-CADRE_API cadre_node_t cadre_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
-                                 int64_t after);
+/* Zeros before and after along `axis`, counted as for cadre_op_slice. */
+CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
+                                    int64_t after);
 
 /* --- rows of a table, found by their positions (i32) --- */
 
 /* The rows of table [N, D..] at index [I..]: [I.., D..], of rank 4 at most. A position outside
  * 0..N-1 fails the closure with CADRE_EDATA. */
-CADRE_API cadre_node_t cadre_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index);
+CADRE_API cadre_node_t cadre_op_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index);
 
 /* The other way round: the sums of values [I.., D..] at their positions in index [I..], as
  * [rows, D..]; zeros where there is none. Added in the order of the index. CADRE_EDATA as above. */
-CADRE_API cadre_node_t cadre_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index,
-                                     cadre_dim_t rows);
+CADRE_API cadre_node_t cadre_op_scatter(cadre_program_t *self, cadre_node_t values,
+                                        cadre_node_t index, cadre_dim_t rows);
 
 typedef enum {
     CADRE_BAG_SUM = 0,
@@ -199,73 +200,76 @@ typedef enum {
  * scales each row; the empty node means 1, and a mean takes none. Position -1 is padding and counts
  * for nothing, also not in a mean; an empty bag gives zeros. Other positions outside 0..N-1 and
  * such offsets fail the closure with CADRE_EDATA. */
-CADRE_API cadre_node_t cadre_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
-                                 cadre_node_t offsets, cadre_node_t weights, cadre_bag_mode_t mode);
+CADRE_API cadre_node_t cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
+                                    cadre_node_t offsets, cadre_node_t weights,
+                                    cadre_bag_mode_t mode);
 
 /* --- rows: over the last axis --- */
 
-CADRE_API cadre_node_t cadre_softmax(cadre_program_t *self, cadre_node_t x);
-CADRE_API cadre_node_t cadre_log_softmax(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_softmax(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_log_softmax(cadre_program_t *self, cadre_node_t x);
 
 /* Cross entropy of each row of logits [.., C] against labels [..] (i32): [..]. A label outside
  * 0..C-1 fails the closure with CADRE_EDATA. */
-CADRE_API cadre_node_t cadre_xent(cadre_program_t *self, cadre_node_t logits, cadre_node_t labels);
+CADRE_API cadre_node_t cadre_op_xent(cadre_program_t *self, cadre_node_t logits,
+                                     cadre_node_t labels);
 
 /* Each row less its mean, over the root of its variance plus `eps` (at least 0): mean 0, variance
  * near 1. The variance is the biased one, over the number of elements. Ba, Kiros, Hinton 2016,
  * without scale and shift. */
-CADRE_API cadre_node_t cadre_rownorm(cadre_program_t *self, cadre_node_t x, float eps);
+CADRE_API cadre_node_t cadre_op_rownorm(cadre_program_t *self, cadre_node_t x, float eps);
 
 /* --- images: [batch, height, width, channels], of which the last three are numbers --- */
 
 /* Every place of a window of `kernel` (height, width) over x [B, H, W, C] with `padding` zeros on
  * each side, `stride` apart: [B, OH, OW, KH * KW * C], each row in the order (row in the kernel,
  * column, channel), with OH = (H + 2 padding - KH) / stride + 1, rounded down, and OW alike. */
-CADRE_API cadre_node_t cadre_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2],
-                                    int stride, int padding);
+CADRE_API cadre_node_t cadre_op_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2],
+                                       int stride, int padding);
 
 /* --- other --- */
 
 /* To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by way of f32. A
  * gradient flows between f32 and bf16 as if nothing was rounded. */
-CADRE_API cadre_node_t cadre_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype);
+CADRE_API cadre_node_t cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype);
 
 /* Uniform in [0, 1), made of the closure's seed, this node and the element's index (Philox), so
  * that a closure which is run again gets the same numbers. */
-CADRE_API cadre_node_t cadre_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims, int rank);
+CADRE_API cadre_node_t cadre_op_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims,
+                                             int rank);
 
 /* The same value, through which no gradient flows. */
-CADRE_API cadre_node_t cadre_detach(cadre_program_t *self, cadre_node_t x);
+CADRE_API cadre_node_t cadre_op_detach(cadre_program_t *self, cadre_node_t x);
 
 /* --- layers, built of the above --- */
 
 /* x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
-CADRE_API cadre_node_t cadre_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
-                                   cadre_node_t bias);
+CADRE_API cadre_node_t cadre_op_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
+                                      cadre_node_t bias);
 
 /* Zeroes each element with probability `rate` (0 to below 1) and scales the others by
  * 1 / (1 - rate). With `training` 0 it is `x` itself. */
-CADRE_API cadre_node_t cadre_dropout(cadre_program_t *self, cadre_node_t x, float rate,
-                                     int training);
+CADRE_API cadre_node_t cadre_op_dropout(cadre_program_t *self, cadre_node_t x, float rate,
+                                        int training);
 
 /* Cross-correlation, as convolution is called in the field: x [B, H, W, CIN] with weight
  * [KH, KW, CIN, COUT] plus bias [COUT] (empty: none) is [B, OH, OW, COUT], stride and padding as
- * for cadre_im2col. */
-CADRE_API cadre_node_t cadre_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
-                                    cadre_node_t bias, int stride, int padding);
+ * for cadre_op_im2col. */
+CADRE_API cadre_node_t cadre_op_conv2d(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
+                                       cadre_node_t bias, int stride, int padding);
 
 /* The largest, or the mean, of each channel in windows of `window` (height, width), `stride` apart:
  * x [B, H, W, C] to [B, OH, OW, C]. Without padding: a rest that fills no window is left out. Where
  * several are the largest, the gradient is shared among them. */
-CADRE_API cadre_node_t cadre_max_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2],
-                                        int stride);
-CADRE_API cadre_node_t cadre_mean_pool2d(cadre_program_t *self, cadre_node_t x, const int window[2],
-                                         int stride);
+CADRE_API cadre_node_t cadre_op_max_pool2d(cadre_program_t *self, cadre_node_t x,
+                                           const int window[2], int stride);
+CADRE_API cadre_node_t cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t x,
+                                            const int window[2], int stride);
 
-/* cadre_rownorm of x [.., C] times scale [C] plus shift [C], either of which may be empty. Ba,
+/* cadre_op_rownorm of x [.., C] times scale [C] plus shift [C], either of which may be empty. Ba,
  * Kiros, Hinton 2016, "Layer normalization". */
-CADRE_API cadre_node_t cadre_layer_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale,
-                                        cadre_node_t shift, float eps);
+CADRE_API cadre_node_t cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x,
+                                           cadre_node_t scale, cadre_node_t shift, float eps);
 
 /* Mean and variance of each channel, [C] both. */
 typedef struct {
@@ -279,127 +283,130 @@ typedef struct {
  * keeps running averages in variables with the optimizer sgd, whose learning rate is then the
  * average's rate, pushes how far they are off:
  *
- *     cadre_push(p, running_mean, cadre_sub(p, running_mean, moments.mean));
+ *     cadre_op_push(p, running_mean, cadre_op_sub(p, running_mean, moments.mean));
  */
-CADRE_API cadre_node_t cadre_batch_norm(cadre_program_t *self, cadre_node_t x, cadre_node_t scale,
-                                        cadre_node_t shift, float eps, cadre_moments_t *moments);
+CADRE_API cadre_node_t cadre_op_batch_norm(cadre_program_t *self, cadre_node_t x,
+                                           cadre_node_t scale, cadre_node_t shift, float eps,
+                                           cadre_moments_t *moments);
 
 /* The same with given moments, for evaluation. */
-CADRE_API cadre_node_t cadre_batch_norm_fixed(cadre_program_t *self, cadre_node_t x,
-                                              cadre_moments_t moments, cadre_node_t scale,
-                                              cadre_node_t shift, float eps);
+CADRE_API cadre_node_t cadre_op_batch_norm_fixed(cadre_program_t *self, cadre_node_t x,
+                                                 cadre_moments_t moments, cadre_node_t scale,
+                                                 cadre_node_t shift, float eps);
 
 /* softmax(Q K' / sqrt(D / heads)) V for each head: queries [B, T, D], keys [B, S, D], values
  * [B, S, E] to [B, T, E], of which head i has the i-th part of each last axis. With `causal` not 0
  * a query sees no later key; then T and S are one number. Vaswani and others 2017, "Attention is
  * all you need", without its projections. */
-CADRE_API cadre_node_t cadre_attention(cadre_program_t *self, cadre_node_t queries,
-                                       cadre_node_t keys, cadre_node_t values, int heads,
-                                       int causal);
+CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t queries,
+                                          cadre_node_t keys, cadre_node_t values, int heads,
+                                          int causal);
 
 /* --- losses: means over all rows or elements, as scalars --- */
 
 /* Of logits [.., C] and labels [..] (i32). `smoothed` takes 1 - smoothing of the label and spreads
  * `smoothing` (0 to below 1) evenly over all classes (Szegedy and others 2016). */
-CADRE_API cadre_node_t cadre_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits,
-                                                   cadre_node_t labels);
-CADRE_API cadre_node_t cadre_softmax_cross_entropy_smoothed(cadre_program_t *self,
-                                                            cadre_node_t logits,
-                                                            cadre_node_t labels, float smoothing);
+CADRE_API cadre_node_t cadre_op_softmax_cross_entropy(cadre_program_t *self, cadre_node_t logits,
+                                                      cadre_node_t labels);
+CADRE_API cadre_node_t cadre_op_softmax_cross_entropy_smoothed(cadre_program_t *self,
+                                                               cadre_node_t logits,
+                                                               cadre_node_t labels,
+                                                               float smoothing);
 
-/* -log p[label] of log probabilities [.., C], each row as cadre_log_softmax gives it, and labels
+/* -log p[label] of log probabilities [.., C], each row as cadre_op_log_softmax gives it, and labels
  * [..] (i32). */
-CADRE_API cadre_node_t cadre_nll(cadre_program_t *self, cadre_node_t log_probabilities,
-                                 cadre_node_t labels);
+CADRE_API cadre_node_t cadre_op_nll(cadre_program_t *self, cadre_node_t log_probabilities,
+                                    cadre_node_t labels);
 
 /* sum(t (log t - log softmax(logits))) of each row, the Kullback-Leibler divergence of the targets
  * t, probabilities [.., C] of the shape of the logits; 0 log 0 is 0. */
-CADRE_API cadre_node_t cadre_kl_divergence(cadre_program_t *self, cadre_node_t logits,
-                                           cadre_node_t targets);
+CADRE_API cadre_node_t cadre_op_kl_divergence(cadre_program_t *self, cadre_node_t logits,
+                                              cadre_node_t targets);
 
 /* For the rest, predictions and targets have the same shape, but for a last axis of size 1 that
  * only one of them has; targets may be i32. */
 
 /* Of targets 0 to 1 against sigmoid(logits), without overflow. `smoothed` moves the targets by
  * `smoothing` (0 to below 1) toward one half: t (1 - smoothing) + smoothing / 2. */
-CADRE_API cadre_node_t cadre_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits,
-                                                   cadre_node_t targets);
-CADRE_API cadre_node_t cadre_sigmoid_cross_entropy_smoothed(cadre_program_t *self,
-                                                            cadre_node_t logits,
-                                                            cadre_node_t targets, float smoothing);
+CADRE_API cadre_node_t cadre_op_sigmoid_cross_entropy(cadre_program_t *self, cadre_node_t logits,
+                                                      cadre_node_t targets);
+CADRE_API cadre_node_t cadre_op_sigmoid_cross_entropy_smoothed(cadre_program_t *self,
+                                                               cadre_node_t logits,
+                                                               cadre_node_t targets,
+                                                               float smoothing);
 
 /* max(0, 1 - y score) with y = 1 for a target above one half, else -1 (Cortes, Vapnik 1995). */
-CADRE_API cadre_node_t cadre_hinge(cadre_program_t *self, cadre_node_t scores,
-                                   cadre_node_t targets);
+CADRE_API cadre_node_t cadre_op_hinge(cadre_program_t *self, cadre_node_t scores,
+                                      cadre_node_t targets);
 
-CADRE_API cadre_node_t cadre_mse(cadre_program_t *self, cadre_node_t predictions,
-                                 cadre_node_t targets);
-CADRE_API cadre_node_t cadre_mae(cadre_program_t *self, cadre_node_t predictions,
-                                 cadre_node_t targets);
+CADRE_API cadre_node_t cadre_op_mse(cadre_program_t *self, cadre_node_t predictions,
+                                    cadre_node_t targets);
+CADRE_API cadre_node_t cadre_op_mae(cadre_program_t *self, cadre_node_t predictions,
+                                    cadre_node_t targets);
 
 /* d^2 / 2 for a difference |d| up to `delta` (above 0), beyond it delta (|d| - delta / 2) (Huber
  * 1964). */
-CADRE_API cadre_node_t cadre_huber(cadre_program_t *self, cadre_node_t predictions,
-                                   cadre_node_t targets, float delta);
+CADRE_API cadre_node_t cadre_op_huber(cadre_program_t *self, cadre_node_t predictions,
+                                      cadre_node_t targets, float delta);
 
 /* 1 for each row whose largest logit is at its label, else 0, as f32: their mean is the accuracy,
  * their sum counts over batches of different sizes. */
-CADRE_API cadre_node_t cadre_correct(cadre_program_t *self, cadre_node_t logits,
-                                     cadre_node_t labels);
+CADRE_API cadre_node_t cadre_op_correct(cadre_program_t *self, cadre_node_t logits,
+                                        cadre_node_t labels);
 
 /* The same for one logit per row: above 0 (probability above one half) against a target above one
  * half. */
-CADRE_API cadre_node_t cadre_binary_correct(cadre_program_t *self, cadre_node_t logits,
-                                            cadre_node_t targets);
+CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits,
+                                               cadre_node_t targets);
 
 /* --- layers and losses over tables --- */
 
-/* cadre_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L] without
- * offsets, which is then the empty node. Such an index has no padding. */
-CADRE_API cadre_node_t cadre_embedding_bag(cadre_program_t *self, cadre_node_t table,
-                                           cadre_node_t index, cadre_node_t offsets,
-                                           cadre_node_t weights, cadre_bag_mode_t mode);
+/* cadre_op_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L]
+ * without offsets, which is then the empty node. Such an index has no padding. */
+CADRE_API cadre_node_t cadre_op_embedding_bag(cadre_program_t *self, cadre_node_t table,
+                                              cadre_node_t index, cadre_node_t offsets,
+                                              cadre_node_t weights, cadre_bag_mode_t mode);
 
 /* The sum over all pairs i < j of an example's features of <v_i, v_j> x_i x_j, as [B], in time
  * linear in the features (Rendle 2010, "Factorization machines", equation 4): `table` [N, K] holds
  * the v, `index` and `offsets` are as above and `values` the x, the empty node for all 1. The
  * linear term is the embedding bag of a table [N, 1] with the same weights. */
-CADRE_API cadre_node_t cadre_factorization_machine(cadre_program_t *self, cadre_node_t table,
-                                                   cadre_node_t index, cadre_node_t offsets,
-                                                   cadre_node_t values);
+CADRE_API cadre_node_t cadre_op_factorization_machine(cadre_program_t *self, cadre_node_t table,
+                                                      cadre_node_t index, cadre_node_t offsets,
+                                                      cadre_node_t values);
 
 /* The products of each two different ones of the F vectors of an example, behind `dense`: [B, D]
  * and `count` (1 to 31) nodes [B, D] or [B, K, D], F - 1 vectors together, give [B, D + F (F - 1) /
  * 2], in the order (1,0) (2,0) (2,1) (3,0).. with the dense vector as 0. Naumov and others 2019,
  * "Deep learning recommendation model", without a vector's product with itself. */
-CADRE_API cadre_node_t cadre_dlrm_interaction(cadre_program_t *self, cadre_node_t dense,
-                                              const cadre_node_t *embeddings, int count);
+CADRE_API cadre_node_t cadre_op_dlrm_interaction(cadre_program_t *self, cadre_node_t dense,
+                                                 const cadre_node_t *embeddings, int count);
 
 /* The loss of skip-gram with negative sampling (Mikolov and others 2013, "Distributed
  * representations of words and phrases", equation 4): the mean over the batch of -log s(u_o v_c) -
  * sum_k log s(-u_k v_c), s the sigmoid, with v rows of `input` [N, D] at `center` [B], and u rows
  * of `output` [M, D] at `context` [B] and, for the k, at `negatives` [B, K]. Who samples the
  * negatives is the caller. */
-CADRE_API cadre_node_t cadre_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output,
-                                  cadre_node_t center, cadre_node_t context,
-                                  cadre_node_t negatives);
+CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, cadre_node_t output,
+                                     cadre_node_t center, cadre_node_t context,
+                                     cadre_node_t negatives);
 
 /* --- gradients and outputs --- */
 
 /* The gradient of the scalar `loss` with respect to each of `count` nodes, into `gradients`. A node
  * that the loss does not depend on is a mistake. */
-CADRE_API void cadre_gradient(cadre_program_t *self, cadre_node_t loss, const cadre_node_t *nodes,
-                              int count, cadre_node_t *gradients);
+CADRE_API void cadre_op_gradient(cadre_program_t *self, cadre_node_t loss,
+                                 const cadre_node_t *nodes, int count, cadre_node_t *gradients);
 
-/* Sends `gradient` to the variable `variable` (a node from cadre_var, of the same shape) when the
- * closure ends; once per variable. */
-CADRE_API void cadre_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient);
+/* Sends `gradient` to the variable `variable` (a node from cadre_op_var, of the same shape) when
+ * the closure ends; once per variable. */
+CADRE_API void cadre_op_push(cadre_program_t *self, cadre_node_t variable, cadre_node_t gradient);
 
 /* Pushes the gradient of `loss` for every variable that it depends on. */
-CADRE_API void cadre_minimize(cadre_program_t *self, cadre_node_t loss);
+CADRE_API void cadre_op_minimize(cadre_program_t *self, cadre_node_t loss);
 
 /* Returns the value of `node` to the coordinator under `name`, once per name. */
-CADRE_API void cadre_result(cadre_program_t *self, const char *name, cadre_node_t node);
+CADRE_API void cadre_op_result(cadre_program_t *self, const char *name, cadre_node_t node);
 
 #ifdef __cplusplus
 }

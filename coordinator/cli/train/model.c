@@ -12,11 +12,11 @@ data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output
 {
     switch (label) {
     case CADRE_JOB_CLASS:
-        return cadre_softmax_cross_entropy(program, output, y);
+        return cadre_op_softmax_cross_entropy(program, output, y);
     case CADRE_JOB_BINARY:
-        return cadre_sigmoid_cross_entropy(program, output, y);
+        return cadre_op_sigmoid_cross_entropy(program, output, y);
     case CADRE_JOB_VALUE:
-        return cadre_mse(program, output, y);
+        return cadre_op_mse(program, output, y);
     }
     return output;
 }
@@ -25,18 +25,18 @@ data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output
 static cadre_node_t
 add_penalty(cadre_program_t *program, cadre_node_t loss, cadre_node_t weight, double l2)
 {
-    cadre_node_t squares = cadre_sum_all(program, cadre_square(program, weight));
-    cadre_node_t factor = cadre_const_f32(program, (float)(0.5 * l2));
-    return cadre_add(program, loss, cadre_mul(program, factor, squares));
+    cadre_node_t squares = cadre_op_sum_all(program, cadre_op_square(program, weight));
+    cadre_node_t factor = cadre_op_const_f32(program, (float)(0.5 * l2));
+    return cadre_op_add(program, loss, cadre_op_mul(program, factor, squares));
 }
 
 static void
 add_results(cadre_program_t *program, const cadre_job_t *job, cadre_node_t output, cadre_node_t y)
 {
     bool classes = job->label == CADRE_JOB_CLASS;
-    cadre_node_t correct =
-        classes ? cadre_correct(program, output, y) : cadre_binary_correct(program, output, y);
-    cadre_result(program, "correct", cadre_sum_all(program, correct));
+    cadre_node_t correct = classes ? cadre_op_correct(program, output, y)
+                                   : cadre_op_binary_correct(program, output, y);
+    cadre_op_result(program, "correct", cadre_op_sum_all(program, correct));
 }
 
 /* All but the end of the program; its variables are left in `network`. */
@@ -44,10 +44,10 @@ static int
 build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
 {
     cadre_program_t *program = network->program;
-    const cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(widths[0])};
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(widths[0])};
     bool classes = job->label == CADRE_JOB_CLASS;
-    network->x = cadre_arg(program, "x", CADRE_F32, dims, 2);
-    cadre_node_t y = cadre_arg(program, "y", classes ? CADRE_I32 : CADRE_F32, dims, 1);
+    network->x = cadre_op_arg(program, "x", CADRE_F32, dims, 2);
+    cadre_node_t y = cadre_op_arg(program, "y", classes ? CADRE_I32 : CADRE_F32, dims, 1);
     int status = cadre_network_begin(network, widths[0], job->input, job->input_rank);
     if (status < 0) {
         return status;
@@ -62,7 +62,7 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
         return status;
     }
     cadre_node_t loss = data_loss(program, job->label, network->x, y);
-    cadre_result(program, "loss", loss);
+    cadre_op_result(program, "loss", loss);
     if (!network->training) {
         if (job->label != CADRE_JOB_VALUE) {
             add_results(program, job, network->x, y);
@@ -74,7 +74,7 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
             loss = add_penalty(program, loss, network->variables[i].node, job->l2);
         }
     }
-    cadre_minimize(program, loss);
+    cadre_op_minimize(program, loss);
     return 0;
 }
 

@@ -72,7 +72,7 @@ variable(cadre_network_t *self, const char *name, const int64_t *shape, int rank
                                         .wire = self->narrow_layer ? CADRE_BF16 : CADRE_F32};
     snprintf(added->name, sizeof(added->name), "%s%d", name, self->number);
     memcpy(added->shape, shape, (size_t)rank * sizeof(*shape));
-    added->node = cadre_var(self->program, added->name, shape, rank);
+    added->node = cadre_op_var(self->program, added->name, shape, rank);
     return added->node;
 }
 
@@ -89,15 +89,15 @@ activate(cadre_program_t *program, cadre_node_t x, int64_t activation)
 {
     switch ((cadre_activation_t)activation) {
     case CADRE_ACTIVATION_RELU:
-        return cadre_relu(program, x);
+        return cadre_op_relu(program, x);
     case CADRE_ACTIVATION_SIGMOID:
-        return cadre_sigmoid(program, x);
+        return cadre_op_sigmoid(program, x);
     case CADRE_ACTIVATION_TANH:
-        return cadre_tanh(program, x);
+        return cadre_op_tanh(program, x);
     case CADRE_ACTIVATION_GELU:
-        return cadre_gelu(program, x);
+        return cadre_op_gelu(program, x);
     case CADRE_ACTIVATION_SOFTPLUS:
-        return cadre_softplus(program, x);
+        return cadre_op_softplus(program, x);
     case CADRE_ACTIVATION_NONE:
         return x;
     }
@@ -109,7 +109,7 @@ dense(cadre_network_t *self, cadre_node_t x, const int64_t shape[2], const char 
       kind_t kind)
 {
     cadre_node_t weight = variable(self, names[0], shape, 2, kind);
-    return cadre_dense(self->program, x, weight, row(self, names[1], shape[1], zeros));
+    return cadre_op_dense(self->program, x, weight, row(self, names[1], shape[1], zeros));
 }
 
 static void
@@ -128,8 +128,8 @@ add_conv2d(cadre_network_t *self, const cadre_layer_t *layer)
     const int64_t shape[] = {layer->size, layer->size, size_of(self, -1), layer->units};
     cadre_node_t weight = variable(self, "w", shape, 4, weight_before(layer->activation));
     cadre_node_t bias = row(self, "b", layer->units, zeros);
-    self->x =
-        cadre_conv2d(self->program, self->x, weight, bias, (int)layer->stride, (int)layer->padding);
+    self->x = cadre_op_conv2d(self->program, self->x, weight, bias, (int)layer->stride,
+                              (int)layer->padding);
     self->x = activate(self->program, self->x, layer->activation);
 }
 
@@ -139,15 +139,15 @@ add_pool(cadre_network_t *self, const cadre_layer_t *layer)
     const int window[] = {(int)layer->size, (int)layer->size};
     int stride = (int)(layer->stride > 0 ? layer->stride : layer->size);
     self->x = layer->type == CADRE_LAYER_MAX_POOL2D
-                  ? cadre_max_pool2d(self->program, self->x, window, stride)
-                  : cadre_mean_pool2d(self->program, self->x, window, stride);
+                  ? cadre_op_max_pool2d(self->program, self->x, window, stride)
+                  : cadre_op_mean_pool2d(self->program, self->x, window, stride);
 }
 
 static void
 add_flatten(cadre_network_t *self)
 {
-    const cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(row_size(self))};
-    self->x = cadre_reshape(self->program, self->x, dims, 2);
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(row_size(self))};
+    self->x = cadre_op_reshape(self->program, self->x, dims, 2);
 }
 
 /* Over what lies between the batch and the last axis. */
@@ -155,7 +155,7 @@ static void
 add_mean(cadre_network_t *self)
 {
     for (int axis = shape_of(self).rank - 2; axis > 0; axis--) {
-        self->x = cadre_mean(self->program, self->x, 1);
+        self->x = cadre_op_mean(self->program, self->x, 1);
     }
 }
 
@@ -164,7 +164,7 @@ layer_norm(cadre_network_t *self, const char *scale_name, const char *shift_name
 {
     cadre_node_t scale = row(self, scale_name, size_of(self, -1), ones);
     cadre_node_t shift = row(self, shift_name, size_of(self, -1), zeros);
-    return cadre_layer_norm(self->program, self->x, scale, shift, norm_eps);
+    return cadre_op_layer_norm(self->program, self->x, scale, shift, norm_eps);
 }
 
 static void
@@ -178,13 +178,13 @@ add_batch_norm(cadre_network_t *self)
     cadre_moments_t running = {.mean = row(self, "mean", channels, mean_average)};
     running.variance = row(self, "variance", channels, variance_average);
     if (!self->training) {
-        self->x = cadre_batch_norm_fixed(p, self->x, running, scale, shift, norm_eps);
+        self->x = cadre_op_batch_norm_fixed(p, self->x, running, scale, shift, norm_eps);
         return;
     }
     cadre_moments_t batch = {none, none};
-    self->x = cadre_batch_norm(p, self->x, scale, shift, norm_eps, &batch);
-    cadre_push(p, running.mean, cadre_sub(p, running.mean, batch.mean));
-    cadre_push(p, running.variance, cadre_sub(p, running.variance, batch.variance));
+    self->x = cadre_op_batch_norm(p, self->x, scale, shift, norm_eps, &batch);
+    cadre_op_push(p, running.mean, cadre_op_sub(p, running.mean, batch.mean));
+    cadre_op_push(p, running.variance, cadre_op_sub(p, running.variance, batch.variance));
 }
 
 static void
@@ -197,7 +197,7 @@ add_positions(cadre_network_t *self)
         sizes[i - 1] = shape.extents[i].factor;
     }
     cadre_node_t positions = variable(self, "positions", sizes, shape.rank - 1, place);
-    self->x = cadre_add(self->program, self->x, positions);
+    self->x = cadre_op_add(self->program, self->x, positions);
 }
 
 static cadre_node_t
@@ -205,7 +205,7 @@ projection(cadre_network_t *self, cadre_node_t x, const char *name, int64_t widt
 {
     cadre_node_t weight =
         variable(self, name, (int64_t[]){width, width}, 2, weight_before(CADRE_ACTIVATION_NONE));
-    return cadre_matmul(self->program, x, weight);
+    return cadre_op_matmul(self->program, x, weight);
 }
 
 /* The norms stand before what they feed, and each half has a way around it: Xiong and others 2020,
@@ -222,9 +222,9 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     cadre_node_t query = projection(self, y, "query", width);
     cadre_node_t key = projection(self, y, "key", width);
     cadre_node_t value = projection(self, y, "value", width);
-    y = cadre_attention(p, query, key, value, (int)layer->heads, layer->causal);
-    y = cadre_dropout(p, projection(self, y, "out", width), rate, self->training);
-    self->x = cadre_add(p, self->x, y);
+    y = cadre_op_attention(p, query, key, value, (int)layer->heads, layer->causal);
+    y = cadre_op_dropout(p, projection(self, y, "out", width), rate, self->training);
+    self->x = cadre_op_add(p, self->x, y);
     if (self->x.id == 0) {
         return;
     }
@@ -234,7 +234,7 @@ add_transformer(cadre_network_t *self, const cadre_layer_t *layer)
     y = activate(p, y, layer->activation);
     y = dense(self, y, (int64_t[]){inner, width}, (const char *[]){"w_b", "b_b"},
               weight_before(CADRE_ACTIVATION_NONE));
-    self->x = cadre_add(p, self->x, cadre_dropout(p, y, rate, self->training));
+    self->x = cadre_op_add(p, self->x, cadre_op_dropout(p, y, rate, self->training));
 }
 
 static void
@@ -261,7 +261,7 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer)
         self->x = activate(self->program, self->x, layer->activation);
         return;
     case CADRE_LAYER_DROPOUT:
-        self->x = cadre_dropout(self->program, self->x, (float)layer->rate, self->training);
+        self->x = cadre_op_dropout(self->program, self->x, (float)layer->rate, self->training);
         return;
     case CADRE_LAYER_LAYER_NORM:
         self->number++;
@@ -335,9 +335,9 @@ add_within(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
     if (self->x.id == 0 || !can_follow(self, scope, layer->type)) {
         return;
     }
-    cadre_scope_begin(self->program, scope);
+    cadre_program_scope_begin(self->program, scope);
     add_any(self, layer);
-    cadre_scope_end(self->program);
+    cadre_program_scope_end(self->program);
 }
 
 void
@@ -355,7 +355,7 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
     if (rank == 0 || self->x.id == 0) {
         return 0;
     }
-    cadre_dim_t dims[CADRE_PROGRAM_RANK_MAX] = {cadre_sym("B")};
+    cadre_dim_t dims[CADRE_PROGRAM_RANK_MAX] = {cadre_dim_symbol("B")};
     int64_t size = 1;
     for (size_t i = 0; i < rank; i++) {
         dims[i + 1] = cadre_dim(input[i]);
@@ -366,7 +366,7 @@ cadre_network_begin(cadre_network_t *self, int64_t features, const int64_t *inpu
                           "model.input: a row has %lld numbers, its shape there has %lld",
                           (long long)features, (long long)size);
     }
-    self->x = cadre_reshape(self->program, self->x, dims, (int)rank + 1);
+    self->x = cadre_op_reshape(self->program, self->x, dims, (int)rank + 1);
     return 0;
 }
 

@@ -39,11 +39,11 @@ make_case(gpu_case_t *one)
 {
     cadre_program_t *p = cadre_program_new("small");
     cadre_node_t x = gpu_argument(one, p, gpu_random(CADRE_F32, (int64_t[]){6, 4}, 2, -1, 1));
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){4, 3}, 2);
-    cadre_node_t y = cadre_add(p, cadre_matmul(p, x, w), cadre_const_f32(p, 0.5F));
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, y));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){4, 3}, 2);
+    cadre_node_t y = cadre_op_add(p, cadre_op_matmul(p, x, w), cadre_op_const_f32(p, 0.5F));
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, y));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     gpu_case_init(one, p);
 }
 

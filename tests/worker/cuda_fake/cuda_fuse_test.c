@@ -65,15 +65,15 @@ make_mlp(gpu_case_t *one, bool biased)
         char name[8];
         int64_t shape[] = {6 - i, 5 - i};
         snprintf(name, sizeof(name), "w%d", i);
-        cadre_node_t weight = cadre_var(p, name, shape, 2);
+        cadre_node_t weight = cadre_op_var(p, name, shape, 2);
         snprintf(name, sizeof(name), "b%d", i);
         cadre_node_t none = {0};
-        h = cadre_dense(p, h, weight, biased ? cadre_var(p, name, &shape[1], 1) : none);
-        h = i < 2 ? cadre_relu(p, h) : h;
+        h = cadre_op_dense(p, h, weight, biased ? cadre_op_var(p, name, &shape[1], 1) : none);
+        h = i < 2 ? cadre_op_relu(p, h) : h;
     }
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, h));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, h));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     gpu_case_init(one, p);
 }
 
@@ -291,9 +291,10 @@ check_growth(gpu_check_t *self)
     for (int i = 0; i < LAYERS; i++) {
         char name[8];
         snprintf(name, sizeof(name), "w%d", i);
-        h = cadre_relu(p, cadre_matmul(p, h, cadre_var(p, name, (int64_t[]){SIDE, SIDE}, 2)));
+        h = cadre_op_relu(p,
+                          cadre_op_matmul(p, h, cadre_op_var(p, name, (int64_t[]){SIDE, SIDE}, 2)));
     }
-    cadre_result(p, "h", h);
+    cadre_op_result(p, "h", h);
     gpu_case_init(&one, p);
     for (int i = 0; i < LAYERS; i++) {
         for (int k = 0; k < SIDE * SIDE; k++) {

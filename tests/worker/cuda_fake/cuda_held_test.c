@@ -20,13 +20,13 @@ static cadre_program_t *
 make_program(const char *name)
 {
     cadre_program_t *p = cadre_program_new(name);
-    cadre_dim_t rows = cadre_sym("B");
-    cadre_node_t a = cadre_var(p, "a", (int64_t[]){SMALL}, 1);
-    cadre_node_t b = cadre_var(p, "b", (int64_t[]){LARGE}, 1);
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, &rows, 1);
-    cadre_node_t sum = cadre_add(p, cadre_sum_all(p, x), cadre_sum_all(p, a));
-    cadre_node_t two = cadre_const_f32(p, 2);
-    cadre_result(p, name, cadre_add(p, sum, cadre_mul(p, two, cadre_sum_all(p, b))));
+    cadre_dim_t rows = cadre_dim_symbol("B");
+    cadre_node_t a = cadre_op_var(p, "a", (int64_t[]){SMALL}, 1);
+    cadre_node_t b = cadre_op_var(p, "b", (int64_t[]){LARGE}, 1);
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, &rows, 1);
+    cadre_node_t sum = cadre_op_add(p, cadre_op_sum_all(p, x), cadre_op_sum_all(p, a));
+    cadre_node_t two = cadre_op_const_f32(p, 2);
+    cadre_op_result(p, name, cadre_op_add(p, sum, cadre_op_mul(p, two, cadre_op_sum_all(p, b))));
     cadre_assert(cadre_program_finish(p) == 0);
     return p;
 }
@@ -127,8 +127,8 @@ check_plans(bench_t *self)
     self->program = first;
 
     cadre_program_t *p = cadre_program_new("other");
-    cadre_node_t b = cadre_var(p, "b", (int64_t[]){LARGE}, 1);
-    cadre_result(p, "sum", cadre_sum_all(p, b));
+    cadre_node_t b = cadre_op_var(p, "b", (int64_t[]){LARGE}, 1);
+    cadre_op_result(p, "sum", cadre_op_sum_all(p, b));
     cadre_assert(cadre_program_finish(p) == 0);
     const void *variables[] = {self->b};
     cadre_tensor_t out = {0};

@@ -12,7 +12,7 @@ check_casts(cadre_tensor_t *x)
 {
     for (size_t i = 0; i < CADRE_COUNT_OF(dtypes); i++) {
         cadre_program_t *p = cadre_program_new("cast");
-        cr_assert_eq(compare(p, cadre_cast(p, arg_like(p, "x", x), dtypes[i]), x, 0), 0);
+        cr_assert_eq(compare(p, cadre_op_cast(p, arg_like(p, "x", x), dtypes[i]), x, 0), 0);
     }
 }
 
@@ -54,22 +54,23 @@ Test(bf16, moves_in_every_way)
         cadre_tensor_t x = random_tensor(CADRE_BF16, shapes[i], 4, 1);
         for (size_t k = 0; k < CADRE_COUNT_OF(orders); k++) {
             cadre_program_t *p = cadre_program_new("transpose");
-            cr_assert_eq(compare(p, cadre_transpose(p, arg_like(p, "x", &x), orders[k]), &x, 0), 0);
+            cr_assert_eq(compare(p, cadre_op_transpose(p, arg_like(p, "x", &x), orders[k]), &x, 0),
+                         0);
         }
         for (int axis = 0; axis < 4; axis++) {
             cadre_program_t *p = cadre_program_new("movement");
             cadre_node_t node = arg_like(p, "x", &x);
-            cadre_node_t joined = cadre_concat(p, (cadre_node_t[]){node, node, node}, 3, axis);
-            cadre_node_t padded = cadre_pad(p, joined, axis, 4, axis);
-            cadre_node_t y = cadre_slice(p, padded, axis, 3, 2 * shapes[i][axis] + 1);
+            cadre_node_t joined = cadre_op_concat(p, (cadre_node_t[]){node, node, node}, 3, axis);
+            cadre_node_t padded = cadre_op_pad(p, joined, axis, 4, axis);
+            cadre_node_t y = cadre_op_slice(p, padded, axis, 3, 2 * shapes[i][axis] + 1);
             cr_assert_eq(compare(p, y, &x, 0), 0);
             cadre_dim_t dims[4];
             for (int k = 0; k < 4; k++) {
                 dims[k] = cadre_dim(k == axis ? 9 * shapes[i][k] : shapes[i][k]);
             }
             p = cadre_program_new("broadcast");
-            node = cadre_slice(p, arg_like(p, "x", &x), axis, shapes[i][axis] - 1, 1);
-            cr_assert_eq(compare(p, cadre_broadcast(p, node, dims, 4), &x, 0), 0);
+            node = cadre_op_slice(p, arg_like(p, "x", &x), axis, shapes[i][axis] - 1, 1);
+            cr_assert_eq(compare(p, cadre_op_broadcast(p, node, dims, 4), &x, 0), 0);
         }
         cadre_tensor_fini(&x);
     }
@@ -86,7 +87,7 @@ Test(bf16, takes_rows_of_any_length)
             places[5] = outside ? 5 : 1;
             cadre_program_t *p = cadre_program_new("take");
             cadre_node_t table = arg_like(p, "table", &x[0]);
-            cadre_node_t y = cadre_take(p, table, arg_like(p, "index", &x[1]));
+            cadre_node_t y = cadre_op_take(p, table, arg_like(p, "index", &x[1]));
             cr_assert_eq(compare(p, y, x, 0), outside ? CADRE_EDATA : 0);
             cadre_tensor_fini(&x[0]);
         }

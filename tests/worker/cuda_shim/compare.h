@@ -48,7 +48,7 @@ compare_near(const cadre_tensor_t *got, const cadre_tensor_t *wanted, double tol
 static inline int
 compare(cadre_program_t *p, cadre_node_t node, const cadre_tensor_t *arguments, double tolerance)
 {
-    cadre_result(p, "result", node);
+    cadre_op_result(p, "result", node);
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     cadre_tensor_t wanted = {0};
     cadre_tensor_t first = {0};

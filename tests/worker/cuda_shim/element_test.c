@@ -8,13 +8,14 @@ TestSuite(element, .timeout = 240);
 typedef cadre_node_t map1_t(cadre_program_t *p, cadre_node_t x);
 typedef cadre_node_t map2_t(cadre_program_t *p, cadre_node_t left, cadre_node_t right);
 
-static map1_t *const map1_functions[] = {cadre_neg,   cadre_exp,   cadre_logarithm, cadre_sqrt,
-                                         cadre_rsqrt, cadre_recip, cadre_square,    cadre_abs,
-                                         cadre_sign,  cadre_step,  cadre_relu,      cadre_sigmoid,
-                                         cadre_tanh,  cadre_gelu,  cadre_dgelu,     cadre_softplus};
+static map1_t *const map1_functions[] = {
+    cadre_op_neg,   cadre_op_exp,   cadre_op_log,    cadre_op_sqrt,
+    cadre_op_rsqrt, cadre_op_recip, cadre_op_square, cadre_op_abs,
+    cadre_op_sign,  cadre_op_step,  cadre_op_relu,   cadre_op_sigmoid,
+    cadre_op_tanh,  cadre_op_gelu,  cadre_op_dgelu,  cadre_op_softplus};
 
-static map2_t *const map2_functions[] = {cadre_add, cadre_sub, cadre_mul, cadre_div,
-                                         cadre_max, cadre_min, cadre_gt,  cadre_eq};
+static map2_t *const map2_functions[] = {cadre_op_add, cadre_op_sub, cadre_op_mul, cadre_op_div,
+                                         cadre_op_max, cadre_op_min, cadre_op_gt,  cadre_op_eq};
 
 Test(element, each_function_of_one_element)
 {
@@ -33,7 +34,7 @@ Test(element, any_number_of_elements)
         cadre_tensor_t x = random_tensor(CADRE_F32, &counts[i], 1, 1);
         cadre_program_t *p = cadre_program_new("map1");
         /* Two steps, so that the second one works in place. */
-        cadre_node_t y = cadre_neg(p, cadre_abs(p, arg_like(p, "x", &x)));
+        cadre_node_t y = cadre_op_neg(p, cadre_op_abs(p, arg_like(p, "x", &x)));
         cr_assert_eq(compare(p, y, &x, 1e-6), 0);
         cadre_tensor_fini(&x);
     }
@@ -83,8 +84,8 @@ Test(element, broadcasts_each_function_of_two_elements)
         for (size_t k = 0; k < CADRE_COUNT_OF(map2_functions); k++) {
             check_pair(&pairs[i], map2_functions[k], CADRE_F32);
         }
-        check_pair(&pairs[i], cadre_gt, CADRE_I32);
-        check_pair(&pairs[i], cadre_eq, CADRE_I32);
+        check_pair(&pairs[i], cadre_op_gt, CADRE_I32);
+        check_pair(&pairs[i], cadre_op_eq, CADRE_I32);
     }
 }
 
@@ -116,7 +117,7 @@ Test(element, chooses_between_broadcast_values)
         cadre_node_t condition = arg_like(p, "c", &x[0]);
         cadre_node_t yes = arg_like(p, "yes", &x[1]);
         cadre_node_t no = arg_like(p, "no", &x[2]);
-        cr_assert_eq(compare(p, cadre_where(p, condition, yes, no), x, 0), 0);
+        cr_assert_eq(compare(p, cadre_op_where(p, condition, yes, no), x, 0), 0);
         for (int k = 0; k < 3; k++) {
             cadre_tensor_fini(&x[k]);
         }
@@ -128,9 +129,9 @@ Test(element, casts_toward_zero_and_within_range)
     float numbers[] = {-2.7F, 2.7F, NAN, 3e9F, -3e9F, INFINITY, -INFINITY, 2147483520.0F, 0, -0.0F};
     cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 1, .shape = {10}, .data = numbers};
     cadre_program_t *p = cadre_program_new("to_i32");
-    cr_assert_eq(compare(p, cadre_cast(p, arg_like(p, "x", &x), CADRE_I32), &x, 0), 0);
+    cr_assert_eq(compare(p, cadre_op_cast(p, arg_like(p, "x", &x), CADRE_I32), &x, 0), 0);
     int32_t integers[] = {INT32_MIN, INT32_MAX, 16777217, -5, 0};
     x = (cadre_tensor_t){.dtype = CADRE_I32, .rank = 1, .shape = {5}, .data = integers};
     p = cadre_program_new("to_f32");
-    cr_assert_eq(compare(p, cadre_cast(p, arg_like(p, "x", &x), CADRE_F32), &x, 0), 0);
+    cr_assert_eq(compare(p, cadre_op_cast(p, arg_like(p, "x", &x), CADRE_F32), &x, 0), 0);
 }

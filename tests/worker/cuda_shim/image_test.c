@@ -26,14 +26,14 @@ Test(image, windows_and_their_sum)
         cadre_tensor_t x = random_tensor(CADRE_F32, one->shape, 4, 3);
         cadre_program_t *p = cadre_program_new("im2col");
         cadre_node_t image = arg_like(p, "x", &x);
-        cadre_node_t windows = cadre_im2col(p, image, one->kernel, one->stride, one->padding);
+        cadre_node_t windows = cadre_op_im2col(p, image, one->kernel, one->stride, one->padding);
         cr_assert_eq(compare(p, windows, &x, 0), 0);
         p = cadre_program_new("col2im");
         image = arg_like(p, "x", &x);
         /* The windows times numbers of their own, so that places are told apart. */
-        windows = cadre_im2col(p, image, one->kernel, one->stride, one->padding);
+        windows = cadre_op_im2col(p, image, one->kernel, one->stride, one->padding);
         cadre_extents_t extents = cadre_program_at(p, windows)->shape;
-        windows = cadre_add(p, windows, cadre_program_emit_rand(p, &extents));
+        windows = cadre_op_add(p, windows, cadre_program_emit_rand(p, &extents));
         cadre_program_node_t node = {
             .op = CADRE_OP_COL2IM,
             .shape = cadre_program_at(p, image)->shape,

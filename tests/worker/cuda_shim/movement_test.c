@@ -16,7 +16,7 @@ check_transposes(const int64_t *shape, cadre_dtype_t dtype)
         unsigned seen = 1U << order[0] | 1U << order[1] | 1U << order[2] | 1U << order[3];
         if (seen == 15) {
             cadre_program_t *p = cadre_program_new("transpose");
-            cadre_node_t y = cadre_transpose(p, arg_like(p, "x", &x), order);
+            cadre_node_t y = cadre_op_transpose(p, arg_like(p, "x", &x), order);
             cr_assert_eq(compare(p, y, &x, 0), 0);
         }
     }
@@ -60,14 +60,15 @@ Test(movement, slices_pads_and_joins_along_each_axis)
         cadre_tensor_t x = random_tensor(dtypes[i % 2], shapes[i / 2 % 2], 4, 6);
         cadre_program_t *p = cadre_program_new("parts");
         cadre_node_t node = arg_like(p, "x", &x);
-        cadre_node_t parts[3] = {cadre_slice(p, node, axis, 0, 1), cadre_slice(p, node, axis, 1, 1),
-                                 cadre_slice(p, node, axis, 2, x.shape[axis] - 2)};
-        cr_assert_eq(compare(p, cadre_concat(p, parts, 3, axis), &x, 0), 0);
+        cadre_node_t parts[3] = {cadre_op_slice(p, node, axis, 0, 1),
+                                 cadre_op_slice(p, node, axis, 1, 1),
+                                 cadre_op_slice(p, node, axis, 2, x.shape[axis] - 2)};
+        cr_assert_eq(compare(p, cadre_op_concat(p, parts, 3, axis), &x, 0), 0);
         static const int64_t paddings[][2] = {{2, 1}, {0, 3}, {4, 0}, {4, 8}};
         for (size_t k = 0; k < CADRE_COUNT_OF(paddings); k++) {
             p = cadre_program_new("padding");
             cadre_node_t y =
-                cadre_pad(p, arg_like(p, "x", &x), axis, paddings[k][0], paddings[k][1]);
+                cadre_op_pad(p, arg_like(p, "x", &x), axis, paddings[k][0], paddings[k][1]);
             cr_assert_eq(compare(p, y, &x, 0), 0);
         }
         cadre_tensor_fini(&x);
@@ -82,9 +83,9 @@ Test(movement, joins_as_many_as_there_may_be)
         cadre_node_t node = arg_like(p, "x", &x);
         cadre_node_t parts[CADRE_OP_INPUTS_MAX];
         for (int i = 0; i < count; i++) {
-            parts[i] = cadre_slice(p, node, 1, i, 1 + i % 5);
+            parts[i] = cadre_op_slice(p, node, 1, i, 1 + i % 5);
         }
-        cr_assert_eq(compare(p, cadre_concat(p, parts, count, 1), &x, 0), 0);
+        cr_assert_eq(compare(p, cadre_op_concat(p, parts, count, 1), &x, 0), 0);
         cadre_tensor_fini(&x);
     }
 }
@@ -95,9 +96,9 @@ Test(movement, random_numbers_are_those_of_the_cpu)
     for (size_t i = 0; i < CADRE_COUNT_OF(counts); i++) {
         cadre_program_t *p = cadre_program_new("numbers");
         cadre_dim_t dims[] = {cadre_dim(counts[i])};
-        cadre_node_t other = cadre_rand_uniform(p, dims, 1);
+        cadre_node_t other = cadre_op_rand_uniform(p, dims, 1);
         cadre_node_t y =
-            cadre_concat(p, (cadre_node_t[]){other, cadre_rand_uniform(p, dims, 1)}, 2, 0);
+            cadre_op_concat(p, (cadre_node_t[]){other, cadre_op_rand_uniform(p, dims, 1)}, 2, 0);
         cr_assert_eq(compare(p, y, NULL, 0), 0);
     }
 }

@@ -29,15 +29,15 @@ Test(norm, rows_and_their_gradient)
         }
         double tolerance = i % 2 ? 2e-4 : 1e-5; /* what is left of numbers near 50 */
         cadre_program_t *p = cadre_program_new("rownorm");
-        cadre_node_t y = cadre_rownorm(p, cadre_neg(p, arg_like(p, "x", &x[0])), 1e-5F);
+        cadre_node_t y = cadre_op_rownorm(p, cadre_op_neg(p, arg_like(p, "x", &x[0])), 1e-5F);
         cr_assert_eq(compare(p, y, x, tolerance), 0);
         /* In place of the gradient, then of x. */
         for (int dying = 0; dying < 2; dying++) {
             p = cadre_program_new("rownorm_grad");
             cadre_node_t node = arg_like(p, "x", &x[0]);
             cadre_node_t gradient = arg_like(p, "gradient", &x[1]);
-            y = dying ? gradient_of(p, gradient, cadre_neg(p, node))
-                      : gradient_of(p, cadre_neg(p, gradient), node);
+            y = dying ? gradient_of(p, gradient, cadre_op_neg(p, node))
+                      : gradient_of(p, cadre_op_neg(p, gradient), node);
             cr_assert_eq(compare(p, y, x, 4 * tolerance), 0);
         }
         cadre_tensor_fini(&x[0]);

@@ -58,7 +58,7 @@ Test(reduce, sums_a_million_numbers_to_six_digits)
         ((float *)x.data)[i] += 1;
     }
     cadre_program_t *p = cadre_program_new("sum");
-    cr_assert_eq(compare(p, cadre_sum_all(p, arg_like(p, "x", &x)), &x, 2e-6), 0);
+    cr_assert_eq(compare(p, cadre_op_sum_all(p, arg_like(p, "x", &x)), &x, 2e-6), 0);
     cadre_tensor_fini(&x);
 }
 

@@ -23,12 +23,13 @@ Test(rows, softmax_and_its_logarithm)
     for (size_t i = 0; i < 2 * CADRE_COUNT_OF(shapes); i++) {
         cadre_tensor_t x = logits_of(shapes[i / 2], i % 2 ? 200 : 3);
         cadre_program_t *p = cadre_program_new("softmax");
-        cr_assert_eq(compare(p, cadre_softmax(p, arg_like(p, "x", &x)), &x, 2e-6), 0);
+        cr_assert_eq(compare(p, cadre_op_softmax(p, arg_like(p, "x", &x)), &x, 2e-6), 0);
         p = cadre_program_new("log_softmax");
-        cadre_node_t y = cadre_log_softmax(p, cadre_neg(p, arg_like(p, "x", &x))); /* in place */
+        cadre_node_t y =
+            cadre_op_log_softmax(p, cadre_op_neg(p, arg_like(p, "x", &x))); /* in place */
         cr_assert_eq(compare(p, y, &x, 2e-6), 0);
         p = cadre_program_new("softmax_in_place");
-        y = cadre_softmax(p, cadre_neg(p, arg_like(p, "x", &x)));
+        y = cadre_op_softmax(p, cadre_op_neg(p, arg_like(p, "x", &x)));
         cr_assert_eq(compare(p, y, &x, 2e-6), 0);
         cadre_tensor_fini(&x);
     }
@@ -51,9 +52,9 @@ static int
 try_xent(const cadre_tensor_t x[3], bool gradient)
 {
     cadre_program_t *p = cadre_program_new("xent");
-    cadre_node_t logits = cadre_neg(p, arg_like(p, "x", &x[0]));
+    cadre_node_t logits = cadre_op_neg(p, arg_like(p, "x", &x[0]));
     cadre_node_t labels = arg_like(p, "labels", &x[1]);
-    cadre_node_t y = cadre_xent(p, logits, labels);
+    cadre_node_t y = cadre_op_xent(p, logits, labels);
     if (gradient) {
         cadre_node_t scale = arg_like(p, "gradient", &x[2]);
         cadre_program_node_t node = {.op = CADRE_OP_XENT_GRAD,

@@ -37,44 +37,45 @@ static cadre_node_t
 loss_gradient(cadre_program_t *p, const subject_t *on, cadre_node_t loss)
 {
     cadre_node_t gradient;
-    cadre_gradient(p, cadre_mean_all(p, loss), &on->x, 1, &gradient);
+    cadre_op_gradient(p, cadre_op_mean_all(p, loss), &on->x, 1, &gradient);
     return gradient;
 }
 static cadre_node_t
 map1(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_tanh(p, on->x);
+    return cadre_op_tanh(p, on->x);
 }
 static cadre_node_t
 map2(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_sub(p, on->x, on->row);
+    return cadre_op_sub(p, on->x, on->row);
 }
 static cadre_node_t
 where(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_where(p, cadre_step(p, on->x), on->row, on->other);
+    return cadre_op_where(p, cadre_op_step(p, on->x), on->row, on->other);
 }
 static cadre_node_t
 chained(cadre_program_t *p, const subject_t *on)
 {
-    cadre_node_t y = cadre_mul(p, cadre_sigmoid(p, cadre_add(p, on->x, on->row)), on->other);
-    return cadre_max(p, cadre_neg(p, y), cadre_square(p, on->row));
+    cadre_node_t y =
+        cadre_op_mul(p, cadre_op_sigmoid(p, cadre_op_add(p, on->x, on->row)), on->other);
+    return cadre_op_max(p, cadre_op_neg(p, y), cadre_op_square(p, on->row));
 }
 static cadre_node_t
 cast(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_cast(p, cadre_cast(p, on->x, CADRE_BF16), CADRE_F32);
+    return cadre_op_cast(p, cadre_op_cast(p, on->x, CADRE_BF16), CADRE_F32);
 }
 static cadre_node_t
 sum_of_columns(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_mean(p, on->x, 0);
+    return cadre_op_mean(p, on->x, 0);
 }
 static cadre_node_t
 sum_of_rows(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_mean(p, on->x, 1);
+    return cadre_op_mean(p, on->x, 1);
 }
 static cadre_node_t
 max_of_all(cadre_program_t *p, const subject_t *on)
@@ -84,50 +85,50 @@ max_of_all(cadre_program_t *p, const subject_t *on)
 static cadre_node_t
 argmax(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_cast(p, cadre_argmax(p, on->x, 1), CADRE_F32);
+    return cadre_op_cast(p, cadre_op_argmax(p, on->x, 1), CADRE_F32);
 }
 static cadre_node_t
 broadcast(cadre_program_t *p, const subject_t *on)
 {
     cadre_dim_t dims[] = {cadre_dim(3), cadre_dim(on->size.rows), cadre_dim(on->size.columns)};
-    return cadre_broadcast(p, on->row, dims, 3);
+    return cadre_op_broadcast(p, on->row, dims, 3);
 }
 static cadre_node_t
 transpose(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_transpose(p, on->x, (int[]){1, 0});
+    return cadre_op_transpose(p, on->x, (int[]){1, 0});
 }
 static cadre_node_t
 concat(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_concat(p, (cadre_node_t[]){on->x, on->other, on->x}, 3, 1);
+    return cadre_op_concat(p, (cadre_node_t[]){on->x, on->other, on->x}, 3, 1);
 }
 static cadre_node_t
 pad_and_slice(cadre_program_t *p, const subject_t *on)
 {
-    cadre_node_t padded = cadre_pad(p, cadre_pad(p, on->x, 1, 3, 2), 0, 1, 1);
-    return cadre_slice(p, padded, 1, 2, on->size.columns + 2);
+    cadre_node_t padded = cadre_op_pad(p, cadre_op_pad(p, on->x, 1, 3, 2), 0, 1, 1);
+    return cadre_op_slice(p, padded, 1, 2, on->size.columns + 2);
 }
 static cadre_node_t
 uniform(cadre_program_t *p, const subject_t *on)
 {
     cadre_dim_t dims[] = {cadre_dim(on->size.rows), cadre_dim(on->size.columns)};
-    return cadre_rand_uniform(p, dims, 2);
+    return cadre_op_rand_uniform(p, dims, 2);
 }
 static cadre_node_t
 softmax(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_softmax(p, on->x);
+    return cadre_op_softmax(p, on->x);
 }
 static cadre_node_t
 log_softmax(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_log_softmax(p, on->x);
+    return cadre_op_log_softmax(p, on->x);
 }
 static cadre_node_t
 xent(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_xent(p, on->x, on->index);
+    return cadre_op_xent(p, on->x, on->index);
 }
 static cadre_node_t
 xent_grad(cadre_program_t *p, const subject_t *on)
@@ -137,22 +138,22 @@ xent_grad(cadre_program_t *p, const subject_t *on)
 static cadre_node_t
 rownorm(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_rownorm(p, on->x, 1e-3F);
+    return cadre_op_rownorm(p, on->x, 1e-3F);
 }
 static cadre_node_t
 rownorm_grad(cadre_program_t *p, const subject_t *on)
 {
-    return loss_gradient(p, on, cadre_mul(p, rownorm(p, on), on->other));
+    return loss_gradient(p, on, cadre_op_mul(p, rownorm(p, on), on->other));
 }
 static cadre_node_t
 take(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_take(p, on->x, on->place);
+    return cadre_op_take(p, on->x, on->place);
 }
 static cadre_node_t
 scatter(cadre_program_t *p, const subject_t *on)
 {
-    return cadre_scatter(p, on->x, on->place, cadre_dim(on->size.rows));
+    return cadre_op_scatter(p, on->x, on->place, cadre_dim(on->size.rows));
 }
 /* Bags of one, none and all others: offsets are the sorted places' ends. */
 static cadre_node_t
@@ -160,25 +161,25 @@ bag(cadre_program_t *p, const subject_t *on)
 {
     int32_t starts[3] = {0, on->size.rows > 1, on->size.rows > 1};
     cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {3}, .data = starts};
-    return cadre_bag(p, on->x, on->place, cadre_const(p, &tensor), (cadre_node_t){0},
-                     CADRE_BAG_MEAN);
+    return cadre_op_bag(p, on->x, on->place, cadre_op_const(p, &tensor), (cadre_node_t){0},
+                        CADRE_BAG_MEAN);
 }
 static cadre_node_t
 bag_grad(cadre_program_t *p, const subject_t *on)
 {
-    return loss_gradient(p, on, cadre_mul(p, bag(p, on), on->row));
+    return loss_gradient(p, on, cadre_op_mul(p, bag(p, on), on->row));
 }
 static cadre_node_t
 im2col(cadre_program_t *p, const subject_t *on)
 {
     cadre_dim_t dims[] = {cadre_dim(1), cadre_dim(on->size.rows), cadre_dim(on->size.columns),
                           cadre_dim(1)};
-    return cadre_im2col(p, cadre_reshape(p, on->x, dims, 4), (int[]){3, 2}, 2, 1);
+    return cadre_op_im2col(p, cadre_op_reshape(p, on->x, dims, 4), (int[]){3, 2}, 2, 1);
 }
 static cadre_node_t
 col2im(cadre_program_t *p, const subject_t *on)
 {
-    return loss_gradient(p, on, cadre_square(p, im2col(p, on)));
+    return loss_gradient(p, on, cadre_op_square(p, im2col(p, on)));
 }
 
 static const struct {
@@ -291,7 +292,7 @@ Test(shapes, of_nothing_launch_nothing)
     for (size_t i = 0; i < CADRE_COUNT_OF(ops); i++) {
         cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new(ops[i].name);
         subject_t on = subject_of(p, (size_pair_t){5, 7}, arguments);
-        cadre_result(p, "y", ops[i].build(p, &on));
+        cadre_op_result(p, "y", ops[i].build(p, &on));
         cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
         cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = NULL;
         int64_t symbol_values[CADRE_SYMBOLS_MAX] = {0};

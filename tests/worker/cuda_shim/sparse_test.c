@@ -55,14 +55,14 @@ check_rows(const rows_t *one, double allowed)
     cadre_program_t *p = cadre_program_new("take");
     cadre_node_t table = arg_like(p, "table", &x[0]);
     cadre_node_t index = arg_like(p, "index", &x[1]);
-    cr_assert_eq(compare(p, cadre_take(p, table, index), x, 0), 0);
+    cr_assert_eq(compare(p, cadre_op_take(p, table, index), x, 0), 0);
     cadre_tensor_fini(&x[0]);
     x[0] = random_tensor(CADRE_F32, shape, rank, 3);
     p = cadre_program_new("scatter");
     cadre_node_t values = arg_like(p, "values", &x[0]);
     index = arg_like(p, "index", &x[1]);
-    cr_assert_eq(compare(p, cadre_scatter(p, values, index, cadre_dim(one->table[0])), x, allowed),
-                 0);
+    cr_assert_eq(
+        compare(p, cadre_op_scatter(p, values, index, cadre_dim(one->table[0])), x, allowed), 0);
     cadre_tensor_fini(&x[0]);
     cadre_tensor_fini(&x[1]);
 }
@@ -100,12 +100,12 @@ Test(sparse, refuses_a_position_that_is_none)
         *at = wrong[i % CADRE_COUNT_OF(wrong)];
         cadre_program_t *p = cadre_program_new("take");
         cadre_node_t table = arg_like(p, "table", &x[0]);
-        cadre_node_t y = cadre_take(p, table, arg_like(p, "index", &x[1]));
+        cadre_node_t y = cadre_op_take(p, table, arg_like(p, "index", &x[1]));
         cr_assert_eq(compare(p, y, x, 0), CADRE_EDATA);
         p = cadre_program_new("scatter");
         (void)arg_like(p, "unused", &x[0]);
         cadre_node_t index = arg_like(p, "index", &x[1]);
-        y = cadre_scatter(p, arg_like(p, "values", &x[2]), index, cadre_dim(300));
+        y = cadre_op_scatter(p, arg_like(p, "values", &x[2]), index, cadre_dim(300));
         cr_assert_eq(compare(p, y, x, 0), CADRE_EDATA);
         *at = before;
     }
@@ -174,7 +174,7 @@ run_bag(const cadre_tensor_t x[TENSORS], bool weighted, cadre_bag_mode_t mode)
     cadre_program_t *p = cadre_program_new("bag");
     bag_nodes_t nodes = bag_nodes(p, x);
     cadre_node_t weights = weighted ? nodes.weights : (cadre_node_t){0};
-    cadre_node_t y = cadre_bag(p, nodes.table, nodes.index, nodes.offsets, weights, mode);
+    cadre_node_t y = cadre_op_bag(p, nodes.table, nodes.index, nodes.offsets, weights, mode);
     return compare(p, y, x, 0);
 }
 

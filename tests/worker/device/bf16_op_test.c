@@ -38,7 +38,7 @@ static void
 check_cast(const cadre_tensor_t *x, cadre_dtype_t to)
 {
     cadre_program_t *p = cadre_program_new("cast");
-    cadre_tensor_t y = run_once(p, cadre_cast(p, arg_like(p, "x", x), to), x);
+    cadre_tensor_t y = run_once(p, cadre_op_cast(p, arg_like(p, "x", x), to), x);
     cr_assert_eq(y.dtype, to);
     for (int64_t i = 0; i < cadre_tensor_count(x); i++) {
         double from = number_at(x, i);
@@ -91,28 +91,28 @@ enum { MOVEMENTS = 9 };
 static cadre_node_t
 moved(cadre_program_t *p, cadre_node_t x, cadre_node_t index, int which)
 {
-    cadre_node_t three[3] = {x, cadre_slice(p, x, 1, 1, 2), x};
+    cadre_node_t three[3] = {x, cadre_op_slice(p, x, 1, 1, 2), x};
     const cadre_dim_t flat[] = {cadre_dim(5), cadre_dim(15 * 7)};
     const cadre_dim_t large[] = {cadre_dim(4), cadre_dim(15), cadre_dim(5), cadre_dim(7)};
     switch (which) {
     case 0:
-        return cadre_reshape(p, x, flat, 2);
+        return cadre_op_reshape(p, x, flat, 2);
     case 1:
-        return cadre_transpose(p, x, (int[]){2, 0, 1});
+        return cadre_op_transpose(p, x, (int[]){2, 0, 1});
     case 2:
-        return cadre_transpose(p, x, (int[]){1, 0, 2});
+        return cadre_op_transpose(p, x, (int[]){1, 0, 2});
     case 3:
-        return cadre_concat(p, three, 3, 1);
+        return cadre_op_concat(p, three, 3, 1);
     case 4:
-        return cadre_slice(p, x, 2, 3, 3);
+        return cadre_op_slice(p, x, 2, 3, 3);
     case 5:
-        return cadre_pad(p, x, 1, 2, 1);
+        return cadre_op_pad(p, x, 1, 2, 1);
     case 6:
-        return cadre_broadcast(p, cadre_slice(p, x, 1, 0, 5), large, 4);
+        return cadre_op_broadcast(p, cadre_op_slice(p, x, 1, 0, 5), large, 4);
     case 7:
-        return cadre_broadcast(p, cadre_slice(p, x, 2, 6, 1), large, 4);
+        return cadre_op_broadcast(p, cadre_op_slice(p, x, 2, 6, 1), large, 4);
     default:
-        return cadre_take(p, x, index);
+        return cadre_op_take(p, x, index);
     }
 }
 
@@ -127,7 +127,7 @@ Test(bf16_op, moves_as_f32_does)
             cadre_program_t *p = cadre_program_new("movement");
             cadre_node_t y = arg_like(p, "x", &x[0]);
             cadre_node_t index = arg_like(p, "index", &x[1]);
-            y = moved(p, wide ? cadre_cast(p, y, CADRE_F32) : y, index, which);
+            y = moved(p, wide ? cadre_op_cast(p, y, CADRE_F32) : y, index, which);
             results[wide] = run_once(p, y, x);
         }
         cr_assert_eq(results[0].dtype, CADRE_BF16);
@@ -150,7 +150,7 @@ Test(bf16_op, takes_single_numbers_and_refuses_positions_outside)
     for (int outside = 0; outside < 2; outside++) {
         cadre_program_t *p = cadre_program_new("take");
         cadre_node_t table = arg_like(p, "x", &x[0]);
-        cadre_result(p, "y", cadre_take(p, table, arg_like(p, "index", &x[1])));
+        cadre_op_result(p, "y", cadre_op_take(p, table, arg_like(p, "index", &x[1])));
         cadre_tensor_t y = {0};
         places[1] = outside ? 3 : 0;
         cr_assert_eq(try_once(p, x, &y), outside ? CADRE_EDATA : 0);
@@ -166,8 +166,8 @@ Test(bf16_op, refuses_an_argument_of_another_type)
 {
     cadre_tensor_t x = random_tensor(CADRE_F32, (int64_t[]){3}, 1, 1);
     cadre_program_t *p = cadre_program_new("wide");
-    cadre_node_t node = cadre_arg(p, "x", CADRE_BF16, (cadre_dim_t[]){cadre_dim(3)}, 1);
-    cadre_result(p, "y", cadre_cast(p, node, CADRE_F32));
+    cadre_node_t node = cadre_op_arg(p, "x", CADRE_BF16, (cadre_dim_t[]){cadre_dim(3)}, 1);
+    cadre_op_result(p, "y", cadre_op_cast(p, node, CADRE_F32));
     cadre_tensor_t y = {0};
     cr_assert_eq(try_once(p, &x, &y), CADRE_EDTYPE);
     cr_assert_str_eq(cadre_error_text(), "wide: argument x is f32, not bf16");
@@ -189,7 +189,7 @@ check_matmul(const int64_t sizes[3], int64_t batches, int flips)
     cadre_program_t *p = cadre_program_new("matmul");
     cadre_node_t a = arg_like(p, "a", &x[0]);
     cadre_node_t b = arg_like(p, "b", &x[1]);
-    cadre_tensor_t y = run_once(p, cadre_matmul_transposed(p, a, flips & 1, b, flips >> 1), x);
+    cadre_tensor_t y = run_once(p, cadre_op_matmul_transposed(p, a, flips & 1, b, flips >> 1), x);
     cr_assert_eq(y.dtype, CADRE_F32);
     for (int64_t at = 0; at < batches * m * n; at++) {
         int64_t batch = at / (m * n);
@@ -230,10 +230,10 @@ Test(bf16_op, rounds_the_gradient_of_a_product_once)
         cadre_program_t *p = cadre_program_new("gradient");
         cadre_node_t nodes[2] = {arg_like(p, "x", &x[0]), arg_like(p, "w", &x[1])};
         cadre_node_t c = arg_like(p, "c", &x[2]);
-        cadre_node_t y = cadre_matmul(p, cadre_cast(p, nodes[0], CADRE_BF16),
-                                      cadre_cast(p, nodes[1], CADRE_BF16));
+        cadre_node_t y = cadre_op_matmul(p, cadre_op_cast(p, nodes[0], CADRE_BF16),
+                                         cadre_op_cast(p, nodes[1], CADRE_BF16));
         cadre_node_t gradients[2];
-        cadre_gradient(p, cadre_sum_all(p, cadre_mul(p, c, y)), nodes, 2, gradients);
+        cadre_op_gradient(p, cadre_op_sum_all(p, cadre_op_mul(p, c, y)), nodes, 2, gradients);
         cadre_tensor_t got = run_once(p, gradients[which], x);
         for (int64_t at = 0; at < cadre_tensor_count(&got); at++) {
             double sum = 0;
@@ -266,13 +266,14 @@ Test(bf16_op, hands_gradients_on_through_movement)
             cadre_program_t *p = cadre_program_new("gradient");
             cadre_node_t node = arg_like(p, "x", &x[0]);
             cadre_node_t index = arg_like(p, "index", &x[1]);
-            cadre_node_t y = half ? cadre_cast(p, node, CADRE_BF16) : node;
+            cadre_node_t y = half ? cadre_op_cast(p, node, CADRE_BF16) : node;
             y = moved(p, y, index, which);
-            y = half ? cadre_cast(p, y, CADRE_F32) : y;
+            y = half ? cadre_op_cast(p, y, CADRE_F32) : y;
             const cadre_extents_t *shape = &cadre_program_at(p, y)->shape;
             cadre_node_t weights = cadre_program_emit_rand(p, shape);
             cadre_node_t gradient;
-            cadre_gradient(p, cadre_sum_all(p, cadre_mul(p, y, weights)), &node, 1, &gradient);
+            cadre_op_gradient(p, cadre_op_sum_all(p, cadre_op_mul(p, y, weights)), &node, 1,
+                              &gradient);
             results[half] = run_once(p, gradient, x);
         }
         cr_assert_eq(results[1].dtype, CADRE_F32);

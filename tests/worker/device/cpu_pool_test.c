@@ -75,7 +75,7 @@ large_program(const cadre_tensor_t arguments[3])
     cadre_node_t x = arg_like(p, "x", &arguments[0]);
     cadre_node_t row = arg_like(p, "row", &arguments[1]);
     cadre_node_t index = arg_like(p, "index", &arguments[2]);
-    cadre_node_t images = cadre_reshape(
+    cadre_node_t images = cadre_op_reshape(
         p, x, (cadre_dim_t[]){cadre_dim(ROWS), cadre_dim(10), cadre_dim(10), cadre_dim(3)}, 4);
     int32_t starts[ROWS];
     for (int i = 0; i < ROWS; i++) {
@@ -83,23 +83,23 @@ large_program(const cadre_tensor_t arguments[3])
     }
     cadre_tensor_t offsets = {.dtype = CADRE_I32, .rank = 1, .shape = {ROWS}, .data = starts};
     cadre_node_t nodes[] = {
-        cadre_tanh(p, cadre_add(p, cadre_square(p, x), row)),
-        cadre_softmax(p, x),
-        cadre_log_softmax(p, cadre_slice(p, x, 1, 0, 32)),
-        cadre_xent(p, x, index),
-        cadre_rownorm(p, x, 1e-5F),
-        cadre_sum(p, x, 1),
-        cadre_sum(p, x, 0),
-        cadre_mean_all(p, x),
-        cadre_reduce_max(p, x, 1),
-        cadre_transpose(p, x, (int[]){1, 0}),
-        cadre_im2col(p, images, (int[]){3, 3}, 2, 1),
-        cadre_bag(p, x, index, cadre_const(p, &offsets), (cadre_node_t){0}, CADRE_BAG_SUM),
+        cadre_op_tanh(p, cadre_op_add(p, cadre_op_square(p, x), row)),
+        cadre_op_softmax(p, x),
+        cadre_op_log_softmax(p, cadre_op_slice(p, x, 1, 0, 32)),
+        cadre_op_xent(p, x, index),
+        cadre_op_rownorm(p, x, 1e-5F),
+        cadre_op_sum(p, x, 1),
+        cadre_op_sum(p, x, 0),
+        cadre_op_mean_all(p, x),
+        cadre_op_reduce_max(p, x, 1),
+        cadre_op_transpose(p, x, (int[]){1, 0}),
+        cadre_op_im2col(p, images, (int[]){3, 3}, 2, 1),
+        cadre_op_bag(p, x, index, cadre_op_const(p, &offsets), (cadre_node_t){0}, CADRE_BAG_SUM),
     };
     for (int i = 0; i < RESULTS; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "%d", i);
-        cadre_result(p, name, nodes[i]);
+        cadre_op_result(p, name, nodes[i]);
     }
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     return p;

@@ -29,13 +29,13 @@ static cadre_program_t *
 linear(void)
 {
     cadre_program_t *p = cadre_program_new("linear");
-    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(2)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 2);
-    cadre_node_t t = cadre_arg(p, "t", CADRE_F32, dims, 1);
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){2, 1}, 2);
-    cadre_node_t loss = cadre_mse(p, cadre_matmul(p, x, w), t);
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_dim_t dims[2] = {cadre_dim_symbol("B"), cadre_dim(2)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t t = cadre_op_arg(p, "t", CADRE_F32, dims, 1);
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){2, 1}, 2);
+    cadre_node_t loss = cadre_op_mse(p, cadre_op_matmul(p, x, w), t);
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     return p;
 }
@@ -172,8 +172,8 @@ Test(device, limits_the_size_of_results)
     for (int64_t over = 0; over <= 1; over++) {
         int64_t count = limit + over;
         cadre_program_t *p = cadre_program_new("large");
-        cadre_node_t zero = cadre_const_f32(p, 0);
-        cadre_result(p, "y", cadre_broadcast(p, zero, &(cadre_dim_t){count, NULL}, 1));
+        cadre_node_t zero = cadre_op_const_f32(p, 0);
+        cadre_op_result(p, "y", cadre_op_broadcast(p, zero, &(cadre_dim_t){count, NULL}, 1));
         cadre_tensor_t result = {0};
         cr_assert_eq(try_once(p, NULL, &result), over ? CADRE_ETOOLARGE : 0);
         cadre_tensor_fini(&result);
@@ -184,19 +184,20 @@ Test(device, gives_out_values_that_come_from_outside_or_go_to_several_places)
 {
     cadre_program_t *p = cadre_program_new("outputs");
     cadre_dim_t dims[1] = {cadre_dim(3)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 1);
-    cadre_node_t v = cadre_var(p, "v", (int64_t[]){3}, 1);
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){3}, 1);
-    cadre_node_t u = cadre_var(p, "u", (int64_t[]){3}, 1);
-    cadre_node_t sum = cadre_add(p, x, v);
-    cadre_push(p, v, sum);
-    cadre_push(p, w, sum);
-    cadre_push(p, u, x);
-    cadre_result(p, "x", x);
-    cadre_result(p, "v", v);
-    cadre_result(p, "sum", cadre_reshape(p, sum, (cadre_dim_t[]){cadre_dim(3), cadre_dim(1)}, 2));
-    cadre_result(p, "twice", cadre_add(p, sum, sum)); /* after it, sum lives on */
-    cadre_result(p, "const", cadre_const_f32(p, 2.5F));
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 1);
+    cadre_node_t v = cadre_op_var(p, "v", (int64_t[]){3}, 1);
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){3}, 1);
+    cadre_node_t u = cadre_op_var(p, "u", (int64_t[]){3}, 1);
+    cadre_node_t sum = cadre_op_add(p, x, v);
+    cadre_op_push(p, v, sum);
+    cadre_op_push(p, w, sum);
+    cadre_op_push(p, u, x);
+    cadre_op_result(p, "x", x);
+    cadre_op_result(p, "v", v);
+    cadre_op_result(p, "sum",
+                    cadre_op_reshape(p, sum, (cadre_dim_t[]){cadre_dim(3), cadre_dim(1)}, 2));
+    cadre_op_result(p, "twice", cadre_op_add(p, sum, sum)); /* after it, sum lives on */
+    cadre_op_result(p, "const", cadre_op_const_f32(p, 2.5F));
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     float values[3][3] = {{1, 2, 3}, {10, 20, 30}, {0}};
     float pushed[3][3] = {{0}};
@@ -285,13 +286,13 @@ work(void *argument)
 Test(device, runs_one_program_on_several_threads_with_the_same_bits)
 {
     cadre_program_t *p = cadre_program_new("shared");
-    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(WIDTH)};
-    cadre_node_t x = cadre_arg(p, "x", CADRE_F32, dims, 2);
-    cadre_node_t w = cadre_var(p, "w", (int64_t[]){WIDTH, WIDTH}, 2);
-    cadre_node_t y = cadre_dropout(p, cadre_gelu(p, cadre_matmul(p, x, w)), 0.5F, 1);
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, cadre_matmul(p, y, w)));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_dim_t dims[2] = {cadre_dim_symbol("B"), cadre_dim(WIDTH)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t w = cadre_op_var(p, "w", (int64_t[]){WIDTH, WIDTH}, 2);
+    cadre_node_t y = cadre_op_dropout(p, cadre_op_gelu(p, cadre_op_matmul(p, x, w)), 0.5F, 1);
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, cadre_op_matmul(p, y, w)));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     cr_assert_eq(cadre_program_finish(p), 0);
     cadre_device_t *device = NULL;
     cr_assert_eq(cadre_device_open("cpu", 1, &device), 0);

@@ -57,9 +57,9 @@ Test(image_op, gathers_every_window)
         cadre_tensor_t x = random_tensor(CADRE_F32, one->image, 4, 3);
         cadre_program_t *p = cadre_program_new("im2col");
         cadre_node_t columns =
-            cadre_im2col(p, arg_like(p, "x", &x), one->kernel, one->stride, one->padding);
+            cadre_op_im2col(p, arg_like(p, "x", &x), one->kernel, one->stride, one->padding);
         /* In the arena, which is poisoned: each element must be written. */
-        cadre_tensor_t y = run_once(p, cadre_neg(p, columns), &x);
+        cadre_tensor_t y = run_once(p, cadre_op_neg(p, columns), &x);
         cr_assert_eq(y.shape[1], places(one, 0));
         cr_assert_eq(y.shape[2], places(one, 1));
         cr_assert_eq(y.shape[3], one->kernel[0] * one->kernel[1] * one->image[3]);
@@ -90,7 +90,7 @@ Test(image_op, sums_windows_back_into_the_image)
         for (int axis = 0; axis < 4; axis++) {
             node.shape.extents[axis] = cadre_extent_number(one->image[axis]);
         }
-        cadre_tensor_t y = run_once(p, cadre_neg(p, cadre_program_emit(p, &node)), &x);
+        cadre_tensor_t y = run_once(p, cadre_op_neg(p, cadre_program_emit(p, &node)), &x);
         float *wanted = cadre_calloc((size_t)cadre_tensor_count(&y), sizeof(*wanted));
         for (int64_t k = 0; k < cadre_tensor_count(&x); k++) {
             int64_t to = source_of(one, k);

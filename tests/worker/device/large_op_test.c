@@ -28,9 +28,9 @@ check_probabilities(const cadre_tensor_t *x, const cadre_tensor_t *labels)
     cadre_program_t *p = cadre_program_new("rows");
     cadre_node_t node = arg_like(p, "x", x);
     cadre_node_t label = arg_like(p, "label", labels);
-    cadre_result(p, "softmax", cadre_softmax(p, node));
-    cadre_result(p, "log_softmax", cadre_log_softmax(p, node));
-    cadre_result(p, "xent", cadre_xent(p, node, label));
+    cadre_op_result(p, "softmax", cadre_op_softmax(p, node));
+    cadre_op_result(p, "log_softmax", cadre_op_log_softmax(p, node));
+    cadre_op_result(p, "xent", cadre_op_xent(p, node, label));
     cadre_tensor_t results[3] = {0};
     const cadre_tensor_t arguments[] = {*x, *labels};
     cr_assert_eq(try_once(p, arguments, results), 0, "%s", cadre_error_text());
@@ -77,7 +77,7 @@ Test(large_op, finds_the_largest_and_keeps_nan_wherever_it_is)
             ((float *)x.data)[(size + row) * size + row] = NAN;
         }
         cadre_program_t *p = cadre_program_new("max");
-        cadre_tensor_t y = run_once(p, cadre_reduce_max(p, arg_like(p, "x", &x), 1), &x);
+        cadre_tensor_t y = run_once(p, cadre_op_reduce_max(p, arg_like(p, "x", &x), 1), &x);
         for (int64_t row = 0; row < size; row++) {
             cr_assert_eq(f32_at(&y, row), 5, "size %d, place %d", (int)size, (int)row);
             cr_assert(isnan(f32_at(&y, size + row)), "size %d, place %d", (int)size, (int)row);
@@ -110,7 +110,7 @@ Test(large_op, finds_the_place_of_the_largest_wherever_nan_is)
             ((float *)x.data)[(size + row) * size + row] = NAN;
         }
         cadre_program_t *p = cadre_program_new("argmax");
-        cadre_tensor_t y = run_once(p, cadre_argmax(p, arg_like(p, "x", &x), 1), &x);
+        cadre_tensor_t y = run_once(p, cadre_op_argmax(p, arg_like(p, "x", &x), 1), &x);
         for (int64_t row = 0; row < 2 * size; row++) {
             cr_assert_eq(i32_at(&y, row), place_of_largest(&x, row), "size %d, row %d", (int)size,
                          (int)row);
@@ -155,8 +155,8 @@ check_forms(int64_t columns, size_t forms)
     cadre_node_t one = arg_like(p, "one", &x[0]);
     cadre_node_t c = arg_like(p, "c", &x[1]);
     cadre_node_t yes = arg_like(p, "yes", &x[2]);
-    cadre_result(p, "where", cadre_where(p, c, yes, arg_like(p, "no", &x[3])));
-    cadre_result(p, "sum", cadre_add(p, one, yes));
+    cadre_op_result(p, "where", cadre_op_where(p, c, yes, arg_like(p, "no", &x[3])));
+    cadre_op_result(p, "sum", cadre_op_add(p, one, yes));
     cadre_tensor_t y[2] = {0};
     cr_assert_eq(try_once(p, x, y), 0, "%s", cadre_error_text());
     for (int64_t k = 0; k < cadre_tensor_count(&y[0]); k++) {
@@ -192,8 +192,8 @@ check_sum_over_rows(int64_t rows, int64_t columns)
 {
     cadre_tensor_t x = random_tensor(CADRE_F32, (int64_t[]){rows, columns}, 2, 4);
     cadre_program_t *p = cadre_program_new("sum");
-    cadre_node_t one = cadre_add(p, arg_like(p, "x", &x), cadre_const_f32(p, 1));
-    cadre_tensor_t y = run_once(p, cadre_sum(p, one, 0), &x);
+    cadre_node_t one = cadre_op_add(p, arg_like(p, "x", &x), cadre_op_const_f32(p, 1));
+    cadre_tensor_t y = run_once(p, cadre_op_sum(p, one, 0), &x);
     for (int64_t i = 0; i < columns; i++) {
         double wanted = 0;
         for (int64_t row = 0; row < rows; row++) {
@@ -221,7 +221,7 @@ check_transpose(cadre_dtype_t dtype, const int64_t shape[3], const int order[3])
 {
     cadre_tensor_t x = random_tensor(dtype, shape, 3, 5);
     cadre_program_t *p = cadre_program_new("transpose");
-    cadre_tensor_t y = run_once(p, cadre_transpose(p, arg_like(p, "x", &x), order), &x);
+    cadre_tensor_t y = run_once(p, cadre_op_transpose(p, arg_like(p, "x", &x), order), &x);
     const int64_t strides[3] = {shape[1] * shape[2], shape[2], 1};
     int64_t at = 0;
     for (int64_t i = 0; i < shape[order[0]]; i++) {

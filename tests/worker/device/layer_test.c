@@ -78,7 +78,7 @@ Test(layer, convolves_images)
         cadre_node_t kernel = arg_like(p, "weight", &x[1]);
         cadre_node_t bias = arg_like(p, "bias", &x[2]);
         cadre_tensor_t y =
-            run_once(p, cadre_conv2d(p, image, kernel, bias, one->stride, one->padding), x);
+            run_once(p, cadre_op_conv2d(p, image, kernel, bias, one->stride, one->padding), x);
         for (int64_t k = 0; k < cadre_tensor_count(&y); k++) {
             int64_t channel = k % y.shape[3];
             int64_t row = k / y.shape[3] / y.shape[2];
@@ -101,8 +101,8 @@ check_pool(const int64_t image[4], const int window[2], int stride, bool largest
     cadre_program_t *p = cadre_program_new("pool");
     cadre_node_t node = arg_like(p, "x", &x);
     cadre_tensor_t y = run_once(p,
-                                largest ? cadre_max_pool2d(p, node, window, stride)
-                                        : cadre_mean_pool2d(p, node, window, stride),
+                                largest ? cadre_op_max_pool2d(p, node, window, stride)
+                                        : cadre_op_mean_pool2d(p, node, window, stride),
                                 &x);
     cr_assert_eq(y.shape[1], (image[1] - window[0]) / stride + 1);
     cr_assert_eq(y.shape[2], (image[2] - window[1]) / stride + 1);
@@ -175,10 +175,10 @@ Test(layer, norms_each_channel_over_the_batch)
     cadre_node_t scale = arg_like(p, "scale", &x[1]);
     cadre_node_t shift = arg_like(p, "shift", &x[2]);
     cadre_moments_t batch = {none, none};
-    cadre_result(p, "y", cadre_batch_norm(p, node, scale, shift, 0.1F, &batch));
-    cadre_result(p, "fixed", cadre_batch_norm_fixed(p, node, batch, scale, shift, 0.1F));
-    cadre_result(p, "mean", batch.mean);
-    cadre_result(p, "variance", batch.variance);
+    cadre_op_result(p, "y", cadre_op_batch_norm(p, node, scale, shift, 0.1F, &batch));
+    cadre_op_result(p, "fixed", cadre_op_batch_norm_fixed(p, node, batch, scale, shift, 0.1F));
+    cadre_op_result(p, "mean", batch.mean);
+    cadre_op_result(p, "variance", batch.variance);
     cadre_tensor_t results[4] = {0};
     cr_assert_eq(try_once(p, x, results), 0, "%s", cadre_error_text());
     moments_t moments = moments_of(&x[0]);
@@ -212,7 +212,7 @@ Test(layer, norms_rows_and_scales_channels)
     cadre_node_t node = arg_like(p, "x", &x[0]);
     cadre_node_t scale = arg_like(p, "scale", &x[1]);
     cadre_node_t shift = arg_like(p, "shift", &x[2]);
-    cadre_tensor_t y = run_once(p, cadre_layer_norm(p, node, scale, shift, 0), x);
+    cadre_tensor_t y = run_once(p, cadre_op_layer_norm(p, node, scale, shift, 0), x);
     double unit = sqrt(1.5);
     expect_all_near("layer norm", &y, (double[]){-unit, 10, 20 - unit, -unit, 10, 20 - unit});
     cadre_tensor_fini(&y);
@@ -257,7 +257,7 @@ check_attention(int64_t keys, bool causal)
     cadre_node_t q = arg_like(p, "q", &x[0]);
     cadre_node_t k = arg_like(p, "k", &x[1]);
     cadre_node_t v = arg_like(p, "v", &x[2]);
-    cadre_tensor_t y = run_once(p, cadre_attention(p, q, k, v, HEADS, causal), x);
+    cadre_tensor_t y = run_once(p, cadre_op_attention(p, q, k, v, HEADS, causal), x);
     for (int64_t i = 0; i < cadre_tensor_count(&y); i++) {
         int64_t place = i / VALUE_WIDTH;
         int64_t at[3] = {place / HEADS / QUERIES, place / HEADS % QUERIES, place % HEADS};
@@ -298,16 +298,16 @@ Test(layer, has_losses_of_values)
     cadre_program_t *p = cadre_program_new("huber");
     cadre_node_t scores = arg_like(p, "x", &x[0]);
     double wanted = (0.125 + 2 * (4 - 1) + 0.5 + 0) / 4;
-    expect_near("huber", 0, run_loss(p, cadre_huber(p, scores, arg_like(p, "y", &x[1]), 2), x),
+    expect_near("huber", 0, run_loss(p, cadre_op_huber(p, scores, arg_like(p, "y", &x[1]), 2), x),
                 wanted);
     p = cadre_program_new("hinge");
     scores = arg_like(p, "x", &x[0]);
-    expect_near("hinge", 0, run_loss(p, cadre_hinge(p, scores, arg_like(p, "y", &x[1])), x),
+    expect_near("hinge", 0, run_loss(p, cadre_op_hinge(p, scores, arg_like(p, "y", &x[1])), x),
                 (1.5 + 4 + 0 + 1) / 4);
     p = cadre_program_new("smoothed");
     scores = arg_like(p, "x", &x[0]);
     cadre_node_t loss =
-        cadre_sigmoid_cross_entropy_smoothed(p, scores, arg_like(p, "y", &x[1]), 0.2F);
+        cadre_op_sigmoid_cross_entropy_smoothed(p, scores, arg_like(p, "y", &x[1]), 0.2F);
     wanted = 0;
     for (int i = 0; i < 4; i++) {
         double target = 0.1 + 0.8 * targets[i];
@@ -340,14 +340,15 @@ Test(layer, has_losses_of_classes)
     cadre_program_t *p = cadre_program_new("smoothed");
     cadre_node_t node = arg_like(p, "x", &x[0]);
     cadre_node_t loss =
-        cadre_softmax_cross_entropy_smoothed(p, node, arg_like(p, "y", &x[1]), 0.1F);
+        cadre_op_softmax_cross_entropy_smoothed(p, node, arg_like(p, "y", &x[1]), 0.1F);
     expect_near("smoothed cross entropy", 0, run_loss(p, loss, x), 0.9 * hard + 0.1 * even);
     p = cadre_program_new("nll");
-    node = cadre_log_softmax(p, arg_like(p, "x", &x[0]));
-    expect_near("nll", 0, run_loss(p, cadre_nll(p, node, arg_like(p, "y", &x[1])), x), hard);
+    node = cadre_op_log_softmax(p, arg_like(p, "x", &x[0]));
+    expect_near("nll", 0, run_loss(p, cadre_op_nll(p, node, arg_like(p, "y", &x[1])), x), hard);
     x[1] = (cadre_tensor_t){.dtype = CADRE_F32, .rank = 2, .shape = {2, 3}, .data = likely};
     p = cadre_program_new("kl");
     node = arg_like(p, "x", &x[0]);
     expect_near("kl divergence", 0,
-                run_loss(p, cadre_kl_divergence(p, node, arg_like(p, "y", &x[1])), x), divergence);
+                run_loss(p, cadre_op_kl_divergence(p, node, arg_like(p, "y", &x[1])), x),
+                divergence);
 }

@@ -55,8 +55,8 @@ check_rownorm(const cadre_tensor_t *x, double allowed)
     const float *values = x->data;
     cadre_program_t *p = cadre_program_new("rownorm");
     /* Twice the negation is the same in the arena, where the output takes its place. */
-    cadre_node_t inner = cadre_neg(p, cadre_neg(p, arg_like(p, "x", x)));
-    cadre_tensor_t y = run_once(p, cadre_neg(p, cadre_rownorm(p, inner, eps)), x);
+    cadre_node_t inner = cadre_op_neg(p, cadre_op_neg(p, arg_like(p, "x", x)));
+    cadre_tensor_t y = run_once(p, cadre_op_neg(p, cadre_op_rownorm(p, inner, eps)), x);
     for (int64_t i = 0; i < cadre_tensor_count(x); i++) {
         const float *row = values + i / size * size;
         double wanted =
@@ -90,7 +90,7 @@ Test(norm_op, keeps_nan_in_its_row_and_gives_zeros_for_a_row_of_equals)
     float values[] = {1, NAN, 3, 2, 2, 2, 1, 2, 3};
     cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 2, .shape = {3, 3}, .data = values};
     cadre_program_t *p = cadre_program_new("rownorm");
-    cadre_tensor_t y = run_once(p, cadre_rownorm(p, arg_like(p, "x", &x), eps), &x);
+    cadre_tensor_t y = run_once(p, cadre_op_rownorm(p, arg_like(p, "x", &x), eps), &x);
     for (int64_t i = 0; i < 3; i++) {
         cr_assert(isnan(f32_at(&y, i)));
         cr_assert_eq(f32_at(&y, 3 + i), 0);
@@ -108,11 +108,11 @@ check_gradient(const shape_t *shape, int in_place)
     cadre_program_t *p = cadre_program_new("rownorm_grad");
     cadre_node_t x = arg_like(p, "x", &inputs[0]);
     cadre_node_t g = arg_like(p, "g", &inputs[1]);
-    x = in_place == 1 ? cadre_neg(p, cadre_neg(p, x)) : x;
-    g = in_place == 2 ? cadre_neg(p, cadre_neg(p, g)) : g;
+    x = in_place == 1 ? cadre_op_neg(p, cadre_op_neg(p, x)) : x;
+    g = in_place == 2 ? cadre_op_neg(p, cadre_op_neg(p, g)) : g;
     cadre_node_t slope =
         cadre_program_emit2(p, CADRE_OP_ROWNORM_GRAD, cadre_op_float_bits(eps), g, x);
-    cadre_tensor_t result = run_once(p, cadre_neg(p, slope), inputs);
+    cadre_tensor_t result = run_once(p, cadre_op_neg(p, slope), inputs);
     int64_t size = shape->shape[shape->rank - 1];
     for (int64_t i = 0; i < cadre_tensor_count(&result); i++) {
         const float *row = (const float *)inputs[0].data + i / size * size;

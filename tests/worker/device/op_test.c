@@ -100,14 +100,22 @@ ref_softplus(double x)
 }
 
 static const map1_case_t map1_cases[] = {
-    {"neg", cadre_neg, ref_neg},          {"exp", cadre_exp, exp},
-    {"log", cadre_logarithm, log},        {"sqrt", cadre_sqrt, sqrt},
-    {"rsqrt", cadre_rsqrt, ref_rsqrt},    {"recip", cadre_recip, ref_recip},
-    {"square", cadre_square, ref_square}, {"abs", cadre_abs, fabs},
-    {"sign", cadre_sign, ref_sign},       {"step", cadre_step, ref_step},
-    {"relu", cadre_relu, ref_relu},       {"sigmoid", cadre_sigmoid, ref_sigmoid},
-    {"tanh", cadre_tanh, tanh},           {"gelu", cadre_gelu, ref_gelu},
-    {"dgelu", cadre_dgelu, ref_dgelu},    {"softplus", cadre_softplus, ref_softplus},
+    {"neg", cadre_op_neg, ref_neg},
+    {"exp", cadre_op_exp, exp},
+    {"log", cadre_op_log, log},
+    {"sqrt", cadre_op_sqrt, sqrt},
+    {"rsqrt", cadre_op_rsqrt, ref_rsqrt},
+    {"recip", cadre_op_recip, ref_recip},
+    {"square", cadre_op_square, ref_square},
+    {"abs", cadre_op_abs, fabs},
+    {"sign", cadre_op_sign, ref_sign},
+    {"step", cadre_op_step, ref_step},
+    {"relu", cadre_op_relu, ref_relu},
+    {"sigmoid", cadre_op_sigmoid, ref_sigmoid},
+    {"tanh", cadre_op_tanh, tanh},
+    {"gelu", cadre_op_gelu, ref_gelu},
+    {"dgelu", cadre_op_dgelu, ref_dgelu},
+    {"softplus", cadre_op_softplus, ref_softplus},
 };
 
 Test(op, computes_each_function_of_one_element_and_keeps_nan)
@@ -156,8 +164,8 @@ typedef struct {
 } map2_case_t;
 
 static const map2_case_t map2_cases[] = {
-    {"add", cadre_add}, {"sub", cadre_sub}, {"mul", cadre_mul}, {"div", cadre_div},
-    {"max", cadre_max}, {"min", cadre_min}, {"gt", cadre_gt},   {"eq", cadre_eq},
+    {"add", cadre_op_add}, {"sub", cadre_op_sub}, {"mul", cadre_op_mul}, {"div", cadre_op_div},
+    {"max", cadre_op_max}, {"min", cadre_op_min}, {"gt", cadre_op_gt},   {"eq", cadre_op_eq},
 };
 
 static float
@@ -234,7 +242,7 @@ Test(op, compares_integers)
         cadre_program_t *p = cadre_program_new("compare");
         cadre_node_t a = arg_like(p, "left", &x[0]);
         cadre_node_t b = arg_like(p, "right", &x[1]);
-        cadre_tensor_t y = run_once(p, greater ? cadre_gt(p, a, b) : cadre_eq(p, a, b), x);
+        cadre_tensor_t y = run_once(p, greater ? cadre_op_gt(p, a, b) : cadre_op_eq(p, a, b), x);
         cr_assert_eq(memcmp(y.data, wanted[greater], sizeof(wanted[0])), 0);
         cadre_tensor_fini(&y);
     }
@@ -255,7 +263,7 @@ Test(op, chooses_between_broadcast_values)
         cadre_node_t condition = arg_like(p, "c", &x[0]);
         cadre_node_t yes = arg_like(p, "yes", &x[1]);
         cadre_node_t no = arg_like(p, "no", &x[2]);
-        cadre_tensor_t y = run_once(p, cadre_where(p, condition, yes, no), x);
+        cadre_tensor_t y = run_once(p, cadre_op_where(p, condition, yes, no), x);
         for (int64_t k = 0; k < cadre_tensor_count(&y); k++) {
             const cadre_tensor_t *from =
                 f32_at(&x[0], broadcast_index(&y, &x[0], k)) != 0 ? &x[1] : &x[2];
@@ -328,7 +336,7 @@ Test(op, sums_a_million_numbers_to_six_digits)
     }
     double wanted = ref_reduce(CADRE_REDUCE_SUM, x.data, 1000003, 1);
     cadre_program_t *p = cadre_program_new("sum");
-    cadre_tensor_t y = run_once(p, cadre_sum_all(p, arg_like(p, "x", &x)), &x);
+    cadre_tensor_t y = run_once(p, cadre_op_sum_all(p, arg_like(p, "x", &x)), &x);
     cr_assert_lt(fabs((double)f32_at(&y, 0) / wanted - 1), 2e-6);
     cadre_tensor_fini(&y);
     cadre_tensor_fini(&x);
@@ -339,12 +347,12 @@ Test(op, keeps_nan_in_a_maximum_and_names_the_first_of_equals)
     float values[] = {1, NAN, 3, 2, 2, 2};
     cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 2, .shape = {2, 3}, .data = values};
     cadre_program_t *p = cadre_program_new("max");
-    cadre_tensor_t y = run_once(p, cadre_reduce_max(p, arg_like(p, "x", &x), 1), &x);
+    cadre_tensor_t y = run_once(p, cadre_op_reduce_max(p, arg_like(p, "x", &x), 1), &x);
     cr_assert(isnan(f32_at(&y, 0)));
     cr_assert_eq(f32_at(&y, 1), 2);
     cadre_tensor_fini(&y);
     p = cadre_program_new("argmax");
-    y = run_once(p, cadre_argmax(p, arg_like(p, "x", &x), -1), &x);
+    y = run_once(p, cadre_op_argmax(p, arg_like(p, "x", &x), -1), &x);
     cr_assert_eq(i32_at(&y, 1), 0);
     cadre_tensor_fini(&y);
 }
@@ -365,7 +373,7 @@ check_matmul(int64_t batch, const int64_t size[3], int flip_left, int flip_right
     cadre_program_t *p = cadre_program_new("matmul");
     cadre_node_t a = arg_like(p, "a", &x[0]);
     cadre_node_t b = arg_like(p, "b", &x[1]);
-    cadre_tensor_t y = run_once(p, cadre_matmul_transposed(p, a, flip_left, b, flip_right), x);
+    cadre_tensor_t y = run_once(p, cadre_op_matmul_transposed(p, a, flip_left, b, flip_right), x);
     cr_assert_eq(cadre_tensor_count(&y), (batch ? batch : 1) * rows * columns);
     for (int64_t k = 0; k < cadre_tensor_count(&y); k++) {
         int64_t n = k / (rows * columns);
@@ -404,7 +412,7 @@ check_transpose(cadre_dtype_t dtype, const int *order)
     cadre_tensor_t x = random_tensor(dtype, (int64_t[]){2, 3, 4, 5}, 4, 6);
     int64_t step[4] = {60, 20, 5, 1};
     cadre_program_t *p = cadre_program_new("transpose");
-    cadre_tensor_t y = run_once(p, cadre_transpose(p, arg_like(p, "x", &x), order), &x);
+    cadre_tensor_t y = run_once(p, cadre_op_transpose(p, arg_like(p, "x", &x), order), &x);
     for (int64_t k = 0; k < 120; k++) {
         int64_t from = 0;
         int64_t left = k;
@@ -440,18 +448,19 @@ Test(op, slices_pads_and_joins_along_each_axis)
         /* What is cut in three and joined again is the same. */
         cadre_program_t *p = cadre_program_new("parts");
         cadre_node_t node = arg_like(p, "x", &x);
-        cadre_node_t parts[3] = {cadre_slice(p, node, axis, 0, 1), cadre_slice(p, node, axis, 1, 1),
-                                 cadre_slice(p, node, axis, 2, x.shape[axis] - 2)};
-        cadre_tensor_t y = run_once(p, cadre_concat(p, parts, 3, axis), &x);
+        cadre_node_t parts[3] = {cadre_op_slice(p, node, axis, 0, 1),
+                                 cadre_op_slice(p, node, axis, 1, 1),
+                                 cadre_op_slice(p, node, axis, 2, x.shape[axis] - 2)};
+        cadre_tensor_t y = run_once(p, cadre_op_concat(p, parts, 3, axis), &x);
         cr_assert_eq(memcmp(x.data, y.data, cadre_tensor_size_bytes(&x)), 0);
         cadre_tensor_fini(&y);
         /* What is padded and cut again too, and the padding is zero. */
         p = cadre_program_new("padding");
-        cadre_node_t padded = cadre_pad(p, arg_like(p, "x", &x), axis, 2, 1);
-        cadre_result(p, "padded", padded);
-        cadre_result(p, "back", cadre_slice(p, padded, axis, 2, x.shape[axis]));
-        cadre_result(p, "before", cadre_slice(p, padded, axis, 0, 2));
-        cadre_result(p, "after", cadre_slice(p, padded, axis, x.shape[axis] + 2, 1));
+        cadre_node_t padded = cadre_op_pad(p, arg_like(p, "x", &x), axis, 2, 1);
+        cadre_op_result(p, "padded", padded);
+        cadre_op_result(p, "back", cadre_op_slice(p, padded, axis, 2, x.shape[axis]));
+        cadre_op_result(p, "before", cadre_op_slice(p, padded, axis, 0, 2));
+        cadre_op_result(p, "after", cadre_op_slice(p, padded, axis, x.shape[axis] + 2, 1));
         cadre_tensor_t results[4] = {0};
         cr_assert_eq(try_once(p, &x, results), 0);
         cr_assert_eq(memcmp(x.data, results[1].data, cadre_tensor_size_bytes(&x)), 0);
@@ -498,7 +507,7 @@ Test(op, makes_rows_of_probabilities_without_overflow)
         cadre_program_t *p = cadre_program_new("softmax");
         cadre_node_t node = arg_like(p, "x", &x);
         cadre_tensor_t y =
-            run_once(p, logarithm ? cadre_log_softmax(p, node) : cadre_softmax(p, node), &x);
+            run_once(p, logarithm ? cadre_op_log_softmax(p, node) : cadre_op_softmax(p, node), &x);
         for (int k = 0; k < 3; k++) {
             double one = (double)f32_at(&y, k);
             double two = (double)f32_at(&y, 3 + k);
@@ -520,7 +529,7 @@ run_xent(int32_t label, float *loss)
                            {.dtype = CADRE_I32, .rank = 1, .shape = {2}, .data = labels}};
     cadre_program_t *p = cadre_program_new("xent");
     cadre_node_t logits = arg_like(p, "logits", &x[0]);
-    cadre_result(p, "loss", cadre_xent(p, logits, arg_like(p, "label", &x[1])));
+    cadre_op_result(p, "loss", cadre_op_xent(p, logits, arg_like(p, "label", &x[1])));
     cadre_tensor_t result = {0};
     int status = try_once(p, x, &result);
     if (status == 0) {
@@ -549,9 +558,9 @@ Test(op, casts_toward_zero_and_within_range)
     const int32_t wanted[] = {1, -1, INT32_MAX, INT32_MIN, 0, 2147483520};
     cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 1, .shape = {6}, .data = values};
     cadre_program_t *p = cadre_program_new("cast");
-    cadre_node_t whole = cadre_cast(p, arg_like(p, "x", &x), CADRE_I32);
-    cadre_result(p, "i32", whole);
-    cadre_result(p, "f32", cadre_cast(p, whole, CADRE_F32));
+    cadre_node_t whole = cadre_op_cast(p, arg_like(p, "x", &x), CADRE_I32);
+    cadre_op_result(p, "i32", whole);
+    cadre_op_result(p, "f32", cadre_op_cast(p, whole, CADRE_F32));
     cadre_tensor_t results[2] = {0};
     cr_assert_eq(try_once(p, &x, results), 0);
     for (int64_t i = 0; i < 6; i++) {
@@ -566,8 +575,8 @@ Test(op, draws_the_same_numbers_for_the_same_seed_only)
 {
     cadre_program_t *p = cadre_program_new("rand");
     cadre_dim_t dims[1] = {cadre_dim(1001)};
-    cadre_result(p, "a", cadre_rand_uniform(p, dims, 1));
-    cadre_result(p, "b", cadre_rand_uniform(p, dims, 1));
+    cadre_op_result(p, "a", cadre_op_rand_uniform(p, dims, 1));
+    cadre_op_result(p, "b", cadre_op_rand_uniform(p, dims, 1));
     cr_assert_eq(cadre_program_finish(p), 0);
     runner_t runner = runner_open(NULL);
     cadre_tensor_t results[3][2] = {0};
@@ -601,8 +610,8 @@ Test(op, drops_out_the_given_share_and_scales_the_rest)
     }
     cadre_program_t *p = cadre_program_new("dropout");
     cadre_node_t node = arg_like(p, "x", &x);
-    cr_assert_eq(cadre_dropout(p, node, 0.25F, 0).id, node.id);
-    cadre_tensor_t y = run_once(p, cadre_dropout(p, node, 0.25F, 1), &x);
+    cr_assert_eq(cadre_op_dropout(p, node, 0.25F, 0).id, node.id);
+    cadre_tensor_t y = run_once(p, cadre_op_dropout(p, node, 0.25F, 1), &x);
     int64_t dropped = 0;
     for (int64_t i = 0; i < count; i++) {
         cr_assert(f32_at(&y, i) == 0 || f32_at(&y, i) == 4);

@@ -27,7 +27,8 @@ planned(cadre_program_t *p)
 static cadre_node_t
 batch_arg(cadre_program_t *p, const char *name)
 {
-    return cadre_arg(p, name, CADRE_F32, (cadre_dim_t[]){cadre_sym("B"), cadre_dim(6)}, 2);
+    return cadre_op_arg(p, name, CADRE_F32, (cadre_dim_t[]){cadre_dim_symbol("B"), cadre_dim(6)},
+                        2);
 }
 
 /* ---- any plan ---- */
@@ -105,8 +106,9 @@ Test(plan_chain, takes_in_what_leads_to_its_last_operation)
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("gradient of tanh");
     cadre_node_t x = batch_arg(p, "x");
     cadre_node_t y = batch_arg(p, "y");
-    cadre_node_t slope = cadre_sub(p, cadre_const_f32(p, 1), cadre_square(p, cadre_detach(p, y)));
-    cadre_result(p, "z", cadre_mul(p, x, slope));
+    cadre_node_t slope =
+        cadre_op_sub(p, cadre_op_const_f32(p, 1), cadre_op_square(p, cadre_op_detach(p, y)));
+    cadre_op_result(p, "z", cadre_op_mul(p, x, slope));
     cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = planned(p);
     cr_assert_eq(plan->step_count, 1);
     cr_assert_eq(plan->chain_count, 1);
@@ -125,13 +127,13 @@ Test(plan_chain, leaves_out_what_others_read)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("others");
     cadre_node_t x = batch_arg(p, "x");
-    cadre_node_t shown = cadre_exp(p, x);         /* a result */
-    cadre_node_t summed = cadre_square(p, shown); /* read by a reduction too */
-    cadre_node_t twice = cadre_relu(p, summed);   /* by two links of one chain: joins */
-    cadre_node_t narrow = cadre_neg(p, cadre_sum(p, summed, 0)); /* of another shape */
-    cadre_node_t y = cadre_mul(p, cadre_add(p, twice, narrow), twice);
-    cadre_result(p, "shown", shown);
-    cadre_result(p, "y", y);
+    cadre_node_t shown = cadre_op_exp(p, x);         /* a result */
+    cadre_node_t summed = cadre_op_square(p, shown); /* read by a reduction too */
+    cadre_node_t twice = cadre_op_relu(p, summed);   /* by two links of one chain: joins */
+    cadre_node_t narrow = cadre_op_neg(p, cadre_op_sum(p, summed, 0)); /* of another shape */
+    cadre_node_t y = cadre_op_mul(p, cadre_op_add(p, twice, narrow), twice);
+    cadre_op_result(p, "shown", shown);
+    cadre_op_result(p, "y", y);
     cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = planned(p);
     cr_assert_eq(plan->step_count, 5, "%d", plan->step_count);
     cr_assert_eq(plan->chain_count, 1);
@@ -144,13 +146,14 @@ Test(plan_chain, leaves_out_comparisons_of_integers_and_other_shapes)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("types");
     cadre_node_t x = batch_arg(p, "x");
-    cadre_node_t label = cadre_arg(p, "label", CADRE_I32, (cadre_dim_t[]){cadre_sym("B")}, 1);
-    cadre_node_t right = cadre_eq(p, cadre_argmax(p, x, 1), label);
-    cadre_result(p, "wrong", cadre_neg(p, right));
+    cadre_node_t label =
+        cadre_op_arg(p, "label", CADRE_I32, (cadre_dim_t[]){cadre_dim_symbol("B")}, 1);
+    cadre_node_t right = cadre_op_eq(p, cadre_op_argmax(p, x, 1), label);
+    cadre_op_result(p, "wrong", cadre_op_neg(p, right));
     cadre_extents_t flat = {.rank = 1, .extents = {cadre_program_at(p, x)->shape.extents[0]}};
     flat.extents[0].factor *= 6;
-    cadre_node_t turned = cadre_program_emit_reshape(p, cadre_exp(p, x), &flat);
-    cadre_result(p, "turned", cadre_add(p, turned, turned));
+    cadre_node_t turned = cadre_program_emit_reshape(p, cadre_op_exp(p, x), &flat);
+    cadre_op_result(p, "turned", cadre_op_add(p, turned, turned));
     cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = planned(p);
     cr_assert_eq(plan->chain_count, 0);
     cr_assert_eq(plan->step_count, 5);
@@ -162,9 +165,9 @@ Test(plan_chain, ends_at_its_limits)
         cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("long");
         cadre_node_t x = batch_arg(p, "x");
         for (int i = 0; i < CADRE_CHAIN_LINKS_MAX + more; i++) {
-            x = cadre_tanh(p, x);
+            x = cadre_op_tanh(p, x);
         }
-        cadre_result(p, "y", x);
+        cadre_op_result(p, "y", x);
         cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = planned(p);
         cr_assert_eq(plan->step_count, 1 + more);
         cr_assert_eq(plan->chains[0].link_count, CADRE_CHAIN_LINKS_MAX);
@@ -175,9 +178,9 @@ Test(plan_chain, ends_at_its_limits)
         for (int i = 1; i < CADRE_CHAIN_INPUTS_MAX + more; i++) {
             char name[16];
             snprintf(name, sizeof(name), "%d", i);
-            sum = cadre_add(p, sum, batch_arg(p, name));
+            sum = cadre_op_add(p, sum, batch_arg(p, name));
         }
-        cadre_result(p, "y", sum);
+        cadre_op_result(p, "y", sum);
         cadre_auto(cadre_plan_destroy) cadre_plan_t *plan = planned(p);
         cr_assert_eq(plan->step_count, 1 + more);
         cr_assert_eq(plan->steps[more].input_count, CADRE_CHAIN_INPUTS_MAX);
@@ -199,11 +202,12 @@ compare_shape(int64_t rows, int64_t columns)
     cadre_node_t row = arg_like(p, "row", &tensors[1]);
     cadre_node_t column = arg_like(p, "column", &tensors[2]);
     cadre_node_t deep = arg_like(p, "deep", &tensors[3]);
-    cadre_node_t y = cadre_tanh(p, cadre_add(p, cadre_mul(p, x, column), row));
-    cadre_result(p, "y", y);
-    cadre_node_t z = cadre_where(p, cadre_gt(p, deep, row), cadre_sub(p, deep, x),
-                                 cadre_mul(p, cadre_exp(p, deep), cadre_const_f32(p, 0.5F)));
-    cadre_result(p, "z", cadre_max(p, cadre_add(p, z, column), deep));
+    cadre_node_t y = cadre_op_tanh(p, cadre_op_add(p, cadre_op_mul(p, x, column), row));
+    cadre_op_result(p, "y", y);
+    cadre_node_t z =
+        cadre_op_where(p, cadre_op_gt(p, deep, row), cadre_op_sub(p, deep, x),
+                       cadre_op_mul(p, cadre_op_exp(p, deep), cadre_op_const_f32(p, 0.5F)));
+    cadre_op_result(p, "z", cadre_op_max(p, cadre_op_add(p, z, column), deep));
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     cadre_tensor_t results[2][2] = {0};
     for (int chained = 0; chained < 2; chained++) {

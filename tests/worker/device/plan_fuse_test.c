@@ -35,7 +35,7 @@ random_program_of(uint64_t seed)
 {
     cadre_program_t *p = cadre_program_new("layers");
     cadre_dim_t dims[] = {cadre_dim(rows_of(seed)), cadre_dim(WIDTH)};
-    random_layers(p, cadre_arg(p, "x", CADRE_F32, dims, 2), rows_of(seed), WIDTH, seed);
+    random_layers(p, cadre_op_arg(p, "x", CADRE_F32, dims, 2), rows_of(seed), WIDTH, seed);
     cr_assert_eq(cadre_program_finish(p), 0, "seed %d: %s", (int)seed, cadre_error_text());
     return p;
 }
@@ -186,7 +186,7 @@ Test(plan_fuse, memory_serves_both_ways_of_running_a_group)
 static cadre_node_t
 variable(cadre_program_t *p, const char *name, int64_t rows, int64_t columns)
 {
-    return cadre_var(p, name, (int64_t[]){rows, columns}, columns > 0 ? 2 : 1);
+    return cadre_op_var(p, name, (int64_t[]){rows, columns}, columns > 0 ? 2 : 1);
 }
 
 /* x [7,6] - dense 5, relu - dense 5, relu - dense 3 */
@@ -195,15 +195,16 @@ mlp(bool biased)
 {
     cadre_program_t *p = cadre_program_new("mlp");
     cadre_node_t none = {0};
-    cadre_node_t h = cadre_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_dim(7), cadre_dim(6)}, 2);
-    h = cadre_relu(
-        p, cadre_dense(p, h, variable(p, "w0", 6, 5), biased ? variable(p, "b0", 5, 0) : none));
-    h = cadre_relu(
-        p, cadre_dense(p, h, variable(p, "w1", 5, 5), biased ? variable(p, "b1", 5, 0) : none));
-    h = cadre_dense(p, h, variable(p, "w2", 5, 3), biased ? variable(p, "b2", 3, 0) : none);
-    cadre_node_t loss = cadre_mean_all(p, cadre_square(p, h));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_node_t h =
+        cadre_op_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_dim(7), cadre_dim(6)}, 2);
+    h = cadre_op_relu(
+        p, cadre_op_dense(p, h, variable(p, "w0", 6, 5), biased ? variable(p, "b0", 5, 0) : none));
+    h = cadre_op_relu(
+        p, cadre_op_dense(p, h, variable(p, "w1", 5, 5), biased ? variable(p, "b1", 5, 0) : none));
+    h = cadre_op_dense(p, h, variable(p, "w2", 5, 3), biased ? variable(p, "b2", 3, 0) : none);
+    cadre_node_t loss = cadre_op_mean_all(p, cadre_op_square(p, h));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     return p;
 }
@@ -256,15 +257,15 @@ Test(plan_fuse, groups_give_their_inputs_memory_back)
     enum { LAYERS = 6, SIDE = 64 };
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("forward");
     cadre_dim_t dims[] = {cadre_dim(SIDE), cadre_dim(SIDE)};
-    cadre_node_t h = cadre_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t h = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
     for (int i = 0; i < LAYERS; i++) {
         char name[8];
         snprintf(name, sizeof(name), "w%d", i);
         cadre_node_t weight = variable(p, name, SIDE, SIDE);
         snprintf(name, sizeof(name), "b%d", i);
-        h = cadre_relu(p, cadre_dense(p, h, weight, variable(p, name, SIDE, 0)));
+        h = cadre_op_relu(p, cadre_op_dense(p, h, weight, variable(p, name, SIDE, 0)));
     }
-    cadre_result(p, "sum", cadre_sum_all(p, h));
+    cadre_op_result(p, "sum", cadre_op_sum_all(p, h));
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     cadre_plan_t *plan = planned(p, ALL);
     cr_assert_eq(plan->fusion_count, LAYERS);

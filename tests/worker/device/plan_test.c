@@ -78,8 +78,8 @@ check_plan(const cadre_plan_t *plan)
 static cadre_node_t
 batch_arg(cadre_program_t *p, const char *name, cadre_dtype_t dtype, int64_t width)
 {
-    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(width)};
-    return cadre_arg(p, name, dtype, dims, width > 0 ? 2 : 1);
+    cadre_dim_t dims[2] = {cadre_dim_symbol("B"), cadre_dim(width)};
+    return cadre_op_arg(p, name, dtype, dims, width > 0 ? 2 : 1);
 }
 
 static cadre_program_t *
@@ -91,16 +91,16 @@ mlp(void)
     for (int i = 0; i < 4; i++) {
         char name[16];
         snprintf(name, sizeof(name), "w%d", i);
-        cadre_node_t w = cadre_var(p, name, (int64_t[]){size[i], size[i + 1]}, 2);
+        cadre_node_t w = cadre_op_var(p, name, (int64_t[]){size[i], size[i + 1]}, 2);
         snprintf(name, sizeof(name), "b%d", i);
-        h = cadre_dense(p, h, w, cadre_var(p, name, &size[i + 1], 1));
-        h = i < 3 ? cadre_dropout(p, i ? cadre_tanh(p, h) : cadre_relu(p, h), 0.2F, 1) : h;
+        h = cadre_op_dense(p, h, w, cadre_op_var(p, name, &size[i + 1], 1));
+        h = i < 3 ? cadre_op_dropout(p, i ? cadre_op_tanh(p, h) : cadre_op_relu(p, h), 0.2F, 1) : h;
     }
     cadre_node_t label = batch_arg(p, "label", CADRE_I32, 0);
-    cadre_node_t loss = cadre_softmax_cross_entropy(p, h, label);
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
-    cadre_result(p, "accuracy", cadre_mean_all(p, cadre_correct(p, h, label)));
+    cadre_node_t loss = cadre_op_softmax_cross_entropy(p, h, label);
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
+    cadre_op_result(p, "accuracy", cadre_op_mean_all(p, cadre_op_correct(p, h, label)));
     cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
     return p;
 }
@@ -132,8 +132,8 @@ Test(plan, leaves_out_what_no_output_needs)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("dead");
     cadre_node_t x = batch_arg(p, "x", CADRE_F32, 3);
-    cadre_exp(p, cadre_square(p, x));
-    cadre_result(p, "y", cadre_neg(p, x));
+    cadre_op_exp(p, cadre_op_square(p, x));
+    cadre_op_result(p, "y", cadre_op_neg(p, x));
     cr_assert_eq(cadre_program_finish(p), 0);
     int64_t symbol_values[CADRE_SYMBOLS_MAX] = {4};
     cadre_plan_t *plan = NULL;
@@ -146,7 +146,8 @@ Test(plan, leaves_out_what_no_output_needs)
 Test(plan, refuses_sizes_beyond_any_memory)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("large");
-    cadre_result(p, "sum", cadre_sum_all(p, cadre_neg(p, batch_arg(p, "x", CADRE_F32, 1 << 20))));
+    cadre_op_result(p, "sum",
+                    cadre_op_sum_all(p, cadre_op_neg(p, batch_arg(p, "x", CADRE_F32, 1 << 20))));
     cr_assert_eq(cadre_program_finish(p), 0);
     int64_t rows[] = {(int64_t)1 << 24, ((int64_t)1 << 24) + 1, (int64_t)1 << 43, INT64_MAX};
     for (int i = 0; i < 4; i++) {

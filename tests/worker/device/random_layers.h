@@ -34,9 +34,9 @@ random_layers_variable(random_layers_t *self, const int64_t *shape, int rank)
 {
     char name[16];
     snprintf(name, sizeof(name), "v%d", self->variables++);
-    cadre_node_t variable = cadre_var(self->p, name, shape, rank);
+    cadre_node_t variable = cadre_op_var(self->p, name, shape, rank);
     bool frozen = self->variables > 1 && random_layers_draw(self, 8) == 0;
-    return frozen ? cadre_detach(self->p, variable) : variable;
+    return frozen ? cadre_op_detach(self->p, variable) : variable;
 }
 
 static inline void
@@ -44,7 +44,7 @@ random_layers_result(random_layers_t *self, cadre_node_t node)
 {
     char name[16];
     snprintf(name, sizeof(name), "r%d", self->results++);
-    cadre_result(self->p, name, node);
+    cadre_op_result(self->p, name, node);
 }
 
 static inline cadre_node_t
@@ -55,20 +55,21 @@ random_layers_bias(random_layers_t *self, cadre_node_t z, int64_t width)
     case 0:
         return z;
     case 1:
-        return cadre_add(p, random_layers_variable(self, (int64_t[]){1, width}, 2), z);
+        return cadre_op_add(p, random_layers_variable(self, (int64_t[]){1, width}, 2), z);
     case 2: { /* computed, in memory that may end here */
-        cadre_node_t bias = cadre_neg(p, random_layers_variable(self, (int64_t[]){1, width}, 2));
-        return random_layers_draw(self, 2) == 0 ? cadre_add(p, z, bias) : cadre_add(p, bias, z);
+        cadre_node_t bias = cadre_op_neg(p, random_layers_variable(self, (int64_t[]){1, width}, 2));
+        return random_layers_draw(self, 2) == 0 ? cadre_op_add(p, z, bias)
+                                                : cadre_op_add(p, bias, z);
     }
     case 3: /* no bias */
-        return cadre_add(p, z, random_layers_variable(self, (int64_t[]){self->rows, 1}, 2));
+        return cadre_op_add(p, z, random_layers_variable(self, (int64_t[]){self->rows, 1}, 2));
     case 4: /* seen in another shape */
-        z = cadre_reshape(
+        z = cadre_op_reshape(
             p, z, (cadre_dim_t[]){cadre_dim(self->rows), cadre_dim(1), cadre_dim(width)}, 3);
-        z = cadre_relu(p, cadre_add(p, z, random_layers_variable(self, &width, 1)));
-        return cadre_reshape(p, z, (cadre_dim_t[]){cadre_dim(self->rows), cadre_dim(width)}, 2);
+        z = cadre_op_relu(p, cadre_op_add(p, z, random_layers_variable(self, &width, 1)));
+        return cadre_op_reshape(p, z, (cadre_dim_t[]){cadre_dim(self->rows), cadre_dim(width)}, 2);
     default:
-        return cadre_add(p, z, random_layers_variable(self, &width, 1));
+        return cadre_op_add(p, z, random_layers_variable(self, &width, 1));
     }
 }
 
@@ -80,18 +81,18 @@ random_layers_function(random_layers_t *self, cadre_node_t z)
     case 0:
         return z;
     case 1:
-        return cadre_tanh(p, z);
+        return cadre_op_tanh(p, z);
     case 2: /* what relu reads is needed itself */
         random_layers_result(self, z);
-        return cadre_relu(p, z);
+        return cadre_op_relu(p, z);
     case 3: {
-        cadre_node_t h = cadre_relu(p, z);
-        return cadre_add(p, h, cadre_square(p, h)); /* it is read twice */
+        cadre_node_t h = cadre_op_relu(p, z);
+        return cadre_op_add(p, h, cadre_op_square(p, h)); /* it is read twice */
     }
     case 4:
-        return cadre_dropout(p, cadre_relu(p, z), 0.3F, 1);
+        return cadre_op_dropout(p, cadre_op_relu(p, z), 0.3F, 1);
     default:
-        return cadre_relu(p, z);
+        return cadre_op_relu(p, z);
     }
 }
 
@@ -102,16 +103,16 @@ random_layers_reductions(random_layers_t *self, cadre_node_t x)
     cadre_program_t *p = self->p;
     switch (random_layers_draw(self, 12)) {
     case 0:
-        random_layers_result(self, cadre_sum(p, x, 0));
+        random_layers_result(self, cadre_op_sum(p, x, 0));
         break;
     case 1:
-        random_layers_result(self, cadre_mean(p, x, 0));
+        random_layers_result(self, cadre_op_mean(p, x, 0));
         break;
     case 2:
-        random_layers_result(self, cadre_sum(p, x, 1));
+        random_layers_result(self, cadre_op_sum(p, x, 1));
         break;
     case 3:
-        random_layers_result(self, cadre_sum_all(p, x));
+        random_layers_result(self, cadre_op_sum_all(p, x));
         break;
     default:
         break;
@@ -123,13 +124,13 @@ static inline cadre_node_t
 random_layers_masked(random_layers_t *self, cadre_node_t h)
 {
     cadre_program_t *p = self->p;
-    cadre_node_t above = cadre_step(p, h);
+    cadre_node_t above = cadre_op_step(p, h);
     cadre_node_t square = random_layers_variable(self, (int64_t[]){self->width, self->width}, 2);
     if (random_layers_draw(self, 2) == 0) {
         random_layers_result(self, above);
     }
-    cadre_node_t z = cadre_matmul(p, h, square);
-    return random_layers_draw(self, 2) == 0 ? cadre_mul(p, z, above) : cadre_mul(p, above, z);
+    cadre_node_t z = cadre_op_matmul(p, h, square);
+    return random_layers_draw(self, 2) == 0 ? cadre_op_mul(p, z, above) : cadre_op_mul(p, above, z);
 }
 
 static inline cadre_node_t
@@ -142,7 +143,7 @@ random_layers_layer(random_layers_t *self, cadre_node_t h)
     cadre_node_t weight = random_layers_variable(self, shape, 2);
     random_layers_reductions(self, h);
     random_layers_reductions(self, weight);
-    cadre_node_t z = cadre_matmul_transposed(self->p, h, 0, weight, flip);
+    cadre_node_t z = cadre_op_matmul_transposed(self->p, h, 0, weight, flip);
     self->width = width;
     h = random_layers_function(self, random_layers_bias(self, z, width));
     return random_layers_draw(self, 6) == 0 ? random_layers_masked(self, h) : h;
@@ -162,9 +163,9 @@ random_layers(cadre_program_t *p, cadre_node_t x, int64_t rows, int64_t width, u
         random_layers_result(&self, h);
     }
     /* Gradients of both signs, and none that is the same for all. */
-    cadre_node_t loss = cadre_mean_all(
-        p, cadre_square(p, cadre_sub(p, cadre_tanh(p, h), cadre_const_f32(p, 0.25F))));
-    cadre_minimize(p, loss);
+    cadre_node_t loss = cadre_op_mean_all(
+        p, cadre_op_square(p, cadre_op_sub(p, cadre_op_tanh(p, h), cadre_op_const_f32(p, 0.25F))));
+    cadre_op_minimize(p, loss);
     random_layers_result(&self, loss);
 }
 

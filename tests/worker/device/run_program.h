@@ -84,7 +84,7 @@ static inline cadre_tensor_t
 run_once(cadre_program_t *p, cadre_node_t node, const cadre_tensor_t *arguments)
 {
     cadre_tensor_t result = {0};
-    cadre_result(p, "result", node);
+    cadre_op_result(p, "result", node);
     cr_assert_eq(try_once(p, arguments, &result), 0, "%s", cadre_error_text());
     return result;
 }
@@ -97,7 +97,7 @@ arg_like(cadre_program_t *p, const char *name, const cadre_tensor_t *tensor)
     for (int i = 0; i < tensor->rank; i++) {
         dims[i] = cadre_dim(tensor->shape[i]);
     }
-    return cadre_arg(p, name, tensor->dtype, dims, tensor->rank);
+    return cadre_op_arg(p, name, tensor->dtype, dims, tensor->rank);
 }
 
 static inline float

@@ -65,8 +65,9 @@ check_even_bag(form_t form)
     cadre_node_t table = arg_like(p, "table", &tensors[0]);
     cadre_node_t index = arg_like(p, "index", &tensors[1]);
     cadre_node_t weights = arg_like(p, "weights", &tensors[2]);
-    cadre_node_t y = cadre_embedding_bag(p, table, index, none, form == WEIGHTED ? weights : none,
-                                         form == MEAN ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
+    cadre_node_t y =
+        cadre_op_embedding_bag(p, table, index, none, form == WEIGHTED ? weights : none,
+                               form == MEAN ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
     cadre_tensor_t result = run_once(p, y, tensors);
     cr_assert_eq(cadre_tensor_count(&result), BATCH * SIZE);
     for (int64_t i = 0; i < BATCH * SIZE; i++) {
@@ -106,11 +107,11 @@ check_fm(bool even, bool valued)
     cadre_node_t offsets = arg_like(p, "offsets", &tensors[3]);
     if (!even) {
         cadre_dim_t flat = cadre_dim(BATCH * LENGTH);
-        index = cadre_reshape(p, index, &flat, 1);
-        values = cadre_reshape(p, values, &flat, 1);
+        index = cadre_op_reshape(p, index, &flat, 1);
+        values = cadre_op_reshape(p, values, &flat, 1);
     }
-    cadre_node_t y =
-        cadre_factorization_machine(p, table, index, even ? none : offsets, valued ? values : none);
+    cadre_node_t y = cadre_op_factorization_machine(p, table, index, even ? none : offsets,
+                                                    valued ? values : none);
     cadre_tensor_t result = run_once(p, y, tensors);
     cr_assert(result.rank == 1 && result.shape[0] == BATCH);
     for (int64_t b = 0; b < BATCH; b++) {
@@ -147,7 +148,8 @@ Test(sparse_layer, dlrm_interaction_multiplies_each_two_different_vectors)
     cadre_node_t dense = arg_like(p, "dense", &tensors[0]);
     cadre_node_t embeddings[2] = {arg_like(p, "one", &tensors[1]), none};
     embeddings[1] = arg_like(p, "two", &tensors[2]);
-    cadre_tensor_t result = run_once(p, cadre_dlrm_interaction(p, dense, embeddings, 2), tensors);
+    cadre_tensor_t result =
+        run_once(p, cadre_op_dlrm_interaction(p, dense, embeddings, 2), tensors);
     cr_assert_eq(result.shape[1], SIZE + PAIRS);
     for (int64_t b = 0; b < BATCH; b++) {
         const float *vectors[VECTORS] = {
@@ -189,7 +191,7 @@ Test(sparse_layer, sgns_is_the_loss_of_the_paper)
     for (int i = 0; i < 5; i++) {
         nodes[i] = arg_like(p, names[i], &tensors[i]);
     }
-    cadre_node_t loss = cadre_sgns(p, nodes[0], nodes[1], nodes[2], nodes[3], nodes[4]);
+    cadre_node_t loss = cadre_op_sgns(p, nodes[0], nodes[1], nodes[2], nodes[3], nodes[4]);
     cadre_tensor_t result = run_once(p, loss, tensors);
     double wanted = 0;
     for (int64_t b = 0; b < BATCH; b++) {

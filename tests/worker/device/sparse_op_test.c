@@ -76,9 +76,9 @@ Test(sparse_op, takes_rows)
         make_case(&rows_cases[i], tensors);
         cadre_program_t *p = cadre_program_new("take");
         cadre_node_t table = arg_like(p, "table", &tensors[0]);
-        cadre_node_t y = cadre_take(p, table, arg_like(p, "index", &tensors[1]));
+        cadre_node_t y = cadre_op_take(p, table, arg_like(p, "index", &tensors[1]));
         /* In the arena, which is poisoned: each element must be written. */
-        cadre_tensor_t result = run_once(p, cadre_neg(p, y), tensors);
+        cadre_tensor_t result = run_once(p, cadre_op_neg(p, y), tensors);
         int64_t size = cadre_tensor_count(&tensors[0]) / rows_cases[i].table[0];
         cr_assert_eq(result.rank, tensors[2].rank);
         cr_assert_eq(memcmp(result.shape, tensors[2].shape, sizeof(result.shape)), 0);
@@ -98,9 +98,9 @@ Test(sparse_op, scatters_rows_and_leaves_zeros_elsewhere)
         make_case(&rows_cases[i], tensors);
         cadre_program_t *p = cadre_program_new("scatter");
         cadre_node_t index = arg_like(p, "index", &tensors[1]);
-        cadre_node_t y = cadre_scatter(p, arg_like(p, "values", &tensors[2]), index,
-                                       cadre_dim(rows_cases[i].table[0]));
-        cadre_tensor_t result = run_once(p, cadre_neg(p, y), &tensors[1]);
+        cadre_node_t y = cadre_op_scatter(p, arg_like(p, "values", &tensors[2]), index,
+                                          cadre_dim(rows_cases[i].table[0]));
+        cadre_tensor_t result = run_once(p, cadre_op_neg(p, y), &tensors[1]);
         int64_t size = cadre_tensor_count(&tensors[0]) / rows_cases[i].table[0];
         float *wanted = cadre_calloc((size_t)cadre_tensor_count(&tensors[0]), sizeof(*wanted));
         for (int64_t k = 0; k < cadre_tensor_count(&tensors[2]); k++) {
@@ -128,7 +128,7 @@ Test(sparse_op, takes_rows_with_infinite_and_nan_values_as_they_are)
     cadre_program_t *p = cadre_program_new("take");
     cadre_node_t table = arg_like(p, "table", &tensors[0]);
     cadre_tensor_t y =
-        run_once(p, cadre_take(p, table, arg_like(p, "index", &tensors[1])), tensors);
+        run_once(p, cadre_op_take(p, table, arg_like(p, "index", &tensors[1])), tensors);
     cr_assert(isinf(f32_at(&y, 0)));
     cr_assert_eq(f32_at(&y, 1), 1);
     cr_assert(isnan(f32_at(&y, 2)));
@@ -236,15 +236,15 @@ check_bags(const bags_t *one, form_t form, int what)
         inputs[i] = arg_like(p, names[i], &tensors[i]);
     }
     cadre_node_t weights = form == WEIGHTED ? inputs[3] : (cadre_node_t){0};
-    cadre_node_t y = cadre_bag(p, inputs[0], inputs[1], inputs[2], weights,
-                               form == MEAN ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
+    cadre_node_t y = cadre_op_bag(p, inputs[0], inputs[1], inputs[2], weights,
+                                  form == MEAN ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
     const double *expected = wanted.bags;
     if (what > 0) {
-        cadre_node_t loss = cadre_sum_all(p, cadre_mul(p, y, inputs[4]));
-        cadre_gradient(p, loss, &inputs[what == 1 ? 0 : 3], 1, &y);
+        cadre_node_t loss = cadre_op_sum_all(p, cadre_op_mul(p, y, inputs[4]));
+        cadre_op_gradient(p, loss, &inputs[what == 1 ? 0 : 3], 1, &y);
         expected = what == 1 ? wanted.table : wanted.weights;
     }
-    cadre_tensor_t result = run_once(p, cadre_neg(p, y), tensors);
+    cadre_tensor_t result = run_once(p, cadre_op_neg(p, y), tensors);
     for (int64_t k = 0; k < cadre_tensor_count(&result); k++) {
         expect_near(-(double)f32_at(&result, k), expected[k], "bags", k);
     }
@@ -270,7 +270,7 @@ expect_refused(cadre_program_t *p, cadre_node_t node, const cadre_tensor_t *argu
                const char *text)
 {
     cadre_tensor_t result = {0};
-    cadre_result(p, "result", node);
+    cadre_op_result(p, "result", node);
     cr_assert_eq(try_once(p, arguments, &result), CADRE_EDATA, "%s", text);
     cr_assert_str_eq(cadre_error_text(), text);
 }
@@ -286,7 +286,7 @@ refuse_row(int32_t bad, bool scatter, const char *text)
     cadre_node_t x = arg_like(p, "x", &tensors[0]);
     cadre_node_t index = arg_like(p, "index", &tensors[1]);
     cadre_node_t y =
-        scatter ? cadre_scatter(p, x, index, cadre_dim(ROWS)) : cadre_take(p, x, index);
+        scatter ? cadre_op_scatter(p, x, index, cadre_dim(ROWS)) : cadre_op_take(p, x, index);
     expect_refused(p, y, tensors, text);
     end_tensors(tensors, 2);
 }
@@ -314,7 +314,7 @@ refuse_bags(const bags_t *one, int what, const char *text)
     cadre_node_t gradient = arg_like(p, "gradient", &tensors[4]);
     cadre_node_t y = {0};
     if (what == 0) {
-        y = cadre_bag(p, inputs[0], inputs[1], inputs[2], weights, CADRE_BAG_SUM);
+        y = cadre_op_bag(p, inputs[0], inputs[1], inputs[2], weights, CADRE_BAG_SUM);
     } else {
         cadre_program_node_t node = {.op = CADRE_OP_BAG_GRAD,
                                      .input_count = 4,

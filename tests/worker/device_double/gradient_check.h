@@ -1,6 +1,6 @@
 /*
  * gradient_check - the executor built in double, numeric differences with eps 1e-5 against the
- * gradients that cadre_gradient builds. In float the same check fails correct models.
+ * gradients that cadre_op_gradient builds. In float the same check fails correct models.
  */
 #ifndef CADRE_TESTS_WORKER_DEVICE_DOUBLE_GRADIENT_CHECK_H
 #define CADRE_TESTS_WORKER_DEVICE_DOUBLE_GRADIENT_CHECK_H
@@ -37,7 +37,7 @@ static inline cadre_node_t
 var(cadre_program_t *p, const char *name, int rank, int64_t a, int64_t b, int64_t c)
 {
     int64_t shape[3] = {a, b, c};
-    return cadre_var(p, name, shape, rank);
+    return cadre_op_var(p, name, shape, rank);
 }
 
 static inline cadre_node_t
@@ -55,8 +55,8 @@ matrix(cadre_program_t *p, const char *name, int64_t rows, int64_t columns)
 static inline cadre_node_t
 batch(cadre_program_t *p, const char *name, cadre_dtype_t dtype, int64_t width)
 {
-    cadre_dim_t dims[2] = {cadre_sym("B"), cadre_dim(width)};
-    return cadre_arg(p, name, dtype, dims, width > 0 ? 2 : 1);
+    cadre_dim_t dims[2] = {cadre_dim_symbol("B"), cadre_dim(width)};
+    return cadre_op_arg(p, name, dtype, dims, width > 0 ? 2 : 1);
 }
 
 /* Values in 0.2 to 1.2, alternating in sign when `sign` is -1: away from the kinks at 0. */
@@ -103,7 +103,8 @@ to_number(cadre_program_t *p, cadre_node_t y)
         return y;
     }
     cadre_node_t weights = cadre_program_emit_rand(p, &shape);
-    return cadre_sum_all(p, cadre_mul(p, y, cadre_add(p, weights, cadre_const_f32(p, 0.5F))));
+    return cadre_op_sum_all(
+        p, cadre_op_mul(p, y, cadre_op_add(p, weights, cadre_op_const_f32(p, 0.5F))));
 }
 
 static inline double
@@ -129,8 +130,8 @@ prepare(gradient_check_t *check, const char *name, gradient_build_t *build, int 
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new(name);
     cadre_node_t loss = to_number(p, build(p));
-    cadre_minimize(p, loss);
-    cadre_result(p, "loss", loss);
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
     cr_assert_eq(cadre_program_finish(p), 0, "%s: %s", name, cadre_error_text());
     size_t size_bytes = 0;
     const uint8_t *bytes = cadre_program_bytes(p, &size_bytes);

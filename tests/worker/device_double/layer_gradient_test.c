@@ -10,27 +10,27 @@ static const cadre_node_t none = {0};
 static cadre_node_t
 var4(cadre_program_t *p, const char *name, int64_t a, int64_t b, int64_t c, int64_t d)
 {
-    return cadre_var(p, name, (int64_t[]){a, b, c, d}, 4);
+    return cadre_op_var(p, name, (int64_t[]){a, b, c, d}, 4);
 }
 
 static cadre_node_t
 build_conv2d(cadre_program_t *p)
 {
-    return cadre_conv2d(p, var4(p, "x", 2, 4, 5, 2), var4(p, "w", 3, 2, 2, 3), vector(p, "b", 3), 1,
-                        1);
+    return cadre_op_conv2d(p, var4(p, "x", 2, 4, 5, 2), var4(p, "w", 3, 2, 2, 3), vector(p, "b", 3),
+                           1, 1);
 }
 
 static cadre_node_t
 build_conv2d_with_stride(cadre_program_t *p)
 {
-    return cadre_conv2d(p, var4(p, "x", 1, 5, 5, 1), var4(p, "w", 2, 2, 1, 2), none, 2, 0);
+    return cadre_op_conv2d(p, var4(p, "x", 1, 5, 5, 1), var4(p, "w", 2, 2, 1, 2), none, 2, 0);
 }
 
 static cadre_node_t
 build_conv2d_of_one(cadre_program_t *p)
 {
-    return cadre_conv2d(p, var4(p, "x", 2, 2, 3, 2), var4(p, "w", 1, 1, 2, 3), vector(p, "b", 3), 1,
-                        0);
+    return cadre_op_conv2d(p, var4(p, "x", 2, 2, 3, 2), var4(p, "w", 1, 1, 2, 3), vector(p, "b", 3),
+                           1, 0);
 }
 
 Test(layer_gradient, of_convolutions)
@@ -45,13 +45,13 @@ static bool tiled_of_test;
 static cadre_node_t
 build_max_pool2d(cadre_program_t *p)
 {
-    return cadre_max_pool2d(p, var4(p, "x", 2, 4, 6, 2), (int[]){2, 2}, tiled_of_test ? 2 : 1);
+    return cadre_op_max_pool2d(p, var4(p, "x", 2, 4, 6, 2), (int[]){2, 2}, tiled_of_test ? 2 : 1);
 }
 
 static cadre_node_t
 build_mean_pool2d(cadre_program_t *p)
 {
-    return cadre_mean_pool2d(p, var4(p, "x", 2, 4, 6, 2), (int[]){2, 2}, tiled_of_test ? 2 : 1);
+    return cadre_op_mean_pool2d(p, var4(p, "x", 2, 4, 6, 2), (int[]){2, 2}, tiled_of_test ? 2 : 1);
 }
 
 Test(layer_gradient, of_pools)
@@ -66,31 +66,31 @@ Test(layer_gradient, of_pools)
 static cadre_node_t
 build_layer_norm(cadre_program_t *p)
 {
-    return cadre_layer_norm(p, var(p, "x", 3, 2, 3, 4), vector(p, "scale", 4),
-                            vector(p, "shift", 4), 1e-3F);
+    return cadre_op_layer_norm(p, var(p, "x", 3, 2, 3, 4), vector(p, "scale", 4),
+                               vector(p, "shift", 4), 1e-3F);
 }
 
 static cadre_node_t
 build_batch_norm(cadre_program_t *p)
 {
-    return cadre_batch_norm(p, var4(p, "x", 3, 2, 2, 3), vector(p, "scale", 3),
-                            vector(p, "shift", 3), 1e-3F, NULL);
+    return cadre_op_batch_norm(p, var4(p, "x", 3, 2, 2, 3), vector(p, "scale", 3),
+                               vector(p, "shift", 3), 1e-3F, NULL);
 }
 
 static cadre_node_t
 build_batch_norm_moments(cadre_program_t *p)
 {
     cadre_moments_t moments = {none, none};
-    cadre_node_t y = cadre_batch_norm(p, matrix(p, "x", 4, 3), none, none, 1e-3F, &moments);
-    return cadre_add(p, y, cadre_mul(p, moments.mean, moments.variance));
+    cadre_node_t y = cadre_op_batch_norm(p, matrix(p, "x", 4, 3), none, none, 1e-3F, &moments);
+    return cadre_op_add(p, y, cadre_op_mul(p, moments.mean, moments.variance));
 }
 
 static cadre_node_t
 build_batch_norm_fixed(cadre_program_t *p)
 {
-    cadre_moments_t moments = {vector(p, "mean", 3), cadre_square(p, vector(p, "deviation", 3))};
-    return cadre_batch_norm_fixed(p, matrix(p, "x", 4, 3), moments, vector(p, "scale", 3),
-                                  vector(p, "shift", 3), 1e-3F);
+    cadre_moments_t moments = {vector(p, "mean", 3), cadre_op_square(p, vector(p, "deviation", 3))};
+    return cadre_op_batch_norm_fixed(p, matrix(p, "x", 4, 3), moments, vector(p, "scale", 3),
+                                     vector(p, "shift", 3), 1e-3F);
 }
 
 Test(layer_gradient, of_norms)
@@ -104,15 +104,15 @@ Test(layer_gradient, of_norms)
 static cadre_node_t
 build_attention(cadre_program_t *p)
 {
-    return cadre_attention(p, var(p, "q", 3, 2, 3, 4), var(p, "k", 3, 2, 5, 4),
-                           var(p, "v", 3, 2, 5, 6), 2, 0);
+    return cadre_op_attention(p, var(p, "q", 3, 2, 3, 4), var(p, "k", 3, 2, 5, 4),
+                              var(p, "v", 3, 2, 5, 6), 2, 0);
 }
 
 static cadre_node_t
 build_causal_attention(cadre_program_t *p)
 {
-    return cadre_attention(p, var(p, "q", 3, 2, 4, 4), var(p, "k", 3, 2, 4, 4),
-                           var(p, "v", 3, 2, 4, 2), 2, 1);
+    return cadre_op_attention(p, var(p, "q", 3, 2, 4, 4), var(p, "k", 3, 2, 4, 4),
+                              var(p, "v", 3, 2, 4, 2), 2, 1);
 }
 
 Test(layer_gradient, of_attention)
@@ -130,43 +130,43 @@ values(cadre_program_t *p)
 static cadre_node_t
 outputs(cadre_program_t *p, int64_t width)
 {
-    return cadre_matmul(p, batch(p, "x", CADRE_F32, 3), matrix(p, "w", 3, width));
+    return cadre_op_matmul(p, batch(p, "x", CADRE_F32, 3), matrix(p, "w", 3, width));
 }
 
 static cadre_node_t
 build_mse(cadre_program_t *p)
 {
-    return cadre_mse(p, outputs(p, 2), values(p));
+    return cadre_op_mse(p, outputs(p, 2), values(p));
 }
 
 static cadre_node_t
 build_mae(cadre_program_t *p)
 {
-    return cadre_mae(p, outputs(p, 2), values(p));
+    return cadre_op_mae(p, outputs(p, 2), values(p));
 }
 
 static cadre_node_t
 build_huber(cadre_program_t *p)
 {
-    return cadre_huber(p, outputs(p, 2), values(p), 0.7F);
+    return cadre_op_huber(p, outputs(p, 2), values(p), 0.7F);
 }
 
 static cadre_node_t
 build_hinge(cadre_program_t *p)
 {
-    return cadre_hinge(p, outputs(p, 2), values(p));
+    return cadre_op_hinge(p, outputs(p, 2), values(p));
 }
 
 static cadre_node_t
 build_sigmoid(cadre_program_t *p)
 {
-    return cadre_sigmoid_cross_entropy(p, outputs(p, 2), values(p));
+    return cadre_op_sigmoid_cross_entropy(p, outputs(p, 2), values(p));
 }
 
 static cadre_node_t
 build_sigmoid_smoothed(cadre_program_t *p)
 {
-    return cadre_sigmoid_cross_entropy_smoothed(p, outputs(p, 2), values(p), 0.3F);
+    return cadre_op_sigmoid_cross_entropy_smoothed(p, outputs(p, 2), values(p), 0.3F);
 }
 
 Test(layer_gradient, of_losses_of_values)
@@ -188,28 +188,29 @@ labels(cadre_program_t *p)
 static cadre_node_t
 build_softmax(cadre_program_t *p)
 {
-    return cadre_softmax_cross_entropy(p, outputs(p, CLASSES), labels(p));
+    return cadre_op_softmax_cross_entropy(p, outputs(p, CLASSES), labels(p));
 }
 
 static cadre_node_t
 build_softmax_smoothed(cadre_program_t *p)
 {
-    return cadre_softmax_cross_entropy_smoothed(p, outputs(p, CLASSES), labels(p), 0.3F);
+    return cadre_op_softmax_cross_entropy_smoothed(p, outputs(p, CLASSES), labels(p), 0.3F);
 }
 
 static cadre_node_t
 build_nll(cadre_program_t *p)
 {
-    return cadre_nll(p, cadre_log_softmax(p, outputs(p, CLASSES)), labels(p));
+    return cadre_op_nll(p, cadre_op_log_softmax(p, outputs(p, CLASSES)), labels(p));
 }
 
 /* The targets depend on variables too, as when one network teaches another. */
 static cadre_node_t
 build_kl_divergence(cadre_program_t *p)
 {
-    return cadre_kl_divergence(
+    return cadre_op_kl_divergence(
         p, outputs(p, CLASSES),
-        cadre_softmax(p, cadre_matmul(p, batch(p, "z", CADRE_F32, 2), matrix(p, "v", 2, CLASSES))));
+        cadre_op_softmax(
+            p, cadre_op_matmul(p, batch(p, "z", CADRE_F32, 2), matrix(p, "v", 2, CLASSES))));
 }
 
 Test(layer_gradient, of_losses_of_classes)

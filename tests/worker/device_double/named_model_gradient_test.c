@@ -25,8 +25,8 @@ build_job(cadre_program_t *p)
     }
     bool classes = job->label == CADRE_JOB_CLASS;
     cr_assert_eq(cadre_network_end(&network, classes ? CLASSES : 1), 0, "%s", cadre_error_text());
-    return classes ? cadre_softmax_cross_entropy(p, network.x, batch(p, "y", CADRE_I32, 0))
-                   : cadre_mse(p, network.x, batch(p, "y", CADRE_F32, 0));
+    return classes ? cadre_op_softmax_cross_entropy(p, network.x, batch(p, "y", CADRE_I32, 0))
+                   : cadre_op_mse(p, network.x, batch(p, "y", CADRE_F32, 0));
 }
 
 static void

@@ -16,7 +16,7 @@ positions(cadre_program_t *p, const int32_t *values, int rank, const int64_t *sh
     cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
     cr_assert_eq(cadre_tensor_init(&tensor, CADRE_I32, shape, rank), 0);
     memcpy(tensor.data, values, cadre_tensor_size_bytes(&tensor));
-    return cadre_const(p, &tensor);
+    return cadre_op_const(p, &tensor);
 }
 
 static cadre_node_t
@@ -37,20 +37,20 @@ static cadre_node_t
 build_take(cadre_program_t *p)
 {
     static const int32_t at[] = {4, 0, 0, 2, 4, 3};
-    return cadre_take(p, var(p, "x", 3, TABLE, 3, 2), list(p, at, 6));
+    return cadre_op_take(p, var(p, "x", 3, TABLE, 3, 2), list(p, at, 6));
 }
 
 static cadre_node_t
 build_take_of_matrix(cadre_program_t *p)
 {
-    return cadre_take(p, matrix(p, "x", CLASSES, 3), batch(p, "index", CADRE_I32, 4));
+    return cadre_op_take(p, matrix(p, "x", CLASSES, 3), batch(p, "index", CADRE_I32, 4));
 }
 
 static cadre_node_t
 build_scatter(cadre_program_t *p)
 {
     static const int32_t at[] = {4, 0, 0, 2};
-    return cadre_scatter(p, matrix(p, "x", 4, 3), list(p, at, 4), cadre_dim(TABLE));
+    return cadre_op_scatter(p, matrix(p, "x", 4, 3), list(p, at, 4), cadre_dim(TABLE));
 }
 
 /* The loss holds a gradient, here a scatter of a square, so that its own gradient is asked for. */
@@ -58,10 +58,11 @@ static cadre_node_t
 build_take_penalty(cadre_program_t *p)
 {
     cadre_node_t x = matrix(p, "x", CLASSES, 3);
-    cadre_node_t rows = cadre_take(p, x, batch(p, "index", CADRE_I32, 0));
+    cadre_node_t rows = cadre_op_take(p, x, batch(p, "index", CADRE_I32, 0));
     cadre_node_t slope = {0};
-    cadre_gradient(p, cadre_sum_all(p, cadre_mul(p, rows, cadre_square(p, rows))), &x, 1, &slope);
-    return cadre_square(p, slope);
+    cadre_op_gradient(p, cadre_op_sum_all(p, cadre_op_mul(p, rows, cadre_op_square(p, rows))), &x,
+                      1, &slope);
+    return cadre_op_square(p, slope);
 }
 
 static int form_of_test; /* 0 sum, 1 mean, 2 weighted */
@@ -69,9 +70,9 @@ static int form_of_test; /* 0 sum, 1 mean, 2 weighted */
 static cadre_node_t
 bag_of_test(cadre_program_t *p, cadre_node_t table, cadre_node_t weights)
 {
-    return cadre_bag(p, table, list(p, entries, ENTRIES), list(p, starts, BAGS),
-                     form_of_test == 2 ? weights : none,
-                     form_of_test == 1 ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
+    return cadre_op_bag(p, table, list(p, entries, ENTRIES), list(p, starts, BAGS),
+                        form_of_test == 2 ? weights : none,
+                        form_of_test == 1 ? CADRE_BAG_MEAN : CADRE_BAG_SUM);
 }
 
 static cadre_node_t
@@ -95,10 +96,11 @@ build_bag_penalty(cadre_program_t *p)
     }
     cadre_node_t bags = bag_of_test(p, inputs[0], inputs[1]);
     cadre_node_t slopes[2] = {none, none};
-    cadre_node_t inner = linear_of_test ? bags : cadre_mul(p, bags, cadre_square(p, bags));
-    cadre_gradient(p, to_number(p, inner), inputs, count, slopes);
-    cadre_node_t loss = cadre_sum_all(p, cadre_square(p, slopes[0]));
-    return count == 1 ? loss : cadre_add(p, loss, cadre_sum_all(p, cadre_square(p, slopes[1])));
+    cadre_node_t inner = linear_of_test ? bags : cadre_op_mul(p, bags, cadre_op_square(p, bags));
+    cadre_op_gradient(p, to_number(p, inner), inputs, count, slopes);
+    cadre_node_t loss = cadre_op_sum_all(p, cadre_op_square(p, slopes[0]));
+    return count == 1 ? loss
+                      : cadre_op_add(p, loss, cadre_op_sum_all(p, cadre_op_square(p, slopes[1])));
 }
 
 Test(sparse_gradient, of_take_scatter_and_bags_and_of_their_gradients)
@@ -126,21 +128,21 @@ build_even_bag(cadre_program_t *p)
     cadre_node_t index = batch(p, "index", CADRE_I32, 3);
     cadre_node_t table = matrix(p, "x", CLASSES, 2);
     if (!weighted_of_test) {
-        return cadre_embedding_bag(p, table, index, none, none, CADRE_BAG_MEAN);
+        return cadre_op_embedding_bag(p, table, index, none, none, CADRE_BAG_MEAN);
     }
-    cadre_node_t x = cadre_mul(p, batch(p, "values", CADRE_F32, 3), vector(p, "scale", 3));
-    return cadre_embedding_bag(p, table, index, none, x, CADRE_BAG_SUM);
+    cadre_node_t x = cadre_op_mul(p, batch(p, "values", CADRE_F32, 3), vector(p, "scale", 3));
+    return cadre_op_embedding_bag(p, table, index, none, x, CADRE_BAG_SUM);
 }
 
 static cadre_node_t
 build_interaction(cadre_program_t *p)
 {
-    cadre_node_t dense = cadre_matmul(p, batch(p, "x", CADRE_F32, 2), matrix(p, "w", 2, 3));
+    cadre_node_t dense = cadre_op_matmul(p, batch(p, "x", CADRE_F32, 2), matrix(p, "w", 2, 3));
     cadre_node_t parts[3];
-    parts[0] = cadre_take(p, matrix(p, "t0", CLASSES, 3), batch(p, "i0", CADRE_I32, 0));
-    parts[1] = cadre_take(p, matrix(p, "t1", CLASSES, 3), batch(p, "i1", CADRE_I32, 2));
-    parts[2] = cadre_square(p, parts[0]);
-    return cadre_dlrm_interaction(p, dense, parts, 3);
+    parts[0] = cadre_op_take(p, matrix(p, "t0", CLASSES, 3), batch(p, "i0", CADRE_I32, 0));
+    parts[1] = cadre_op_take(p, matrix(p, "t1", CLASSES, 3), batch(p, "i1", CADRE_I32, 2));
+    parts[2] = cadre_op_square(p, parts[0]);
+    return cadre_op_dlrm_interaction(p, dense, parts, 3);
 }
 
 Test(sparse_gradient, of_layers)
@@ -159,10 +161,10 @@ static cadre_node_t
 build_bag_classifier(cadre_program_t *p)
 {
     static const int32_t labels[BAGS] = {0, 3, 1, 1};
-    cadre_node_t h = cadre_bag(p, matrix(p, "x", TABLE, 3), list(p, entries, ENTRIES),
-                               list(p, starts, BAGS), none, CADRE_BAG_MEAN);
-    h = cadre_dense(p, h, matrix(p, "w", 3, CLASSES), vector(p, "b", CLASSES));
-    return cadre_softmax_cross_entropy(p, h, list(p, labels, BAGS));
+    cadre_node_t h = cadre_op_bag(p, matrix(p, "x", TABLE, 3), list(p, entries, ENTRIES),
+                                  list(p, starts, BAGS), none, CADRE_BAG_MEAN);
+    h = cadre_op_dense(p, h, matrix(p, "w", 3, CLASSES), vector(p, "b", CLASSES));
+    return cadre_op_softmax_cross_entropy(p, h, list(p, labels, BAGS));
 }
 
 /* Rendle 2010, with linear term and offset; over bags, and over as many entries in each example. */
@@ -170,10 +172,10 @@ static cadre_node_t
 fm(cadre_program_t *p, cadre_node_t index, cadre_node_t offsets, cadre_node_t values)
 {
     cadre_node_t pairs =
-        cadre_factorization_machine(p, matrix(p, "v", TABLE, 3), index, offsets, values);
+        cadre_op_factorization_machine(p, matrix(p, "v", TABLE, 3), index, offsets, values);
     cadre_node_t linear =
-        cadre_embedding_bag(p, matrix(p, "w", TABLE, 1), index, offsets, values, CADRE_BAG_SUM);
-    return cadre_add(p, cadre_add(p, pairs, cadre_sum(p, linear, -1)), vector(p, "w0", 1));
+        cadre_op_embedding_bag(p, matrix(p, "w", TABLE, 1), index, offsets, values, CADRE_BAG_SUM);
+    return cadre_op_add(p, cadre_op_add(p, pairs, cadre_op_sum(p, linear, -1)), vector(p, "w0", 1));
 }
 
 static cadre_node_t
@@ -182,7 +184,7 @@ build_fm(cadre_program_t *p)
     cadre_node_t values = weighted_of_test ? vector(p, "values", ENTRIES) : none;
     static const int32_t targets[BAGS] = {1, 0, 0, 1};
     cadre_node_t y = fm(p, list(p, entries, ENTRIES), list(p, starts, BAGS), values);
-    return cadre_sigmoid_cross_entropy(p, y, list(p, targets, BAGS));
+    return cadre_op_sigmoid_cross_entropy(p, y, list(p, targets, BAGS));
 }
 
 static cadre_node_t
@@ -190,24 +192,25 @@ build_even_fm(cadre_program_t *p)
 {
     cadre_node_t values = weighted_of_test ? batch(p, "values", CADRE_F32, 3) : none;
     cadre_node_t y = fm(p, batch(p, "index", CADRE_I32, 3), none, values);
-    return cadre_mse(p, y, batch(p, "y", CADRE_F32, 0));
+    return cadre_op_mse(p, y, batch(p, "y", CADRE_F32, 0));
 }
 
 /* Cheng and others 2016: weights of crossed features beside embeddings under dense layers. */
 static cadre_node_t
 build_wide_and_deep(cadre_program_t *p)
 {
-    cadre_dim_t flat[2] = {cadre_sym("B"), cadre_dim(6)};
+    cadre_dim_t flat[2] = {cadre_dim_symbol("B"), cadre_dim(6)};
     cadre_node_t wide =
-        cadre_embedding_bag(p, matrix(p, "wide", CLASSES, 1), batch(p, "crossed", CADRE_I32, 4),
-                            none, none, CADRE_BAG_SUM);
+        cadre_op_embedding_bag(p, matrix(p, "wide", CLASSES, 1), batch(p, "crossed", CADRE_I32, 4),
+                               none, none, CADRE_BAG_SUM);
     cadre_node_t deep =
-        cadre_take(p, matrix(p, "embeddings", CLASSES, 3), batch(p, "ids", CADRE_I32, 2));
-    cadre_node_t parts[2] = {cadre_reshape(p, deep, flat, 2), batch(p, "x", CADRE_F32, 2)};
-    deep = cadre_concat(p, parts, 2, 1);
-    deep = cadre_tanh(p, cadre_dense(p, deep, matrix(p, "w1", 8, 5), vector(p, "b1", 5)));
-    deep = cadre_dense(p, deep, matrix(p, "w2", 5, 1), vector(p, "b2", 1));
-    return cadre_sigmoid_cross_entropy(p, cadre_add(p, wide, deep), batch(p, "y", CADRE_F32, 1));
+        cadre_op_take(p, matrix(p, "embeddings", CLASSES, 3), batch(p, "ids", CADRE_I32, 2));
+    cadre_node_t parts[2] = {cadre_op_reshape(p, deep, flat, 2), batch(p, "x", CADRE_F32, 2)};
+    deep = cadre_op_concat(p, parts, 2, 1);
+    deep = cadre_op_tanh(p, cadre_op_dense(p, deep, matrix(p, "w1", 8, 5), vector(p, "b1", 5)));
+    deep = cadre_op_dense(p, deep, matrix(p, "w2", 5, 1), vector(p, "b2", 1));
+    return cadre_op_sigmoid_cross_entropy(p, cadre_op_add(p, wide, deep),
+                                          batch(p, "y", CADRE_F32, 1));
 }
 
 /* Naumov and others 2019: dense layers below, a bag for each table, dense layers above. */
@@ -215,27 +218,27 @@ static cadre_node_t
 build_dlrm(cadre_program_t *p)
 {
     cadre_node_t x = batch(p, "x", CADRE_F32, 3);
-    x = cadre_tanh(p, cadre_dense(p, x, matrix(p, "w1", 3, 4), vector(p, "b1", 4)));
+    x = cadre_op_tanh(p, cadre_op_dense(p, x, matrix(p, "w1", 3, 4), vector(p, "b1", 4)));
     cadre_node_t embeddings[3];
     const char *tables[3] = {"t0", "t1", "t2"};
     const char *indexes[3] = {"i0", "i1", "i2"};
     for (int i = 0; i < 3; i++) {
-        embeddings[i] =
-            cadre_embedding_bag(p, matrix(p, tables[i], CLASSES, 4),
-                                batch(p, indexes[i], CADRE_I32, i + 1), none, none, CADRE_BAG_SUM);
+        embeddings[i] = cadre_op_embedding_bag(p, matrix(p, tables[i], CLASSES, 4),
+                                               batch(p, indexes[i], CADRE_I32, i + 1), none, none,
+                                               CADRE_BAG_SUM);
     }
-    x = cadre_dlrm_interaction(p, x, embeddings, 3);
-    x = cadre_gelu(p, cadre_dense(p, x, matrix(p, "w2", 10, 4), vector(p, "b2", 4)));
-    x = cadre_dense(p, x, matrix(p, "w3", 4, 1), vector(p, "b3", 1));
-    return cadre_sigmoid_cross_entropy(p, x, batch(p, "y", CADRE_F32, 0));
+    x = cadre_op_dlrm_interaction(p, x, embeddings, 3);
+    x = cadre_op_gelu(p, cadre_op_dense(p, x, matrix(p, "w2", 10, 4), vector(p, "b2", 4)));
+    x = cadre_op_dense(p, x, matrix(p, "w3", 4, 1), vector(p, "b3", 1));
+    return cadre_op_sigmoid_cross_entropy(p, x, batch(p, "y", CADRE_F32, 0));
 }
 
 static cadre_node_t
 build_sgns(cadre_program_t *p)
 {
-    return cadre_sgns(p, matrix(p, "input", CLASSES, 3), matrix(p, "output", CLASSES, 3),
-                      batch(p, "center", CADRE_I32, 0), batch(p, "context", CADRE_I32, 0),
-                      batch(p, "negatives", CADRE_I32, 4));
+    return cadre_op_sgns(p, matrix(p, "input", CLASSES, 3), matrix(p, "output", CLASSES, 3),
+                         batch(p, "center", CADRE_I32, 0), batch(p, "context", CADRE_I32, 0),
+                         batch(p, "negatives", CADRE_I32, 4));
 }
 
 Test(sparse_gradient, of_models_over_tables)

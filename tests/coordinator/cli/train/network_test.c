@@ -14,8 +14,8 @@ network_of(const cadre_job_t *job, int64_t features, bool training)
     cadre_network_t *network = cadre_calloc(1, sizeof(*network));
     network->program = cadre_program_new("network");
     network->training = training;
-    const cadre_dim_t dims[] = {cadre_sym("B"), cadre_dim(features)};
-    network->x = cadre_arg(network->program, "x", CADRE_F32, dims, 2);
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(features)};
+    network->x = cadre_op_arg(network->program, "x", CADRE_F32, dims, 2);
     cr_assert_eq(cadre_network_begin(network, features, job->input, job->input_rank), 0);
     cadre_layer_t layers[CADRE_MODEL_LAYERS_MAX];
     size_t count = cadre_model_layers(job, layers);
@@ -23,7 +23,7 @@ network_of(const cadre_job_t *job, int64_t features, bool training)
         cadre_network_add(network, &layers[i]);
     }
     cr_assert_eq(cadre_network_end(network, 3), 0, "%s", cadre_error_text());
-    cadre_result(network->program, "y", network->x);
+    cadre_op_result(network->program, "y", network->x);
     cr_assert_eq(cadre_program_finish(network->program), 0, "%s", cadre_error_text());
     return network;
 }
