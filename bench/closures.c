@@ -95,13 +95,13 @@ run_closure_latency(void *context, double *value)
     for (int i = 0; i < self->latencies && status == 0; i++) {
         cadre_future_t *future = NULL;
         double begin = cadre_bench_now();
-        status = cadre_schedule(self->cluster.coordinator, self->noop, NULL, CADRE_BENCH_WAIT_MS,
-                                &future);
+        status = cadre_coordinator_schedule(self->cluster.coordinator, self->noop, NULL,
+                                            CADRE_BENCH_WAIT_MS, &future);
         if (status == 0) {
             status = cadre_future_wait(future, CADRE_BENCH_WAIT_MS);
         }
         self->times[i] = cadre_bench_now() - begin;
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     summarise(self, value, &self->p99[0]);
     return status;

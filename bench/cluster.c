@@ -110,10 +110,11 @@ cadre_bench_cluster_run(cadre_bench_cluster_t *self, const cadre_function_t *fun
     int status = 0;
     double begin = cadre_bench_now();
     for (int i = 0; i < count && status == 0; i++) {
-        status = cadre_schedule(self->coordinator, function, NULL, CADRE_BENCH_WAIT_MS, NULL);
+        status = cadre_coordinator_schedule(self->coordinator, function, NULL, CADRE_BENCH_WAIT_MS,
+                                            NULL);
     }
     if (status == 0) {
-        status = cadre_join(self->coordinator, CADRE_BENCH_WAIT_MS);
+        status = cadre_coordinator_join(self->coordinator, CADRE_BENCH_WAIT_MS);
     }
     *seconds = cadre_bench_now() - begin;
     return status;

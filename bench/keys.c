@@ -62,7 +62,8 @@ static int
 pass(subject_t *self, bool write)
 {
     if (write) {
-        return cadre_variable_assign(self->variable, CADRE_SET, &self->value, CADRE_BENCH_WAIT_MS);
+        return cadre_variable_assign(self->variable, CADRE_VARIABLE_SET, &self->value,
+                                     CADRE_BENCH_WAIT_MS);
     }
     cadre_tensor_fini(&self->value);
     return cadre_variable_read(self->variable, &self->value, CADRE_BENCH_WAIT_MS);

@@ -52,8 +52,8 @@ schedule_epochs(subject_t *self, int64_t *examples)
             cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH, true, false);
         while (status == 0 && cadre_dataset_next(self->data, &batch)) {
             const cadre_call_t call = {.batches = &batch, .batch_count = 1};
-            status = cadre_schedule(self->cluster.coordinator, self->step, &call,
-                                    CADRE_BENCH_WAIT_MS, NULL);
+            status = cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call,
+                                                CADRE_BENCH_WAIT_MS, NULL);
             *examples += batch.count;
         }
     }
@@ -73,7 +73,7 @@ run_cluster(void *context, double *value)
         status = schedule_epochs(self, &examples);
     }
     if (status == 0) {
-        status = cadre_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
+        status = cadre_coordinator_join(self->cluster.coordinator, CADRE_BENCH_WAIT_MS);
     }
     *value = (double)examples / (cadre_bench_now() - begin);
     if (status == 0) {

@@ -20,9 +20,9 @@ main(void)
     s = s ? s : cadre_variable_create(coordinator, "total", CADRE_F32, NULL, 0, &add, &total);
     s = s ? s : cadre_function_native(coordinator, "add_one", &add_one);
     for (int i = 0; i < 10000 && !s; i++) {
-        s = cadre_schedule(coordinator, add_one, NULL, -1, NULL);
+        s = cadre_coordinator_schedule(coordinator, add_one, NULL, -1, NULL);
     }
-    s = s ? s : cadre_join(coordinator, -1);
+    s = s ? s : cadre_coordinator_join(coordinator, -1);
     s = s ? s : cadre_variable_read(total, &value, -1);
     s ? fprintf(stderr, "%s: %s\n", cadre_status_text(s), cadre_error_text())
       : printf("%.0f\n", (double)*(const float *)value.data);

@@ -88,9 +88,9 @@ train(example_t *self)
         s = cadre_dataset_begin(self->train, epoch, 0, BATCH, true, false);
         while (!s && cadre_dataset_next(self->train, &batch)) {
             cadre_call_t call = {.batches = &batch, .batch_count = 1};
-            s = cadre_schedule(self->coordinator, self->step, &call, -1, NULL);
+            s = cadre_coordinator_schedule(self->coordinator, self->step, &call, -1, NULL);
         }
-        s = s ? s : cadre_join(self->coordinator, -1);
+        s = s ? s : cadre_coordinator_join(self->coordinator, -1);
     }
     return s;
 }
@@ -105,11 +105,11 @@ evaluate(example_t *self, double *accuracy)
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
         cadre_future_t *future = NULL;
         cadre_tensor_t value = {.data = NULL};
-        s = cadre_schedule(self->coordinator, self->evaluate, &call, -1, &future);
-        s = s ? s : cadre_fetch(future, "correct", &value, -1);
+        s = cadre_coordinator_schedule(self->coordinator, self->evaluate, &call, -1, &future);
+        s = s ? s : cadre_future_fetch(future, "correct", &value, -1);
         correct += s ? 0 : *(const float *)value.data;
         cadre_tensor_fini(&value);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     *accuracy = correct / (double)cadre_dataset_info(self->test).rows;
     return s;

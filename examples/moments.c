@@ -69,8 +69,8 @@ measure(example_t *self)
     int s = cadre_dataset_begin(self->rows, 0, 0, BATCH, false, false);
     while (!s && self->count < BATCHES_MAX && cadre_dataset_next(self->rows, &batch)) {
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
-        s = cadre_schedule(self->coordinator, self->measure, &call, -1,
-                           &self->futures[self->count]);
+        s = cadre_coordinator_schedule(self->coordinator, self->measure, &call, -1,
+                                       &self->futures[self->count]);
         self->count += !s;
     }
     return s;
@@ -90,10 +90,10 @@ merge(example_t *self)
                                                  {"squares1", right, "squares"}};
         cadre_call_t call = {.futures = parts, .future_count = 4};
         cadre_future_t *both = NULL;
-        s = cadre_schedule(self->coordinator, self->merge, &call, -1, &both);
+        s = cadre_coordinator_schedule(self->coordinator, self->merge, &call, -1, &both);
         if (!s) {
-            cadre_future_drop(&self->futures[--self->count]);
-            cadre_future_drop(&self->futures[--self->count]);
+            cadre_future_destroy(&self->futures[--self->count]);
+            cadre_future_destroy(&self->futures[--self->count]);
             for (size_t i = self->count++; i > 0; i--) { /* to the front: a tree, not a chain */
                 self->futures[i] = self->futures[i - 1];
             }
@@ -111,8 +111,8 @@ print_moments(example_t *self)
     double rows = (double)cadre_dataset_info(self->rows).rows;
     double total = 0;
     double total_squares = 0;
-    int s = cadre_fetch(self->futures[0], "sum", &sum, -1);
-    s = s ? s : cadre_fetch(self->futures[0], "squares", &squares, -1);
+    int s = cadre_future_fetch(self->futures[0], "sum", &sum, -1);
+    s = s ? s : cadre_future_fetch(self->futures[0], "squares", &squares, -1);
     for (int i = 0; i < PIXELS && !s; i++) {
         total += (double)((const float *)sum.data)[i];
         total_squares += (double)((const float *)squares.data)[i];
@@ -157,7 +157,7 @@ main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", cadre_status_text(s), cadre_error_text());
     }
     while (self.count > 0) {
-        cadre_future_drop(&self.futures[--self.count]);
+        cadre_future_destroy(&self.futures[--self.count]);
     }
     cadre_coordinator_close(&self.coordinator);
     return s != 0;

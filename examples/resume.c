@@ -25,7 +25,7 @@ schedule_all(cadre_coordinator_t *coordinator, const cadre_function_t *add)
         cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
         cadre_argument_t argument = {"number", &value};
         cadre_call_t call = {.tensors = &argument, .tensor_count = 1, .sequence = i};
-        s = cadre_schedule(coordinator, add, &call, -1, NULL);
+        s = cadre_coordinator_schedule(coordinator, add, &call, -1, NULL);
     }
     return s;
 }
@@ -51,7 +51,7 @@ main(int count, char **arguments)
         fflush(stdout);
     }
     s = s ? s : schedule_all(coordinator, add);
-    s = s ? s : cadre_join(coordinator, -1);
+    s = s ? s : cadre_coordinator_join(coordinator, -1);
     s = s ? s : cadre_variable_read(total, &value, -1);
     s ? fprintf(stderr, "%s: %s\n", cadre_status_text(s), cadre_error_text())
       : printf("%.0f\n", *(const double *)value.data);

@@ -142,7 +142,7 @@
 /* A client, who looks at a job and is no member of it, asks how it stands. */
 #define CADRE_STATUS_FIELDS(F)
 
-/* What cadre_status_json gives, in the payload. */
+/* What cadre_coordinator_status_json gives, in the payload. */
 #define CADRE_STATUS_TEXT_FIELDS(F)
 
 /* The coordinator does not know the sender: say HELLO again. */

@@ -99,7 +99,7 @@ static void
 close_job(job_t *self)
 {
     for (int i = 0; i < FLIGHT_MAX; i++) {
-        cadre_future_drop(&self->flight[i]);
+        cadre_future_destroy(&self->flight[i]);
     }
     cadre_coordinator_close(&self->coordinator);
     cadre_bench_process_end(&self->worker, LEAVE_MS);
@@ -146,7 +146,7 @@ reset(void *context)
                                        .rank = variable->rank,
                                        .shape = {variable->shape[0], variable->shape[1]},
                                        .data = values};
-        status = cadre_variable_assign(self->variables[i], CADRE_SET, &tensor, WAIT_MS);
+        status = cadre_variable_assign(self->variables[i], CADRE_VARIABLE_SET, &tensor, WAIT_MS);
     }
     return status;
 }
@@ -164,7 +164,7 @@ schedule(job_t *self)
                                .tensor_count = (size_t)self->model.argument_count};
     cadre_future_t **future = &self->flight[self->step % FLIGHT_MAX];
     self->step++;
-    return cadre_schedule(self->coordinator, self->function, &call, WAIT_MS, future);
+    return cadre_coordinator_schedule(self->coordinator, self->function, &call, WAIT_MS, future);
 }
 
 /* Waits for the closure of `step`. */
@@ -173,12 +173,12 @@ finish(job_t *self, uint64_t step, float *loss)
 {
     cadre_future_t **future = &self->flight[step % FLIGHT_MAX];
     cadre_tensor_t value = {.data = NULL};
-    int status = cadre_fetch(*future, "loss", &value, WAIT_MS);
+    int status = cadre_future_fetch(*future, "loss", &value, WAIT_MS);
     if (status == 0) {
         *loss = *(const float *)value.data;
     }
     cadre_tensor_fini(&value);
-    cadre_future_drop(future);
+    cadre_future_destroy(future);
     self->finished++;
     return status;
 }
@@ -227,7 +227,7 @@ worker_counter(job_t *self, const char *name)
 {
     cadre_auto(cadre_free) char *text = NULL;
     double value = 0;
-    if (cadre_status_json(self->coordinator, &text) < 0) {
+    if (cadre_coordinator_status_json(self->coordinator, &text) < 0) {
         return 0;
     }
     json_t *status = json_loads(text, 0, NULL);

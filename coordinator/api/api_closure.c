@@ -430,15 +430,16 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
 }
 
 int
-cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
-               const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+cadre_coordinator_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
+                           const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
 {
     return schedule(self, CADRE_TAG_NONE, function, call, timeout_ms, future);
 }
 
 int
-cadre_schedule_on(cadre_coordinator_t *self, uint32_t worker, const cadre_function_t *function,
-                  const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
+                              const cadre_function_t *function, const cadre_call_t *call,
+                              int64_t timeout_ms, cadre_future_t **future)
 {
     if (worker >= CADRE_TASKS_MAX) {
         return cadre_fail(CADRE_EINVALID, "worker %" PRIu32 " is not in 0..%d", worker,
@@ -455,7 +456,7 @@ is_done(const cadre_coordinator_t *self)
 }
 
 int
-cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
+cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     int64_t since_ms = 0;
@@ -477,7 +478,7 @@ cadre_join(cadre_coordinator_t *self, int64_t timeout_ms)
 }
 
 int
-cadre_done(cadre_coordinator_t *self, bool *done)
+cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done)
 {
     cadre_gate_lock(self->gate);
     int status = cadre_coordinator_usable(self);
@@ -495,7 +496,7 @@ cadre_done(cadre_coordinator_t *self, bool *done)
 }
 
 int
-cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
+cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     int64_t since_ms = 0;

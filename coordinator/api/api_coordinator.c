@@ -195,13 +195,13 @@ cadre_coordinator_http(const cadre_coordinator_t *self)
 }
 
 void
-cadre_interrupt(cadre_coordinator_t *self, bool interrupted)
+cadre_coordinator_interrupt(cadre_coordinator_t *self, bool interrupted)
 {
     atomic_store(&self->gate->interrupted, interrupted);
 }
 
 int
-cadre_status_json(cadre_coordinator_t *self, char **text)
+cadre_coordinator_status_json(cadre_coordinator_t *self, char **text)
 {
     if (text) {
         cadre_gate_lock(self->gate);
@@ -212,7 +212,7 @@ cadre_status_json(cadre_coordinator_t *self, char **text)
 }
 
 cadre_totals_t
-cadre_totals(cadre_coordinator_t *self)
+cadre_coordinator_totals(cadre_coordinator_t *self)
 {
     cadre_gate_lock(self->gate);
     cadre_totals_t totals = self->core.totals;

@@ -95,7 +95,8 @@ cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode, const cadre_t
     if (!self) {
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
     }
-    if (mode != CADRE_SET && mode != CADRE_ADD && mode != CADRE_SUBTRACT) {
+    if (mode != CADRE_VARIABLE_SET && mode != CADRE_VARIABLE_ADD &&
+        mode != CADRE_VARIABLE_SUBTRACT) {
         return cadre_fail(CADRE_EINVALID, "assign to %s: %d is no mode", self->name, (int)mode);
     }
     if (!value || !value->data) {

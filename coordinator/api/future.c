@@ -81,7 +81,7 @@ cadre_future_on_end(void *context, cadre_closure_t *closure, const cadre_closure
 }
 
 void
-cadre_future_drop(cadre_future_t **self_p)
+cadre_future_destroy(cadre_future_t **self_p)
 {
     cadre_future_t *self = self_p ? *self_p : NULL;
     if (!self) {
@@ -138,7 +138,8 @@ cadre_future_wait(cadre_future_t *self, int64_t timeout_ms)
 }
 
 int
-cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value, int64_t timeout_ms)
+cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
+                   int64_t timeout_ms)
 {
     cadre_auto(cadre_tensor_list_fini) cadre_tensor_list_t list = {.count = 0};
     size_t position = 0;
@@ -173,7 +174,7 @@ cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value, int64
 }
 
 int
-cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms)
+cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     int first = 0;

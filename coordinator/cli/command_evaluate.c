@@ -178,7 +178,7 @@ stop_evaluator(evaluate_t *self)
         char command = CADRE_TRAINER_ABORT;
         ssize_t written = write(self->commands[1], &command, 1);
         (void)written; /* a full pipe holds an earlier command */
-        cadre_interrupt(self->coordinator, true);
+        cadre_coordinator_interrupt(self->coordinator, true);
     }
 }
 

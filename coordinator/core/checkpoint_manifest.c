@@ -63,7 +63,7 @@ fill_shard(cadre_manifest_shard_t *entry, const cadre_core_t *core, uint32_t sha
                                          .refused = written->counters[CADRE_PS_COUNTER_refused]};
 }
 
-/* What cadre_totals counts since the job began. */
+/* What cadre_coordinator_totals counts since the job began. */
 #define CADRE_TOTALS_LIST(X)                                                                       \
     X(scheduled)                                                                                   \
     X(finished)                                                                                    \

@@ -92,7 +92,7 @@ write_status(const job_t *self)
 {
     cadre_auto(cadre_free) char *text = NULL;
     cadre_auto(cadre_free) char *part = cadre_asprintf("%s.part", self->board->status);
-    if (cadre_status_json(self->coordinator, &text) == 0) {
+    if (cadre_coordinator_status_json(self->coordinator, &text) == 0) {
         FILE *file = fopen(part, "we");
         if (file) {
             fprintf(file, "%s\n", text);
@@ -106,7 +106,7 @@ static void
 show(const job_t *self)
 {
     board_t *board = self->board;
-    cadre_totals_t totals = cadre_totals(self->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->coordinator);
     atomic_store(&board->scheduled, totals.scheduled);
     atomic_store(&board->finished, totals.finished);
     atomic_store(&board->attempts, totals.attempts);
@@ -230,7 +230,7 @@ schedule(job_t *self, const cadre_function_t *function, uint32_t steps)
     cadre_call_t call = {.steps = steps};
     int status;
     do {
-        status = cadre_schedule(self->coordinator, function, &call, SCHEDULE_MS, NULL);
+        status = cadre_coordinator_schedule(self->coordinator, function, &call, SCHEDULE_MS, NULL);
     } while (status == CADRE_ETIMEOUT && !atomic_load(&self->board->finish));
     if (status != CADRE_ETIMEOUT) {
         must(self, status, "schedule");
@@ -246,7 +246,7 @@ assign(job_t *self)
         ones[i] = 1.0f;
     }
     cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 1, .shape = {GAMMA_ROWS}, .data = ones};
-    must(self, cadre_variable_assign(self->gamma, CADRE_ADD, &value, CALL_MS), "assign");
+    must(self, cadre_variable_assign(self->gamma, CADRE_VARIABLE_ADD, &value, CALL_MS), "assign");
     self->gamma_value++;
 }
 
@@ -262,7 +262,7 @@ check_values(job_t *self, const char *when)
 static void
 pass_fence(job_t *self, uint32_t fence)
 {
-    must(self, cadre_join(self->coordinator, JOIN_MS), "join at a fence");
+    must(self, cadre_coordinator_join(self->coordinator, JOIN_MS), "join at a fence");
     check_values(self, "at a fence");
     atomic_store(&self->board->fenced, fence);
 }
@@ -316,7 +316,7 @@ join(job_t *self)
     int status;
     deadline_t deadline = deadline_in(JOIN_MS);
     do {
-        status = cadre_join(self->coordinator, SCHEDULE_MS);
+        status = cadre_coordinator_join(self->coordinator, SCHEDULE_MS);
         show(self);
     } while (status == CADRE_ETIMEOUT && again(deadline));
     must(self, status, "join");
@@ -328,7 +328,7 @@ check_totals(job_t *self)
     atomic_store(&self->board->updates, self->updates);
     check_values(self, "at the end");
     check_shards(self);
-    cadre_totals_t totals = cadre_totals(self->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->coordinator);
     if (totals.finished != totals.scheduled || totals.failed != 0) {
         fail(self, "%" PRIu64 " closures scheduled, %" PRIu64 " finished, %" PRIu64 " failed",
              totals.scheduled, totals.finished, totals.failed);

@@ -158,11 +158,12 @@ train(rig_t *self, int closures)
         must(cadre_dataset_begin(self->data, self->epoch++, 0, BATCH, true, true));
         for (; i < closures && cadre_dataset_next(self->data, &batch); i++) {
             const cadre_call_t call = {.batches = &batch, .batch_count = 1};
-            must(cadre_schedule(self->cluster.coordinator, self->step, &call, CALL_MS, NULL));
+            must(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, CALL_MS,
+                                            NULL));
             examples += batch.count;
         }
     }
-    must(cadre_join(self->cluster.coordinator, CALL_MS));
+    must(cadre_coordinator_join(self->cluster.coordinator, CALL_MS));
     return 1e6 * (double)examples / (double)(cadre_clock_now_us() - begin_us);
 }
 

@@ -65,9 +65,10 @@ beat(pulse_t *self)
     cadre_argument_t arguments[] = {{"variable", &name}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
     cadre_future_t *future = NULL;
-    must(cadre_schedule(self->coordinator, self->beat, &call, CALL_MS, &future), "schedule");
+    must(cadre_coordinator_schedule(self->coordinator, self->beat, &call, CALL_MS, &future),
+         "schedule");
     must(cadre_future_wait(future, CALL_MS), "wait");
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     atomic_fetch_add(&self->count, 1);
 }
 
@@ -118,7 +119,7 @@ static pid_t
 pid_of_ps(cadre_coordinator_t *coordinator, int index)
 {
     char *text = NULL;
-    must(cadre_status_json(coordinator, &text), "status");
+    must(cadre_coordinator_status_json(coordinator, &text), "status");
     json_t *status = json_loads(text, 0, NULL);
     const json_t *tasks = json_object_get(status, "tasks");
     pid_t pid = 0;

@@ -30,7 +30,7 @@ static bool
 status_says(const stage_t *stage, const char *part)
 {
     char *status = NULL;
-    OK(cadre_status_json(stage->coordinator, &status));
+    OK(cadre_coordinator_status_json(stage->coordinator, &status));
     bool found = strstr(status, part) != NULL;
     free(status);
     return found;
@@ -82,7 +82,7 @@ Test(conformance_admission, a_function_that_no_worker_has_fails_after_a_time)
     stage_open(&stage, 1, 2);
     int64_t begin_ms = cadre_clock_now_ms();
     stage_schedule(&stage, "nowhere", 3);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
           "function nowhere: none of the 2 workers can run it: worker 0: it has no native function "
           "nowhere (--native FILE)");
     cr_expect_geq(cadre_clock_now_ms() - begin_ms, CADRE_UNSERVED_MS);
@@ -118,7 +118,7 @@ visit_all(stage_t *stage, cadre_dataset_t *dataset)
     OK(cadre_dataset_begin(dataset, 0, 0, 1, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
-        OK(cadre_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(stage);
 }

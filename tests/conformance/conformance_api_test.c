@@ -26,7 +26,7 @@ static void *
 join_once(void *context)
 {
     joiner_t *self = context;
-    self->status = cadre_join(self->stage->coordinator, LOCAL_WAIT_MS);
+    self->status = cadre_coordinator_join(self->stage->coordinator, LOCAL_WAIT_MS);
     atomic_store(&self->ended, true);
     return NULL;
 }
@@ -59,9 +59,9 @@ BOTH_CAPACITIES(conformance_api, join_waits_for_what_was_scheduled_before_it_and
     pthread_join(thread, NULL);
     cr_expect_eq(joiner.status, 0);
     bool done = true;
-    OK(cadre_done(stage.coordinator, &done));
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect_not(done, "one is in flight");
-    FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, "closures to end");
+    FAILS(cadre_coordinator_join(stage.coordinator, 50), CADRE_ETIMEOUT, "closures to end");
     hold_release(&before);
     stage_join(&stage);
     stage_expect(&stage, count);
@@ -104,7 +104,7 @@ static int64_t
 number_of(cadre_future_t *future, const char *name)
 {
     cadre_tensor_t value = {.data = NULL};
-    OK(cadre_fetch(future, name, &value, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, name, &value, LOCAL_WAIT_MS));
     int64_t number = *(const int64_t *)value.data;
     cadre_tensor_fini(&value);
     return number;
@@ -120,14 +120,14 @@ collect_seeds(uint64_t job_seed, uint64_t seeds[STREAMS])
                                 .ps = 1, .workers = 2, .coordinator = {.seed = job_seed}});
     cadre_future_t *futures[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
-        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "tell_seed"), NULL,
-                          LOCAL_WAIT_MS, &futures[i]));
+        OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "tell_seed"), NULL,
+                                      LOCAL_WAIT_MS, &futures[i]));
     }
     for (int i = 0; i < STREAMS; i++) {
         seeds[i] = (uint64_t)number_of(futures[i], "seed");
         cr_expect_eq(number_of(futures[i], "closure"), i + 1, "ids follow the order");
         cr_expect_eq(cadre_future_closure_id(futures[i]), (uint64_t)i + 1);
-        cadre_future_drop(&futures[i]);
+        cadre_future_destroy(&futures[i]);
     }
     stage_close(&stage);
 }
@@ -192,14 +192,14 @@ Test(conformance_api, an_output_that_is_not_wanted_may_be_NULL)
                              NULL));
     OK(cadre_variable_read(stage.wide, NULL, LOCAL_WAIT_MS));
     OK(cadre_shard_totals(coordinator, 0, NULL, LOCAL_WAIT_MS));
-    OK(cadre_status_json(coordinator, NULL));
-    OK(cadre_done(coordinator, NULL));
+    OK(cadre_coordinator_status_json(coordinator, NULL));
+    OK(cadre_coordinator_is_done(coordinator, NULL));
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(coordinator, stage_function(&stage, "results"), NULL, LOCAL_WAIT_MS,
-                      &future));
-    OK(cadre_fetch(future, "half", NULL, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_schedule(coordinator, stage_function(&stage, "results"), NULL,
+                                  LOCAL_WAIT_MS, &future));
+    OK(cadre_future_fetch(future, "half", NULL, LOCAL_WAIT_MS));
     OK(cadre_future_fd(future, NULL));
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     FAILS(cadre_variable_create(coordinator, "unseen", CADRE_F32, NULL, 0, NULL, NULL),
           CADRE_EEXISTS, "unseen");
     stage_close(&stage);
@@ -214,15 +214,16 @@ Test(conformance_api, a_handle_that_is_NULL_is_refused_and_closing_one_does_noth
     float value = 1;
     cadre_tensor_t scalar = {.dtype = CADRE_F32, .data = &value};
     FAILS(cadre_future_wait(NULL, 0), CADRE_EINVALID, "no future");
-    FAILS(cadre_fetch(NULL, NULL, NULL, 0), CADRE_EINVALID, "no future");
+    FAILS(cadre_future_fetch(NULL, NULL, NULL, 0), CADRE_EINVALID, "no future");
     FAILS(cadre_future_fd(NULL, NULL), CADRE_EINVALID, "no future");
     cr_expect_eq(cadre_future_closure_id(NULL), 0);
     FAILS(cadre_variable_read(NULL, NULL, 0), CADRE_EINVALID, "no variable");
-    FAILS(cadre_variable_assign(NULL, CADRE_SET, &scalar, 0), CADRE_EINVALID, "no variable");
+    FAILS(cadre_variable_assign(NULL, CADRE_VARIABLE_SET, &scalar, 0), CADRE_EINVALID,
+          "no variable");
     FAILS(cadre_function_register(stage.coordinator, &program, NULL), CADRE_EINVALID, "no program");
     FAILS(cadre_function_register(stage.coordinator, NULL, NULL), CADRE_EINVALID, "no program");
     FAILS(cadre_coordinator_open(&options, NULL), CADRE_EINVALID, "nowhere");
-    cadre_future_drop(NULL);
+    cadre_future_destroy(NULL);
     cadre_coordinator_close(NULL);
     stage_schedule(&stage, "add_one", 2);
     stage_join(&stage);
@@ -260,16 +261,16 @@ Test(conformance_api, a_resumed_job_goes_on_counting_where_its_checkpoint_ended)
     stage_schedule(&stage, "add_one", 20);
     stage_join(&stage);
     local_cluster_restart(&stage.cluster, LOCAL_PS, 0);
-    EVENTUALLY(cadre_totals(stage.coordinator).replayed == 20);
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).replayed == 20);
     stage_join(&stage);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
-    cadre_totals_t before = cadre_totals(stage.coordinator);
+    cadre_totals_t before = cadre_coordinator_totals(stage.coordinator);
     cr_expect_eq(before.checkpoints, 2);
     cr_expect_eq(before.ps_restored, 1);
     options.coordinator.resume = "auto";
     local_cluster_end_job(&stage.cluster);
     local_cluster_begin_job(&stage.cluster, &options);
-    cadre_totals_t after = cadre_totals(stage.cluster.coordinator);
+    cadre_totals_t after = cadre_coordinator_totals(stage.cluster.coordinator);
     expect_totals(&after, &before);
     local_cluster_close(&stage.cluster);
 }
@@ -285,16 +286,17 @@ Test(conformance_api, a_resumed_job_is_told_which_numbers_its_checkpoint_lacks)
     const cadre_function_t *function = stage_function(&stage, "add_one");
     cr_expect_eq(cadre_checkpoint_next(stage.coordinator, 1), 1, "nothing was resumed");
     cadre_call_t call = {.sequence = UINT64_MAX};
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID, "sequence");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+          "sequence");
     for (call.sequence = 1; call.sequence <= 30; call.sequence++) {
         if (call.sequence != 7) {
-            OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+            OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
         }
     }
     stage_join(&stage);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     for (; call.sequence <= 40; call.sequence++) {
-        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage); /* and dies without another checkpoint */
     options.coordinator.resume = "auto";
@@ -323,8 +325,8 @@ Test(conformance_api, futures_leave_descriptors_to_connections)
     for (int i = 0; i < FUTURES; i++) {
         int fd = -1;
         futures[i] = NULL;
-        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "noop"), NULL, LOCAL_WAIT_MS,
-                          &futures[i]));
+        OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "noop"), NULL,
+                                      LOCAL_WAIT_MS, &futures[i]));
         int status = cadre_future_fd(futures[i], &fd);
         opened += status == 0;
         refused += status == CADRE_EIO;
@@ -339,7 +341,7 @@ Test(conformance_api, futures_leave_descriptors_to_connections)
     stage_expect(&stage, 10);
     for (int i = 0; i < FUTURES; i++) {
         OK(cadre_future_wait(futures[i], LOCAL_WAIT_MS));
-        cadre_future_drop(&futures[i]);
+        cadre_future_destroy(&futures[i]);
     }
     stage_close(&stage);
 }

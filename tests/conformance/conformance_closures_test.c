@@ -35,16 +35,16 @@ BOTH_CAPACITIES(conformance_closures, C3_several_results_come_back_by_name)
     stage_t stage;
     stage_open_capacity(&stage, 1, 1, capacity);
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "results"), NULL, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "results"), NULL,
+                                  LOCAL_WAIT_MS, &future));
     cadre_tensor_t text = {.data = NULL};
     cadre_tensor_t half = {.data = NULL};
     cadre_tensor_t whole = {.data = NULL};
     cadre_tensor_t first = {.data = NULL};
-    OK(cadre_fetch(future, "text", &text, LOCAL_WAIT_MS));
-    OK(cadre_fetch(future, "half", &half, LOCAL_WAIT_MS));
-    OK(cadre_fetch(future, "whole", &whole, LOCAL_WAIT_MS));
-    OK(cadre_fetch(future, NULL, &first, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, "text", &text, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, "half", &half, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, "whole", &whole, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, NULL, &first, LOCAL_WAIT_MS));
     cr_expect_eq(text.dtype, CADRE_U8);
     cr_expect_str_eq(text.data, "several");
     cr_expect_eq(half.rank, 0);
@@ -53,12 +53,12 @@ BOTH_CAPACITIES(conformance_closures, C3_several_results_come_back_by_name)
     cr_expect_eq(whole.shape[0], 3);
     cr_expect_eq(((const int64_t *)whole.data)[2], INT64_C(1) << 40);
     cr_expect_eq(first.dtype, CADRE_I64, "without a name: the first");
-    FAILS(cadre_fetch(future, "missing", &first, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "missing");
+    FAILS(cadre_future_fetch(future, "missing", &first, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "missing");
     cadre_tensor_fini(&text);
     cadre_tensor_fini(&half);
     cadre_tensor_fini(&whole);
     cadre_tensor_fini(&first);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }
 
@@ -73,13 +73,13 @@ BOTH_CAPACITIES(conformance_closures, C4_a_list_of_futures_is_fetched)
         cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
         futures[i] = stage_call(&stage, "echo", "value", &value);
     }
-    OK(cadre_fetch_all(futures, COUNT, LOCAL_WAIT_MS));
+    OK(cadre_future_wait_all(futures, COUNT, LOCAL_WAIT_MS));
     for (int i = 0; i < COUNT; i++) {
         cadre_tensor_t value = {.data = NULL};
-        OK(cadre_fetch(futures[i], "value", &value, 0));
+        OK(cadre_future_fetch(futures[i], "value", &value, 0));
         cr_expect_float_eq(*(const float *)value.data, (float)i, 0);
         cadre_tensor_fini(&value);
-        cadre_future_drop(&futures[i]);
+        cadre_future_destroy(&futures[i]);
     }
     stage_close(&stage);
 }
@@ -98,7 +98,7 @@ BOTH_CAPACITIES(conformance_closures, C5_data_feeds_a_function_and_the_variable_
     OK(cadre_dataset_begin(dataset, 0, 0, BATCH, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
-        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
         batches++;
     }
     stage_join(&stage);
@@ -120,16 +120,16 @@ BOTH_CAPACITIES(conformance_closures, C6_join_counts_exactly_and_may_be_repeated
     two.data = twos;
     bool done = false;
     stage_join(&stage);
-    OK(cadre_done(stage.coordinator, &done));
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect(done, "nothing was scheduled");
     for (int round = 1; round <= 2; round++) {
         for (int i = 0; i < 5; i++) {
             cadre_future_t *future = stage_call(&stage, "push", "gradient", &two);
-            cadre_future_drop(&future);
+            cadre_future_destroy(&future);
         }
         stage_join(&stage);
         stage_join(&stage);
-        OK(cadre_done(stage.coordinator, &done));
+        OK(cadre_coordinator_is_done(stage.coordinator, &done));
         cr_expect(done);
         stage_expect(&stage, 10.0 * round);
         stage_expect_applied(&stage, 5 * (uint64_t)round);
@@ -144,9 +144,11 @@ BOTH_CAPACITIES(conformance_closures, C8_what_is_no_registered_function_is_refus
     stage_open_capacity(&stage, 1, 1, capacity);
     stage_open_capacity(&other, 1, 1, capacity);
     const cadre_function_t *foreign = stage_function(&other, "noop");
-    FAILS(cadre_schedule(stage.coordinator, NULL, NULL, 0, NULL), CADRE_EINVALID, "no function");
-    FAILS(cadre_schedule(stage.coordinator, foreign, NULL, 0, NULL), CADRE_EINVALID, "no function");
-    cr_expect_eq(cadre_totals(stage.coordinator).scheduled, 0);
+    FAILS(cadre_coordinator_schedule(stage.coordinator, NULL, NULL, 0, NULL), CADRE_EINVALID,
+          "no function");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, foreign, NULL, 0, NULL), CADRE_EINVALID,
+          "no function");
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).scheduled, 0);
     stage_join(&stage);
     stage_close(&other);
     stage_close(&stage);
@@ -165,19 +167,19 @@ epoch_order(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, int32_t or
     OK(cadre_dataset_begin(dataset, epoch, 0, 7, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
-        OK(cadre_schedule(stage->coordinator, stage_function(stage, "labels"), &call, LOCAL_WAIT_MS,
-                          &futures[count]));
+        OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "labels"), &call,
+                                      LOCAL_WAIT_MS, &futures[count]));
         count++;
     }
     for (size_t i = 0; i < count; i++) {
         cadre_tensor_t labels = {.data = NULL};
-        OK(cadre_fetch(futures[i], "labels", &labels, LOCAL_WAIT_MS));
+        OK(cadre_future_fetch(futures[i], "labels", &labels, LOCAL_WAIT_MS));
         cr_assert_eq(labels.dtype, CADRE_I32);
         cr_assert_leq(at + cadre_tensor_count(&labels), ORDER_ROWS);
         memcpy(order + at, labels.data, cadre_tensor_size_bytes(&labels));
         at += cadre_tensor_count(&labels);
         cadre_tensor_fini(&labels);
-        cadre_future_drop(&futures[i]);
+        cadre_future_destroy(&futures[i]);
     }
     cr_assert_eq(at, ORDER_ROWS);
 }
@@ -229,11 +231,11 @@ drop_futures(stage_t *stage, int count)
     const cadre_function_t *function = stage_function(stage, "results");
     for (int i = 0; i < count; i++) {
         cadre_future_t *future = NULL;
-        OK(cadre_schedule(stage->coordinator, function, NULL, LOCAL_WAIT_MS, &future));
+        OK(cadre_coordinator_schedule(stage->coordinator, function, NULL, LOCAL_WAIT_MS, &future));
         if (i % 16 == 0) {
             OK(cadre_future_wait(future, LOCAL_WAIT_MS));
         }
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     stage_join(stage);
 }
@@ -285,14 +287,14 @@ growth_of_big(stage_t *stage, bool dropped)
 {
     cadre_future_t *future = NULL;
     int64_t before = process_memory_kib(getpid(), "VmHWM:");
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, "big"), NULL, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "big"), NULL,
+                                  LOCAL_WAIT_MS, &future));
     if (dropped) {
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     local_cluster_start(&stage->cluster, LOCAL_WORKER, 0);
     stage_join(stage);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     local_cluster_signal(&stage->cluster, LOCAL_WORKER, 0, SIGTERM);
     local_cluster_reap(&stage->cluster, LOCAL_WORKER, 0);
     return process_memory_kib(getpid(), "VmHWM:") - before;
@@ -306,7 +308,7 @@ BOTH_CAPACITIES(conformance_closures, C13_the_value_of_a_dropped_future_is_not_s
     int64_t kept = growth_of_big(&stage, false);
     cr_expect_lt(dropped, BIG_BYTES / 1024 / 4, "%d KiB", (int)dropped);
     cr_expect_gt(kept, BIG_BYTES / 1024 * 3 / 4, "%d KiB", (int)kept);
-    cr_expect_eq(cadre_totals(stage.coordinator).finished, 2);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).finished, 2);
     stage_close(&stage);
 }
 
@@ -340,14 +342,14 @@ BOTH_CAPACITIES(conformance_closures, each_step_of_a_closure_counts_once_on_ever
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1, .steps = STEPS};
     const cadre_function_t *function = stage_function(&stage, "add_steps");
     for (int i = 0; i < CLOSURES; i++) {
-        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage);
     stage_expect(&stage, CLOSURES * STEPS);
     stage_expect_applied(&stage, CLOSURES * STEPS);
     call.steps = STEPS - 1;
-    OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFULL, "add_steps");
+    OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFULL, "add_steps");
     stage_close(&stage);
 }
 
@@ -357,15 +359,15 @@ pulled(stage_t *stage)
 {
     cadre_future_t *future = NULL;
     cadre_tensor_t wide = {.data = NULL};
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, "read"), NULL, LOCAL_WAIT_MS,
-                      &future));
-    OK(cadre_fetch(future, "wide", &wide, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "read"), NULL,
+                                  LOCAL_WAIT_MS, &future));
+    OK(cadre_future_fetch(future, "wide", &wide, LOCAL_WAIT_MS));
     float value = *(const float *)wide.data;
     for (int i = 0; i < WIDE_ROWS; i++) {
         cr_expect_float_eq(((const float *)wide.data)[i], value, 0);
     }
     cadre_tensor_fini(&wide);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     return value;
 }
 
@@ -385,7 +387,7 @@ Test(conformance_closures, a_closure_pulls_what_was_pushed_and_assigned_before)
         cr_expect_float_eq(pulled(&stage), 3.0f * (float)round, 0);
         cr_expect_float_eq(pulled(&stage), 3.0f * (float)round, 0, "it has not changed");
     }
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
     cr_expect_float_eq(pulled(&stage), 5, 0);
     stage_close(&stage);
 }

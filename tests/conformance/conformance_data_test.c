@@ -14,7 +14,7 @@ TestSuite(conformance_data, .timeout = 240);
 static void
 replace_worker(stage_t *stage, int index)
 {
-    uint64_t lost = cadre_totals(stage->coordinator).workers_lost;
+    uint64_t lost = cadre_coordinator_totals(stage->coordinator).workers_lost;
     local_cluster_restart(&stage->cluster, LOCAL_WORKER, index);
     local_cluster_wait_lost(&stage->cluster, lost + 1);
     local_cluster_wait_workers(&stage->cluster, stage->cluster.options.workers);
@@ -24,7 +24,7 @@ replace_worker(stage_t *stage, int index)
 static bool
 has_run_again(const stage_t *stage)
 {
-    cadre_totals_t totals = cadre_totals(stage->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(stage->coordinator);
     return totals.attempts > totals.finished;
 }
 
@@ -39,7 +39,7 @@ visit_epoch(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, uint64_t k
     OK(cadre_dataset_begin(dataset, epoch, 0, 7, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
-        OK(cadre_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
         if (++batches % kill_every == 0) {
             replace_worker(stage, (int)(batches / kill_every) % stage->cluster.options.workers);
         }
@@ -129,7 +129,7 @@ Test(conformance_data, D2_rows_that_run_out_unevenly_are_no_error)
     while (cadre_dataset_next(first, &batches[0])) {
         both = both && cadre_dataset_next(second, &batches[1]);
         cadre_call_t call = {.batches = batches, .batch_count = both ? 2 : 1};
-        OK(cadre_schedule(stage.coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
         closures++;
     }
     stage_join(&stage);
@@ -161,9 +161,9 @@ run_evaluation(void *argument)
 static bool
 await_closures(evaluating_t *self, uint64_t count)
 {
-    uint64_t before = cadre_totals(self->coordinator).finished;
+    uint64_t before = cadre_coordinator_totals(self->coordinator).finished;
     EVENTUALLY(atomic_load(&self->done) ||
-               cadre_totals(self->coordinator).finished >= before + count);
+               cadre_coordinator_totals(self->coordinator).finished >= before + count);
     return !atomic_load(&self->done);
 }
 
@@ -182,8 +182,9 @@ BOTH_SIZES(conformance_data, D4_each_test_row_counts_once_although_workers_die)
                        .batch_size = 1,
                        .counts_correct = true},
     };
-    for (int round = 0; round < ROUNDS || cadre_totals(stage.coordinator).workers_lost < LOST ||
-                        !has_run_again(&stage);
+    for (int round = 0;
+         round < ROUNDS || cadre_coordinator_totals(stage.coordinator).workers_lost < LOST ||
+         !has_run_again(&stage);
          round++) {
         pthread_t thread;
         atomic_store(&evaluating.done, false);

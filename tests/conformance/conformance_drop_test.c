@@ -92,8 +92,8 @@ use(stage_t *stage, const char *name, const hold_t *hold)
         {"name", &tensors[0]}, {"started", &tensors[1]}, {"release", &tensors[2]}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = hold ? 3 : 1};
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, "add_named"), &call, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "add_named"), &call,
+                                  LOCAL_WAIT_MS, &future));
     return future;
 }
 
@@ -102,14 +102,14 @@ static void
 expect_used(cadre_future_t *future, int64_t rows, double value)
 {
     cadre_tensor_t found = {.data = NULL};
-    OK(cadre_fetch(future, "value", &found, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, "value", &found, LOCAL_WAIT_MS));
     cr_assert_eq(cadre_tensor_count(&found), rows);
     for (int64_t i = 0; i < rows; i++) {
         double row = (double)((const float *)found.data)[i];
         cr_assert(row >= value && row <= value, "row %d is %g, not %g", (int)i, row, value);
     }
     cadre_tensor_fini(&found);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
 }
 
 /* What the status says of variables. */
@@ -121,7 +121,7 @@ expect_status(stage_t *stage, int count, int dropping, int kept)
     bool is_there = false;
     for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); !is_there;) {
         char *text = NULL;
-        OK(cadre_status_json(stage->coordinator, &text));
+        OK(cadre_coordinator_status_json(stage->coordinator, &text));
         is_there = strstr(text, wanted) != NULL;
         cr_assert(is_there || again(deadline), "%s is not in %s", wanted, text);
         free(text);
@@ -149,8 +149,8 @@ Test(conformance_drop, closures_from_before_use_it_and_those_from_after_fail)
     cadre_future_t *after = use(&stage, "old", NULL);
     FAILS(cadre_future_wait(after, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
           "there is no variable old any more: it was dropped before this was scheduled");
-    cadre_future_drop(&after);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "old");
+    cadre_future_destroy(&after);
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "old");
     stage_expect(&stage, 2);
     hold_fini(&hold);
     stage_close(&stage);
@@ -204,7 +204,7 @@ static void
 kill_ps(stage_t *stage, uint64_t restored)
 {
     local_cluster_restart(&stage->cluster, LOCAL_PS, 1);
-    EVENTUALLY(cadre_totals(stage->coordinator).ps_restored == restored);
+    EVENTUALLY(cadre_coordinator_totals(stage->coordinator).ps_restored == restored);
     stage_join(stage);
 }
 
@@ -219,7 +219,7 @@ Test(conformance_drop, a_ps_that_is_lost_afterwards_ends_without_it)
     OK(create(&stage, "old", 10, 2, &variable));
     for (int i = 0; i < 20; i++) {
         cadre_future_t *future = use(&stage, "old", NULL);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     OK(cadre_variable_drop(&variable, LOCAL_WAIT_MS));
     OK(create(&stage, "old", 4, 2, &variable));
@@ -321,7 +321,7 @@ Test(conformance_drop, a_registered_program_takes_the_table_that_has_the_name_no
         cadre_tensor_t ids = {.dtype = CADRE_I32, .rank = 2, .shape = {1, 1}, .data = &id};
         cadre_argument_t argument = {"ids", &ids};
         cadre_call_t call = {.tensors = &argument, .tensor_count = 1};
-        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
         stage_join(&stage);
         OK(cadre_variable_read(table, &value, LOCAL_WAIT_MS));
         for (int i = 0; i < 12; i++) {
@@ -333,8 +333,8 @@ Test(conformance_drop, a_registered_program_takes_the_table_that_has_the_name_no
         OK(cadre_variable_drop(&table, LOCAL_WAIT_MS));
     }
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, &future));
+    OK(cadre_coordinator_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, &future));
     FAILS(cadre_future_wait(future, LOCAL_WAIT_MS), CADRE_ENOTFOUND, "table any more");
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }

@@ -28,7 +28,7 @@ static void
 schedule_failing(stage_t *stage, const char *text)
 {
     cadre_future_t *future = call_failing(stage, text);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
 }
 
 /* How many updates have been applied; they may be fewer than were scheduled, after a failure. */
@@ -48,7 +48,8 @@ BOTH_CAPACITIES(conformance_errors, E1_join_raises_the_closures_own_error_with_i
     stage_t stage;
     stage_open_capacity(&stage, 1, 2, capacity);
     schedule_failing(&stage, "the soup is cold");
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the soup is cold");
     stage_join(&stage); /* once */
     expect_usable(&stage);
     stage_close(&stage);
@@ -63,7 +64,7 @@ BOTH_CAPACITIES(conformance_errors, E2_schedule_itself_eventually_raises_it)
     int status = 0;
     for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); status == 0;) {
         cr_assert(again(deadline), "schedule raises");
-        status = cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL);
+        status = cadre_coordinator_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL);
     }
     cr_expect_eq(status, CADRE_EFUNCTION);
     cr_expect(strstr(cadre_error_text(), "the soup is cold"));
@@ -82,21 +83,22 @@ BOTH_CAPACITIES(conformance_errors, E3_many_failures_are_one_raise)
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
     int raised = 0;
     for (int i = 0; i < 200 && raised == 0; i++) {
-        raised = cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL);
+        raised =
+            cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL);
     }
     if (raised == 0) {
-        raised = cadre_join(stage.coordinator, LOCAL_WAIT_MS);
+        raised = cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS);
     }
     cr_expect_eq(raised, CADRE_EFUNCTION);
     cr_expect(strstr(cadre_error_text(), "one of many"));
     cadre_auto(cadre_free) char *words = cadre_strdup(cadre_error_text());
-    uint64_t failed = cadre_totals(stage.coordinator).failed;
+    uint64_t failed = cadre_coordinator_totals(stage.coordinator).failed;
     cadre_auto(cadre_free) char *others =
         cadre_asprintf("(and %llu more failed)", (unsigned long long)failed - 1);
     cr_expect(failed == 1 || strstr(words, others), "%s: not %s", words, others);
     stage_join(&stage);
     bool done = false;
-    OK(cadre_done(stage.coordinator, &done));
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect(done);
     expect_usable(&stage);
     stage_close(&stage);
@@ -108,7 +110,7 @@ BOTH_CAPACITIES(conformance_errors, E4_a_new_error_is_reported_again)
     stage_open_capacity(&stage, 1, 2, capacity);
     for (int round = 0; round < 3; round++) {
         schedule_failing(&stage, round == 1 ? "the second" : "the others");
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
               round == 1 ? "the second" : "the others");
         expect_usable(&stage);
     }
@@ -121,13 +123,14 @@ BOTH_CAPACITIES(conformance_errors, E5_fetch_on_the_failed_future_fails_the_same
     stage_open_capacity(&stage, 1, 1, capacity);
     cadre_future_t *future = call_failing(&stage, "the soup is cold");
     cadre_tensor_t value = {.data = NULL};
-    FAILS(cadre_fetch(future, NULL, &value, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    FAILS(cadre_future_fetch(future, NULL, &value, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the soup is cold");
     cadre_auto(cadre_free) char *first = cadre_strdup(cadre_error_text());
     FAILS(cadre_future_wait(future, LOCAL_WAIT_MS), CADRE_EFUNCTION, first);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, first);
-    FAILS(cadre_fetch(future, NULL, &value, 0), CADRE_EFUNCTION, first);
-    FAILS(cadre_fetch_all(&future, 1, 0), CADRE_EFUNCTION, first);
-    cadre_future_drop(&future);
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, first);
+    FAILS(cadre_future_fetch(future, NULL, &value, 0), CADRE_EFUNCTION, first);
+    FAILS(cadre_future_wait_all(&future, 1, 0), CADRE_EFUNCTION, first);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }
 
@@ -138,7 +141,8 @@ BOTH_CAPACITIES(conformance_errors, E8_a_long_closure_is_cancelled_when_another_
     hold_t hold = stage_hold(&stage, "long");
     hold_wait(&hold, 1);
     schedule_failing(&stage, "the soup is cold");
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the soup is cold");
     FAILS(cadre_future_wait(hold.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
     stage_expect(&stage, 0);
     expect_usable(&stage);
@@ -152,13 +156,14 @@ Test(conformance_errors, E10_the_error_names_function_closure_attempt_and_worker
     stage_t stage;
     stage_open(&stage, 1, 1);
     cadre_future_t *future = call_failing(&stage, "the soup is cold");
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "function fail");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "function fail");
     cr_expect(strstr(cadre_error_text(), "attempt 1"), "%s", cadre_error_text());
     cr_expect(strstr(cadre_error_text(), "worker 0"), "%s", cadre_error_text());
     cadre_auto(cadre_free) char *closure =
         cadre_asprintf("closure %llu", (unsigned long long)cadre_future_closure_id(future));
     cr_expect(strstr(cadre_error_text(), closure), "%s", cadre_error_text());
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }
 
@@ -183,7 +188,7 @@ Test(conformance_errors, E11_the_end_of_a_dataset_is_no_error)
         for (int64_t count = 2; count > 0; count--) {
             cr_expect(cadre_dataset_next(dataset, &batch));
             cr_expect_eq(batch.count, count);
-            OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+            OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
         }
         cr_expect_not(cadre_dataset_next(dataset, &batch));
         cr_expect_not(cadre_dataset_next(dataset, &batch));
@@ -211,7 +216,7 @@ Test(conformance_errors, a_bad_push_fails_its_closure_and_changes_nothing)
     stage_open(&stage, 2, 1);
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
         stage_schedule(&stage, bad[i].function, 1);
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), bad[i].status, bad[i].text);
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), bad[i].status, bad[i].text);
         stage_expect(&stage, 0);
     }
     stage_expect_applied(&stage, 0);
@@ -244,8 +249,8 @@ Test(conformance_errors, what_is_NULL_where_something_must_be_is_refused)
         {{.resources = &no_resource, .resource_count = 1}, "resource 0"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
-        FAILS(cadre_schedule(stage.coordinator, function, &bad[i].call, 0, NULL), CADRE_EINVALID,
-              bad[i].text);
+        FAILS(cadre_coordinator_schedule(stage.coordinator, function, &bad[i].call, 0, NULL),
+              CADRE_EINVALID, bad[i].text);
     }
     cadre_resource_t *resource = NULL;
     FAILS(cadre_resource_create(stage.coordinator, "r", function, &bad[1].call, &resource),
@@ -259,13 +264,15 @@ Test(conformance_errors, what_is_NULL_where_something_must_be_is_refused)
     FAILS(cadre_variable_create(stage.coordinator, "v", CADRE_F32, (int64_t[]){4}, 1, &options,
                                 &variable),
           CADRE_EINVALID, "parts");
-    FAILS(cadre_variable_assign(stage.wide, CADRE_SET, NULL, 0), CADRE_EINVALID, "no value");
-    FAILS(cadre_variable_assign(stage.wide, CADRE_SET, &empty, 0), CADRE_EINVALID, "no value");
+    FAILS(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, NULL, 0), CADRE_EINVALID,
+          "no value");
+    FAILS(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &empty, 0), CADRE_EINVALID,
+          "no value");
     cadre_future_t *no_future = NULL;
-    FAILS(cadre_fetch_all(NULL, 1, 0), CADRE_EINVALID, "future 0 of 1");
-    FAILS(cadre_fetch_all(&no_future, 1, 0), CADRE_EINVALID, "future 0 of 1");
-    OK(cadre_fetch_all(NULL, 0, 0));
-    cr_expect_eq(cadre_totals(stage.coordinator).scheduled, 0);
+    FAILS(cadre_future_wait_all(NULL, 1, 0), CADRE_EINVALID, "future 0 of 1");
+    FAILS(cadre_future_wait_all(&no_future, 1, 0), CADRE_EINVALID, "future 0 of 1");
+    OK(cadre_future_wait_all(NULL, 0, 0));
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).scheduled, 0);
     expect_usable(&stage);
     stage_close(&stage);
 }
@@ -281,8 +288,8 @@ schedule_behind(stage_t *stage, cadre_future_t *behind[BEHIND_MAX])
 {
     const cadre_function_t *function = stage_function(stage, "add_one");
     int count = 0;
-    while (count < BEHIND_MAX &&
-           cadre_schedule(stage->coordinator, function, NULL, 50, &behind[count]) == 0) {
+    while (count < BEHIND_MAX && cadre_coordinator_schedule(stage->coordinator, function, NULL, 50,
+                                                            &behind[count]) == 0) {
         count++;
     }
     cr_assert_geq(count, 2);
@@ -300,7 +307,7 @@ expect_cancelled(cadre_future_t *behind[BEHIND_MAX], int count)
         cr_expect(status == CADRE_ECANCELLED || (status == 0 && i < AHEAD_MAX && i < count - 2),
                   "closure %d of %d: %s", i, count, cadre_status_name(status));
         ran += status == 0;
-        cadre_future_drop(&behind[i]);
+        cadre_future_destroy(&behind[i]);
     }
     return ran;
 }
@@ -311,13 +318,13 @@ BOTH_CAPACITIES(conformance_errors, Q4_join_waits_for_the_failing_closure_then_r
     open_single(&stage, capacity);
     hold_t hold = stage_hold_failing(&stage, "late");
     hold_wait(&hold, 1); /* it is in flight, and will fail */
-    FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, "");
+    FAILS(cadre_coordinator_join(stage.coordinator, 50), CADRE_ETIMEOUT, "");
     bool done = true;
-    OK(cadre_done(stage.coordinator, &done));
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect_not(done);
     hold_release(&hold);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "late");
-    OK(cadre_done(stage.coordinator, &done));
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "late");
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect(done);
     hold_fini(&hold);
     stage_close(&stage);
@@ -332,11 +339,11 @@ BOTH_CAPACITIES(conformance_errors, Q7_done_raises_the_error_once)
     bool done = false;
     for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); status == 0;) {
         cr_assert(again(deadline), "done raises");
-        status = cadre_done(stage.coordinator, &done);
+        status = cadre_coordinator_is_done(stage.coordinator, &done);
         cr_assert(status < 0 || !done, "not done before it has raised");
     }
     cr_expect_eq(status, CADRE_EFUNCTION);
-    OK(cadre_done(stage.coordinator, &done));
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect(done);
     stage_close(&stage);
 }
@@ -368,9 +375,10 @@ BOTH_CAPACITIES(conformance_errors, Q8_join_raises_the_first_error_once_the_othe
     int count = schedule_behind(&stage, behind);
     hold_release(&first);
     FAILS(cadre_future_wait(first.future, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the-first");
-    FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, ""); /* the second still runs */
+    FAILS(cadre_coordinator_join(stage.coordinator, 50), CADRE_ETIMEOUT,
+          ""); /* the second still runs */
     hold_release(&second);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the-first");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the-first");
     stage_join(&stage); /* no cancellation is raised, nor the second's own failure */
     stage_expect(&stage, expect_cancelled(behind, count));
     expect_usable(&stage);
@@ -386,10 +394,11 @@ BOTH_CAPACITIES(conformance_errors, Q9_schedule_raises_the_first_error_once_the_
     hold_t second;
     fail_first_of_two(&stage, capacity, &first, &second);
     const cadre_function_t *add_one = stage_function(&stage, "add_one");
-    FAILS(cadre_schedule(stage.coordinator, add_one, NULL, 50, NULL), CADRE_ETIMEOUT, "");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, add_one, NULL, 50, NULL), CADRE_ETIMEOUT,
+          "");
     hold_release(&second);
-    FAILS(cadre_schedule(stage.coordinator, add_one, NULL, LOCAL_WAIT_MS, NULL), CADRE_EFUNCTION,
-          "the-first");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, add_one, NULL, LOCAL_WAIT_MS, NULL),
+          CADRE_EFUNCTION, "the-first");
     stage_join(&stage);
     stage_expect(&stage, 0); /* what was being put has not run */
     expect_usable(&stage);
@@ -409,7 +418,8 @@ BOTH_CAPACITIES(conformance_errors,
     int count = schedule_behind(&stage, behind);
     hold_release(&failing);
     int ran = expect_cancelled(behind, count); /* without a call that raises */
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the only one");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the only one");
     stage_join(&stage);
     stage_expect(&stage, ran);
     hold_fini(&failing);
@@ -423,7 +433,7 @@ BOTH_CAPACITIES(conformance_errors, cancel_ends_everything_and_the_coordinator_i
     hold_t held = stage_hold(&stage, "held");
     hold_wait(&held, 1);
     hold_t queued = stage_hold(&stage, "queued");
-    OK(cadre_cancel(stage.coordinator, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_cancel(stage.coordinator, LOCAL_WAIT_MS));
     FAILS(cadre_future_wait(held.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
     FAILS(cadre_future_wait(queued.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
     stage_join(&stage);
@@ -443,7 +453,7 @@ Test(conformance_errors, a_full_queue_blocks_until_its_deadline)
     int status = 0;
     uint64_t scheduled = 0;
     while (status == 0 && scheduled < 1000) { /* those that the worker holds ahead, then two */
-        status = cadre_schedule(stage.coordinator, function, NULL, 100, NULL);
+        status = cadre_coordinator_schedule(stage.coordinator, function, NULL, 100, NULL);
         scheduled += status == 0;
     }
     cr_expect_eq(status, CADRE_ETIMEOUT, "%s", cadre_error_text());
@@ -461,7 +471,8 @@ schedule_many(void *argument)
     cadre_function_t *function = NULL;
     int status = cadre_function_native(stage->coordinator, "add_one", &function);
     for (int i = 0; status == 0 && i < 50; i++) {
-        status = cadre_schedule(stage->coordinator, function, NULL, LOCAL_WAIT_MS, NULL);
+        status =
+            cadre_coordinator_schedule(stage->coordinator, function, NULL, LOCAL_WAIT_MS, NULL);
     }
     return (void *)(intptr_t)status;
 }

@@ -57,7 +57,7 @@ BOTH_SIZES(conformance_failures, F2_an_idle_worker_is_killed_and_started_again)
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
     local_cluster_wait_lost(&stage.cluster, 1);
     for (deadline_t deadline = deadline_in(DOWN_MS); again(deadline);) {
-        cr_assert_eq(cadre_totals(stage.coordinator).workers, size - 1);
+        cr_assert_eq(cadre_coordinator_totals(stage.coordinator).workers, size - 1);
     }
     local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
     stage_schedule(&stage, "add_one", 2);
@@ -88,7 +88,7 @@ kill_in_the_middle(int size, bool push_first)
     stage_join(&stage);
     stage_expect(&stage, OTHERS + 1);
     stage_expect_applied(&stage, OTHERS + 1);
-    cadre_totals_t totals = cadre_totals(stage.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(stage.coordinator);
     cr_expect_eq(totals.finished, OTHERS + 1);
     cr_expect_geq(totals.attempts, OTHERS + 2);
     cr_expect_eq(totals.workers_lost, 1);
@@ -114,8 +114,8 @@ Test(conformance_failures, F3_a_worker_is_killed_between_the_steps_of_a_closure)
     cadre_argument_t arguments[] = {{"steps", &steps}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1, .steps = STEPS};
     for (int i = 0; i < 3; i++) {
-        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_steps"), &call,
-                          LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_steps"), &call,
+                                      LOCAL_WAIT_MS, NULL));
     }
     cadre_shard_totals_t totals;
     do {
@@ -135,7 +135,7 @@ schedule_failing(stage_t *stage, const char *text)
 {
     cadre_tensor_t argument = stage_text(text);
     cadre_future_t *future = stage_call(stage, "fail", "text", &argument);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
 }
 
 BOTH_SIZES(conformance_failures, F4_a_worker_dies_while_a_user_error_is_on_its_way)
@@ -149,7 +149,8 @@ BOTH_SIZES(conformance_failures, F4_a_worker_dies_while_a_user_error_is_on_its_w
     if (size == 1) { /* nobody else can run it */
         local_cluster_start(&stage.cluster, LOCAL_WORKER, worker);
     }
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "the soup is cold");
     FAILS(cadre_future_wait(hold.future, LOCAL_WAIT_MS), CADRE_ECANCELLED, "");
     stage_schedule(&stage, "add_one", 10); /* while the worker is away */
     if (size > 1) {
@@ -169,19 +170,19 @@ Test(conformance_failures, F6_a_closure_that_kills_its_workers_fails_and_names_t
     stage_t stage;
     stage_open(&stage, 1, 1);
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "die"), NULL, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "die"), NULL,
+                                  LOCAL_WAIT_MS, &future));
     for (int i = 0; i < ATTEMPTS; i++) {
         int end = local_cluster_reap(&stage.cluster, LOCAL_WORKER, 0);
         cr_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL);
         local_cluster_start(&stage.cluster, LOCAL_WORKER, 0);
     }
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON, "worker 0");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON, "worker 0");
     cr_expect(strstr(cadre_error_text(), "function die"), "%s", cadre_error_text());
     stage_schedule(&stage, "add_one", 3);
     stage_join(&stage);
     stage_expect(&stage, 3);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     cr_expect(local_cluster_logged(&stage.cluster, "worker_lost task=\"worker 0\""));
     stage_close(&stage);
 }
@@ -232,18 +233,19 @@ BOTH_SIZES(conformance_failures, F12_a_fetched_value_stays_after_its_worker_has_
     cadre_argument_t arguments[] = {{"value", &value}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
     cadre_future_t *future = NULL;
-    OK(cadre_schedule_on(stage.coordinator, (uint32_t)size - 1, stage_function(&stage, "echo"),
-                         &call, LOCAL_WAIT_MS, &future));
+    OK(cadre_coordinator_schedule_on(stage.coordinator, (uint32_t)size - 1,
+                                     stage_function(&stage, "echo"), &call, LOCAL_WAIT_MS,
+                                     &future));
     OK(cadre_future_wait(future, LOCAL_WAIT_MS));
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, size - 1, SIGKILL); /* who computed it */
     local_cluster_wait_lost(&stage.cluster, 1);
     for (int i = 0; i < 2; i++) {
         cadre_tensor_t back = {.data = NULL};
-        OK(cadre_fetch(future, "value", &back, LOCAL_WAIT_MS));
+        OK(cadre_future_fetch(future, "value", &back, LOCAL_WAIT_MS));
         cr_expect_float_eq(*(const float *)back.data, 7, 0);
         cadre_tensor_fini(&back);
     }
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }
 
@@ -276,14 +278,14 @@ BOTH_SIZES(conformance_failures, F14_earlier_failures_leave_nothing_behind)
         int worker = hold_wait(&hold, 1);
         local_cluster_restart(&stage.cluster, LOCAL_WORKER, worker);
         schedule_failing(&stage, "again");
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "again");
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "again");
         local_cluster_wait_workers(&stage.cluster, size);
         stage_schedule(&stage, "add_one", 20);
         stage_join(&stage);
         stage_expect(&stage, 20.0 * round);
         remove(hold.started);
         hold_fini(&hold);
-        cadre_totals_t totals = cadre_totals(stage.coordinator);
+        cadre_totals_t totals = cadre_coordinator_totals(stage.coordinator);
         cr_expect_eq(totals.queued + totals.in_flight, 0);
         descriptors = round == 1 ? entry_count("/proc/self/fd") : descriptors;
         EVENTUALLY(entry_count("/proc/self/fd") <= descriptors + FEW);
@@ -301,7 +303,7 @@ Test(conformance_failures, F16_join_does_not_fail_because_a_worker_is_dead)
     stage_expect(&stage, 200);
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
     stage_schedule(&stage, "add_one", 3);
-    FAILS(cadre_join(stage.coordinator, 300), CADRE_ETIMEOUT, "");
+    FAILS(cadre_coordinator_join(stage.coordinator, 300), CADRE_ETIMEOUT, "");
     local_cluster_start(&stage.cluster, LOCAL_WORKER, 1);
     stage_join(&stage);
     stage_expect(&stage, 203);
@@ -319,9 +321,9 @@ Test(conformance_failures, F23_five_thousand_closures_and_workers_that_die)
     const cadre_function_t *function = stage_function(&stage, "add_one");
     uint64_t lost = 0;
     for (int i = 0; i < CLOSURES; i++) {
-        OK(cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
         if (i % (CLOSURES / KILLS) == CLOSURES / KILLS / 2) {
-            EVENTUALLY(cadre_totals(stage.coordinator).finished > (uint64_t)i * 9 / 10);
+            EVENTUALLY(cadre_coordinator_totals(stage.coordinator).finished > (uint64_t)i * 9 / 10);
             local_cluster_restart(&stage.cluster, LOCAL_WORKER, (int)(lost % 2));
             lost++;
         }
@@ -329,7 +331,7 @@ Test(conformance_failures, F23_five_thousand_closures_and_workers_that_die)
     stage_join(&stage);
     stage_expect(&stage, CLOSURES);
     stage_expect_applied(&stage, CLOSURES);
-    cadre_totals_t totals = cadre_totals(stage.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(stage.coordinator);
     cr_expect_eq(totals.finished, CLOSURES);
     cr_expect_eq(totals.scheduled, CLOSURES);
     local_cluster_wait_workers(&stage.cluster, 2);
@@ -345,7 +347,7 @@ Test(conformance_failures, F23_five_thousand_closures_without_a_failure)
     stage_join(&stage);
     stage_expect(&stage, CLOSURES);
     stage_expect_applied(&stage, CLOSURES);
-    cr_expect_eq(cadre_totals(stage.coordinator).attempts, CLOSURES);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).attempts, CLOSURES);
     stage_close(&stage);
 }
 

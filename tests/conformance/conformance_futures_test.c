@@ -26,8 +26,8 @@ call_with(stage_t *stage, const char *function, const char *name, const cadre_fu
     cadre_future_t *future = NULL;
     cadre_future_argument_t argument = {name, from, "value"};
     cadre_call_t call = {.futures = &argument, .future_count = 1};
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, function), &call, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, function), &call,
+                                  LOCAL_WAIT_MS, &future));
     return future;
 }
 
@@ -42,8 +42,8 @@ hold_with(stage_t *stage, const char *function, const char *name, const cadre_fu
     cadre_future_argument_t argument = {name, from, NULL};
     cadre_call_t call = {
         .tensors = tensors, .tensor_count = 2, .futures = &argument, .future_count = 1};
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, function), &call, LOCAL_WAIT_MS,
-                      &hold->future));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, function), &call,
+                                  LOCAL_WAIT_MS, &hold->future));
 }
 
 /* A closure that gives ones as "value" as soon as it is released. */
@@ -57,15 +57,15 @@ hold_ones(stage_t *stage, const char *name)
     cadre_tensor_t value = stage_row(values, 1);
     cadre_argument_t tensors[] = {{"started", &started}, {"release", &release}, {"value", &value}};
     cadre_call_t call = {.tensors = tensors, .tensor_count = 3};
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, "echo_when"), &call, LOCAL_WAIT_MS,
-                      &hold.future));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "echo_when"), &call,
+                                  LOCAL_WAIT_MS, &hold.future));
     return hold;
 }
 
 static void
 drop(cadre_future_t *future)
 {
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
 }
 
 /* A number of the status, added up over all workers where each has it. */
@@ -74,7 +74,7 @@ count_of(stage_t *stage, const char *counter)
 {
     cadre_auto(cadre_free) char *text = NULL;
     cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", counter);
-    OK(cadre_status_json(stage->coordinator, &text));
+    OK(cadre_coordinator_status_json(stage->coordinator, &text));
     long long sum = 0;
     for (const char *at = text; (at = strstr(at, key));) {
         at += strlen(key);
@@ -91,11 +91,11 @@ BOTH_CAPACITIES(conformance_futures, C12_a_closure_waits_for_another_and_gets_it
     hold_wait(&hold, 1);
     cadre_future_t *second = call_with(&stage, "push", "gradient", hold.future);
     stage_schedule(&stage, "add_one", 3); /* others do not wait for it */
-    EVENTUALLY(cadre_totals(stage.coordinator).finished == 3);
-    cr_expect_eq(cadre_totals(stage.coordinator).queued, 1);
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).finished == 3);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).queued, 1);
     cr_expect_eq(count_of(&stage, "blocked"), 1);
     cr_expect_eq(cadre_future_closure_id(second), 0, "it was not begun");
-    FAILS(cadre_join(stage.coordinator, 50), CADRE_ETIMEOUT, "closures to end");
+    FAILS(cadre_coordinator_join(stage.coordinator, 50), CADRE_ETIMEOUT, "closures to end");
     hold_release(&hold);
     stage_join(&stage);
     stage_expect(&stage, 4);
@@ -174,11 +174,12 @@ BOTH_CAPACITIES(conformance_futures, C12_programs_give_and_take_results)
     cadre_argument_t x_is = {"x", &value};
     cadre_argument_t a_is = {"a", &value};
     cadre_future_t *twice = NULL;
-    OK(cadre_schedule(stage.coordinator, first,
-                      &(cadre_call_t){.tensors = &x_is, .tensor_count = 1}, LOCAL_WAIT_MS, &twice));
+    OK(cadre_coordinator_schedule(stage.coordinator, first,
+                                  &(cadre_call_t){.tensors = &x_is, .tensor_count = 1},
+                                  LOCAL_WAIT_MS, &twice));
     cadre_future_argument_t b_is = {"b", twice, "twice"};
     cadre_call_t call = {.tensors = &a_is, .tensor_count = 1, .futures = &b_is, .future_count = 1};
-    OK(cadre_schedule(stage.coordinator, second, &call, LOCAL_WAIT_MS, NULL));
+    OK(cadre_coordinator_schedule(stage.coordinator, second, &call, LOCAL_WAIT_MS, NULL));
     stage_join(&stage);
     stage_expect(&stage, 3);
     drop(twice);
@@ -193,21 +194,21 @@ Test(conformance_futures, C12_a_worker_that_has_a_value_is_not_sent_it_again)
     stage_t stage;
     stage_open_with(&stage, &(local_cluster_options_t){.ps = 1, .workers = 1, .slots = 1});
     cadre_future_t *first = NULL;
-    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "big"), NULL, LOCAL_WAIT_MS,
-                      &first));
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "big"), NULL,
+                                  LOCAL_WAIT_MS, &first));
     cadre_future_argument_t argument = {"big", first, "big"};
     cadre_call_t call = {.futures = &argument, .future_count = 1};
     for (int i = 0; i < CLOSURES; i++) {
-        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
-                          LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                                      LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage);
     stage_expect(&stage, CLOSURES);
     EVENTUALLY(count_of(&stage, "values_found") == CLOSURES);
     local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0); /* another one has nothing */
     for (int i = 0; i < CLOSURES; i++) {
-        OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
-                          LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                                      LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage);
     stage_expect(&stage, 2 * CLOSURES);
@@ -228,7 +229,8 @@ BOTH_CAPACITIES(conformance_futures, C12_who_takes_from_a_closure_that_fails_fai
     cadre_future_t *second = call_with(&stage, "push", "gradient", hold.future);
     cadre_future_t *third = call_with(&stage, "push", "gradient", second);
     hold_release(&hold);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "no such luck");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION,
+          "no such luck");
     cr_expect_not(strstr(cadre_error_text(), "more failed"), "%s", cadre_error_text());
     for (int i = 0; i < 2; i++) {
         FAILS(cadre_future_wait(second, 0), CADRE_EFUNCTION, "no such luck");
@@ -236,7 +238,8 @@ BOTH_CAPACITIES(conformance_futures, C12_who_takes_from_a_closure_that_fails_fai
     }
     cadre_future_argument_t argument = {"gradient", third, NULL};
     cadre_call_t call = {.futures = &argument, .future_count = 1};
-    FAILS(cadre_schedule(stage.coordinator, stage_function(&stage, "push"), &call, 0, NULL),
+    FAILS(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "push"), &call, 0,
+                                     NULL),
           CADRE_EFUNCTION, "argument gradient is of a closure that has failed");
     stage_schedule(&stage, "add_one", 2); /* the queue is clean */
     stage_join(&stage);
@@ -254,12 +257,13 @@ BOTH_CAPACITIES(conformance_futures, C12_cancelling_ends_closures_that_wait_for_
     hold_t hold = hold_ones(&stage, "first");
     hold_wait(&hold, 1);
     cadre_future_t *second = call_with(&stage, "push", "gradient", hold.future);
-    OK(cadre_cancel(stage.coordinator, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_cancel(stage.coordinator, LOCAL_WAIT_MS));
     FAILS(cadre_future_wait(second, 0), CADRE_ECANCELLED, "cancelled");
     FAILS(cadre_future_wait(hold.future, 0), CADRE_ECANCELLED, "cancelled");
     cadre_future_argument_t argument = {"gradient", hold.future, NULL};
     cadre_call_t call = {.futures = &argument, .future_count = 1};
-    FAILS(cadre_schedule(stage.coordinator, stage_function(&stage, "push"), &call, 0, NULL),
+    FAILS(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "push"), &call, 0,
+                                     NULL),
           CADRE_ECANCELLED, "argument gradient");
     stage_join(&stage);
     stage_expect(&stage, 0);
@@ -279,12 +283,13 @@ BOTH_CAPACITIES(conformance_futures, C12_a_result_that_is_not_there_is_an_error)
     cadre_future_argument_t argument = {"gradient", hold.future, "valeu"};
     cadre_call_t call = {.futures = &argument, .future_count = 1};
     cadre_function_t *function = stage_function(&stage, "push");
-    OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     hold_release(&hold);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
           "function push: argument gradient: closure ");
     cr_expect(strstr(cadre_error_text(), "no result called valeu"), "%s", cadre_error_text());
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ENOTFOUND, "valeu");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ENOTFOUND,
+          "valeu");
     stage_expect(&stage, 0);
     hold_fini(&hold);
     stage_close(&stage);
@@ -302,16 +307,17 @@ Test(conformance_futures, C12_what_is_no_future_is_refused_at_the_call)
     cadre_future_argument_t arguments[65];
     cadre_call_t call = {.futures = arguments, .future_count = 1};
     arguments[0] = (cadre_future_argument_t){"gradient", foreign, NULL};
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "argument gradient");
     arguments[0].future = NULL;
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "argument gradient");
     arguments[0] = (cadre_future_argument_t){"a b", future, NULL};
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID, "a b");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+          "a b");
     arguments[0] = arguments[1] = (cadre_future_argument_t){"gradient", future, NULL};
     call.future_count = 2;
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "argument gradient is there twice");
     char names[65][8];
     for (int i = 0; i < 65; i++) {
@@ -319,15 +325,16 @@ Test(conformance_futures, C12_what_is_no_future_is_refused_at_the_call)
         arguments[i] = (cadre_future_argument_t){names[i], future, "value"};
     }
     call.future_count = 65;
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ETOOLARGE, "64");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ETOOLARGE,
+          "64");
     cadre_resource_t *resource = NULL;
     call.future_count = 1;
     FAILS(cadre_resource_create(stage.coordinator, "r", function, &call, &resource), CADRE_EINVALID,
           "tensors only");
-    cr_expect_eq(cadre_totals(stage.coordinator).scheduled, 1);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).scheduled, 1);
     call.future_count = 64; /* the limit */
-    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call, LOCAL_WAIT_MS,
-                      NULL));
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
+                                  LOCAL_WAIT_MS, NULL));
     stage_join(&stage);
     stage_expect(&stage, 1);
     drop(foreign);
@@ -355,7 +362,7 @@ BOTH_SIZES(conformance_futures, C12_a_closure_that_is_lost_with_its_worker_gets_
     stage_join(&stage);
     stage_expect(&stage, 1);
     stage_expect_applied(&stage, 1);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 3);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers_lost, 3);
     hold_fini(&hold);
     stage_close(&stage);
 }
@@ -404,7 +411,7 @@ lose_ps(cadre_recovery_t recovery)
         stage_join(&stage);
         stage_expect(&stage, CLOSURES + 1 + i);
     }
-    cr_expect_geq(cadre_totals(stage.coordinator).replayed, CLOSURES / 2);
+    cr_expect_geq(cadre_coordinator_totals(stage.coordinator).replayed, CLOSURES / 2);
     stage_close(&stage);
 }
 

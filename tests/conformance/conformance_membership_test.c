@@ -126,7 +126,7 @@ Test(conformance_membership, F22_a_worker_is_removed_for_good)
     stage_join(&stage);
     stage_expect(&stage, 51);
     stage_expect_applied(&stage, 51);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers, 1);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers, 1);
     hold_fini(&hold);
     stage_close(&stage);
 }
@@ -140,7 +140,7 @@ Test(conformance_membership, a_worker_that_is_told_to_leave_finishes_and_goes)
     stage_schedule(&stage, "add_one", 50);
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, worker, SIGTERM);
     stage_schedule(&stage, "add_one", 50); /* the other one does them */
-    EVENTUALLY(cadre_totals(stage.coordinator).finished == 100);
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).finished == 100);
     hold_release(&hold);
     int end = local_cluster_reap(&stage.cluster, LOCAL_WORKER, worker);
     cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 143, "it ended with %x", (unsigned)end);
@@ -148,7 +148,7 @@ Test(conformance_membership, a_worker_that_is_told_to_leave_finishes_and_goes)
     stage_expect(&stage, 101);
     stage_expect_applied(&stage, 101);
     cr_expect_eq(hold_begun(&hold), 1, "what it had begun it has finished");
-    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 0);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers_lost, 0);
     hold_fini(&hold);
     stage_close(&stage);
 }
@@ -173,8 +173,9 @@ Test(conformance_membership, a_worker_that_the_coordinator_drains_finishes_and_g
     cr_assert_eq(pthread_create(&thread, NULL, drain, &call), 0);
     EVENTUALLY(local_cluster_logged(&stage.cluster, "task_drained"));
     stage_schedule(&stage, "add_one", 50); /* the other one does them */
-    EVENTUALLY(cadre_totals(stage.coordinator).finished == 50);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers, 2, "what it runs it finishes");
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).finished == 50);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers, 2,
+                 "what it runs it finishes");
     hold_release(&hold);
     cr_assert_eq(pthread_join(thread, NULL), 0);
     OK(call.status);
@@ -183,7 +184,7 @@ Test(conformance_membership, a_worker_that_the_coordinator_drains_finishes_and_g
     stage_join(&stage);
     stage_expect(&stage, 51);
     stage_expect_applied(&stage, 51);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 0);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers_lost, 0);
     cr_expect_eq(cadre_worker_drain(stage.coordinator, (uint32_t)worker, 0), CADRE_ENOTFOUND);
     hold_fini(&hold);
     stage_close(&stage);
@@ -223,7 +224,7 @@ static bool
 all_healthy_but(const stage_t *stage, const char *role, int index)
 {
     char *text = NULL;
-    OK(cadre_status_json(stage->coordinator, &text));
+    OK(cadre_coordinator_status_json(stage->coordinator, &text));
     json_t *status = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const json_t *tasks = json_object_get(status, "tasks");
     const local_cluster_options_t *options = &stage->cluster.options;
@@ -275,7 +276,7 @@ BOTH_SIZES(conformance_membership, F25_a_paused_worker_is_told_from_a_healthy_on
     stage_open_with(&stage, &options);
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGSTOP);
     EVENTUALLY(!all_healthy_but(&stage, "worker", -1));
-    cr_expect_eq(cadre_totals(stage.coordinator).workers, size, "suspect, not lost");
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers, size, "suspect, not lost");
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGCONT);
     EVENTUALLY(all_healthy_but(&stage, "worker", -1));
     stage_close(&stage);

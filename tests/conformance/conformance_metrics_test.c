@@ -55,7 +55,8 @@ schedule_many(fixture_t *self, int count)
 {
     const cadre_function_t *function = stage_function(&self->stage, "add_one");
     for (int i = 0; i < count; i++) {
-        OK(cadre_schedule(self->stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(self->stage.coordinator, function, NULL, LOCAL_WAIT_MS,
+                                      NULL));
     }
 }
 
@@ -127,7 +128,7 @@ Test(metrics, totals_reconcile_over_all_tasks)
         page_expect(self.workers[0], "/livez", 200, "alive");
         page_expect(self.ps[1], "/livez", 200, "alive");
     }
-    OK(cadre_join(self.stage.coordinator, -1));
+    OK(cadre_coordinator_join(self.stage.coordinator, -1));
     totals_t totals = final_totals(&self, (double)CLOSURES * PS);
     cr_expect(totals.applied == (double)CLOSURES * PS, "%g", totals.applied);
     cr_expect(totals.sent == totals.heard + totals.abandoned, "%g", totals.sent);
@@ -148,7 +149,7 @@ Test(metrics, the_coordinator_tells_of_the_job)
     fixture_t self;
     open_stage(&self);
     schedule_many(&self, 100);
-    OK(cadre_join(self.stage.coordinator, -1));
+    OK(cadre_coordinator_join(self.stage.coordinator, -1));
     OK(cadre_checkpoint_save(self.stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     double finished = 0;
     double applied = 0;
@@ -179,7 +180,7 @@ Test(metrics, a_shard_that_is_away_makes_the_coordinator_unready_until_it_is_bac
     page_expect(self.coordinator, "/readyz", 200, "ready");
     page_wait(self.ps[1], "/readyz", 200, "ready");
     schedule_many(&self, 200);
-    OK(cadre_join(self.stage.coordinator, -1));
+    OK(cadre_coordinator_join(self.stage.coordinator, -1));
     local_cluster_signal(&self.stage.cluster, LOCAL_PS, 1, SIGKILL);
     page_wait(self.coordinator, "/readyz", 503, "shard 1 of 2 is away\n");
     page_expect(self.coordinator, "/livez", 200, "alive");
@@ -191,7 +192,7 @@ Test(metrics, a_shard_that_is_away_makes_the_coordinator_unready_until_it_is_bac
     self.ps[1] = port_of(&self.stage, "ps-1");
     page_wait(self.ps[1], "/readyz", 200, "ready");
     schedule_many(&self, 200);
-    OK(cadre_join(self.stage.coordinator, -1));
+    OK(cadre_coordinator_join(self.stage.coordinator, -1));
     totals_t totals = final_totals(&self, 2.0 * 200 * PS);
     cr_expect(totals.applied == 2.0 * 200 * PS, "each once, also after a replay: %g",
               totals.applied);
@@ -222,7 +223,7 @@ Test(metrics, a_worker_that_drains_is_alive_and_not_ready)
     hold_release(&hold);
     int end = local_cluster_reap(&self.stage.cluster, LOCAL_WORKER, worker);
     cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == 143, "%d", end);
-    OK(cadre_join(self.stage.coordinator, -1));
+    OK(cadre_coordinator_join(self.stage.coordinator, -1));
     hold_fini(&hold);
     stage_close(&self.stage);
 }

@@ -24,7 +24,7 @@ BOTH_SIZES(conformance_ps, F8_a_ps_that_comes_back_on_its_address_is_a_new_one)
         stage_join(&stage);
         stage_expect(&stage, 20 + 20.0 * round);
         stage_expect_applied(&stage, 20 + 20 * (uint64_t)round);
-        cr_expect_eq(cadre_totals(stage.coordinator).ps_lost, (uint64_t)round);
+        cr_expect_eq(cadre_coordinator_totals(stage.coordinator).ps_lost, (uint64_t)round);
     }
     stage_close(&stage);
 }
@@ -39,13 +39,13 @@ BOTH_SIZES(conformance_ps, F15_a_lost_ps_is_recovered_and_nothing_is_raised)
     hold_wait(&hold, 1);
     local_cluster_signal(&stage.cluster, LOCAL_PS, 0, SIGKILL);
     stage_schedule(&stage, "add_one", 50);
-    FAILS(cadre_join(stage.coordinator, 300), CADRE_ETIMEOUT, "");
+    FAILS(cadre_coordinator_join(stage.coordinator, 300), CADRE_ETIMEOUT, "");
     local_cluster_start(&stage.cluster, LOCAL_PS, 0);
     hold_release(&hold);
     stage_join(&stage);
     stage_expect(&stage, 101);
     stage_expect_applied(&stage, 101);
-    cadre_totals_t totals = cadre_totals(stage.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(stage.coordinator);
     cr_expect_eq(totals.finished, 101, "a closure that ran again is no other closure");
     cr_expect_eq(totals.ps_lost, 1);
     hold_fini(&hold);
@@ -61,7 +61,7 @@ BOTH_SIZES(conformance_ps, F8_one_that_left_its_index_open_is_assigned_and_read_
     local_cluster_options_t options = {.ps = size, .workers = size, .open_indexes = true};
     stage_open_with(&stage, &options);
     for (int round = 1; round <= 2; round++) {
-        OK(cadre_variable_assign(stage.wide, CADRE_ADD, &ones, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_ADD, &ones, LOCAL_WAIT_MS));
         stage_schedule(&stage, "add_one", 10);
         stage_join(&stage);
         stage_expect(&stage, 11.0 * round);
@@ -91,7 +91,7 @@ BOTH_SIZES(conformance_ps, F7_a_ps_that_stays_away_ends_the_job_and_is_named)
     snprintf(name, sizeof(name), "ps %d", size - 1);
     local_cluster_signal(&stage.cluster, LOCAL_PS, size - 1, SIGKILL);
     stage_schedule(&stage, "add_one", 20);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EUNAVAILABLE, name);
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EUNAVAILABLE, name);
     cadre_tensor_t wide = {.data = NULL};
     FAILS(cadre_variable_read(stage.wide, &wide, LOCAL_WAIT_MS), CADRE_EUNAVAILABLE, name);
     stage_close(&stage);
@@ -110,7 +110,7 @@ Test(conformance_ps, a_variable_is_not_waited_for_where_no_worker_runs_what_a_sh
     local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGKILL);
     local_cluster_wait_lost(&stage.cluster, 1);
     local_cluster_restart(&stage.cluster, LOCAL_PS, 0);
-    EVENTUALLY(cadre_totals(stage.coordinator).ps_restored == 1);
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).ps_restored == 1);
     FAILS(
         cadre_variable_create(stage.coordinator, "late", CADRE_F32, (int64_t[]){1}, 1, NULL, &late),
         CADRE_ETIMEOUT, "--ps-timeout");
@@ -183,10 +183,10 @@ BOTH_SIZES(conformance_ps, F17_an_assignment_keeps_its_place_among_the_closures)
     cadre_tensor_t five = {.dtype = CADRE_F32, .rank = 1, .shape = {WIDE_ROWS}, .data = fives};
     stage_schedule(&stage, "add_one", 40);
     stage_join(&stage);
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &five, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &five, LOCAL_WAIT_MS));
     stage_schedule(&stage, "add_one", 40);
     stage_join(&stage);
-    OK(cadre_variable_assign(stage.wide, CADRE_SUBTRACT, &five, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SUBTRACT, &five, LOCAL_WAIT_MS));
     for (int i = 0; i < size; i++) {
         local_cluster_restart(&stage.cluster, LOCAL_PS, i);
     }
@@ -212,16 +212,16 @@ five_thousand(const char *checkpoints, cadre_recovery_t recovery)
     const cadre_function_t *function = stage_function(&stage, "add_one");
     int killed = 0;
     for (int i = 0; i < CLOSURES; i++) {
-        OK(cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
         if (i % (CLOSURES / KILLS) == CLOSURES / KILLS / 2) {
-            EVENTUALLY(cadre_totals(stage.coordinator).finished > (uint64_t)i * 9 / 10);
+            EVENTUALLY(cadre_coordinator_totals(stage.coordinator).finished > (uint64_t)i * 9 / 10);
             local_cluster_restart(&stage.cluster, LOCAL_PS, killed++ % 2);
         }
     }
     stage_join(&stage);
     stage_expect(&stage, CLOSURES);
     stage_expect_applied(&stage, CLOSURES);
-    cadre_totals_t totals = cadre_totals(stage.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(stage.coordinator);
     cr_expect_eq(totals.finished, CLOSURES);
     cr_expect_eq(totals.scheduled, CLOSURES);
     cr_expect_eq(totals.ps_lost, (uint64_t)killed);
@@ -262,7 +262,7 @@ lose_with_a_full_queue(size_t capacity, bool worker_too)
     int scheduled = 100;
     int status = 0;
     while (status == 0 && scheduled < CLOSURES) {
-        status = cadre_schedule(stage.coordinator, function, NULL, 200, NULL);
+        status = cadre_coordinator_schedule(stage.coordinator, function, NULL, 200, NULL);
         scheduled += status == 0;
     }
     cr_expect_eq(status, capacity ? CADRE_ETIMEOUT : 0, "a queue of %zu", capacity);
@@ -299,7 +299,7 @@ BOTH_CAPACITIES(conformance_ps, Q8_an_error_is_raised_although_a_ps_is_away)
     hold_release(&hold);
     FAILS(cadre_future_wait(hold.future, LOCAL_WAIT_MS), CADRE_EFUNCTION, "meanwhile");
     local_cluster_start(&stage.cluster, LOCAL_PS, 1);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "meanwhile");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EFUNCTION, "meanwhile");
     stage_join(&stage);
     stage_schedule(&stage, "add_one", 5);
     stage_join(&stage);

@@ -143,7 +143,8 @@ check_move(place_t from, place_t to, const cadre_tensor_t *saved, const cadre_te
         variables[i] = create(&stage, &MODEL[i], from.parts);
         expected[i] = numbers(&MODEL[i]);
         if (i > 0) {
-            OK(cadre_variable_assign(variables[i], CADRE_SET, &expected[i], LOCAL_WAIT_MS));
+            OK(cadre_variable_assign(variables[i], CADRE_VARIABLE_SET, &expected[i],
+                                     LOCAL_WAIT_MS));
         }
     }
     stage_train(&stage, 1, SAVED_AT);
@@ -191,7 +192,7 @@ Test(conformance_restore, a_load_that_takes_longer_than_a_ps_may_be_away_is_wait
     open_stage(&stage, 1);
     cadre_tensor_t expected = numbers(&MODEL[2]);
     cadre_variable_t *variable = create(&stage, &MODEL[2], 3);
-    OK(cadre_variable_assign(variable, CADRE_SET, &expected, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &expected, LOCAL_WAIT_MS));
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     local_cluster_options_t options = options_for(1, true);
     options.coordinator.ps_timeout_ms = 1;
@@ -210,7 +211,7 @@ Test(conformance_restore, V7_a_variable_that_is_created_late_is_restored_too)
     cadre_variable_t *table = create(&stage, &MODEL[1], 3);
     cadre_tensor_t expected = numbers(&MODEL[1]);
     create(&stage, &MODEL[0], 2);
-    OK(cadre_variable_assign(table, CADRE_SET, &expected, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(table, CADRE_VARIABLE_SET, &expected, LOCAL_WAIT_MS));
     stage_train(&stage, 1, SAVED_AT);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     resume(&stage, 4);
@@ -218,7 +219,7 @@ Test(conformance_restore, V7_a_variable_that_is_created_late_is_restored_too)
     stage_train(&stage, SAVED_AT + 1, END);
     cadre_tensor_t zeros = {.data = NULL};
     OK(cadre_tensor_init(&zeros, CADRE_F32, MODEL[0].shape, 1));
-    OK(cadre_variable_assign(wide, CADRE_SET, &zeros, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(wide, CADRE_VARIABLE_SET, &zeros, LOCAL_WAIT_MS));
     table = create(&stage, &MODEL[1], 4);
     expect_same(table, &expected, "created late");
     expect_same(wide, &zeros, "beside it");
@@ -296,7 +297,7 @@ Test(conformance_restore, the_checkpoint_before_loads_when_the_newest_is_damaged
     stage_schedule(&stage, "add_one", 7);
     stage_join(&stage);
     stage_expect(&stage, 17);
-    cr_expect_eq(cadre_totals(stage.coordinator).finished, 17);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).finished, 17);
     stage_close(&stage);
 }
 
@@ -326,14 +327,14 @@ Test(conformance_restore, training_goes_on_while_checkpoints_have_no_place)
         stage_schedule(&stage, "add_one", 10);
         FAILS(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL), CADRE_EIO,
               place);
-        cr_expect_eq(cadre_totals(stage.coordinator).checkpoints_failed, i);
+        cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints_failed, i);
     }
     cr_expect(local_cluster_logged(&stage.cluster, "checkpoint_failed"));
     stage_join(&stage);
     stage_expect(&stage, 30);
     cr_assert_eq(unlink(place), 0); /* where the next one finds nothing, it makes the directory */
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
-    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints, 2);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints, 2);
     resume(&stage, 1);
     OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &options,
                              &stage.wide));

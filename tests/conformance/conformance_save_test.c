@@ -27,12 +27,13 @@ Test(conformance_save, checkpoints_that_cannot_be_removed_are_counted)
     cr_assert_eq(mkdir(foreign, 0700), 0);
     stage_schedule(&stage, "add_one", 1);
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
-    EVENTUALLY(cadre_totals(stage.coordinator).retentions_failed == 1);
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).retentions_failed == 1);
     EVENTUALLY(local_cluster_logged(&stage.cluster, "retention_failed"));
-    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints, 3, "they are as good as any");
-    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints_failed, 0);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints, 3,
+                 "they are as good as any");
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints_failed, 0);
     cadre_auto(cadre_free) char *text = NULL;
-    OK(cadre_status_json(stage.coordinator, &text));
+    OK(cadre_coordinator_status_json(stage.coordinator, &text));
     cr_expect(strstr(text, "\"retention_failed\":1"), "%s", text);
     stage_close(&stage);
 }
@@ -64,12 +65,13 @@ Test(conformance_save, assignments_wait_while_there_is_no_room_to_keep_them)
     EVENTUALLY(local_cluster_logged(&stage.cluster, "dispatch_held"));
     cadre_tensor_t value;
     OK(cadre_variable_read(stage.wide, &value, LOCAL_WAIT_MS));
-    cr_expect_eq(cadre_variable_assign(stage.wide, CADRE_SET, &value, 100), CADRE_ETIMEOUT);
+    cr_expect_eq(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, 100),
+                 CADRE_ETIMEOUT);
     cr_expect(strstr(cadre_error_text(), "memory for a replay is full"), "%s", cadre_error_text());
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(rename(aside, path), 0);
     keep_bytes(&stage, -much);
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
     OK(cadre_checkpoint_save(stage.coordinator, NULL, LOCAL_WAIT_MS, NULL));
     cadre_tensor_fini(&value);
     stage_close(&stage);
@@ -116,7 +118,7 @@ lose_ps_while_saving(stage_t *stage, save_t *save, int64_t timeout_ms)
     cr_assert_eq(pthread_create(&save->thread, NULL, run_save, save), 0);
     EVENTUALLY(has_cut(stage));
     local_cluster_signal(&stage->cluster, LOCAL_PS, 0, SIGKILL);
-    EVENTUALLY(cadre_totals(stage->coordinator).checkpoints_failed == 1);
+    EVENTUALLY(cadre_coordinator_totals(stage->coordinator).checkpoints_failed == 1);
     return hold;
 }
 
@@ -141,8 +143,8 @@ Test(conformance_save, a_ps_that_comes_back_costs_a_save_nothing_but_time)
     local_cluster_start(&stage.cluster, LOCAL_PS, 0);
     cr_assert_eq(pthread_join(save.thread, NULL), 0);
     cr_assert_eq(save.status, 0, "%s", save.text);
-    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints, 1);
-    cr_expect_eq(cadre_totals(stage.coordinator).checkpoints_failed, 1);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints, 1);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints_failed, 1);
     stage_join(&stage);
     stage_expect(&stage, 11);
     hold_fini(&hold);

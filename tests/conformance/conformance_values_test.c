@@ -39,8 +39,8 @@ use(stage_t *stage, const char *function, const cadre_resource_t *resource)
 {
     cadre_future_t *future = NULL;
     cadre_call_t call = {.resources = &resource, .resource_count = 1};
-    OK(cadre_schedule(stage->coordinator, stage_function(stage, function), &call, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, function), &call,
+                                  LOCAL_WAIT_MS, &future));
     return future;
 }
 
@@ -49,7 +49,7 @@ use_often(stage_t *stage, const char *function, const cadre_resource_t *resource
 {
     for (int i = 0; i < count; i++) {
         cadre_future_t *future = use(stage, function, resource);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
 }
 
@@ -57,7 +57,7 @@ static int64_t
 fetch_number(cadre_future_t *future, const char *name)
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {.data = NULL};
-    OK(cadre_fetch(future, name, &value, LOCAL_WAIT_MS));
+    OK(cadre_future_fetch(future, name, &value, LOCAL_WAIT_MS));
     cr_assert(value.dtype == CADRE_I64 && cadre_tensor_count(&value) == 1);
     return *(const int64_t *)value.data;
 }
@@ -79,7 +79,7 @@ BOTH_CAPACITIES(conformance_values, C1_a_function_learns_its_workers_index_and_t
         cr_expect_eq(fetch_number(future, "count"), WORKERS);
         cr_expect_eq(fetch_number(future, "built_count"), WORKERS);
         seen |= 1 << index;
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     stage_close(&stage);
 }
@@ -101,18 +101,19 @@ BOTH_CAPACITIES(conformance_values, C7_values_live_and_change_on_their_workers)
         int64_t index = fetch_number(futures[i], "index");
         cr_assert(index >= 0 && index < WORKERS);
         ran[index]++;
-        cadre_future_drop(&futures[i]);
+        cadre_future_destroy(&futures[i]);
     }
     int64_t sum = 0;
     for (uint32_t worker = 0; worker < WORKERS; worker++) {
         cadre_future_t *future = NULL;
-        OK(cadre_schedule_on(stage.coordinator, worker, stage_function(&stage, "tell_counter"),
-                             &call, LOCAL_WAIT_MS, &future));
+        OK(cadre_coordinator_schedule_on(stage.coordinator, worker,
+                                         stage_function(&stage, "tell_counter"), &call,
+                                         LOCAL_WAIT_MS, &future));
         int64_t count = fetch_number(future, "count");
         cr_expect_eq(count, ran[worker], "worker %u counted %d, not %d", worker, (int)count,
                      (int)ran[worker]);
         sum += count;
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     cr_expect_eq(sum, CLOSURES);
     stage_close(&stage);
@@ -131,23 +132,25 @@ BOTH_CAPACITIES(conformance_values, Q12_work_for_one_worker_goes_to_no_other)
     const cadre_function_t *count_up = stage_function(&stage, "count_up");
     for (int i = 0; i < CLOSURES; i++) {
         cadre_future_t *future = NULL;
-        OK(cadre_schedule_on(stage.coordinator, 1, count_up, &call, LOCAL_WAIT_MS, &future));
+        OK(cadre_coordinator_schedule_on(stage.coordinator, 1, count_up, &call, LOCAL_WAIT_MS,
+                                         &future));
         cr_expect_eq(fetch_number(future, "index"), 1);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     cadre_future_t *absent = NULL; /* there is no worker 2 yet */
-    OK(cadre_schedule_on(stage.coordinator, 2, count_up, &call, LOCAL_WAIT_MS, &absent));
+    OK(cadre_coordinator_schedule_on(stage.coordinator, 2, count_up, &call, LOCAL_WAIT_MS,
+                                     &absent));
     use_often(&stage, "count_up", counter, CLOSURES);
     stage_join(&stage);
     bool done = false;
-    OK(cadre_done(stage.coordinator, &done));
+    OK(cadre_coordinator_is_done(stage.coordinator, &done));
     cr_expect(done);
     FAILS(cadre_future_wait(absent, 0), CADRE_ETIMEOUT, "");
     local_cluster_start(&stage.cluster, LOCAL_WORKER, 2);
     cr_expect_eq(fetch_number(absent, "index"), 2);
-    cadre_future_drop(&absent);
-    FAILS(cadre_schedule_on(stage.coordinator, 4096, count_up, &call, 0, NULL), CADRE_EINVALID,
-          "worker 4096 is not in 0..4095");
+    cadre_future_destroy(&absent);
+    FAILS(cadre_coordinator_schedule_on(stage.coordinator, 4096, count_up, &call, 0, NULL),
+          CADRE_EINVALID, "worker 4096 is not in 0..4095");
     stage_close(&stage);
 }
 
@@ -179,12 +182,12 @@ BOTH_CAPACITIES(conformance_values, C7_values_of_workers_are_arguments_of_progra
     const cadre_resource_t *resources[] = {ones};
     cadre_call_t call = {.resources = resources, .resource_count = 1};
     for (int i = 0; i < 10; i++) {
-        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage);
     stage_expect(&stage, 10);
-    OK(cadre_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "ones.value");
+    OK(cadre_coordinator_schedule(stage.coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "ones.value");
     stage_close(&stage);
 }
 
@@ -205,7 +208,7 @@ BOTH_CAPACITIES(conformance_values, C10_several_datasets_feed_one_call)
         cr_assert(cadre_dataset_next(many, &batches[1]));
         batches[2] = batches[0]; /* the same twice */
         cadre_call_t call = {.batches = batches, .batch_count = CADRE_COUNT_OF(batches)};
-        OK(cadre_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage);
     stage_expect(&stage, 2 * FEW * (FEW - 1) / 2 + MANY * (MANY - 1) / 2);
@@ -227,19 +230,22 @@ BOTH_CAPACITIES(conformance_values, E6_a_resource_that_is_not_built_fails_who_us
     stage_open_capacity(&stage, 1, 2, capacity);
     cadre_resource_t *broken = create_broken(&stage);
     cadre_future_t *future = use(&stage, "add_one", broken);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "resource broken");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "resource broken");
     cr_expect(strstr(cadre_error_text(), "no such thing"), "why: %s", cadre_error_text());
     cr_expect(strstr(cadre_error_text(), "function fail"), "%s", cadre_error_text());
     cr_expect(strstr(cadre_error_text(), "on worker "), "%s", cadre_error_text());
     cadre_tensor_t value = {.data = NULL};
     for (int i = 0; i < 2; i++) {
-        FAILS(cadre_fetch(future, NULL, &value, LOCAL_WAIT_MS), CADRE_EINVALID, "resource broken");
+        FAILS(cadre_future_fetch(future, NULL, &value, LOCAL_WAIT_MS), CADRE_EINVALID,
+              "resource broken");
     }
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_schedule(&stage, "add_one", 4); /* the queue is clean again */
     stage_join(&stage);
     use_often(&stage, "add_one", broken, 1);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "resource broken");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "resource broken");
     stage_expect(&stage, 4);
     stage_close(&stage);
 }
@@ -256,7 +262,8 @@ BOTH_CAPACITIES(conformance_values, E7_a_broken_resource_that_nobody_uses_is_not
     stage_expect(&stage, 6);
     stage_expect_applied(&stage, 6);
     use_often(&stage, "add_one", pushes, 1);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "pushes nothing");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "pushes nothing");
     stage_close(&stage);
 }
 
@@ -268,16 +275,17 @@ BOTH_CAPACITIES(conformance_values, E9_resources_survive_a_cancellation)
     stage_open_capacity(&stage, 1, WORKERS, capacity);
     cadre_resource_t *ones = create_held(&stage, "ones", &build);
     hold_wait(&build, WORKERS);
-    OK(cadre_cancel(stage.coordinator, LOCAL_WAIT_MS)); /* while they are built */
+    OK(cadre_coordinator_cancel(stage.coordinator, LOCAL_WAIT_MS)); /* while they are built */
     hold_release(&build);
     use_often(&stage, "push_built", ones, 8);
     stage_join(&stage);
     cadre_future_t *future = use(&stage, "fail", ones); /* it has no text: fails, and cancels */
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID, "no argument text");
-    cadre_future_drop(&future);
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "no argument text");
+    cadre_future_destroy(&future);
     hold_t hold = stage_hold(&stage, "cancelled");
     hold_wait(&hold, 1);
-    OK(cadre_cancel(stage.coordinator, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_cancel(stage.coordinator, LOCAL_WAIT_MS));
     use_often(&stage, "push_built", ones, 8);
     stage_join(&stage);
     stage_expect(&stage, 16);
@@ -302,7 +310,8 @@ BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
         local_cluster_restart(&stage.cluster, LOCAL_WORKER, 0);
         hold_wait(&build, ++begun);
     }
-    cr_expect_eq(cadre_totals(stage.coordinator).finished, 0, "nothing runs without it");
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).finished, 0,
+                 "nothing runs without it");
     hold_release(&build);
     stage_join(&stage);
     stage_expect(&stage, CLOSURES);
@@ -316,7 +325,7 @@ BOTH_SIZES(conformance_values, F5_a_worker_dies_while_its_resources_are_rebuilt)
     stage_join(&stage);
     stage_expect(&stage, 2 * CLOSURES);
     stage_expect_applied(&stage, 2 * CLOSURES);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, DEATHS + 2);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers_lost, DEATHS + 2);
     hold_fini(&build);
     stage_close(&stage);
 }
@@ -325,7 +334,7 @@ static bool
 status_says(stage_t *stage, const char *part)
 {
     cadre_auto(cadre_free) char *text = NULL;
-    OK(cadre_status_json(stage->coordinator, &text));
+    OK(cadre_coordinator_status_json(stage->coordinator, &text));
     return strstr(text, part);
 }
 
@@ -360,7 +369,7 @@ BOTH_SIZES(conformance_values, a_resource_that_kills_its_workers_fails_in_the_en
     for (int i = 0; i < CADRE_POISON_DEATHS; i++) {
         die_and_restart(&stage);
     }
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON,
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON,
           "resource deadly: 10 workers died while they built it by function build");
     cr_expect_eq(hold_begun(&builds), CADRE_POISON_DEATHS);
     cr_expect(status_says(&stage, "\"error\":\"resource deadly: 10 workers"));
@@ -368,7 +377,8 @@ BOTH_SIZES(conformance_values, a_resource_that_kills_its_workers_fails_in_the_en
     use_often(&stage, "push_built", ones, ones ? 3 : 0);
     stage_join(&stage);
     use_often(&stage, "add_one", deadly, 1);
-    FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON, "resource deadly");
+    FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_EPOISON,
+          "resource deadly");
     stage_expect(&stage, ones ? 7 : 4);
     hold_fini(&builds);
     stage_close(&stage);
@@ -386,7 +396,7 @@ Test(conformance_values, a_resource_that_kills_two_workers_is_built_by_the_third
     stage_join(&stage);
     stage_expect(&stage, 5);
     cr_expect_eq(hold_begun(&builds), 3);
-    cr_expect_eq(cadre_totals(stage.coordinator).workers_lost, 2);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).workers_lost, 2);
     hold_fini(&builds);
     stage_close(&stage);
 }
@@ -404,10 +414,10 @@ Test(conformance_values, a_build_that_hangs_keeps_nobody_from_other_resources)
     for (int i = 0; i < 5; i++) {
         cadre_future_t *future = use(&stage, "tell_ones", ones);
         cr_expect_eq(fetch_number(future, "count"), WIDE_ROWS);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     hold_release(&hang);
-    cadre_future_drop(&waits);
+    cadre_future_destroy(&waits);
     stage_join(&stage);
     stage_expect(&stage, 1);
     hold_fini(&hang);
@@ -479,11 +489,12 @@ Test(conformance_values, what_is_no_resource_is_refused_at_the_call)
         many[i] = resource;
     }
     call = (cadre_call_t){.resources = many, .resource_count = CADRE_COUNT_OF(many)};
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ETOOLARGE, "16");
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ETOOLARGE,
+          "16");
     call = (cadre_call_t){.resources = &foreign, .resource_count = 1};
-    FAILS(cadre_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
+    FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "resource 0");
-    cr_expect_eq(cadre_totals(stage.coordinator).scheduled, 0);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).scheduled, 0);
     stage_close(&other);
     stage_close(&stage);
 }
@@ -491,7 +502,8 @@ Test(conformance_values, what_is_no_resource_is_refused_at_the_call)
 static int
 schedule(stage_t *stage, const cadre_call_t *call)
 {
-    return cadre_schedule(stage->coordinator, stage_function(stage, "add_one"), call, 0, NULL);
+    return cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "add_one"), call, 0,
+                                      NULL);
 }
 
 /* Which results a resource has is known to workers: all names that begin with its own are taken. */
@@ -529,7 +541,7 @@ Test(conformance_values, an_argument_that_could_be_of_a_resource_is_refused_at_t
     OK(schedule(&stage, &call));
     stage_join(&stage);
     stage_expect(&stage, 3);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }
 
@@ -572,7 +584,7 @@ Test(conformance_values, native_functions_keep_state_on_slots_until_the_worker_e
     cadre_tensor_t text = stage_text(path);
     for (int i = 0; i < CALLS; i++) {
         cadre_future_t *future = stage_call(&stage, "remember", "path", &text);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     stage_join(&stage);
     cr_expect_neq(access(path, F_OK), 0, "nothing has ended yet");

@@ -126,7 +126,7 @@ Test(conformance_variables, V1_many_are_created_together_or_none_of_them)
         cadre_tensor_t value = {.data = NULL};
         OK(cadre_tensor_init(&value, CADRE_F32, (const int64_t[]){MANY_PARTS}, 1));
         memcpy(value.data, ones, sizeof(ones));
-        OK(cadre_variable_assign(variables[i], CADRE_ADD, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variables[i], CADRE_VARIABLE_ADD, &value, LOCAL_WAIT_MS));
         expect_line(variables[i], 1, 1);
         cadre_tensor_fini(&value);
     }
@@ -141,14 +141,14 @@ Test(conformance_variables, V2_assignments_over_uneven_parts)
         open_plain(&stage, 2, 0);
         cadre_variable_t *variable = create(&stage, "v", 10, 3, parts);
         cadre_tensor_t value = counting(10, 3, 5);
-        OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
         expect_line(variable, 5, 1);
-        OK(cadre_variable_assign(variable, CADRE_ADD, &value, LOCAL_WAIT_MS));
-        OK(cadre_variable_assign(variable, CADRE_ADD, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variable, CADRE_VARIABLE_ADD, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variable, CADRE_VARIABLE_ADD, &value, LOCAL_WAIT_MS));
         expect_line(variable, 15, 3);
-        OK(cadre_variable_assign(variable, CADRE_SUBTRACT, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variable, CADRE_VARIABLE_SUBTRACT, &value, LOCAL_WAIT_MS));
         expect_line(variable, 10, 2);
-        OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+        OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
         expect_line(variable, 5, 1);
         cadre_tensor_fini(&value);
         stage_close(&stage);
@@ -163,8 +163,8 @@ Test(conformance_variables, V5_a_read_joins_parts_and_chunks_in_order)
     cadre_variable_t *large = create(&stage, "large", 1000, 1009, 3); /* 4 MB: chunks of 1 MiB */
     cadre_tensor_t few = counting(7, 1, 0);
     cadre_tensor_t many = counting(1000, 1009, 0);
-    OK(cadre_variable_assign(small, CADRE_SET, &few, LOCAL_WAIT_MS));
-    OK(cadre_variable_assign(large, CADRE_SET, &many, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(small, CADRE_VARIABLE_SET, &few, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(large, CADRE_VARIABLE_SET, &many, LOCAL_WAIT_MS));
     expect_line(small, 0, 1);
     expect_line(large, 0, 1);
     cadre_tensor_fini(&few);
@@ -183,14 +183,14 @@ Test(conformance_variables, V5_integers_and_doubles_are_read_as_they_were_writte
     cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 1, .shape = {3}, .data = numbers};
     cadre_tensor_t back = {.data = NULL};
     OK(cadre_variable_create(stage.coordinator, "i", CADRE_I64, shape, 1, &options, &variable));
-    OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
     OK(cadre_variable_read(variable, &back, LOCAL_WAIT_MS));
     cr_expect_arr_eq(back.data, numbers, sizeof(numbers));
     cadre_tensor_fini(&back);
     double halves[] = {0.5, -1e300, 3};
     value = (cadre_tensor_t){.dtype = CADRE_F64, .rank = 1, .shape = {3}, .data = halves};
     OK(cadre_variable_create(stage.coordinator, "d", CADRE_F64, shape, 1, &options, &variable));
-    OK(cadre_variable_assign(variable, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
     OK(cadre_variable_read(variable, &back, LOCAL_WAIT_MS));
     cr_expect_arr_eq(back.data, halves, sizeof(halves));
     cadre_tensor_fini(&back);
@@ -210,11 +210,15 @@ Test(conformance_variables, V9_another_dtype_or_shape_is_refused_and_changes_not
     flat.shape[0] = 30;
     cadre_tensor_t integers = good;
     integers.dtype = CADRE_I32;
-    OK(cadre_variable_assign(variable, CADRE_SET, &good, LOCAL_WAIT_MS));
-    FAILS(cadre_variable_assign(variable, CADRE_SET, &narrow, LOCAL_WAIT_MS), CADRE_ESHAPE, "v");
-    FAILS(cadre_variable_assign(variable, CADRE_ADD, &lower, LOCAL_WAIT_MS), CADRE_ESHAPE, "v");
-    FAILS(cadre_variable_assign(variable, CADRE_SET, &flat, LOCAL_WAIT_MS), CADRE_ESHAPE, "v");
-    FAILS(cadre_variable_assign(variable, CADRE_SET, &integers, LOCAL_WAIT_MS), CADRE_EDTYPE, "v");
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &good, LOCAL_WAIT_MS));
+    FAILS(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &narrow, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "v");
+    FAILS(cadre_variable_assign(variable, CADRE_VARIABLE_ADD, &lower, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "v");
+    FAILS(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &flat, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "v");
+    FAILS(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &integers, LOCAL_WAIT_MS),
+          CADRE_EDTYPE, "v");
     expect_line(variable, 1, 1);
     cadre_variable_options_t adam = {.size = sizeof(adam), .optimizer = "adam"};
     const int64_t shape[] = {3};
@@ -299,10 +303,10 @@ Test(conformance_variables, V6_save_overwrite_restore)
     cadre_tensor_t saved = counting(10, 3, 1);
     cadre_tensor_t later = counting(10, 3, 1000);
     uint64_t checkpoint = 0;
-    OK(cadre_variable_assign(variable, CADRE_SET, &saved, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &saved, LOCAL_WAIT_MS));
     OK(cadre_checkpoint_save(stage.coordinator, "{\"epoch\": 3}", LOCAL_WAIT_MS, &checkpoint));
     cr_expect_gt(checkpoint, 0);
-    OK(cadre_variable_assign(variable, CADRE_SET, &later, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &later, LOCAL_WAIT_MS));
     expect_line(variable, 1000, 1);
     local_cluster_end_job(&stage.cluster);
     resume(&stage, 2, 1);
@@ -344,7 +348,7 @@ Test(conformance_variables, V6_counts_go_on_where_the_checkpoint_was)
     stage_join(&stage);
     stage_expect(&stage, 120);
     stage_expect_applied(&stage, 120);
-    cr_expect_eq(cadre_totals(stage.coordinator).finished, 120);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).finished, 120);
     stage_close(&stage);
 }
 

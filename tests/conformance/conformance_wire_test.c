@@ -88,19 +88,19 @@ BOTH_SIZES(conformance_wire, workers_see_values_rounded_and_the_coordinator_does
     cadre_tensor_t seen = {.data = NULL};
     cadre_tensor_t precise = stage_row(values, 1.0f + 0x1p-9f);
     open_stage(&stage, size, 1, CADRE_BF16);
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &precise, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &precise, LOCAL_WAIT_MS));
     stage_expect(&stage, 1 + 0x1p-9);
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(stage.coordinator, stage_function(&stage, "read"), NULL, LOCAL_WAIT_MS,
-                      &future));
-    OK(cadre_fetch(future, "wide", &seen, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "read"), NULL,
+                                  LOCAL_WAIT_MS, &future));
+    OK(cadre_future_fetch(future, "wide", &seen, LOCAL_WAIT_MS));
     cr_assert_eq(seen.dtype, CADRE_F32);
     cr_assert_eq(cadre_tensor_count(&seen), WIDE_ROWS);
     for (int i = 0; i < WIDE_ROWS; i++) {
         cr_assert_eq(((const float *)seen.data)[i], 1.0f);
     }
     cadre_tensor_fini(&seen);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     stage_close(&stage);
 }
 
@@ -109,7 +109,7 @@ static uint64_t
 ps_counter(stage_t *stage, const char *name)
 {
     cadre_auto(cadre_free) char *text = NULL;
-    OK(cadre_status_json(stage->coordinator, &text));
+    OK(cadre_coordinator_status_json(stage->coordinator, &text));
     json_t *status = json_loads(text, 0, NULL);
     uint64_t sum = 0;
     size_t i = 0;
@@ -138,10 +138,10 @@ Test(conformance_wire, half_the_bytes_travel)
         cr_expect_eq(ps_counter(&stage, "push_bytes"), bytes);
         for (int i = 0; i < CALLS; i++) {
             cadre_future_t *future = NULL;
-            OK(cadre_schedule(stage.coordinator, stage_function(&stage, "read"), NULL,
-                              LOCAL_WAIT_MS, &future));
+            OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "read"), NULL,
+                                          LOCAL_WAIT_MS, &future));
             OK(cadre_future_wait(future, LOCAL_WAIT_MS));
-            cadre_future_drop(&future);
+            cadre_future_destroy(&future);
             stage_schedule(&stage, "add_one", 1); /* so that the next pull is of another version */
             stage_join(&stage);
         }
@@ -180,7 +180,7 @@ call_both(stage_t *stage, const cadre_function_t *function, float gradient)
     cadre_argument_t arguments[] = {{"g", &tensor}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(stage->coordinator, function, &call, LOCAL_WAIT_MS, &future));
+    OK(cadre_coordinator_schedule(stage->coordinator, function, &call, LOCAL_WAIT_MS, &future));
     return future;
 }
 
@@ -196,10 +196,10 @@ Test(conformance_wire, a_program_trains_variables_of_both_kinds)
     for (int i = 0; i < CALLS; i++) {
         cadre_tensor_t seen = {.data = NULL};
         cadre_future_t *future = call_both(&stage, function, gradient);
-        OK(cadre_fetch(future, "b", &seen, LOCAL_WAIT_MS));
+        OK(cadre_future_fetch(future, "b", &seen, LOCAL_WAIT_MS));
         cr_assert_eq(((const float *)seen.data)[0], (float)i * gradient);
         cadre_tensor_fini(&seen);
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     stage_join(&stage);
     expect_all(a, CALLS);
@@ -218,19 +218,19 @@ Test(conformance_wire, a_gradient_that_bf16_cannot_hold_fails_its_closure_by_nam
     const cadre_function_t *function = both_function(&stage);
     for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
         cadre_future_t *future = call_both(&stage, function, bad[i]);
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE,
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE,
               "the gradient of a is infinite or NaN as bf16");
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
         float values[WIDE_ROWS];
         cadre_tensor_t gradient = stage_row(values, bad[i]);
         future = stage_call(&stage, "push", "gradient", &gradient);
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE,
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE,
               "the gradient of wide is infinite or NaN as bf16");
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     cadre_future_t *future = call_both(&stage, function, 2);
     stage_join(&stage);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     expect_all(a, 2);
     expect_all(b, 2);
     stage_expect(&stage, 0);
@@ -251,24 +251,25 @@ BOTH_SIZES(conformance_wire, a_value_that_bf16_cannot_hold_fails_its_closure_by_
     cadre_auto(cadre_free) char *refusal = cadre_asprintf(
         "ps %d: a, partition %d: value 3.4e+38 is beyond the largest bf16", size - 1, size - 1);
     values[WIDE_ROWS - 1] = 3.4e38f;
-    OK(cadre_variable_assign(a, CADRE_SET, &value, LOCAL_WAIT_MS));
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(a, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
     for (int i = 0; i < 2; i++) {
         cadre_future_t *future = call_both(&stage, function, 1);
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, refusal);
-        cadre_future_drop(&future);
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, refusal);
+        cadre_future_destroy(&future);
         stage_schedule(&stage, "read", 1);
-        FAILS(cadre_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE, "wide, partition");
+        FAILS(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS), CADRE_ENOTFINITE,
+              "wide, partition");
     }
     stage_schedule(&stage, "add_one", 1); /* pulls nothing */
     stage_join(&stage);
     value = stage_row(values, 4);
-    OK(cadre_variable_assign(a, CADRE_SET, &value, LOCAL_WAIT_MS));
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(a, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));
     cadre_future_t *future = call_both(&stage, function, 1);
     stage_schedule(&stage, "read", 1);
     stage_join(&stage);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     expect_all(a, 5);
     expect_all(b, 1);
     stage_expect(&stage, 4);
@@ -329,7 +330,7 @@ Test(conformance_wire, a_checkpoint_is_f32_and_goes_on_with_either_type)
     double value = 1 + 0x1p-20;
     cadre_tensor_t precise = stage_row(values, (float)value);
     open_stage(&stage, 2, 1, CADRE_BF16);
-    OK(cadre_variable_assign(stage.wide, CADRE_SET, &precise, LOCAL_WAIT_MS));
+    OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &precise, LOCAL_WAIT_MS));
     for (size_t i = 0; i < CADRE_COUNT_OF(wires); i++) {
         stage_schedule(&stage, "add_one", 1);
         stage_join(&stage);

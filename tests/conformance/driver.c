@@ -97,7 +97,8 @@ save_or_hold(driver_t *self)
     int status = 0;
     if (self->scheduled > self->start && self->scheduled == self->arguments.save_at) {
         uint64_t checkpoint;
-        status = cadre_join(self->coordinator, WAIT_MS); /* a cut is where dispatch is */
+        status =
+            cadre_coordinator_join(self->coordinator, WAIT_MS); /* a cut is where dispatch is */
         status = status == 0 ? cadre_checkpoint_save(self->coordinator, NULL, WAIT_MS, &checkpoint)
                              : status;
     }
@@ -120,7 +121,8 @@ run_epoch(driver_t *self, int64_t epoch, int64_t position)
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
         status = save_or_hold(self);
         if (status == 0) {
-            status = cadre_schedule(self->coordinator, self->visit, &call, WAIT_MS, NULL);
+            status =
+                cadre_coordinator_schedule(self->coordinator, self->visit, &call, WAIT_MS, NULL);
             self->scheduled++;
         }
     }
@@ -138,7 +140,7 @@ run(driver_t *self)
          epoch++, position = 0) {
         status = run_epoch(self, epoch, position);
     }
-    return status == 0 ? cadre_join(self->coordinator, WAIT_MS) : status;
+    return status == 0 ? cadre_coordinator_join(self->coordinator, WAIT_MS) : status;
 }
 
 static int
@@ -156,7 +158,7 @@ report(driver_t *self)
         status = cadre_shard_totals(self->coordinator, i, &totals, WAIT_MS);
         json_array_append_new(applied, json_integer((json_int_t)totals.applied));
     }
-    cadre_totals_t totals = cadre_totals(self->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->coordinator);
     json_t *result = json_pack("{s:I, s:I, s:I, s:o, s:o}", "start", (json_int_t)self->start,
                                "scheduled", (json_int_t)totals.scheduled, "finished",
                                (json_int_t)totals.finished, "visits", visits, "applied", applied);

@@ -80,7 +80,7 @@ wait_for_release(cadre_invocation_t *invocation, bool heeds_cancellation)
         status = tell_started(invocation, started);
     }
     while (status == 0 && access(release, F_OK) != 0) {
-        if (heeds_cancellation && cadre_invocation_cancelled(invocation)) {
+        if (heeds_cancellation && cadre_invocation_is_cancelled(invocation)) {
             return CADRE_ECANCELLED;
         }
         poll(NULL, 0, LOOK_AGAIN_MS);
@@ -94,7 +94,7 @@ give(cadre_invocation_t *invocation, const char *argument, const char *result)
 {
     const cadre_tensor_t *value = NULL;
     int status = find(invocation, argument, &value);
-    return status == 0 ? cadre_invocation_result(invocation, result, value) : status;
+    return status == 0 ? cadre_invocation_set_result(invocation, result, value) : status;
 }
 
 /* Registers the functions of functions_values.c. */

@@ -80,9 +80,9 @@ tally(cadre_invocation_t *invocation, void *state)
         sum += column(x, i);
     }
     if (status == 0) {
-        status = cadre_invocation_result(invocation, "loss", &loss);
+        status = cadre_invocation_set_result(invocation, "loss", &loss);
     }
-    return status == 0 ? cadre_invocation_result(invocation, "correct", &correct) : status;
+    return status == 0 ? cadre_invocation_set_result(invocation, "correct", &correct) : status;
 }
 
 static int
@@ -130,11 +130,11 @@ results(cadre_invocation_t *invocation, void *state)
         {.dtype = CADRE_F32, .rank = 0, .data = &half},
         {.dtype = CADRE_U8, .rank = 1, .shape = {sizeof(text)}, .data = text},
     };
-    int status = cadre_invocation_result(invocation, "whole", &tensors[0]);
+    int status = cadre_invocation_set_result(invocation, "whole", &tensors[0]);
     if (status == 0) {
-        status = cadre_invocation_result(invocation, "half", &tensors[1]);
+        status = cadre_invocation_set_result(invocation, "half", &tensors[1]);
     }
-    return status == 0 ? cadre_invocation_result(invocation, "text", &tensors[2]) : status;
+    return status == 0 ? cadre_invocation_set_result(invocation, "text", &tensors[2]) : status;
 }
 
 static int
@@ -146,7 +146,7 @@ big(cadre_invocation_t *invocation, void *state)
     int status = cadre_tensor_init(&value, CADRE_U8, shape, 1);
     if (status == 0) {
         memset(value.data, 1, BIG_BYTES);
-        status = cadre_invocation_result(invocation, "big", &value);
+        status = cadre_invocation_set_result(invocation, "big", &value);
     }
     cadre_tensor_fini(&value);
     return status;
@@ -172,7 +172,7 @@ read_wide(cadre_invocation_t *invocation, void *state)
     (void)state;
     const cadre_tensor_t *value = NULL;
     int status = cadre_invocation_pull(invocation, "wide", &value);
-    return status == 0 ? cadre_invocation_result(invocation, "wide", value) : status;
+    return status == 0 ? cadre_invocation_set_result(invocation, "wide", value) : status;
 }
 
 static int
@@ -239,7 +239,7 @@ add_named(cadre_invocation_t *invocation, void *state)
     for (int64_t i = 0; i < cadre_tensor_count(value) && i < WIDE_ROWS; i++) {
         ones[i] = 1;
     }
-    status = cadre_invocation_result(invocation, "value", value);
+    status = cadre_invocation_set_result(invocation, "value", value);
     status = status == 0 ? cadre_invocation_push(invocation, name, &gradient) : status;
     return status == 0 ? push_all(invocation, 1.0f) : status;
 }

@@ -17,7 +17,7 @@ static int
 give_number(cadre_invocation_t *invocation, const char *name, int64_t number)
 {
     cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 0, .data = &number};
-    return cadre_invocation_result(invocation, name, &value);
+    return cadre_invocation_set_result(invocation, name, &value);
 }
 
 static int
@@ -30,7 +30,7 @@ build_place(cadre_invocation_t *invocation, void *state)
     }
     place->index = cadre_invocation_worker_index(invocation);
     place->count = cadre_invocation_worker_count(invocation);
-    return cadre_invocation_resource_put(invocation, place, free);
+    return cadre_invocation_set_resource(invocation, place, free);
 }
 
 static int
@@ -38,7 +38,7 @@ tell_place(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
     const place_t *place = cadre_invocation_resource(invocation, "place");
-    if (!place || cadre_invocation_resource_put(invocation, NULL, NULL) != CADRE_ESTATE) {
+    if (!place || cadre_invocation_set_resource(invocation, NULL, NULL) != CADRE_ESTATE) {
         return cadre_invocation_fail(invocation, CADRE_EINVALID, "no place");
     }
     int status = give_number(invocation, "built_index", place->index);
@@ -61,7 +61,7 @@ build_counter(cadre_invocation_t *invocation, void *state)
         return CADRE_EFUNCTION;
     }
     atomic_init(counter, 0);
-    return cadre_invocation_resource_put(invocation, counter, free);
+    return cadre_invocation_set_resource(invocation, counter, free);
 }
 
 static int
@@ -121,11 +121,11 @@ build(cadre_invocation_t *invocation, void *state)
     }
     if (status == 0 && cadre_invocation_argument(invocation, "release")) {
         find_text(invocation, "release", path);
-        while (access(path, F_OK) != 0 && !cadre_invocation_cancelled(invocation)) {
+        while (access(path, F_OK) != 0 && !cadre_invocation_is_cancelled(invocation)) {
             poll(NULL, 0, LOOK_AGAIN_MS);
         }
     }
-    return status == 0 ? cadre_invocation_result(invocation, "value", &value) : status;
+    return status == 0 ? cadre_invocation_set_result(invocation, "value", &value) : status;
 }
 
 static int

@@ -55,7 +55,7 @@ stage_schedule(stage_t *self, const char *name, int count)
 {
     const cadre_function_t *function = stage_function(self, name);
     for (int i = 0; i < count; i++) {
-        OK(cadre_schedule(self->coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(self->coordinator, function, NULL, LOCAL_WAIT_MS, NULL));
     }
 }
 
@@ -65,8 +65,8 @@ stage_call(stage_t *self, const char *name, const char *argument, const cadre_te
     cadre_argument_t arguments[] = {{argument, value}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
     cadre_future_t *future = NULL;
-    OK(cadre_schedule(self->coordinator, stage_function(self, name), &call, LOCAL_WAIT_MS,
-                      &future));
+    OK(cadre_coordinator_schedule(self->coordinator, stage_function(self, name), &call,
+                                  LOCAL_WAIT_MS, &future));
     return future;
 }
 
@@ -99,14 +99,14 @@ stage_train(stage_t *self, int first, int last)
         }
         cadre_future_t *future = stage_call(self, "push", "gradient", &gradient);
         OK(cadre_future_wait(future, LOCAL_WAIT_MS));
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
 }
 
 void
 stage_join(stage_t *self)
 {
-    OK(cadre_join(self->coordinator, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_join(self->coordinator, LOCAL_WAIT_MS));
 }
 
 void
@@ -189,8 +189,8 @@ call_hold(stage_t *self, const char *function, const char *name)
     cadre_tensor_t text = stage_text(name);
     cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}, {"text", &text}};
     cadre_call_t call = {.tensors = arguments, .tensor_count = CADRE_COUNT_OF(arguments)};
-    OK(cadre_schedule(self->coordinator, stage_function(self, function), &call, LOCAL_WAIT_MS,
-                      &hold.future));
+    OK(cadre_coordinator_schedule(self->coordinator, stage_function(self, function), &call,
+                                  LOCAL_WAIT_MS, &hold.future));
     return hold;
 }
 
@@ -245,7 +245,7 @@ hold_release(const hold_t *self)
 void
 hold_fini(hold_t *self)
 {
-    cadre_future_drop(&self->future);
+    cadre_future_destroy(&self->future);
     free(self->started);
     free(self->release);
 }

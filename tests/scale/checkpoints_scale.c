@@ -79,7 +79,7 @@ static void
 job_turn(job_t *self, const load_t *load)
 {
     double now = scale_now();
-    self->totals = cadre_totals(self->cluster.coordinator);
+    self->totals = cadre_coordinator_totals(self->cluster.coordinator);
     uint64_t busy =
         self->totals.in_flight < WORKERS * SLOTS ? self->totals.in_flight : WORKERS * SLOTS;
     self->slot_s += self->seen_s > 0 ? (now - self->seen_s) * (double)busy : 0;
@@ -89,9 +89,9 @@ job_turn(job_t *self, const load_t *load)
         cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 0, .data = &ms};
         cadre_argument_t argument = {"ms", &value};
         cadre_call_t call = {.tensors = &argument, .tensor_count = 1};
-        scale_check(
-            cadre_schedule(self->cluster.coordinator, self->function, &call, SCALE_WAIT_MS, NULL),
-            "a closure");
+        scale_check(cadre_coordinator_schedule(self->cluster.coordinator, self->function, &call,
+                                               SCALE_WAIT_MS, NULL),
+                    "a closure");
     }
 }
 

@@ -18,7 +18,7 @@ static double
 await(scale_cluster_t *cluster, uint64_t count)
 {
     for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
-         cadre_totals(cluster->coordinator).finished < count;) {
+         cadre_coordinator_totals(cluster->coordinator).finished < count;) {
         require(again(deadline), "closures that end");
     }
     return scale_now();
@@ -56,12 +56,14 @@ main(int argc, char **argv)
     scale_check(cadre_function_native(cluster.coordinator, "move_all", &function), "a function");
     double from = scale_now();
     for (uint64_t i = 0; i < closures; i++) {
-        scale_check(cadre_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
-                    "a closure");
+        scale_check(
+            cadre_coordinator_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
+            "a closure");
     }
     double first = await(&cluster, 1);
     double last = await(&cluster, closures);
-    scale_check(cadre_join(cluster.coordinator, SCALE_WAIT_MS), "the end of the closures");
+    scale_check(cadre_coordinator_join(cluster.coordinator, SCALE_WAIT_MS),
+                "the end of the closures");
     cadre_shard_totals_t totals;
     scale_check(cadre_shard_totals(cluster.coordinator, 0, &totals, SCALE_WAIT_MS), "the counts");
     double up = (double)slow_link_up_bytes(link) / (double)(closures * (uint64_t)mib * MIB);

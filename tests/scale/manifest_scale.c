@@ -53,7 +53,7 @@ watch(scale_cluster_t *cluster, uint64_t checkpoints, double seconds)
     double from = scale_now();
     for (bool ended = false; !ended;) {
         double now = scale_now();
-        cadre_totals_t totals = cadre_totals(cluster->coordinator);
+        cadre_totals_t totals = cadre_coordinator_totals(cluster->coordinator);
         double after = scale_now();
         longest = after - now > longest ? after - now : longest;
         ended = checkpoints ? totals.checkpoints >= checkpoints : after - from >= seconds;

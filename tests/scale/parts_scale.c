@@ -57,15 +57,16 @@ main(int argc, char **argv)
     scale_check(cadre_function_native(cluster.coordinator, "grow", &function), "a function");
     double from = scale_now();
     for (long i = 0; i < closures; i++) {
-        scale_check(cadre_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
-                    "a closure");
-        scale_check(cadre_join(cluster.coordinator, SCALE_WAIT_MS), "its end");
+        scale_check(
+            cadre_coordinator_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
+            "a closure");
+        scale_check(cadre_coordinator_join(cluster.coordinator, SCALE_WAIT_MS), "its end");
     }
     double took = (scale_now() - from) / (double)closures;
     long wrong = count_wrong(w, closures);
     cadre_shard_totals_t totals;
     scale_check(cadre_shard_totals(cluster.coordinator, 0, &totals, SCALE_WAIT_MS), "the counts");
-    uint64_t lost = cadre_totals(cluster.coordinator).workers_lost;
+    uint64_t lost = cadre_coordinator_totals(cluster.coordinator).workers_lost;
     scale_cluster_close(&cluster);
     return scale_verdict(wrong == 0 && lost == 0 && totals.applied == (uint64_t)closures &&
                              totals.duplicate == 0,

@@ -107,7 +107,7 @@ run_closures(void *argument)
     uint64_t last = 0;
     double last_s = scale_now();
     while (!atomic_load(&self->loaded)) {
-        cadre_totals_t totals = cadre_totals(coordinator);
+        cadre_totals_t totals = cadre_coordinator_totals(coordinator);
         double now = scale_now();
         self->longest = now - last_s > self->longest ? now - last_s : self->longest;
         last_s = totals.finished > last ? now : last_s;
@@ -117,8 +117,9 @@ run_closures(void *argument)
         cadre_argument_t given = {"ms", &value};
         cadre_call_t call = {.tensors = &given, .tensor_count = 1};
         for (uint64_t i = totals.queued; i < AHEAD; i++) {
-            scale_check(cadre_schedule(coordinator, self->function, &call, SCALE_WAIT_MS, NULL),
-                        "a closure");
+            scale_check(
+                cadre_coordinator_schedule(coordinator, self->function, &call, SCALE_WAIT_MS, NULL),
+                "a closure");
         }
         again(deadline_in(SCALE_WAIT_MS));
     }
@@ -137,14 +138,14 @@ load(scale_cluster_t *cluster, int64_t rows, load_t *load)
     pthread_t thread;
     require(pthread_create(&thread, NULL, run_closures, load) == 0, "a thread");
     for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
-         cadre_totals(cluster->coordinator).finished == 0;) {
+         cadre_coordinator_totals(cluster->coordinator).finished == 0;) {
         require(again(deadline), "a closure that has ended");
     }
-    uint64_t begin = cadre_totals(cluster->coordinator).finished;
+    uint64_t begin = cadre_coordinator_totals(cluster->coordinator).finished;
     double from = scale_now();
     create(cluster, "big", rows, COLUMNS, "adam");
     double seconds = scale_now() - from;
-    load->finished = cadre_totals(cluster->coordinator).finished - begin;
+    load->finished = cadre_coordinator_totals(cluster->coordinator).finished - begin;
     atomic_store(&load->loaded, true);
     pthread_join(thread, NULL);
     return seconds;

@@ -207,7 +207,7 @@ static uint64_t
 count_of(scale_cluster_t *self, const char *name)
 {
     char *json = NULL;
-    scale_check(cadre_status_json(self->coordinator, &json), "a status");
+    scale_check(cadre_coordinator_status_json(self->coordinator, &json), "a status");
     cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", name);
     const char *ps = strstr(json, "\"role\":\"ps\"");
     const char *found = ps ? strstr(ps, key) : NULL;
@@ -233,8 +233,10 @@ scale_cluster_run(scale_cluster_t *self, int count)
     cadre_function_t *function = NULL;
     scale_check(cadre_function_native(self->coordinator, "noop", &function), "a function");
     for (int i = 0; i < count; i++) {
-        scale_check(cadre_schedule(self->coordinator, function, NULL, SCALE_WAIT_MS, NULL),
-                    "a closure");
+        scale_check(
+            cadre_coordinator_schedule(self->coordinator, function, NULL, SCALE_WAIT_MS, NULL),
+            "a closure");
     }
-    scale_check(cadre_join(self->coordinator, SCALE_WAIT_MS), "the end of the closures");
+    scale_check(cadre_coordinator_join(self->coordinator, SCALE_WAIT_MS),
+                "the end of the closures");
 }

@@ -231,7 +231,8 @@ main(int argc, char **argv)
     int *connections = cadre_calloc((size_t)peers, sizeof(*connections));
     for (int i = 0; i < peers; i++) {
         connections[i] = pull_unread(&session, 1000000 + (uint64_t)i, variable);
-        scale_check(cadre_variable_assign(w, CADRE_ADD, &value, SCALE_WAIT_MS), "an assignment");
+        scale_check(cadre_variable_assign(w, CADRE_VARIABLE_ADD, &value, SCALE_WAIT_MS),
+                    "an assignment");
     }
     cadre_tensor_t read = {.data = NULL};
     scale_check(cadre_variable_read(w, &read, SCALE_WAIT_MS), "a read");

@@ -64,7 +64,7 @@ static double
 await_finished(scale_cluster_t *cluster, uint64_t count)
 {
     for (deadline_t deadline = deadline_in(SCALE_WAIT_MS);
-         cadre_totals(cluster->coordinator).finished < count;) {
+         cadre_coordinator_totals(cluster->coordinator).finished < count;) {
         require(again(deadline), "closures that end");
     }
     return scale_now();
@@ -93,13 +93,14 @@ main(int argc, char **argv)
     cadre_function_t *function = NULL;
     scale_check(cadre_function_native(cluster.coordinator, "noop", &function), "a function");
     for (int i = 0; i < 2 * workers; i++) {
-        scale_check(cadre_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
-                    "a closure");
+        scale_check(
+            cadre_coordinator_schedule(cluster.coordinator, function, NULL, SCALE_WAIT_MS, NULL),
+            "a closure");
     }
     double first = await_finished(&cluster, 1);
     double all = await_finished(&cluster, 2 * (uint64_t)workers);
 
-    cadre_totals_t totals = cadre_totals(cluster.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(cluster.coordinator);
     long memory = scale_memory_peak_mib(getpid());
     int status = scale_verdict(
         first - joined <= FIRST_CLOSURE_S && memory < MEMORY_MIB && totals.workers_lost == 0,

@@ -79,15 +79,15 @@ schedule_all(void *argument)
     const cadre_function_t *add_one = function(self, "add_one");
     for (int i = 0; i < CLOSURES; i++) {
         cadre_future_t *future = NULL;
-        ok(cadre_schedule(self->coordinator, add_one, NULL, -1, i % 4 ? &future : NULL),
+        ok(cadre_coordinator_schedule(self->coordinator, add_one, NULL, -1, i % 4 ? &future : NULL),
            "schedule");
         if (i % 32 == 1) {
             wait_by_descriptor(future);
         } else if (i % 32 == 2) {
             cadre_tensor_t none = {.data = NULL};
-            require(cadre_fetch(future, "none", &none, -1) == CADRE_ENOTFOUND, "no result");
+            require(cadre_future_fetch(future, "none", &none, -1) == CADRE_ENOTFOUND, "no result");
         }
-        cadre_future_drop(&future);
+        cadre_future_destroy(&future);
     }
     return NULL;
 }
@@ -102,18 +102,18 @@ schedule_in_trouble(void *argument)
     cadre_future_t *futures[TROUBLE];
     size_t count = 0;
     for (int i = 0; i < TROUBLE; i++) {
-        int status = cadre_schedule(self->coordinator, i % 50 == 25 ? fails : add_one, NULL, -1,
-                                    &futures[count]);
+        int status = cadre_coordinator_schedule(self->coordinator, i % 50 == 25 ? fails : add_one,
+                                                NULL, -1, &futures[count]);
         count += status == 0;
         if (i % 60 == 59) {
-            ok(cadre_cancel(self->coordinator, LOCAL_WAIT_MS), "cancel");
+            ok(cadre_coordinator_cancel(self->coordinator, LOCAL_WAIT_MS), "cancel");
         }
     }
     for (size_t i = 0; i < count; i++) {
         int status = cadre_future_wait(futures[i], LOCAL_WAIT_MS);
         require(status == 0 || status == CADRE_ENOTFINITE || status == CADRE_ECANCELLED,
                 "every future ends");
-        cadre_future_drop(&futures[i]);
+        cadre_future_destroy(&futures[i]);
     }
     return NULL;
 }
@@ -154,7 +154,7 @@ assign_on(void *argument)
     }
     float sum = 0;
     while (!atomic_load(&self->over)) {
-        ok(cadre_variable_assign(self->other, CADRE_ADD, &ones, LOCAL_WAIT_MS), "assign");
+        ok(cadre_variable_assign(self->other, CADRE_VARIABLE_ADD, &ones, LOCAL_WAIT_MS), "assign");
         sum += 1;
         float now = first_of(self->other);
         require(now >= sum && now <= sum, "an assignment counts once");
@@ -186,16 +186,16 @@ look_on(void *argument)
 {
     shared_t *self = argument;
     while (!atomic_load(&self->over)) {
-        cadre_totals_t totals = cadre_totals(self->coordinator);
+        cadre_totals_t totals = cadre_coordinator_totals(self->coordinator);
         require(totals.finished <= totals.scheduled, "no closure finishes twice");
         char *text = NULL;
-        ok(cadre_status_json(self->coordinator, &text), "status");
+        ok(cadre_coordinator_status_json(self->coordinator, &text), "status");
         free(text);
         cadre_shard_totals_t shard;
         ok(cadre_shard_totals(self->coordinator, 1, &shard, LOCAL_WAIT_MS), "shard totals");
         bool done = false;
-        ok(cadre_done(self->coordinator, &done), "done");
-        int status = cadre_join(self->coordinator, 1);
+        ok(cadre_coordinator_is_done(self->coordinator, &done), "done");
+        int status = cadre_coordinator_join(self->coordinator, 1);
         require(status == 0 || status == CADRE_ETIMEOUT, "join");
     }
     return NULL;
@@ -238,14 +238,14 @@ run_everything(shared_t *self)
         start(&schedulers[i], schedule_all, self);
     }
     deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
-    while (cadre_totals(self->coordinator).finished < CLOSURES / 2) {
+    while (cadre_coordinator_totals(self->coordinator).finished < CLOSURES / 2) {
         require(again(deadline), "closures finish");
     }
     local_cluster_restart(&self->cluster, LOCAL_WORKER, 0);
     for (int i = 0; i < SCHEDULERS; i++) {
         pthread_join(schedulers[i], NULL);
     }
-    ok(cadre_join(self->coordinator, LOCAL_WAIT_MS), "join");
+    ok(cadre_coordinator_join(self->coordinator, LOCAL_WAIT_MS), "join");
     atomic_store(&self->over, true);
     for (size_t i = 0; i < CADRE_COUNT_OF(onlookers); i++) {
         pthread_join(others[i], NULL);
@@ -269,13 +269,13 @@ run_trouble(shared_t *self)
     for (int i = 0; i < SCHEDULERS; i++) {
         pthread_join(schedulers[i], NULL);
     }
-    (void)cadre_join(self->coordinator, LOCAL_WAIT_MS); /* what nobody has raised */
+    (void)cadre_coordinator_join(self->coordinator, LOCAL_WAIT_MS); /* what nobody has raised */
     float before = first_of(self->wide);
     const cadre_function_t *add_one = function(self, "add_one");
     for (int i = 0; i < 10; i++) {
-        ok(cadre_schedule(self->coordinator, add_one, NULL, -1, NULL), "schedule");
+        ok(cadre_coordinator_schedule(self->coordinator, add_one, NULL, -1, NULL), "schedule");
     }
-    ok(cadre_join(self->coordinator, LOCAL_WAIT_MS), "join after trouble");
+    ok(cadre_coordinator_join(self->coordinator, LOCAL_WAIT_MS), "join after trouble");
     float after = first_of(self->wide);
     require(after >= before + 10 && after <= before + 10, "the coordinator is usable again");
 }
@@ -296,11 +296,11 @@ run_interruption(shared_t *self)
     for (int i = 0; i < SCHEDULERS; i++) {
         start(&waiters[i], wait_for_nothing, self);
     }
-    cadre_interrupt(self->coordinator, true);
+    cadre_coordinator_interrupt(self->coordinator, true);
     for (int i = 0; i < SCHEDULERS; i++) {
         pthread_join(waiters[i], NULL);
     }
-    cadre_interrupt(self->coordinator, false);
+    cadre_coordinator_interrupt(self->coordinator, false);
 }
 
 int
@@ -317,7 +317,7 @@ main(void)
     run_everything(&self);
     run_trouble(&self);
     run_interruption(&self);
-    cadre_totals_t totals = cadre_totals(self.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self.coordinator);
     printf("%llu closures, %llu attempts, %llu checkpoints, %llu workers lost\n",
            (unsigned long long)totals.scheduled, (unsigned long long)totals.attempts,
            (unsigned long long)totals.checkpoints, (unsigned long long)totals.workers_lost);

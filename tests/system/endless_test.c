@@ -184,7 +184,7 @@ Test(endless, messages_are_not_those_that_are_as_large_as_they_may_be)
     cr_assert_eq(cadre_variable_create(cluster.coordinator, "wide", CADRE_F32, (int64_t[]){ROWS}, 1,
                                        &variable, &wide),
                  0);
-    cr_assert_eq(cadre_variable_assign(wide, CADRE_SET, &value, LOCAL_WAIT_MS), 0, "%s",
+    cr_assert_eq(cadre_variable_assign(wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS), 0, "%s",
                  cadre_error_text());
     cr_assert_eq(cadre_variable_read(wide, &read, LOCAL_WAIT_MS), 0, "%s", cadre_error_text());
     cr_expect_eq(((const float *)read.data)[ROWS - 1], 7);

@@ -59,6 +59,7 @@ Test(idle, idle_processes_use_no_measurable_cpu)
         int used_ms = (int)(after[i] - before[i]);
         cr_expect_leq(used_ms, CPU_MAX_MS, "task %d used %d ms of %d", i, used_ms, WINDOW_MS);
     }
-    cr_expect_eq(cadre_totals(cluster.coordinator).workers, 2, "they were heard all the while");
+    cr_expect_eq(cadre_coordinator_totals(cluster.coordinator).workers, 2,
+                 "they were heard all the while");
     local_cluster_close(&cluster);
 }

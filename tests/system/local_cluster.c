@@ -173,7 +173,7 @@ void
 local_cluster_wait_workers(local_cluster_t *self, int workers)
 {
     deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
-    while (cadre_totals(self->coordinator).workers != workers) {
+    while (cadre_coordinator_totals(self->coordinator).workers != workers) {
         require(again(deadline), "the number of workers");
     }
 }
@@ -182,7 +182,7 @@ void
 local_cluster_wait_lost(local_cluster_t *self, uint64_t lost)
 {
     deadline_t deadline = deadline_in(LOCAL_LEASE_MS / 2);
-    while (cadre_totals(self->coordinator).workers_lost < lost) {
+    while (cadre_coordinator_totals(self->coordinator).workers_lost < lost) {
         require(again(deadline), "the loss of a worker");
     }
 }
@@ -203,7 +203,7 @@ static bool
 all_workers_are_members(const local_cluster_t *self)
 {
     char *text = NULL;
-    require(cadre_status_json(self->coordinator, &text) == 0, cadre_error_text());
+    require(cadre_coordinator_status_json(self->coordinator, &text) == 0, cadre_error_text());
     json_t *status = json_loads(text, 0, NULL);
     const json_t *tasks = json_object_get(status, "tasks");
     bool all = true;

@@ -78,7 +78,7 @@ static double
 status_number(const stage_t *self, const char *path)
 {
     cadre_auto(cadre_free) char *text = NULL;
-    OK(cadre_status_json(self->coordinator, &text));
+    OK(cadre_coordinator_status_json(self->coordinator, &text));
     json_t *status = json_loads(text, 0, NULL);
     double number = json_number_at(status, path);
     json_decref(status);

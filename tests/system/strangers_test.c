@@ -51,9 +51,10 @@ train(stage_t *self, double before)
 {
     cadre_tensor_t value = {.data = NULL};
     for (int i = 0; i < CLOSURES; i++) {
-        OK(cadre_schedule(self->cluster.coordinator, self->add_one, NULL, LOCAL_WAIT_MS, NULL));
+        OK(cadre_coordinator_schedule(self->cluster.coordinator, self->add_one, NULL, LOCAL_WAIT_MS,
+                                      NULL));
     }
-    OK(cadre_join(self->cluster.coordinator, LOCAL_WAIT_MS));
+    OK(cadre_coordinator_join(self->cluster.coordinator, LOCAL_WAIT_MS));
     OK(cadre_variable_read(self->wide, &value, LOCAL_WAIT_MS));
     for (int i = 0; i < ROWS; i++) {
         cr_assert_float_eq(((const float *)value.data)[i], before + CLOSURES, 1e-3);
@@ -65,7 +66,7 @@ train(stage_t *self, double before)
 static void
 close_stage(stage_t *self)
 {
-    cadre_totals_t totals = cadre_totals(self->cluster.coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->cluster.coordinator);
     cr_expect_eq(totals.workers_lost, 0);
     cr_expect_eq(totals.ps_lost, 0);
     cr_expect_eq(totals.attempts, totals.finished);

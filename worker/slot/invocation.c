@@ -106,7 +106,7 @@ cadre_invocation_pull(cadre_invocation_t *self, const char *variable, const cadr
 }
 
 bool
-cadre_invocation_cancelled(cadre_invocation_t *self)
+cadre_invocation_is_cancelled(cadre_invocation_t *self)
 {
     return atomic_load(&self->work->run->cancelled);
 }
@@ -146,7 +146,7 @@ cadre_invocation_stream(cadre_invocation_t *self)
 /* --- what stays --- */
 
 int
-cadre_invocation_resource_put(cadre_invocation_t *self, void *pointer,
+cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
                               cadre_destructor_t destructor)
 {
     cadre_work_t *work = self->work;
@@ -305,7 +305,7 @@ check_result(const char *name, const cadre_tensor_t *value)
 }
 
 int
-cadre_invocation_result(cadre_invocation_t *self, const char *name, const cadre_tensor_t *value)
+cadre_invocation_set_result(cadre_invocation_t *self, const char *name, const cadre_tensor_t *value)
 {
     int status = check_result(name, value);
     if (status < 0 || !cadre_work_wants_results(self->work)) {

@@ -50,8 +50,10 @@ cadre_silence_look(cadre_silence_t *self, cadre_coordinator_t *coordinator,
     self->looked_ms = now_ms;
     elapsed_ms = elapsed_ms < CADRE_SILENCE_LOOK_MS_MAX ? elapsed_ms : CADRE_SILENCE_LOOK_MS_MAX;
     cadre_auto(cadre_free) char *text = NULL;
-    json_t *status = cadre_status_json(coordinator, &text) == 0 ? json_loads(text, 0, NULL) : NULL;
-    bool waits = cadre_totals(coordinator).workers == 0 && cadre_silence_needs_worker(status);
+    json_t *status =
+        cadre_coordinator_status_json(coordinator, &text) == 0 ? json_loads(text, 0, NULL) : NULL;
+    bool waits =
+        cadre_coordinator_totals(coordinator).workers == 0 && cadre_silence_needs_worker(status);
     self->no_worker_ms = waits ? self->no_worker_ms + elapsed_ms : 0;
     if (launcher) {
         compare(status, launcher, elapsed_ms);

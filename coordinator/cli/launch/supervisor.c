@@ -85,7 +85,7 @@ command_trainer(supervisor_t *self, char command)
     if (self->trainer_started && !self->trainer_done) {
         ssize_t written = write(self->commands[1], &command, 1);
         (void)written; /* a full pipe holds an earlier command */
-        cadre_interrupt(self->coordinator, true);
+        cadre_coordinator_interrupt(self->coordinator, true);
     }
 }
 

@@ -14,7 +14,7 @@ static void
 drop_window(window_t *window)
 {
     for (; window->count > 0; window->count--) {
-        cadre_future_drop(&window->futures[window->first]);
+        cadre_future_destroy(&window->futures[window->first]);
         window->first = (window->first + 1) % CADRE_EVALUATION_AWAITED_MAX;
     }
 }
@@ -23,7 +23,7 @@ static int
 fetch_scalar(cadre_future_t *future, const char *name, double *value)
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
-    int status = cadre_fetch(future, name, &tensor, -1);
+    int status = cadre_future_fetch(future, name, &tensor, -1);
     if (status == 0) {
         *value = *(const float *)tensor.data;
     }
@@ -44,7 +44,7 @@ take_oldest(cadre_evaluation_t *self, window_t *window)
     if (status == 0) {
         self->loss += loss * (double)window->counts[window->first];
         self->accuracy += correct;
-        cadre_future_drop(&window->futures[window->first]);
+        cadre_future_destroy(&window->futures[window->first]);
         window->first = (window->first + 1) % CADRE_EVALUATION_AWAITED_MAX;
         window->count--;
     }
@@ -72,7 +72,8 @@ cadre_evaluation_run(cadre_evaluation_t *self, cadre_coordinator_t *coordinator)
         cadre_call_t call = {.batches = &batch, .batch_count = 1};
         size_t slot = (window.first + window.count) % CADRE_EVALUATION_AWAITED_MAX;
         window.counts[slot] = batch.count;
-        status = cadre_schedule(coordinator, self->function, &call, -1, &window.futures[slot]);
+        status = cadre_coordinator_schedule(coordinator, self->function, &call, -1,
+                                            &window.futures[slot]);
         if (status == 0) {
             window.count++;
             done += batch.count;

@@ -149,9 +149,9 @@ load_variable(cadre_checkpoint_reader_t *reader, const char *path, cadre_variabl
         };
         status = cadre_checkpoint_reader_read(reader, &range, value.data, NULL);
     }
-    return status == 0
-               ? cadre_variable_assign(variable, CADRE_SET, &value, CADRE_EVALUATOR_ASSIGN_MS)
-               : status;
+    return status == 0 ? cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value,
+                                               CADRE_EVALUATOR_ASSIGN_MS)
+                       : status;
 }
 
 /* How far the job was at the cut, when it is one of a job file. */
@@ -234,12 +234,12 @@ test(evaluator_t *self, candidate_t *candidate)
     uint64_t lost;
     int status;
     do {
-        lost = cadre_totals(self->coordinator).ps_lost;
+        lost = cadre_coordinator_totals(self->coordinator).ps_lost;
         status = load(self, candidate);
         if (status == 0) {
             status = cadre_evaluation_run(&evaluation, self->coordinator);
         }
-    } while (status == 0 && cadre_totals(self->coordinator).ps_lost != lost);
+    } while (status == 0 && cadre_coordinator_totals(self->coordinator).ps_lost != lost);
     if (status == 0) {
         self->evaluated = candidate->id;
         self->complete = candidate->epoch >= (double)job->epochs;

@@ -3,7 +3,8 @@
  *
  * Owner:   `cadre evaluate`.
  * Thread:  cadre_evaluator_run blocks and has a thread to itself, which is stopped by a byte on
- *          `commands` and cadre_interrupt. It alone writes to stdout; words go out as notices.
+ *          `commands` and cadre_coordinator_interrupt. It alone writes to stdout; words go out as
+ *          notices.
  *
  * It only reads in the directory of checkpoints and takes no lock there. The run may delete what is
  * being read: then the newest of that moment is taken instead. Values are read here and assigned to

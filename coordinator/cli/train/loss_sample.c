@@ -38,12 +38,12 @@ cadre_loss_sample_poll(cadre_loss_sample_t *self)
             continue;
         }
         cadre_auto(cadre_tensor_fini) cadre_tensor_t loss = {0};
-        int status = cadre_fetch(self->futures[i], "loss", &loss, 0);
+        int status = cadre_future_fetch(self->futures[i], "loss", &loss, 0);
         if (status == 0 && loss.dtype == CADRE_F32 && cadre_tensor_count(&loss) == 1) {
             cadre_loss_sample_put(self, *(const float *)loss.data);
         }
         if (status != CADRE_ETIMEOUT && status != CADRE_EINTERRUPTED) {
-            cadre_future_drop(&self->futures[i]);
+            cadre_future_destroy(&self->futures[i]);
             self->awaited--;
         }
     }
@@ -65,7 +65,7 @@ cadre_loss_sample_fini(cadre_loss_sample_t *self)
 {
     for (size_t i = 0; i < CADRE_LOSS_SAMPLE_AWAITED_MAX; i++) {
         if (self->futures[i]) {
-            cadre_future_drop(&self->futures[i]);
+            cadre_future_destroy(&self->futures[i]);
         }
     }
     *self = (cadre_loss_sample_t){0};

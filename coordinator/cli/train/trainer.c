@@ -68,7 +68,7 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 static void
 send_progress(trainer_t *self, cadre_notice_kind_t kind)
 {
-    cadre_totals_t totals = cadre_totals(self->options->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     update_progress(self, &totals, cadre_clock_now_ms());
     cadre_notice_t notice = {.kind = kind, .progress = self->progress};
     cadre_notice_send(self->options->notices, &notice);
@@ -92,7 +92,7 @@ fail_absent(const trainer_t *self)
 {
     const cadre_job_t *job = self->options->job;
     const char *address = cadre_coordinator_address(self->options->coordinator);
-    cadre_totals_t totals = cadre_totals(self->options->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     cadre_auto(cadre_free) char *next = NULL;
     if (!self->options->launched) {
         next = cadre_asprintf(": start those that are missing by `cadre ps --coordinator %s` and "
@@ -170,7 +170,7 @@ make_plan(trainer_t *self)
                          (long long)self->plan.start.closures);
     }
     /* Training below the cut is counted by the plan; what else the totals hold is not training. */
-    cadre_totals_t totals = cadre_totals(self->options->coordinator);
+    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     self->evaluations = self->plan.start.evaluations;
     self->excluded.finished = totals.finished - (uint64_t)self->plan.start.closures;
     self->excluded.attempts = self->excluded.finished;
@@ -217,8 +217,8 @@ schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t 
     int status;
     do {
         tick(self);
-        status = cadre_schedule(self->options->coordinator, function, &call, CADRE_TRAINER_TICK_MS,
-                                future);
+        status = cadre_coordinator_schedule(self->options->coordinator, function, &call,
+                                            CADRE_TRAINER_TICK_MS, future);
     } while (status == CADRE_ETIMEOUT);
     return status;
 }
@@ -229,7 +229,7 @@ join(trainer_t *self)
     int status;
     do {
         tick(self);
-        status = cadre_join(self->options->coordinator, CADRE_TRAINER_TICK_MS);
+        status = cadre_coordinator_join(self->options->coordinator, CADRE_TRAINER_TICK_MS);
     } while (status == CADRE_ETIMEOUT);
     return status;
 }
@@ -243,7 +243,7 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
     self->progress.epoch = epoch + 1;
     self->progress.accuracy = NAN; /* of another epoch */
     self->progress.evaluation_loss = NAN;
-    self->epoch_finished = cadre_totals(self->options->coordinator).finished;
+    self->epoch_finished = cadre_coordinator_totals(self->options->coordinator).finished;
     if (batches == 0) {
         return 0;
     }
@@ -272,7 +272,7 @@ train_epoch(trainer_t *self, int64_t epoch, int64_t position)
 static void
 exclude(trainer_t *self, const cadre_totals_t *before)
 {
-    cadre_totals_t after = cadre_totals(self->options->coordinator);
+    cadre_totals_t after = cadre_coordinator_totals(self->options->coordinator);
     self->excluded.finished += after.finished - before->finished;
     self->excluded.attempts += after.attempts - before->attempts;
 }
@@ -283,7 +283,7 @@ evaluate(trainer_t *self)
     if (!self->data.test) {
         return 0;
     }
-    cadre_totals_t before = cadre_totals(self->options->coordinator);
+    cadre_totals_t before = cadre_coordinator_totals(self->options->coordinator);
     cadre_evaluation_t evaluation = {
         .function = self->model.evaluate,
         .dataset = self->data.test,
@@ -378,7 +378,7 @@ take_command(trainer_t *self)
 {
     char command = CADRE_TRAINER_STOP;
     char next;
-    cadre_interrupt(self->options->coordinator, false);
+    cadre_coordinator_interrupt(self->options->coordinator, false);
     while (read(self->options->commands, &next, 1) == 1) {
         command = command == CADRE_TRAINER_ABORT || next == CADRE_TRAINER_STOP ? command : next;
     }
@@ -427,8 +427,9 @@ static void
 fill_result(trainer_t *self)
 {
     cadre_result_t *result = &self->outcome->result;
-    cadre_interrupt(self->options->coordinator, false); /* a command that came too late */
-    cadre_totals_t totals = cadre_totals(self->options->coordinator);
+    cadre_coordinator_interrupt(self->options->coordinator,
+                                false); /* a command that came too late */
+    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
     result->scheduled = (uint64_t)(self->plan.start.closures + self->scheduled);
     result->finished = totals.finished - self->excluded.finished;
     result->attempts = totals.attempts - self->excluded.attempts;

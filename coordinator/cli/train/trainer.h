@@ -3,7 +3,7 @@
  *
  * Owner:   a supervisor.
  * Thread:  cadre_trainer_run blocks and has a thread to itself, which is stopped by a command and
- *          cadre_interrupt. It tells how it goes by notices.
+ *          cadre_coordinator_interrupt. It tells how it goes by notices.
  *
  * Each epoch schedules its batches in order and joins; a checkpoint's progress record is found from
  * the id of its cut (training_plan.h), so that a resumed run goes on with the very next row.
@@ -29,7 +29,7 @@ enum {
     CADRE_TRAINER_SAMPLES_PER_EPOCH = 64, /* closures whose loss is asked for */
 };
 
-/* What may be written to the command descriptor, before cadre_interrupt. */
+/* What may be written to the command descriptor, before cadre_coordinator_interrupt. */
 enum {
     CADRE_TRAINER_STOP = 's',    /* take a checkpoint, then end */
     CADRE_TRAINER_ABORT = 'a',   /* end */

@@ -9,7 +9,8 @@
  * Threads: every call may be made from any thread, several at once, on the same coordinator. A
  * handle must not be used after it was closed, nor closed while another thread is using it.
  * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait. It
- * ends with CADRE_ETIMEOUT when the time is over and with CADRE_EINTERRUPTED after cadre_interrupt.
+ * ends with CADRE_ETIMEOUT when the time is over and with CADRE_EINTERRUPTED after
+ * cadre_coordinator_interrupt.
  * Errors:  0 or a negative CADRE_E... number; cadre_error_text() has the details. Outputs are
  * written on success only; one that is not wanted may be NULL, but for that of
  * cadre_coordinator_open. A variable, function, program or future that is NULL is CADRE_EINVALID,
@@ -39,7 +40,7 @@ typedef struct cadre_variable
 typedef struct cadre_function cadre_function_t; /* owned by it, valid until it is closed */
 typedef struct cadre_dataset cadre_dataset_t;   /* the same */
 typedef struct cadre_resource cadre_resource_t; /* the same */
-typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_drop */
+typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_destroy */
 
 /* --- Opening and closing --- */
 
@@ -133,7 +134,7 @@ CADRE_API const char *cadre_coordinator_http(const cadre_coordinator_t *self);
 
 /* Makes every blocking call, now and later, end with CADRE_EINTERRUPTED until it is called with
  * false. The one function that may be called from a signal handler. */
-CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
+CADRE_API void cadre_coordinator_interrupt(cadre_coordinator_t *self, bool interrupted);
 
 /* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
  * their counters, checkpoints, how many variables there are, are being dropped, or were dropped and
@@ -141,7 +142,7 @@ CADRE_API void cadre_interrupt(cadre_coordinator_t *self, bool interrupted);
  * closures, and why a resource has failed; of each worker also what `waits` there (closure,
  * function, shard, ms), as it said last, and the shards that it cannot reach. The caller frees it.
  */
-CADRE_API int cadre_status_json(cadre_coordinator_t *self, char **text);
+CADRE_API int cadre_coordinator_status_json(cadre_coordinator_t *self, char **text);
 
 /* --- Variables --- */
 
@@ -220,9 +221,9 @@ CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
 
 typedef enum {
-    CADRE_SET = 0,
-    CADRE_ADD = 1,
-    CADRE_SUBTRACT = 2,
+    CADRE_VARIABLE_SET = 0,
+    CADRE_VARIABLE_ADD = 1,
+    CADRE_VARIABLE_SUBTRACT = 2,
 } cadre_assign_t;
 
 /* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
@@ -373,45 +374,47 @@ typedef struct {
  * A closure that runs past its deadline is given to another worker, and the first one is told to
  * stop; whichever ends it first counts, and no update counts twice. Without another worker it goes
  * on where it is. After three such attempts it fails with CADRE_ETIMEOUT. A function that does not
- * look at cadre_invocation_cancelled keeps its slot until it ends.
+ * look at cadre_invocation_is_cancelled keeps its slot until it ends.
  *
  * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
  * coordinator, for a deadline below -1, for a count whose array is NULL and for an argument that
  * could be two things, CADRE_ETOOLARGE beyond 8 batches, 64 tensors and futures, 64 MiB of tensors
  * or 16 resources, CADRE_EFULL for a sequence number when those of closures that have ended are
  * more than 65,536 ranges. */
-CADRE_API int cadre_schedule(cadre_coordinator_t *self, const cadre_function_t *function,
-                             const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future);
+CADRE_API int cadre_coordinator_schedule(cadre_coordinator_t *self,
+                                         const cadre_function_t *function, const cadre_call_t *call,
+                                         int64_t timeout_ms, cadre_future_t **future);
 
-/* As cadre_schedule, for the worker with index `worker` alone: its next free slot takes the call
- * before those that any worker may run. While there is no such worker the call waits; one that
- * takes the index later runs it. cadre_join and cadre_done do not wait for it, its future does.
- * What it pushed may be applied again for a restored shard by another worker, where this one is
- * away. CADRE_EINVALID for an index that no worker can have. */
-CADRE_API int cadre_schedule_on(cadre_coordinator_t *self, uint32_t worker,
-                                const cadre_function_t *function, const cadre_call_t *call,
-                                int64_t timeout_ms, cadre_future_t **future);
+/* As cadre_coordinator_schedule, for the worker with index `worker` alone: its next free slot takes
+ * the call before those that any worker may run. While there is no such worker the call waits; one
+ * that takes the index later runs it. cadre_coordinator_join and cadre_coordinator_is_done do not
+ * wait for it, its future does. What it pushed may be applied again for a restored shard by another
+ * worker, where this one is away. CADRE_EINVALID for an index that no worker can have. */
+CADRE_API int cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
+                                            const cadre_function_t *function,
+                                            const cadre_call_t *call, int64_t timeout_ms,
+                                            cadre_future_t **future);
 
 /* Returns when every closure scheduled before this call has ended and what it pushed is on its
  * shards; closures that are scheduled meanwhile, on other threads, are not waited for. Raises the
- * first error, once, as cadre_schedule does, whichever thread's closure failed. The text names
- * function, closure, attempt and worker, and counts further failures. */
-CADRE_API int cadre_join(cadre_coordinator_t *self, int64_t timeout_ms);
+ * first error, once, as cadre_coordinator_schedule does, whichever thread's closure failed. The
+ * text names function, closure, attempt and worker, and counts further failures. */
+CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
-/* Whether nothing is queued or in flight, of any thread; raises like cadre_join, but does not wait:
- * while an error waits for what is still in flight it says false. */
-CADRE_API int cadre_done(cadre_coordinator_t *self, bool *done);
+/* Whether nothing is queued or in flight, of any thread; raises like cadre_coordinator_join, but
+ * does not wait: while an error waits for what is still in flight it says false. */
+CADRE_API int cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done);
 
 /* Cancels everything queued and in flight, of all threads. The futures of what was queued say
  * CADRE_ECANCELLED at once; what runs is told to stop, and one that ends well all the same says so.
  * Returns when none of them runs any more. */
-CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
+CADRE_API int cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* --- Resources --- */
 
 /* Makes something that every worker has for itself: `function` runs once on each worker, those that
  * come later and those that take the place of another included, before any closure that names the
- * resource in its call. What it puts (cadre_invocation_resource_put of <cadre/worker.h>) is what
+ * resource in its call. What it puts (cadre_invocation_set_resource of <cadre/worker.h>) is what
  * native functions find under the resource's name there; its results stay on the worker too, and
  * are the arguments "NAME.RESULT" of closures that name the resource, of programs as well. It pulls
  * variables and pushes nothing; its random numbers are the same on every worker.
@@ -435,7 +438,7 @@ CADRE_API int cadre_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
  *
  * CADRE_EINVALID for a bad name, for what is no function of this coordinator and for batches,
  * resources or steps in the call; CADRE_EEXISTS for a name in use, CADRE_EFULL beyond 4,096,
- * CADRE_ETOOLARGE as cadre_schedule. */
+ * CADRE_ETOOLARGE as cadre_coordinator_schedule. */
 CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
                                     const cadre_function_t *function, const cadre_call_t *call,
                                     cadre_resource_t **resource);
@@ -449,12 +452,13 @@ CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
 
 /* Waits, then copies the result called `name` (NULL: the only one, or the first) into a tensor that
  * the caller ends. */
-CADRE_API int cadre_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
-                          int64_t timeout_ms);
+CADRE_API int cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
+                                 int64_t timeout_ms);
 
 /* Waits for all of `count` futures; the first failure in order, or 0. CADRE_EINVALID when one of
  * them is NULL. */
-CADRE_API int cadre_fetch_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms);
+CADRE_API int cadre_future_wait_all(cadre_future_t *const *futures, size_t count,
+                                    int64_t timeout_ms);
 
 /* A descriptor that polls readable when the closure has ended; it belongs to the future. CADRE_EIO
  * when there is none to be had. */
@@ -464,30 +468,31 @@ CADRE_API int cadre_future_fd(cadre_future_t *self, int *fd);
 CADRE_API uint64_t cadre_future_closure_id(const cadre_future_t *self);
 
 /* Ends the future and nulls the pointer; the closure goes on, its results are not sent back. */
-CADRE_API void cadre_future_drop(cadre_future_t **self_p);
+CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
 
 /* --- Checkpoints --- */
 
 /* A cut is a place in the order in which closures are handed out to workers. A checkpoint holds
  * what every closure handed out before its cut has pushed and what was assigned before it, and
- * nothing of later ones. What is queued at the cut is not in it, also where cadre_schedule returned
- * long before: only the caller can schedule it again after a resume.
+ * nothing of later ones. What is queued at the cut is not in it, also where
+ * cadre_coordinator_schedule returned long before: only the caller can schedule it again after a
+ * resume.
  *
  * Ids are given in that order: 1 to the first closure of the job, and each takes as many as its
  * `steps`, so the next one's id is higher by that. The cut is the id that the next closure will
  * get: those below it are in. A resumed job goes on with the id of its cut. Closures are handed out
- * in the order of cadre_schedule, but for those that name futures or resources, which are passed by
- * others while they wait, and those that are cancelled, which get no id.
+ * in the order of cadre_coordinator_schedule, but for those that name futures or resources, which
+ * are passed by others while they wait, and those that are cancelled, which get no id.
  *
  * An exact resume: number the closures (`sequence` of cadre_call_t) and let cadre_checkpoint_next
  * say which numbers are left, in the first run as in a resumed one; examples/resume.c. */
 
 /* Takes a checkpoint and returns when it is committed, which is when the last closure below its cut
- * has ended; later ones go on meanwhile. Closures that are queued are not waited for: cadre_join
- * first where they are to be in it. `progress` is a JSON object of the caller's (epoch,
- * position), or NULL; it comes back from cadre_checkpoint_resumed. A ps that is lost meanwhile
- * takes the checkpoint along: as long as there is time another one is taken when it is back, with
- * the same `progress`. */
+ * has ended; later ones go on meanwhile. Closures that are queued are not waited for:
+ * cadre_coordinator_join first where they are to be in it. `progress` is a JSON object of the
+ * caller's (epoch, position), or NULL; it comes back from cadre_checkpoint_resumed. A ps that is
+ * lost meanwhile takes the checkpoint along: as long as there is time another one is taken when it
+ * is back, with the same `progress`. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
@@ -552,7 +557,7 @@ typedef struct {
     uint64_t in_flight;
 } cadre_totals_t;
 
-CADRE_API cadre_totals_t cadre_totals(cadre_coordinator_t *self);
+CADRE_API cadre_totals_t cadre_coordinator_totals(cadre_coordinator_t *self);
 
 /* Asks shard `shard` for its counters as of now; they cover what every closure that has ended
  * pushed. */

@@ -62,7 +62,7 @@ stage_close(stage_t **self_p)
     stage_t *self = *self_p;
     *self_p = NULL;
     close_coordinator(self);
-    cadre_future_drop(&self->future);
+    cadre_future_destroy(&self->future);
     free(self);
 }
 
@@ -103,7 +103,7 @@ Test(future, waits_until_its_deadline_for_a_closure_that_has_not_ended)
     cr_assert_eq(cadre_future_wait(self->future, 0), CADRE_ETIMEOUT);
     cr_assert_eq(cadre_future_wait(self->future, SOON_MS), CADRE_ETIMEOUT);
     cr_assert(strstr(cadre_error_text(), "a closure"));
-    cr_assert_eq(cadre_fetch(self->future, NULL, &value, SOON_MS), CADRE_ETIMEOUT);
+    cr_assert_eq(cadre_future_fetch(self->future, NULL, &value, SOON_MS), CADRE_ETIMEOUT);
     end_well(self);
     cr_assert_eq(cadre_future_wait(self->future, 0), 0, "it can be waited for again");
     stage_close(&self);
@@ -115,15 +115,15 @@ Test(future, gives_results_by_name_as_often_as_asked)
     end_well(self);
     for (int round = 0; round < 2; round++) {
         cadre_tensor_t value = {.data = NULL};
-        cr_assert_eq(cadre_fetch(self->future, "hits", &value, 0), 0);
+        cr_assert_eq(cadre_future_fetch(self->future, "hits", &value, 0), 0);
         cr_assert_eq(value.dtype, CADRE_I32);
         cr_assert_eq(((const int32_t *)value.data)[1], 9);
         cadre_tensor_fini(&value);
-        cr_assert_eq(cadre_fetch(self->future, NULL, &value, 0), 0, "the first");
+        cr_assert_eq(cadre_future_fetch(self->future, NULL, &value, 0), 0, "the first");
         cr_assert_eq(value.rank, 0);
         cr_assert_eq(((const float *)value.data)[0], 0.5F);
         cadre_tensor_fini(&value);
-        cr_assert_eq(cadre_fetch(self->future, "accuracy", &value, 0), CADRE_ENOTFOUND);
+        cr_assert_eq(cadre_future_fetch(self->future, "accuracy", &value, 0), CADRE_ENOTFOUND);
         cr_assert(strstr(cadre_error_text(), "accuracy"));
     }
     stage_close(&self);
@@ -136,7 +136,7 @@ Test(future, of_a_closure_without_results_has_none_to_fetch)
     cadre_tensor_t value = {.data = NULL};
     end_with(self, &(cadre_closure_end_t){.message = &message});
     cr_assert_eq(cadre_future_wait(self->future, 0), 0);
-    cr_assert_eq(cadre_fetch(self->future, NULL, &value, 0), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_future_fetch(self->future, NULL, &value, 0), CADRE_ENOTFOUND);
     stage_close(&self);
 }
 
@@ -148,7 +148,7 @@ Test(future, a_report_with_fewer_results_than_names_is_malformed)
     cadre_tensor_t value = {.data = NULL};
     message.closure_done.names = (cadre_strs_t){names, 2};
     end_with(self, &(cadre_closure_end_t){.message = &message});
-    cr_assert_eq(cadre_fetch(self->future, "hits", &value, 0), CADRE_EMALFORMED);
+    cr_assert_eq(cadre_future_fetch(self->future, "hits", &value, 0), CADRE_EMALFORMED);
     stage_close(&self);
 }
 
@@ -160,7 +160,7 @@ Test(future, says_how_its_closure_failed_every_time)
     for (int round = 0; round < 3; round++) {
         cr_assert_eq(cadre_future_wait(self->future, 0), CADRE_EDATA);
         cr_assert_str_eq(cadre_error_text(), "line 7 is no number");
-        cr_assert_eq(cadre_fetch(self->future, NULL, &value, 0), CADRE_EDATA);
+        cr_assert_eq(cadre_future_fetch(self->future, NULL, &value, 0), CADRE_EDATA);
         cr_assert_str_eq(cadre_error_text(), "line 7 is no number");
     }
     stage_close(&self);
@@ -196,13 +196,13 @@ Test(future, knows_the_id_of_its_closure_before_and_after_the_end)
 Test(future, that_is_dropped_leaves_its_closure_running_without_results)
 {
     stage_t *self = stage_open();
-    cadre_future_drop(&self->future);
+    cadre_future_destroy(&self->future);
     cr_assert_null(self->future);
     cr_assert_not(self->closure->wants_results);
     cr_assert_null(self->closure->future);
     cr_assert_eq(self->coordinator.core.queue.lanes.common, 1);
     end_well(self);
-    cadre_future_drop(&self->future);
+    cadre_future_destroy(&self->future);
     stage_close(&self);
 }
 
@@ -214,7 +214,7 @@ Test(future, outlives_its_coordinator_and_says_so)
     free(self);
     cr_assert_eq(cadre_future_wait(future, LONG_MS), CADRE_ECLOSED);
     cr_assert_eq(cadre_future_wait(future, 0), CADRE_ECLOSED);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
 }
 
 Test(future, keeps_its_results_when_the_coordinator_is_gone)
@@ -225,17 +225,17 @@ Test(future, keeps_its_results_when_the_coordinator_is_gone)
     end_well(self);
     close_coordinator(self);
     free(self);
-    cr_assert_eq(cadre_fetch(future, "loss", &value, 0), 0);
+    cr_assert_eq(cadre_future_fetch(future, "loss", &value, 0), 0);
     cadre_tensor_fini(&value);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
 }
 
 Test(future, a_wait_is_ended_by_an_interruption_and_by_the_end_of_the_job)
 {
     stage_t *self = stage_open();
-    cadre_interrupt(&self->coordinator, true);
+    cadre_coordinator_interrupt(&self->coordinator, true);
     cr_assert_eq(cadre_future_wait(self->future, LONG_MS), CADRE_EINTERRUPTED);
-    cadre_interrupt(&self->coordinator, false);
+    cadre_coordinator_interrupt(&self->coordinator, false);
     self->coordinator.core.fatal = CADRE_EUNAVAILABLE;
     snprintf(self->coordinator.core.fatal_text, sizeof(self->coordinator.core.fatal_text),
              "ps 1 is lost");
@@ -256,12 +256,12 @@ Test(future, all_of_several_are_waited_for_and_the_first_failure_in_order_is_tol
     }
     end_well(stages[0]);
     end_with(stages[2], &(cadre_closure_end_t){.status = CADRE_EDATA, .text = "third"});
-    cr_assert_eq(cadre_fetch_all(futures, 3, SOON_MS), CADRE_ETIMEOUT);
+    cr_assert_eq(cadre_future_wait_all(futures, 3, SOON_MS), CADRE_ETIMEOUT);
     end_with(stages[1], &(cadre_closure_end_t){.status = CADRE_EFUNCTION, .text = "second"});
-    cr_assert_eq(cadre_fetch_all(futures, 3, SOON_MS), CADRE_EFUNCTION);
+    cr_assert_eq(cadre_future_wait_all(futures, 3, SOON_MS), CADRE_EFUNCTION);
     cr_assert_str_eq(cadre_error_text(), "second");
-    cr_assert_eq(cadre_fetch_all(futures, 1, SOON_MS), 0);
-    cr_assert_eq(cadre_fetch_all(NULL, 0, SOON_MS), 0);
+    cr_assert_eq(cadre_future_wait_all(futures, 1, SOON_MS), 0);
+    cr_assert_eq(cadre_future_wait_all(NULL, 0, SOON_MS), 0);
     for (int i = 0; i < 3; i++) {
         stage_close(&stages[i]);
     }

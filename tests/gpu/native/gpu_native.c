@@ -64,8 +64,8 @@ clear(cadre_invocation_t *invocation, work_t *work, int64_t size)
     float has_stream = stream != NULL;
     const cadre_tensor_t y = {.dtype = CADRE_F32, .rank = 1, .shape = {size}, .data = work->y};
     const cadre_tensor_t flag = {.dtype = CADRE_F32, .rank = 0, .data = &has_stream};
-    int s = cadre_invocation_result(invocation, "y", &y);
-    return s ? s : cadre_invocation_result(invocation, "has_stream", &flag);
+    int s = cadre_invocation_set_result(invocation, "y", &y);
+    return s ? s : cadre_invocation_set_result(invocation, "has_stream", &flag);
 }
 
 /* Memory for the result, which a stream's copies reach. */

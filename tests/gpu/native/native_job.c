@@ -19,9 +19,9 @@ call_once(cadre_coordinator_t *coordinator, const cadre_function_t *function, fl
     cadre_future_t *future = NULL;
     cadre_tensor_t y = {.data = NULL};
     cadre_tensor_t flag = {.data = NULL};
-    int s = cadre_schedule(coordinator, function, &call, WAIT_MS, &future);
-    s = s ? s : cadre_fetch(future, "y", &y, WAIT_MS);
-    s = s ? s : cadre_fetch(future, "has_stream", &flag, WAIT_MS);
+    int s = cadre_coordinator_schedule(coordinator, function, &call, WAIT_MS, &future);
+    s = s ? s : cadre_future_fetch(future, "y", &y, WAIT_MS);
+    s = s ? s : cadre_future_fetch(future, "has_stream", &flag, WAIT_MS);
     bool right = !s && *(const float *)flag.data == has_stream && y.shape[0] == SIZE;
     for (int i = 0; i < SIZE && right; i++) {
         right = ((const float *)y.data)[i] == (i < SIZE / 2 ? 0 : values[i]);
@@ -33,7 +33,7 @@ call_once(cadre_coordinator_t *coordinator, const cadre_function_t *function, fl
     }
     cadre_tensor_fini(&y);
     cadre_tensor_fini(&flag);
-    cadre_future_drop(&future);
+    cadre_future_destroy(&future);
     return s;
 }
 

@@ -48,7 +48,7 @@ three_steps(cadre_invocation_t *invocation, void *state)
         }
     }
     cadre_tensor_t result = {.dtype = CADRE_F32, .rank = 1, .shape = {3}, .data = seen};
-    return cadre_invocation_result(invocation, "seen", &result);
+    return cadre_invocation_set_result(invocation, "seen", &result);
 }
 
 /* One step more than it was scheduled with, and success whatever happened. */
@@ -76,7 +76,7 @@ static int
 waits(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
-    while (!cadre_invocation_cancelled(invocation)) {
+    while (!cadre_invocation_is_cancelled(invocation)) {
         poll(NULL, 0, 1);
     }
     return CADRE_ECANCELLED;
@@ -112,9 +112,10 @@ echoes(cadre_invocation_t *invocation, void *state)
     uint64_t data[] = {cadre_invocation_worker_index(invocation),
                        cadre_invocation_closure_id(invocation), cadre_invocation_seed(invocation)};
     cadre_tensor_t who = {.dtype = CADRE_U64, .rank = 1, .shape = {3}, .data = data};
-    int status = cadre_invocation_result(invocation, "who", &who);
-    status = status < 0 ? status : cadre_invocation_result(invocation, "a", &who);
-    return status < 0 ? status : cadre_invocation_result(invocation, "a", a); /* takes its place */
+    int status = cadre_invocation_set_result(invocation, "who", &who);
+    status = status < 0 ? status : cadre_invocation_set_result(invocation, "a", &who);
+    return status < 0 ? status
+                      : cadre_invocation_set_result(invocation, "a", a); /* takes its place */
 }
 
 /* Every mistake gets its status, and none of them spoils the update. */
@@ -141,8 +142,8 @@ mistakes(cadre_invocation_t *invocation, void *state)
         cadre_invocation_push(invocation, "w", &ones) != CADRE_EEXISTS) {
         return cadre_invocation_fail(invocation, CADRE_EFUNCTION, "twice");
     }
-    if (cadre_invocation_result(invocation, "", &ones) != CADRE_EINVALID ||
-        cadre_invocation_result(invocation, "r", NULL) != CADRE_EINVALID) {
+    if (cadre_invocation_set_result(invocation, "", &ones) != CADRE_EINVALID ||
+        cadre_invocation_set_result(invocation, "r", NULL) != CADRE_EINVALID) {
         return cadre_invocation_fail(invocation, CADRE_EFUNCTION, "result");
     }
     return 0;

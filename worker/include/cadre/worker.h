@@ -70,15 +70,15 @@ CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 /* Sets result `name` (copied; a second one of the same name takes its place). Dropped when nobody
  * waits for results. CADRE_EINVALID for a bad name or tensor, CADRE_EFULL beyond 64 results,
  * CADRE_ETOOLARGE beyond 64 MiB of them together. */
-CADRE_API int cadre_invocation_result(cadre_invocation_t *self, const char *name,
-                                      const cadre_tensor_t *value);
+CADRE_API int cadre_invocation_set_result(cadre_invocation_t *self, const char *name,
+                                          const cadre_tensor_t *value);
 
 /* Keeps the text as the reason of the failure and returns `status`. */
 CADRE_API int cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
     CADRE_PRINTF(3, 4);
 
 /* Long functions ask now and then and return CADRE_ECANCELLED. */
-CADRE_API bool cadre_invocation_cancelled(cadre_invocation_t *self);
+CADRE_API bool cadre_invocation_is_cancelled(cadre_invocation_t *self);
 
 /* The stream of this slot on a CUDA device, a cudaStream_t: the function enqueues its work there
  * and waits for it before it returns or uses what was computed. NULL on the CPU. */
@@ -106,7 +106,7 @@ CADRE_API uint32_t cadre_invocation_worker_count(const cadre_invocation_t *self)
  * resource is on this worker, until the session ends; then `destructor` (NULL: none) is called with
  * it. A second call takes the place of the first, whose pointer is ended. When the build fails in
  * the end, it is ended too. CADRE_ESTATE in any other call; the pointer stays the caller's then. */
-CADRE_API int cadre_invocation_resource_put(cadre_invocation_t *self, void *pointer,
+CADRE_API int cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
                                             cadre_destructor_t destructor);
 
 /* What the resource called `name` is on this worker: the pointer that was put, NULL when none was,
