@@ -12,7 +12,7 @@
 void
 cadre_program_destroy(cadre_program_t **self_p)
 {
-    cadre_program_t *self = *self_p;
+    cadre_program_t *self = self_p ? *self_p : NULL;
     if (!self) {
         return;
     }

@@ -109,6 +109,7 @@ cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *sh
         tensor->shape[i] = shape[i];
     }
     tensor->data = cadre_aligned_alloc(size_bytes);
+    tensor->owned = tensor->data;
     memset(tensor->data, 0, size_bytes);
     return 0;
 }
@@ -116,7 +117,10 @@ cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *sh
 void
 cadre_tensor_fini(cadre_tensor_t *tensor)
 {
-    free(tensor->data);
+    if (!tensor) {
+        return;
+    }
+    free(tensor->owned);
     *tensor = (cadre_tensor_t){0};
 }
 

@@ -204,6 +204,7 @@ static size_t
 copy_chunks(const cadre_message_t *message, size_t first, cadre_tensor_t *tensor, size_t size_bytes)
 {
     tensor->data = cadre_aligned_alloc(size_bytes);
+    tensor->owned = tensor->data;
     for (size_t at = 0; at < size_bytes; first++) {
         const cadre_chunk_t *chunk = message->chunks[first];
         memcpy((char *)tensor->data + at, cadre_chunk_data(chunk), cadre_chunk_size_bytes(chunk));

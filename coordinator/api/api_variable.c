@@ -67,6 +67,7 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
         cadre_tensor_fini(&tensor);
         return status;
     }
+    cadre_tensor_fini(value);
     *value = tensor;
     return 0;
 }
@@ -146,7 +147,9 @@ cadre_variable_wire(const cadre_variable_t *self)
 int
 cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX])
 {
-    memcpy(shape, self->shape, sizeof(self->shape));
+    if (shape) {
+        memcpy(shape, self->shape, sizeof(self->shape));
+    }
     return self->rank;
 }
 
@@ -160,9 +163,15 @@ void
 cadre_variable_partition(const cadre_variable_t *self, int partition, int64_t *first_row,
                          int64_t *rows, int *shard)
 {
-    *first_row = cadre_split_first(self->rows, self->partitions, partition);
-    *rows = cadre_split_rows(self->rows, self->partitions, partition);
-    *shard = self->shards[partition];
+    if (first_row) {
+        *first_row = cadre_split_first(self->rows, self->partitions, partition);
+    }
+    if (rows) {
+        *rows = cadre_split_rows(self->rows, self->partitions, partition);
+    }
+    if (shard) {
+        *shard = self->shards[partition];
+    }
 }
 
 /* --- functions --- */

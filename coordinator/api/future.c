@@ -166,6 +166,7 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
     status = cadre_tensor_list_decode(cadre_tensor_list_items(&list), &message,
                                       CADRE_RESULT_SIZE_MAX, &tensors, &count);
     if (status == 0 && value) {
+        cadre_tensor_fini(value);
         *value = tensors[0];
         tensors[0] = (cadre_tensor_t){0};
     }

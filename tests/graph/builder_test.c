@@ -37,6 +37,13 @@ expect_mistake(cadre_program_t *p, int status, const char *text)
     cadre_program_destroy(&p);
 }
 
+Test(builder, destroys_what_is_none)
+{
+    cadre_program_t *none = NULL;
+    cadre_program_destroy(NULL);
+    cadre_program_destroy(&none);
+}
+
 Test(builder, tells_scope_operation_and_both_shapes)
 {
     cadre_program_t *p = cadre_program_new("model");

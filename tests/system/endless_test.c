@@ -178,7 +178,7 @@ Test(endless, messages_are_not_those_that_are_as_large_as_they_may_be)
     float *values = cadre_calloc(ROWS, sizeof(*values));
     variable.partitioner = CADRE_PARTITION_FIXED;
     variable.count = 1;
-    const cadre_tensor_t value = {CADRE_F32, 1, {ROWS}, values};
+    const cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 1, .shape = {ROWS}, .data = values};
     values[ROWS - 1] = 7;
     local_cluster_open(&cluster, &options);
     cr_assert_eq(cadre_variable_create(cluster.coordinator, "wide", CADRE_F32, (int64_t[]){ROWS}, 1,

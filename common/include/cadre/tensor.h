@@ -31,13 +31,19 @@ typedef enum {
 
 enum { CADRE_RANK_MAX = 8 };
 
-/* A tensor with its own memory, or a view of somebody else's: the function that hands it out says
- * which. `data` is 64-byte aligned when Cadre allocated it. */
+/* A tensor with memory of its own, or a view of somebody else's. It knows which: one that a program
+ * fills in by hand is a view, {.dtype = CADRE_F32, .data = &number}, and one that is all zero is
+ * empty. A copy of the struct shares its memory; of both only one is ended. It cannot grow. */
 typedef struct {
     cadre_dtype_t dtype;
-    int rank;                      /* 0 (one element) to CADRE_RANK_MAX */
-    int64_t shape[CADRE_RANK_MAX]; /* elements per axis, outermost first; 0 is allowed */
-    void *data;                    /* size_bytes(shape, dtype) bytes, row-major */
+    /* 0 (one element) to CADRE_RANK_MAX. */
+    int rank;
+    /* Elements per axis, outermost first; 0 is allowed. */
+    int64_t shape[CADRE_RANK_MAX];
+    /* cadre_tensor_size_bytes bytes, row-major; 64-byte aligned when Cadre allocated them. */
+    void *data;
+    /* What cadre_tensor_fini frees; NULL for a view. Set by Cadre alone. */
+    void *owned;
 } cadre_tensor_t;
 
 /* Bytes per element; 0 for a number that is no dtype. */
@@ -56,9 +62,8 @@ CADRE_API size_t cadre_tensor_size_bytes(const cadre_tensor_t *tensor);
 CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape,
                                 int rank);
 
-/* Frees the memory of a tensor that owns it - one that cadre_tensor_init, a read or a fetch has
- * filled - and clears the struct; harmless on a zeroed one. A tensor whose `data` is the caller's
- * own memory must not be ended: that would be freed. */
+/* Frees the memory of a tensor that owns it and clears the struct. Of a view it clears the struct
+ * alone; NULL and an empty one are harmless. */
 CADRE_API void cadre_tensor_fini(cadre_tensor_t *tensor);
 
 #ifdef __cplusplus

@@ -109,6 +109,23 @@ Test(future, waits_until_its_deadline_for_a_closure_that_has_not_ended)
     stage_close(&self);
 }
 
+Test(future, frees_what_a_tensor_held_before)
+{
+    stage_t *self = stage_open();
+    float mine[] = {1, 2};
+    cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 1, .shape = {2}, .data = mine};
+    end_well(self);
+    for (int round = 0; round < 3; round++) { /* a view, then what it read itself */
+        cr_assert_eq(cadre_future_fetch(self->future, "hits", &value, 0), 0);
+        cr_assert_eq(((const int32_t *)value.data)[1], 9);
+    }
+    cr_assert_eq(cadre_future_fetch(self->future, "accuracy", &value, 0), CADRE_ENOTFOUND);
+    cr_assert_eq(((const int32_t *)value.data)[1], 9, "a failure leaves it as it was");
+    cadre_tensor_fini(&value);
+    cr_assert_eq(mine[0], 1);
+    stage_close(&self);
+}
+
 Test(future, gives_results_by_name_as_often_as_asked)
 {
     stage_t *self = stage_open();
