@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +13,18 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/net/authenticator.h"
+#include "common/net/control_link.h"
 #include "common/net/monitor.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"
-#include "common/wire/codec.h"
 #include "ps/core/ps_core.h"
 #include "ps/core/ps_metrics.h"
 #include "ps/shard_actor.h"
 #include "ps/store_actor.h"
 
 enum {
-    TURN_MESSAGES = 64,       /* of one source in one turn */
-    WAITING_FIRST_MS = 5000,  /* without a coordinator: then the log says so, */
-    WAITING_LAST_MS = 300000, /* ever more seldom up to this */
+    TURN_MESSAGES = 64, /* of one source in one turn */
     HOST_SIZE = CADRE_HOST_SIZE_MAX + 1,
 };
 
@@ -33,31 +32,21 @@ struct cadre_control_loop {
     cadre_control_options_t options;
     cadre_context_t *context;
     cadre_authenticator_t *authenticator; /* NULL without keys */
-    cadre_socket_t *control;
-    cadre_monitor_t *monitor;
+    cadre_control_link_t *link;
     cadre_actor_t *shard;
     cadre_actor_t *store;
     cadre_ps_core_t *core;
-    cadre_frames_t frames;
-    cadre_outbox_t outbox; /* answers of the shard */
     uint64_t epoch;        /* the shard's; what it still says of another one is dropped */
     const char *transport; /* of both sockets, the worse one */
     char host[HOST_SIZE];
     char address[CADRE_ENDPOINT_TEXT_SIZE];
-    bool connected;
-    bool was_connected; /* at any time */
     bool ended;
     int refused;      /* status of a coordinator that did not take this ps */
     bool load_stands; /* a checkpoint that the shard waits for is not read any more */
     bool is_probed;   /* the shard was asked for a sign of life and has given none since */
     int64_t probed_ms;
     int signal;
-    int64_t waiting_since_ms;
-    int64_t waiting_due_ms; /* when the log says again that the coordinator is away */
-    int64_t waiting_ms;
-    int64_t redial_ms;     /* when to try again, after a failed handshake; 0: there was none */
-    int64_t failed_log_ms; /* when the log may tell again that a handshake failed */
-    uint64_t withdrawals;  /* of keys, as far as they were looked at */
+    uint64_t withdrawals; /* of keys, as far as they were looked at */
     cadre_ps_figures_t
         figures;      /* what is told of them over HTTP, but for what is known when asked */
     int64_t write_ms; /* when a snapshot was given to the store */
@@ -170,49 +159,26 @@ own_task(const cadre_control_loop_t *self)
     return (cadre_task_t){CADRE_ROLE_PS, self->options.index, self->options.incarnation};
 }
 
-/* A control socket that connects in the background; nothing is left open when it fails. */
-static int
-dial(const cadre_control_loop_t *self, cadre_socket_t **control, cadre_monitor_t **monitor)
-{
-    cadre_task_t task = own_task(self);
-    char id[CADRE_TASK_TEXT_SIZE];
-    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
-                                          cadre_task_text(&task, id), control);
-    if (status == 0) {
-        status = cadre_monitor_open(self->context, *control, monitor);
-    }
-    if (status == 0) {
-        status = cadre_socket_connect(*control, &self->options.coordinator);
-    }
-    if (status < 0) {
-        cadre_monitor_close(monitor);
-        cadre_socket_close(control, 0);
-    }
-    return status;
-}
-
 static int
 open_control(cadre_control_loop_t *self)
 {
-    int status = dial(self, &self->control, &self->monitor);
-    if (status == 0) {
-        cadre_ps_options_t options = {.task = own_task(self),
-                                      .build = CADRE_VERSION,
-                                      .host = self->host,
-                                      .address = self->address,
-                                      .process = (uint32_t)getpid(),
-                                      .folderless = cadre_folders_is_empty(self->options.folders)};
-        self->core = cadre_ps_core_new(&options);
+    const cadre_control_link_options_t link = {.coordinator = self->options.coordinator,
+                                               .task = own_task(self),
+                                               .away_ms = self->options.away_ms};
+    int status = cadre_control_link_open(self->context, &link, &self->link);
+    if (status < 0) {
+        return status;
     }
-    return status;
-}
-
-static void
-begin_waiting(cadre_control_loop_t *self)
-{
-    self->waiting_since_ms = cadre_clock_now_ms();
-    self->waiting_ms = WAITING_FIRST_MS;
-    self->waiting_due_ms = self->waiting_since_ms + self->waiting_ms;
+    const cadre_ps_options_t options = {.session = {.task = own_task(self),
+                                                    .build = CADRE_VERSION,
+                                                    .host = self->host,
+                                                    .process = (uint32_t)getpid(),
+                                                    .away_ms = self->options.away_ms},
+                                        .address = self->address,
+                                        .folderless =
+                                            cadre_folders_is_empty(self->options.folders)};
+    self->core = cadre_ps_core_new(&options);
+    return 0;
 }
 
 int
@@ -237,7 +203,6 @@ cadre_control_loop_open(const cadre_control_options_t *options, cadre_control_lo
         cadre_control_loop_close(&self);
         return status;
     }
-    begin_waiting(self);
     self->figures.build = CADRE_VERSION;
     self->figures.size_bytes_max = options->size_bytes_max;
     *out = self;
@@ -325,7 +290,8 @@ static void
 leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
 {
     bool waits = self->options.wait && self->signal == 0 && !is_stuck(self);
-    cadre_log(CADRE_LOG_INFO, "left", "reason=\"%s\" next=\"%s\"", event->text,
+    cadre_log(event->status < 0 ? CADRE_LOG_WARN : CADRE_LOG_INFO, "left",
+              "reason=\"%s\" next=\"%s\"", event->text,
               waits ? "waiting for another session" : "exit");
     if (waits) {
         begin_session(self, 0, 0);
@@ -335,39 +301,12 @@ leave(cadre_control_loop_t *self, const cadre_ps_event_t *event)
     }
 }
 
-/* Another socket, under the same name, in the place of the present one, which stays when there is
- * none to be had. */
-static int
-replace_control(cadre_control_loop_t *self)
-{
-    cadre_socket_t *control = NULL;
-    cadre_monitor_t *monitor = NULL;
-    int status = dial(self, &control, &monitor);
-    if (status == 0) {
-        cadre_monitor_close(&self->monitor);
-        cadre_socket_close(&self->control, 0);
-        self->monitor = monitor;
-        self->control = control;
-    }
-    return status;
-}
-
-/* The connection is up and nobody answers. */
 static void
-dial_again(cadre_control_loop_t *self)
+redial(cadre_control_loop_t *self)
 {
-    char text[CADRE_ENDPOINT_TEXT_SIZE];
-    cadre_endpoint_text(&self->options.coordinator, text);
-    if (replace_control(self) < 0) {
-        cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"", text,
-                  cadre_error_text());
-        return;
+    if (cadre_control_link_redial(self->link, now())) {
+        cadre_ps_core_disconnected(self->core, now());
     }
-    cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
-              text, CADRE_MUTE_MS);
-    self->connected = false;
-    begin_waiting(self);
-    cadre_ps_core_disconnected(self->core);
 }
 
 static void
@@ -394,8 +333,8 @@ take_events(cadre_control_loop_t *self)
         case CADRE_PS_ABANDON:
             abandon(self, &event);
             break;
-        case CADRE_PS_MUTE:
-            dial_again(self);
+        case CADRE_PS_REDIAL:
+            redial(self);
             break;
         case CADRE_PS_REFUSED:
             cadre_log(CADRE_LOG_ERROR, "refused", "why=\"%s\" next=exit", event.text);
@@ -453,7 +392,7 @@ hear_shard(cadre_control_loop_t *self)
             return;
         }
         if (message.kind == CADRE_SHARD_ANSWER) {
-            cadre_outbox_repeat(&self->outbox, message.pointer);
+            cadre_control_link_send(self->link, message.pointer);
         } else if (message.kind == CADRE_SHARD_SNAPSHOT) {
             write_snapshot(self, message.pointer);
             continue;
@@ -483,21 +422,16 @@ hear_store(cadre_control_loop_t *self)
     }
 }
 
-/* --- the control socket --- */
+/* --- the control connection --- */
 
 static void
 hear_coordinator(cadre_control_loop_t *self)
 {
     for (int i = 0; i < TURN_MESSAGES; i++) {
         cadre_message_t message;
-        int status = cadre_socket_receive(self->control, &self->frames);
-        if (status == CADRE_EAGAIN || status == CADRE_ECLOSED) {
+        int status = cadre_control_link_receive(self->link, &message);
+        if (status == CADRE_EAGAIN) {
             return;
-        }
-        if (status == 0) {
-            status = cadre_message_decode(cadre_chunk_data(self->frames.header),
-                                          cadre_chunk_size_bytes(self->frames.header),
-                                          self->frames.chunks, self->frames.count, &message);
         }
         if (status == 0) {
             cadre_ps_core_receive(self->core, &message, now());
@@ -510,55 +444,31 @@ hear_coordinator(cadre_control_loop_t *self)
     }
 }
 
-/* Sends until nothing is left (true) or the socket is full. */
-static bool
-send_from(cadre_control_loop_t *self, cadre_outbox_t *outbox)
-{
-    cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(outbox, &entry)) {
-        int status =
-            cadre_socket_send(self->control, NULL, entry.header, entry.chunks, entry.chunk_count);
-        if (status == CADRE_EAGAIN) {
-            cadre_outbox_push_front(outbox, &entry);
-            return false;
-        }
-        cadre_outbox_entry_fini(&entry);
-    }
-    return true;
-}
-
-/* The shard's answers go first: a GOODBYE is the last thing a ps says. */
-static bool
+/* Sends what the core says. The shard's answers went out as they came: a GOODBYE is the last thing
+ * a ps says. */
+static void
 send_all(cadre_control_loop_t *self)
 {
-    return send_from(self, &self->outbox) && send_from(self, cadre_ps_core_outbox(self->core));
-}
-
-/* Each try to connect ends so: the log has one line now and then. */
-static void
-tell_failed(cadre_control_loop_t *self, const cadre_event_t *event)
-{
-    char text[CADRE_ENDPOINT_TEXT_SIZE];
-    int64_t now_ms = cadre_clock_now_ms();
-    self->redial_ms = now_ms + CADRE_REDIAL_MS;
-    if (now_ms >= self->failed_log_ms) {
-        self->failed_log_ms = now_ms + CADRE_DROPPED_LOG_MS;
-        bool guarded = cadre_context_keyring(self->context) != NULL;
-        cadre_log(CADRE_LOG_ERROR, "handshake_failed",
-                  "coordinator=%s why=\"%s\" next=\"keeps dialling\"",
-                  cadre_endpoint_text(&self->options.coordinator, text),
-                  cadre_event_why_failed(event, guarded));
+    cadre_outbox_entry_t entry;
+    cadre_control_link_flush(self->link);
+    while (cadre_outbox_pop(cadre_ps_core_outbox(self->core), &entry)) {
+        cadre_control_link_send(self->link, &entry);
     }
 }
 
-/* libzmq gives an address up whose handshake has failed; but keys are added, and others may have
- * had the port of a coordinator that is to come. */
 static void
-dial_refused(cadre_control_loop_t *self)
+watch_connection(cadre_control_loop_t *self)
 {
-    int64_t now_ms = cadre_clock_now_ms();
-    if (self->redial_ms > 0 && now_ms >= self->redial_ms) {
-        self->redial_ms = replace_control(self) < 0 ? now_ms + CADRE_REDIAL_MS : 0;
+    cadre_control_link_event_t event;
+    while ((event = cadre_control_link_watch(self->link, now())) != CADRE_LINK_SAME) {
+        if (event == CADRE_LINK_UP) {
+            cadre_ps_core_connected(self->core, now());
+            send_all(self); /* HELLO, before the shard's answers */
+        } else {
+            cadre_log(CADRE_LOG_WARN, "disconnected", "coordinator=%s next=\"dialling again\"",
+                      cadre_control_link_address(self->link));
+            cadre_ps_core_disconnected(self->core, now());
+        }
     }
 }
 
@@ -571,73 +481,12 @@ watch_keys(cadre_control_loop_t *self)
         return;
     }
     self->withdrawals = cadre_keyring_withdrawals(keyring);
-    if (!cadre_socket_trusted(self->control)) {
+    if (!cadre_control_link_is_trusted(self->link)) {
         cadre_log(CADRE_LOG_ERROR, "refused",
                   "why=\"the coordinator's key is withdrawn\" next=exit");
         self->refused = CADRE_EREFUSED;
         self->ended = true;
     }
-}
-
-static void
-watch_connection(cadre_control_loop_t *self)
-{
-    cadre_event_t event;
-    char text[CADRE_ENDPOINT_TEXT_SIZE];
-    while (cadre_monitor_receive(self->monitor, &event) == 0) {
-        if (event.kind == CADRE_EVENT_READY) {
-            self->connected = true;
-            self->was_connected = true;
-            self->redial_ms = 0; /* libzmq had tried again by itself */
-            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s",
-                      cadre_endpoint_text(&self->options.coordinator, text));
-            cadre_ps_core_connected(self->core, now());
-        } else if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
-            tell_failed(self, &event);
-        } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->connected) {
-            self->connected = false;
-            begin_waiting(self);
-            cadre_log(CADRE_LOG_WARN, "disconnected", "coordinator=%s next=\"dialling again\"",
-                      cadre_endpoint_text(&self->options.coordinator, text));
-            cadre_ps_core_disconnected(self->core);
-        }
-    }
-}
-
-/* When a coordinator that stays away has been waited for long enough. */
-static int64_t
-away_due_ms(const cadre_control_loop_t *self)
-{
-    bool waits = self->connected || !self->was_connected || self->options.away_ms == 0;
-    return waits ? INT64_MAX : self->waiting_since_ms + self->options.away_ms;
-}
-
-/* When the log is to say that the coordinator is away; says it when that time has come. */
-static int64_t
-complain(cadre_control_loop_t *self)
-{
-    int64_t now_ms = cadre_clock_now_ms();
-    if (self->connected) {
-        return INT64_MAX;
-    }
-    if (now_ms >= away_due_ms(self)) {
-        cadre_log(CADRE_LOG_WARN, "left", "reason=\"the coordinator stays away\" next=exit");
-        self->ended = true;
-        return now_ms;
-    }
-    if (now_ms >= self->waiting_due_ms) {
-        char text[CADRE_ENDPOINT_TEXT_SIZE];
-        cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator",
-                  "coordinator=%s seconds=%" PRId64 " limit_s=%" PRId64,
-                  cadre_endpoint_text(&self->options.coordinator, text),
-                  (now_ms - self->waiting_since_ms) / 1000,
-                  (self->was_connected ? self->options.away_ms : 0) / 1000);
-        self->waiting_ms =
-            2 * self->waiting_ms < WAITING_LAST_MS ? 2 * self->waiting_ms : WAITING_LAST_MS;
-        self->waiting_due_ms = now_ms + self->waiting_ms;
-    }
-    int64_t due_ms = away_due_ms(self);
-    return due_ms < self->waiting_due_ms ? due_ms : self->waiting_due_ms;
 }
 
 /* --- what is told over HTTP --- */
@@ -652,7 +501,7 @@ publish(cadre_control_loop_t *self)
         return;
     }
     cadre_http_server_turned(self->options.http, CADRE_CONTROL_TURN, now_ms);
-    figures->connected = self->connected;
+    figures->connected = cadre_control_link_is_up(self->link);
     figures->leaving = self->ended;
     figures->contact = cadre_ps_core_contact(self->core);
     const char *unready = cadre_ps_unready(figures);
@@ -679,25 +528,25 @@ hear_signal(cadre_control_loop_t *self)
     char reason[CADRE_TEXT_SIZE_MAX];
     self->signal = (int)info.ssi_signo;
     snprintf(reason, sizeof(reason), "%s", strsignal(self->signal));
-    cadre_ps_core_leave(self->core, reason);
+    cadre_ps_core_leave(self->core, reason, now());
     self->ended = true;
 }
 
+/* Until something comes, or `due_ms`. */
 static void
-wait_for_something(cadre_control_loop_t *self, uint64_t due_ms, bool is_blocked)
+wait_for_something(cadre_control_loop_t *self, uint64_t due_ms)
 {
-    int64_t complain_ms = complain(self);
-    int64_t now_ms = cadre_clock_now_ms();
-    int64_t due = due_ms < (uint64_t)complain_ms ? (int64_t)due_ms : complain_ms;
-    due = self->redial_ms > 0 && self->redial_ms < due ? self->redial_ms : due;
-    if (self->options.http && due > now_ms + CADRE_HTTP_PUBLISH_MS) {
-        due = now_ms + CADRE_HTTP_PUBLISH_MS;
+    uint64_t now_ms = now();
+    if (self->options.http && due_ms > now_ms + CADRE_HTTP_PUBLISH_MS) {
+        due_ms = now_ms + CADRE_HTTP_PUBLISH_MS;
     }
-    long timeout_ms = due == INT64_MAX ? -1 : due > now_ms ? (long)(due - now_ms) : 0;
+    uint64_t rest_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+    long timeout_ms = rest_ms < INT_MAX ? (long)rest_ms : -1;
+
+    short wanted = cadre_control_link_is_full(self->link) ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN;
     zmq_pollitem_t items[] = {
-        {.socket = cadre_socket_handle(self->control),
-         .events = (short)(is_blocked ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN)},
-        {.socket = cadre_monitor_handle(self->monitor), .events = ZMQ_POLLIN},
+        {.socket = cadre_control_link_handle(self->link), .events = wanted},
+        {.socket = cadre_control_link_monitor_handle(self->link), .events = ZMQ_POLLIN},
         {.socket = cadre_actor_socket(self->shard), .events = ZMQ_POLLIN},
         {.socket = cadre_actor_socket(self->store), .events = ZMQ_POLLIN},
         {.fd = self->options.signals, .events = ZMQ_POLLIN},
@@ -714,19 +563,20 @@ cadre_control_loop_run(cadre_control_loop_t *self)
     while (!self->ended) {
         uint64_t due_ms = cadre_ps_core_tick(self->core, now());
         take_events(self);
-        bool is_blocked = !send_all(self);
+        uint64_t link_due_ms = cadre_control_link_tick(self->link, now());
+        send_all(self);
         publish(self);
         if (self->ended) {
             break;
         }
-        wait_for_something(self, due_ms, is_blocked);
+
+        wait_for_something(self, link_due_ms < due_ms ? link_due_ms : due_ms);
         watch_connection(self);
         hear_shard(self);
         hear_store(self);
         hear_coordinator(self);
         take_events(self);
         watch_keys(self);
-        dial_refused(self);
     }
     send_all(self);
     return self->signal;
@@ -767,11 +617,8 @@ cadre_control_loop_close(cadre_control_loop_t **self_p)
         return status;
     }
     *self_p = NULL;
-    cadre_monitor_close(&self->monitor);
-    cadre_socket_close(&self->control, CADRE_CLEAN_STOP_LINGER_MS);
+    cadre_control_link_close(&self->link);
     cadre_ps_core_destroy(&self->core);
-    cadre_frames_fini(&self->frames);
-    cadre_outbox_fini(&self->outbox);
     status = cadre_authenticator_close(&self->authenticator, CADRE_ACTOR_STOP_MS);
     if (status < 0) {
         return status;

@@ -26,7 +26,7 @@ typedef struct {
     unsigned lanes;            /* threads that apply updates, the shard's own among them */
     cadre_security_t security; /* of the connections beyond this machine */
     bool wait;                 /* for another session when one has ended */
-    int64_t away_ms; /* leave when a coordinator that was there is away so long; 0: never */
+    uint64_t away_ms; /* leave when a coordinator that was there is away so long; 0: never */
     const cadre_folders_t *folders; /* that checkpoints may be in; borrowed */
     int signals;                    /* a signalfd: whatever it reads means leave; borrowed */
     cadre_http_server_t *http;      /* of CADRE_CONTROL_ACTORS, or NULL; borrowed */

@@ -281,7 +281,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         options->index = config.index;
         options->wait = flags->wait;
         options->lanes = flags->lanes ? (unsigned)flags->lanes : default_lanes();
-        options->away_ms = flags->wait ? 0 : 1000 * (int64_t)flags->away_s;
+        options->away_ms = flags->wait ? 0 : 1000 * (uint64_t)flags->away_s;
     }
     return status;
 }

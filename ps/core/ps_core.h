@@ -1,6 +1,6 @@
 /*
- * ps_core - a ps's session with the coordinator: HELLO, heartbeats, leaving, and the end of a
- * checkpoint.
+ * ps_core - what a ps is to its coordinator: a member (common/session/session.h) that serves one
+ * shard, and tells of its counters and of the checkpoint that is being written.
  *
  * Owner:   the ps's control loop (or the simulation).
  * Thread:  its owner's.
@@ -17,21 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/session/session.h"
 #include "common/wire/outbox.h"
-
-enum {
-    CADRE_PS_HELLO_RETRY_MS = 1000, /* until WELCOME */
-};
 
 typedef struct cadre_ps_core cadre_ps_core_t;
 
 typedef struct {
-    cadre_task_t task; /* role ps; index as asked for, or CADRE_INDEX_ANY */
-    const char *build; /* borrowed for the life of the core, like the next two */
-    const char *host;
-    const char *address; /* of the data plane */
-    uint32_t process;
-    bool folderless; /* it may write and read checkpoints nowhere */
+    cadre_session_options_t session; /* role ps; what it borrows outlives the core, */
+    const char *address;             /* as does the address of the data plane */
+    bool folderless;                 /* it may write and read checkpoints nowhere */
 } cadre_ps_options_t;
 
 typedef enum {
@@ -43,13 +37,10 @@ typedef enum {
     CADRE_PS_PROBE,     /* have the shard answer with cadre_ps_core_counted, if it still does */
     CADRE_PS_ABANDON,   /* stop writing the snapshot of `checkpoint` of session `epoch`, if that is
                            under way: another session may use the same number */
-    CADRE_PS_MUTE,      /* no answer to HELLO for CADRE_MUTE_MS: make the control connection anew,
-                           on another socket (common/net/socket.h says why), then
-                           cadre_ps_core_disconnected */
-    CADRE_PS_REFUSED,   /* the coordinator does not take this ps, for the reason `text`: end.
-                           `status`: CADRE_EPROTOCOL when it is of another release */
-    CADRE_PS_LEFT,      /* the session is over; `text` says why. Send the outbox, then end, or
-                           cadre_ps_core_return */
+    CADRE_PS_REDIAL,    /* CADRE_EFFECT_REDIAL; then cadre_ps_core_disconnected */
+    CADRE_PS_REFUSED,   /* CADRE_EFFECT_REFUSED, with `status` and `text`: end */
+    CADRE_PS_LEFT,      /* CADRE_EFFECT_LEFT, with `status` and `text`: send the outbox, then end,
+                           or cadre_ps_core_return */
 } cadre_ps_event_kind_t;
 
 typedef struct {
@@ -85,14 +76,7 @@ bool cadre_ps_core_event(cadre_ps_core_t *self, cadre_ps_event_t *event);
 cadre_task_t cadre_ps_core_coordinator(const cadre_ps_core_t *self);
 
 /* How it stands with the coordinator. */
-typedef struct {
-    bool is_member;
-    uint32_t index;    /* of the shard, or CADRE_INDEX_ANY */
-    uint64_t lease_ms; /* 0: none was told */
-    uint64_t heard_ms; /* when the newest question that was answered was sent; 0: never */
-} cadre_ps_contact_t;
-
-cadre_ps_contact_t cadre_ps_core_contact(const cadre_ps_core_t *self);
+cadre_session_contact_t cadre_ps_core_contact(const cadre_ps_core_t *self);
 
 /* A message on the control connection; takes it. */
 void cadre_ps_core_receive(cadre_ps_core_t *self, cadre_message_t *message, uint64_t now_ms);
@@ -104,13 +88,13 @@ void cadre_ps_core_malformed(cadre_ps_core_t *self);
 void cadre_ps_core_connected(cadre_ps_core_t *self, uint64_t now_ms);
 
 /* It broke: nothing is said until it is back, or messages to nobody would pile up. */
-void cadre_ps_core_disconnected(cadre_ps_core_t *self);
+void cadre_ps_core_disconnected(cadre_ps_core_t *self, uint64_t now_ms);
 
 /* Timers. Returns when it wants to be called again at the latest; UINT64_MAX for never. */
 uint64_t cadre_ps_core_tick(cadre_ps_core_t *self, uint64_t now_ms);
 
 /* Leaves the session (SIGTERM). */
-void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason);
+void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason, uint64_t now_ms);
 
 /* After LEFT: waits for another session, saying HELLO again. The shard is not needed any more:
  * cadre_shard_begin_session with epoch 0 lets go of it. */

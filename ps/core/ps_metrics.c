@@ -83,7 +83,7 @@ add_shard(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
 static void
 add_session(const cadre_ps_figures_t *self, uint64_t now_ms, cadre_metrics_text_t *text)
 {
-    const cadre_ps_contact_t *contact = &self->contact;
+    const cadre_session_contact_t *contact = &self->contact;
     bool is_known = contact->is_member && contact->heard_ms && now_ms > contact->heard_ms;
     cadre_metrics_text_gauge(text, "cadre_ps_joined", contact->is_member && self->connected,
                              "Whether the ps is a member of a job.");

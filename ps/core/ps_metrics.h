@@ -20,7 +20,7 @@ typedef struct {
     uint64_t generation;                       /* with 0: it serves nobody, */
     cadre_shard_figures_t shard;               /* and what it holds */
     uint64_t size_bytes_max;                   /* that it may hold */
-    cadre_ps_contact_t contact;
+    cadre_session_contact_t contact;
     bool connected;         /* to the coordinator */
     bool leaving;           /* a signal came, or the session has ended */
     uint64_t sessions;      /* that were begun */

@@ -156,7 +156,7 @@ take_events(target_t *self)
             cadre_ps_core_return(self->core, self->now_ms);
             break;
         case CADRE_PS_ABANDON:
-        case CADRE_PS_MUTE:
+        case CADRE_PS_REDIAL:
         case CADRE_PS_PROBE:
             break;
         }
@@ -288,10 +288,9 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t pauses_ms[] = {0, 1, 499, 1000, 5001, 600001};
-    cadre_ps_options_t ps = {.task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, PS},
-                             .build = "1",
-                             .host = "h",
-                             .address = "tcp://127.0.0.1:1"};
+    cadre_ps_options_t ps = {
+        .session = {.task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, PS}, .build = "1", .host = "h"},
+        .address = "tcp://127.0.0.1:1"};
     cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = SIZE_MAX_BYTES};
     target_t *self = cadre_calloc(1, sizeof(*self));
     self->fuzz.at = data;

@@ -206,7 +206,7 @@ sim_cluster_kill_coordinator(sim_cluster_t *self)
     sim_coordinator_stop(self->coordinator);
     for (uint32_t i = 0; i < self->ps_count; i++) {
         if (self->shards[i].core && sim_chance(&self->random, self->seen)) {
-            cadre_ps_core_disconnected(self->shards[i].core);
+            cadre_ps_core_disconnected(self->shards[i].core, self->network.now_ms);
         }
     }
 }

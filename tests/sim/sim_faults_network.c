@@ -58,7 +58,7 @@ cut_control(sim_cluster_t *self, cadre_role_t role)
     cut_now(self, SIM_COORDINATOR_NODE, node, ms);
     sim_cluster_maybe_seen(self, node);
     if (shard && sim_faults_draw(self, 0, 1)) {
-        cadre_ps_core_disconnected(shard->core);
+        cadre_ps_core_disconnected(shard->core, self->network.now_ms);
     }
     connect_after(self, node, ms);
     return true;

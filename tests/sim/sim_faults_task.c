@@ -150,7 +150,7 @@ sim_fault_ps_leaves(sim_cluster_t *self)
     sim_shard_t *shard = sim_cluster_shard_at(self, place);
     sim_faults_say(self, "goodbye", shard->node, 0);
     shard->stopping = true;
-    cadre_ps_core_leave(shard->core, "told to leave");
+    cadre_ps_core_leave(shard->core, "told to leave", self->network.now_ms);
     sim_network_at(&self->network, 0, SIM_TICK, shard->node, 0);
     return true;
 }

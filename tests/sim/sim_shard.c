@@ -13,11 +13,9 @@
 void
 sim_shard_start(sim_shard_t *self)
 {
-    cadre_ps_options_t options = {.task = self->task,
-                                  .build = "sim",
-                                  .host = "sim",
-                                  .address = "inproc://ps",
-                                  .process = self->node};
+    cadre_ps_options_t options = {
+        .session = {.task = self->task, .build = "sim", .host = "sim", .process = self->node},
+        .address = "inproc://ps"};
     self->loader = (sim_loader_t){
         .disk = self->disk, .random = self->random, .fails = &self->plan->read_fails};
     cadre_shard_options_t shard_options = {.incarnation = self->task.incarnation,
@@ -514,7 +512,7 @@ on_event(sim_shard_t *self, cadre_ps_event_t *event)
             drop_snapshot(self);
         }
         break;
-    case CADRE_PS_MUTE:
+    case CADRE_PS_REDIAL:
         cadre_ps_core_connected(self->core, self->network->now_ms);
         break;
     case CADRE_PS_REFUSED:

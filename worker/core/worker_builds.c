@@ -56,7 +56,8 @@ uint64_t
 cadre_worker_build(cadre_worker_core_t *self, uint64_t now_ms)
 {
     uint64_t due_ms = UINT64_MAX;
-    if (self->session_state != CADRE_SESSION_MEMBER || self->directory.resources_unbuilt == 0) {
+    if (self->session_state != CADRE_WORKER_STATE_MEMBER ||
+        self->directory.resources_unbuilt == 0) {
         return due_ms;
     }
     cadre_resource_entry_t *entry = NULL;

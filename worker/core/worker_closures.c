@@ -228,7 +228,7 @@ begin(cadre_worker_core_t *self, cadre_message_t *message, uint64_t restores, bo
     run->restores = restores;
     cadre_u64_map_put(&self->runs, cadre_run_id(run), run);
     self->waiting++;
-    if (self->session_state == CADRE_SESSION_DRAINING) {
+    if (self->session_state == CADRE_WORKER_STATE_DRAINING) {
         cadre_worker_give_up(self, run, CADRE_FAILURE_RETURNED, CADRE_ECLOSED, self->leave_reason,
                              now_ms);
     } else if (cancelled) {
@@ -437,7 +437,7 @@ end_build(cadre_worker_core_t *self, cadre_run_t *run, const cadre_run_outcome_t
           uint64_t now_ms)
 {
     cadre_run_outcome_t rest = *outcome;
-    if (!self->superseded && self->session_state != CADRE_SESSION_LEFT) {
+    if (!self->superseded && self->session_state != CADRE_WORKER_STATE_LEFT) {
         cadre_worker_built(self, run, &rest, now_ms);
     }
     cadre_worker_release(self, rest.holding);
@@ -454,7 +454,7 @@ cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
     self->running--;
     if (run->builds) {
         end_build(self, run, outcome, now_ms);
-    } else if (self->superseded || self->session_state == CADRE_SESSION_LEFT) {
+    } else if (self->superseded || self->session_state == CADRE_WORKER_STATE_LEFT) {
         forget(self, run);
     } else if (cadre_run_has_newer(run) && (outcome->status < 0 || is_stale(self, run))) {
         begin_newer(self, run, now_ms);

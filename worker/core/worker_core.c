@@ -230,13 +230,13 @@ cadre_worker_hurry_heartbeat(cadre_worker_core_t *self, uint64_t now_ms)
 static void
 leave(cadre_worker_core_t *self, const char *reason)
 {
-    if (self->session_state == CADRE_SESSION_LEFT) {
+    if (self->session_state == CADRE_WORKER_STATE_LEFT) {
         return;
     }
     cadre_message_t message = cadre_worker_message(self, CADRE_MESSAGE_GOODBYE);
     message.goodbye.reason = reason;
     cadre_outbox_send(&self->outbox, &self->coordinator, &message);
-    self->session_state = CADRE_SESSION_LEFT;
+    self->session_state = CADRE_WORKER_STATE_LEFT;
     cadre_worker_event_t event = {.kind = CADRE_WORKER_LEFT};
     snprintf(event.text, sizeof(event.text), "%s", reason);
     cadre_worker_emit(self, &event);
@@ -246,7 +246,7 @@ void
 cadre_worker_be_refused(cadre_worker_core_t *self, const cadre_refused_message_t *refused)
 {
     cadre_worker_drop_runs(self);
-    self->session_state = CADRE_SESSION_LEFT;
+    self->session_state = CADRE_WORKER_STATE_LEFT;
     cadre_worker_event_t event = {.kind = CADRE_WORKER_REFUSED,
                                   .status =
                                       refused->status ? -(int)refused->status : CADRE_EREFUSED};
@@ -292,7 +292,8 @@ void
 cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *message, uint64_t now_ms)
 {
     bool late = self->contact.answers && message->request < self->hello_first;
-    if (self->session_state != CADRE_SESSION_HELLO || late || !has_room(self, &message->welcome)) {
+    if (self->session_state != CADRE_WORKER_STATE_HELLO || late ||
+        !has_room(self, &message->welcome)) {
         return;
     }
     if (message->incarnation != self->session) {
@@ -304,7 +305,7 @@ cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *messag
         begin_session(self, message);
     }
     self->superseded = false;
-    self->session_state = CADRE_SESSION_MEMBER;
+    self->session_state = CADRE_WORKER_STATE_MEMBER;
     self->epoch = message->epoch;
     self->options.task.index = (uint32_t)message->welcome.index;
     self->heartbeat_ms = message->welcome.heartbeat_ms ? message->welcome.heartbeat_ms : 1;
@@ -317,12 +318,12 @@ cadre_worker_on_welcome(cadre_worker_core_t *self, const cadre_message_t *messag
 void
 cadre_worker_rejoin(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_MEMBER) {
-        self->session_state = CADRE_SESSION_HELLO;
+    if (self->session_state == CADRE_WORKER_STATE_MEMBER) {
+        self->session_state = CADRE_WORKER_STATE_HELLO;
         self->hello_first = self->contact.asked + 1;
         self->round++;
     }
-    if (self->session_state == CADRE_SESSION_HELLO) {
+    if (self->session_state == CADRE_WORKER_STATE_HELLO) {
         say_hello(self, now_ms);
     }
 }
@@ -338,23 +339,23 @@ cadre_worker_core_connected(cadre_worker_core_t *self, uint64_t now_ms)
 void
 cadre_worker_core_drain(cadre_worker_core_t *self, const char *reason, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_LEFT) {
+    if (self->session_state == CADRE_WORKER_STATE_LEFT) {
         return;
     }
     snprintf(self->leave_reason, sizeof(self->leave_reason), "%s", reason);
     self->dismissed = true;
-    if (self->session_state == CADRE_SESSION_HELLO) {
+    if (self->session_state == CADRE_WORKER_STATE_HELLO) {
         cadre_worker_core_abandon(self, reason); /* nobody would take reports */
         return;
     }
-    self->session_state = CADRE_SESSION_DRAINING;
+    self->session_state = CADRE_WORKER_STATE_DRAINING;
     cadre_worker_hand_back(self, now_ms);
 }
 
 bool
 cadre_worker_core_is_draining(const cadre_worker_core_t *self)
 {
-    return self->session_state == CADRE_SESSION_DRAINING;
+    return self->session_state == CADRE_WORKER_STATE_DRAINING;
 }
 
 bool
@@ -366,7 +367,7 @@ cadre_worker_core_is_dismissed(const cadre_worker_core_t *self)
 void
 cadre_worker_core_abandon(cadre_worker_core_t *self, const char *reason)
 {
-    if (self->session_state != CADRE_SESSION_LEFT) {
+    if (self->session_state != CADRE_WORKER_STATE_LEFT) {
         cadre_worker_drop_runs(self);
         leave(self, reason);
     }
@@ -384,7 +385,7 @@ cadre_worker_core_in_touch(const cadre_worker_core_t *self, uint64_t now_ms)
 static void
 lose_touch(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_DRAINING) {
+    if (self->session_state == CADRE_WORKER_STATE_DRAINING) {
         cadre_worker_drop_runs(self);
         self->disowned = true;
     } else {
@@ -433,17 +434,18 @@ excuse_stall(cadre_worker_core_t *self, uint64_t now_ms)
 static uint64_t
 tick(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_LEFT) {
+    if (self->session_state == CADRE_WORKER_STATE_LEFT) {
         return UINT64_MAX;
     }
-    if (self->session_state != CADRE_SESSION_HELLO && !cadre_worker_core_in_touch(self, now_ms)) {
+    if (self->session_state != CADRE_WORKER_STATE_HELLO &&
+        !cadre_worker_core_in_touch(self, now_ms)) {
         lose_touch(self, now_ms);
     }
-    if (self->session_state == CADRE_SESSION_HELLO) {
+    if (self->session_state == CADRE_WORKER_STATE_HELLO) {
         return tick_hello(self, now_ms);
     }
     bool done = self->runs.count == 0 || (self->disowned && self->running == 0);
-    if (self->session_state == CADRE_SESSION_DRAINING && done) {
+    if (self->session_state == CADRE_WORKER_STATE_DRAINING && done) {
         leave(self, self->leave_reason);
         return UINT64_MAX;
     }

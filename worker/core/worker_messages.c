@@ -100,7 +100,7 @@ on_definition(cadre_worker_core_t *self, cadre_message_t *message, uint64_t now_
 static void
 on_unknown_peer(cadre_worker_core_t *self, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_DRAINING && !self->disowned) {
+    if (self->session_state == CADRE_WORKER_STATE_DRAINING && !self->disowned) {
         self->disowned = true;
         cadre_worker_drop_runs(self); /* nor will news of the shards that they wait for */
     }
@@ -113,8 +113,8 @@ static bool
 is_of_session(const cadre_worker_core_t *self, const cadre_message_t *message)
 {
     bool ends = message->type == CADRE_MESSAGE_STOP || message->type == CADRE_MESSAGE_REFUSED;
-    return self->session_state == CADRE_SESSION_HELLO ? ends
-                                                      : message->incarnation == self->session;
+    return self->session_state == CADRE_WORKER_STATE_HELLO ? ends
+                                                           : message->incarnation == self->session;
 }
 
 static void
@@ -221,7 +221,7 @@ void
 cadre_worker_core_receive(cadre_worker_core_t *self, const cadre_task_t *from,
                           cadre_message_t *message, uint64_t now_ms)
 {
-    if (self->session_state == CADRE_SESSION_LEFT) {
+    if (self->session_state == CADRE_WORKER_STATE_LEFT) {
         cadre_message_fini(message);
         return;
     }

@@ -55,14 +55,14 @@ cadre_worker_unready(const cadre_worker_core_t *core, const cadre_worker_figures
                      uint64_t now_ms)
 {
     switch (core->session_state) {
-    case CADRE_SESSION_LEFT:
+    case CADRE_WORKER_STATE_LEFT:
         return "it has left the job";
-    case CADRE_SESSION_DRAINING:
+    case CADRE_WORKER_STATE_DRAINING:
         return "it is draining";
-    case CADRE_SESSION_HELLO:
+    case CADRE_WORKER_STATE_HELLO:
         return figures->connected ? "it has not joined: the coordinator has not welcomed it"
                                   : "it has no connection to the coordinator";
-    case CADRE_SESSION_MEMBER:
+    case CADRE_WORKER_STATE_MEMBER:
         break;
     }
     if (!figures->connected) {
@@ -158,8 +158,8 @@ add_session(const cadre_worker_core_t *core, const cadre_worker_figures_t *figur
     for (uint32_t i = 0; core->links && i < core->directory.shard_count; i++) {
         unreachable += core->links[i].unreachable;
     }
-    bool is_member = core->session_state == CADRE_SESSION_MEMBER ||
-                     core->session_state == CADRE_SESSION_DRAINING;
+    bool is_member = core->session_state == CADRE_WORKER_STATE_MEMBER ||
+                     core->session_state == CADRE_WORKER_STATE_DRAINING;
     cadre_metrics_text_gauge(text, "cadre_worker_joined", is_member && figures->connected,
                              "Whether the worker is a member of a job.");
     cadre_metrics_text_gauge(text, "cadre_worker_lease_seconds", (double)core->lease_ms / 1000,

@@ -8,6 +8,7 @@
 #define CADRE_WORKER_CORE_WORKER_STATE_H
 
 #include "common/session/contact.h"
+#include "common/session/session.h"
 #include "worker/core/kept_values.h"
 #include "worker/core/shard_link.h"
 #include "worker/core/staleness.h"
@@ -15,17 +16,16 @@
 #include "worker/core/worker_core.h"
 
 enum {
-    CADRE_RECENT_MAX = 1024,     /* acknowledged closures remembered against late duplicates */
-    CADRE_HELLO_RETRY_MS = 1000, /* until WELCOME */
+    CADRE_RECENT_MAX = 1024, /* acknowledged closures remembered against late duplicates */
     CADRE_WANT_RETRY_MS = 1000,
 };
 
 typedef enum {
-    CADRE_SESSION_HELLO,    /* HELLO is out, no WELCOME yet */
-    CADRE_SESSION_MEMBER,   /* welcomed */
-    CADRE_SESSION_DRAINING, /* finishes what runs, takes nothing new */
-    CADRE_SESSION_LEFT,     /* GOODBYE is out */
-} cadre_session_state_t;
+    CADRE_WORKER_STATE_HELLO,    /* HELLO is out, no WELCOME yet */
+    CADRE_WORKER_STATE_MEMBER,   /* welcomed */
+    CADRE_WORKER_STATE_DRAINING, /* finishes what runs, takes nothing new */
+    CADRE_WORKER_STATE_LEFT,     /* GOODBYE is out */
+} cadre_worker_session_state_t;
 
 typedef struct {
     uint64_t closure;
@@ -50,18 +50,19 @@ struct cadre_worker_core {
     size_t event_count;
     size_t event_capacity;
 
-    cadre_session_state_t session_state;
+    cadre_worker_session_state_t session_state;
     uint64_t session; /* incarnation of the coordinator; 0 before the first WELCOME */
     bool superseded;  /* another coordinator is there; slots still hold runs of the one before */
     uint64_t epoch;
     uint64_t heartbeat_ms; /* intervals, from WELCOME */
     uint64_t lease_ms;
     cadre_contact_t contact;
-    uint64_t round;       /* of HELLO: how often what was told may not have been taken */
-    uint64_t hello_first; /* number of the first HELLO since the state is CADRE_SESSION_HELLO: a
+    uint64_t round; /* of HELLO: how often what was told may not have been taken */
+    uint64_t
+        hello_first; /* number of the first HELLO since the state is CADRE_WORKER_STATE_HELLO: a
                              WELCOME that answers an earlier one, or none, is no answer to it */
     uint64_t hello_due_ms;
-    uint64_t mute_due_ms; /* while in CADRE_SESSION_HELLO and the coordinator says nothing */
+    uint64_t mute_due_ms; /* while in CADRE_WORKER_STATE_HELLO and the coordinator says nothing */
     uint64_t heartbeat_due_ms;
     uint64_t want_due_ms;
     uint64_t tick_due_ms; /* when the shell promised to tick again, at the latest */

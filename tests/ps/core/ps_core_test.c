@@ -5,7 +5,6 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/session/contact.h"
 #include "common/wire/codec.h"
 
 TestSuite(ps_core, .timeout = 240);
@@ -15,11 +14,12 @@ enum { PS = 7, COORDINATOR = 8, SHARD = 2, HEARTBEAT_MS = 1000, RESEND_MS = 300 
 static cadre_ps_core_t *
 new_core(void)
 {
-    return cadre_ps_core_new(&(cadre_ps_options_t){.task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, PS},
-                                                   .build = "1",
-                                                   .host = "here",
-                                                   .address = "tcp://127.0.0.1:1",
-                                                   .process = 42});
+    return cadre_ps_core_new(
+        &(cadre_ps_options_t){.session = {.task = {CADRE_ROLE_PS, CADRE_INDEX_ANY, PS},
+                                          .build = "1",
+                                          .host = "here",
+                                          .process = 42},
+                              .address = "tcp://127.0.0.1:1"});
 }
 
 /* Takes the next message out; its type, or 0 when there is none. The caller ends `message`. */
@@ -107,16 +107,7 @@ new_member(void)
     return core;
 }
 
-Test(ps_core, says_nothing_before_it_is_connected)
-{
-    cadre_ps_core_t *core = new_core();
-    cadre_message_t message;
-    cr_assert_eq(cadre_ps_core_tick(core, 100000), UINT64_MAX);
-    cr_assert_eq(said(core, &message), 0);
-    cadre_ps_core_destroy(&core);
-}
-
-Test(ps_core, says_hello_until_it_is_welcome)
+Test(ps_core, tells_where_it_serves_and_learns_which_shard)
 {
     cadre_ps_core_t *core = new_core();
     cadre_message_t message;
@@ -128,10 +119,6 @@ Test(ps_core, says_hello_until_it_is_welcome)
     cr_assert_eq(message.hello.process, 42);
     cr_assert_eq(message.hello.session, 0);
     cadre_message_fini(&message);
-    cr_assert_eq(cadre_ps_core_tick(core, 1049), 1050);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 0);
-    cr_assert_eq(cadre_ps_core_tick(core, 1050), 2050);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 1);
     welcome(core, COORDINATOR, 1100);
     cadre_ps_event_t event;
     cr_assert(cadre_ps_core_event(core, &event));
@@ -142,86 +129,6 @@ Test(ps_core, says_hello_until_it_is_welcome)
     cr_assert_eq(message.epoch, 3);
     cadre_message_fini(&message);
     cr_assert_eq(cadre_ps_core_tick(core, 1200), 1100 + HEARTBEAT_MS);
-    cadre_ps_core_destroy(&core);
-}
-
-Test(ps_core, wants_another_connection_when_hello_is_not_answered)
-{
-    cadre_ps_core_t *core = new_core();
-    cadre_ps_core_connected(core, 50);
-    for (uint64_t now_ms = 50; now_ms < 50 + CADRE_MUTE_MS;) {
-        now_ms = cadre_ps_core_tick(core, now_ms);
-    }
-    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
-    cadre_ps_core_tick(core, 50 + CADRE_MUTE_MS);
-    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 1);
-    cadre_ps_core_disconnected(core);
-    cr_assert_eq(cadre_ps_core_tick(core, 1000000), UINT64_MAX);
-    cadre_ps_core_connected(core, 1000000);
-    welcome(core, COORDINATOR, 1000000);
-    cadre_ps_core_tick(core, 2000000);
-    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0, "a member is answered by nobody");
-    cadre_ps_core_destroy(&core);
-}
-
-/* The number of the newest question of that type, 0 without one. */
-static uint64_t
-asked(cadre_ps_core_t *core, cadre_message_type_t type)
-{
-    cadre_message_t message;
-    uint64_t number = 0;
-    for (int got; (got = said(core, &message));) {
-        number = got == (int)type ? message.request : number;
-        cadre_message_fini(&message);
-    }
-    return number;
-}
-
-/* A coordinator that is frozen answers nothing, and its connection lives. */
-Test(ps_core, a_member_that_is_not_answered_says_hello_and_wants_another_connection)
-{
-    enum { LEASE_MS = 10000, TRUST_MS = LEASE_MS / 100 * CADRE_LEASE_TRUST_PERCENT };
-    cadre_ps_core_t *core = new_core();
-    cadre_ps_core_connected(core, 0);
-    cadre_message_t message = from_coordinator(CADRE_MESSAGE_WELCOME, COORDINATOR);
-    message.request = asked(core, CADRE_MESSAGE_HELLO);
-    message.welcome = (cadre_welcome_message_t){
-        .index = SHARD, .heartbeat_ms = HEARTBEAT_MS, .lease_ms = LEASE_MS, .resend_ms = RESEND_MS};
-    cadre_ps_core_receive(core, &message, 0);
-    cadre_ps_core_tick(core, HEARTBEAT_MS);
-    message = from_coordinator(CADRE_MESSAGE_ACK, COORDINATOR);
-    message.request = asked(core, CADRE_MESSAGE_HEARTBEAT);
-    cadre_ps_core_receive(core, &message, HEARTBEAT_MS + 10);
-    uint64_t now_ms = HEARTBEAT_MS;
-    while (now_ms < HEARTBEAT_MS + TRUST_MS - 1) {
-        now_ms = cadre_ps_core_tick(core, now_ms);
-    }
-    uint64_t before = asked(core, CADRE_MESSAGE_HELLO);
-    cr_assert_eq(before, 0);
-    cr_assert_eq(now_ms, HEARTBEAT_MS + TRUST_MS);
-    while (now_ms < HEARTBEAT_MS + TRUST_MS + CADRE_MUTE_MS) {
-        cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
-        now_ms = cadre_ps_core_tick(core, now_ms);
-    }
-    cr_assert_gt(asked(core, CADRE_MESSAGE_HELLO), 0);
-    cadre_ps_core_tick(core, now_ms);
-    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 1);
-    message = from_coordinator(CADRE_MESSAGE_WELCOME, COORDINATOR);
-    message.request = 1; /* of the HELLO of long ago */
-    message.welcome.index = SHARD;
-    cadre_ps_core_receive(core, &message, now_ms);
-    cadre_ps_core_tick(core, now_ms + HEARTBEAT_MS);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_HEARTBEAT), 0, "that says nothing of now");
-    cadre_ps_core_destroy(&core);
-}
-
-Test(ps_core, what_the_process_was_late_by_is_nobodys_silence)
-{
-    cadre_ps_core_t *core = new_core();
-    cadre_ps_core_connected(core, 50);
-    cadre_ps_core_tick(core, 50);
-    cadre_ps_core_tick(core, 50 + 10 * CADRE_MUTE_MS);
-    cr_assert_eq(count_events(core, CADRE_PS_MUTE), 0);
     cadre_ps_core_destroy(&core);
 }
 
@@ -270,9 +177,6 @@ Test(ps_core, tells_the_shards_counters_in_heartbeats)
 Test(ps_core, keeps_the_shard_when_the_same_session_welcomes_it_again)
 {
     cadre_ps_core_t *core = new_member();
-    cadre_ps_core_disconnected(core);
-    cr_assert_eq(cadre_ps_core_tick(core, 60000), UINT64_MAX, "nothing piles up");
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_HEARTBEAT), 0);
     cadre_ps_core_connected(core, 70000);
     cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 1);
     welcome(core, COORDINATOR, 70000);
@@ -308,23 +212,6 @@ Test(ps_core, passes_what_is_for_the_shard_on_in_order)
     cadre_ps_core_destroy(&core);
 }
 
-Test(ps_core, hears_nothing_from_another_session_but_asks_who_that_is)
-{
-    cadre_ps_core_t *core = new_member();
-    for (uint64_t now_ms = 10; now_ms < CADRE_PS_HELLO_RETRY_MS; now_ms += 100) {
-        cadre_message_t message = from_coordinator(CADRE_MESSAGE_RESTORE, COORDINATOR + 1);
-        cadre_ps_core_receive(core, &message, now_ms);
-    }
-    cr_assert_eq(count_events(core, CADRE_PS_MESSAGE), 0);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 0, "not at once: it may just be late");
-    cadre_message_t message = from_coordinator(CADRE_MESSAGE_RESTORE, COORDINATOR + 1);
-    cadre_ps_core_receive(core, &message, CADRE_PS_HELLO_RETRY_MS);
-    cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 1);
-    welcome(core, COORDINATOR + 1, CADRE_PS_HELLO_RETRY_MS);
-    cr_assert_eq(count_events(core, CADRE_PS_SESSION), 1);
-    cadre_ps_core_destroy(&core);
-}
-
 Test(ps_core, counts_what_a_coordinator_does_not_say)
 {
     cadre_ps_core_t *core = new_member();
@@ -339,52 +226,49 @@ Test(ps_core, counts_what_a_coordinator_does_not_say)
 
 /* --- leaving --- */
 
-Test(ps_core, says_goodbye_once_and_falls_silent)
+Test(ps_core, finds_another_shard_when_it_has_returned)
 {
     cadre_ps_core_t *core = new_member();
     cadre_message_t message = from_coordinator(CADRE_MESSAGE_STOP, COORDINATOR);
     message.stop.reason = "done";
     cadre_ps_core_receive(core, &message, 10);
     cr_assert_eq(said(core, &message), CADRE_MESSAGE_GOODBYE);
-    cr_assert_str_eq(message.goodbye.reason, "done");
     cadre_message_fini(&message);
-    cadre_ps_core_leave(core, "again");
     cr_assert_eq(count_events(core, CADRE_PS_LEFT), 1);
-    cr_assert_eq(cadre_ps_core_tick(core, 100000), UINT64_MAX);
-    cadre_ps_core_connected(core, 100000);
-    cr_assert_eq(said(core, &message), 0);
     cadre_ps_core_return(core, 100000);
-    cr_assert_eq(cadre_ps_core_tick(core, 100000), 100000 + CADRE_PS_HELLO_RETRY_MS);
-    cadre_ps_core_tick(core, 101000);
+    cadre_ps_core_tick(core, 100000 + CADRE_HELLO_RETRY_MS);
     cr_assert_eq(count_said(core, CADRE_MESSAGE_HELLO), 1);
     welcome(core, COORDINATOR, 101000);
     cr_assert_eq(count_events(core, CADRE_PS_SESSION), 1, "a new one, even there");
     cadre_ps_core_destroy(&core);
 }
 
-Test(ps_core, heeds_a_stop_in_answer_to_hello)
+Test(ps_core, leaves_at_once_when_it_is_drained)
 {
-    cadre_ps_core_t *core = new_core();
-    cadre_ps_core_connected(core, 0);
-    cadre_message_t message = from_coordinator(CADRE_MESSAGE_STOP, COORDINATOR);
-    message.stop.reason = "refused: index 2 is taken";
+    cadre_ps_core_t *core = new_member();
+    cadre_message_t message = from_coordinator(CADRE_MESSAGE_DRAIN, COORDINATOR);
     cadre_ps_core_receive(core, &message, 10);
-    cadre_ps_event_t event;
-    cr_assert(cadre_ps_core_event(core, &event));
-    cr_assert_eq(event.kind, CADRE_PS_LEFT);
-    cr_assert_str_eq(event.text, "refused: index 2 is taken");
+    cr_assert_eq(count_said(core, CADRE_MESSAGE_GOODBYE), 1);
+    cr_assert_eq(count_events(core, CADRE_PS_LEFT), 1);
     cadre_ps_core_destroy(&core);
 }
 
-Test(ps_core, ignores_a_stop_of_another_session_as_a_member)
+Test(ps_core, hands_on_what_the_session_wants_of_its_shell)
 {
-    cadre_ps_core_t *core = new_member();
-    cadre_message_t message = from_coordinator(CADRE_MESSAGE_STOP, COORDINATOR - 1);
-    cadre_ps_core_receive(core, &message, 10);
-    cr_assert_eq(count_events(core, CADRE_PS_LEFT), 0);
-    message = from_coordinator(CADRE_MESSAGE_DRAIN, COORDINATOR);
-    cadre_ps_core_receive(core, &message, 10);
-    cr_assert_eq(count_events(core, CADRE_PS_LEFT), 1);
+    cadre_ps_core_t *core = new_core();
+    cadre_ps_core_connected(core, 0);
+    for (uint64_t now_ms = 0; now_ms <= CADRE_MUTE_MS; now_ms += 100) {
+        cadre_ps_core_tick(core, now_ms);
+    }
+    cr_assert_eq(count_events(core, CADRE_PS_REDIAL), 1);
+    cadre_message_t message = {.type = CADRE_MESSAGE_REFUSED};
+    message.refused = (cadre_refused_message_t){.status = (uint64_t)-CADRE_EFULL, .text = "full"};
+    cadre_ps_core_receive(core, &message, CADRE_MUTE_MS);
+    cadre_ps_event_t event;
+    cr_assert(cadre_ps_core_event(core, &event));
+    cr_assert_eq(event.kind, CADRE_PS_REFUSED);
+    cr_assert_eq(event.status, CADRE_EFULL);
+    cr_assert_str_eq(event.text, "full");
     cadre_ps_core_destroy(&core);
 }
 

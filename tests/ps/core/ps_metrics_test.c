@@ -11,7 +11,7 @@ static const cadre_ps_figures_t ready = {
     .build = "1",
     .generation = 3,
     .connected = true,
-    .contact = {.is_member = true, .index = 0, .lease_ms = 10000, .heard_ms = 1000}};
+    .contact = {.is_member = true, .lease_ms = 10000, .heard_ms = 1000}};
 
 Test(ps_metrics, a_ps_is_ready_when_it_has_joined_and_its_shard_serves)
 {

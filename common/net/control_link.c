@@ -1,0 +1,297 @@
+#include "common/net/control_link.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/net/monitor.h"
+#include "common/net/socket.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
+#include "common/wire/codec.h"
+
+enum {
+    WAITING_FIRST_MS = 5000,  /* without a coordinator: then the log says so, */
+    WAITING_LAST_MS = 300000, /* ever more seldom up to this */
+};
+
+struct cadre_control_link {
+    cadre_control_link_options_t options;
+    cadre_context_t *context;
+    cadre_socket_t *socket;
+    cadre_monitor_t *monitor;
+    cadre_frames_t frames;
+    cadre_outbox_t waiting; /* for a socket that is full */
+    char address[CADRE_ENDPOINT_TEXT_SIZE];
+
+    bool is_up;
+    bool was_up; /* at any time */
+    uint64_t down_since_ms;
+    uint64_t waiting_due_ms; /* when the log says again that the coordinator is away, */
+    uint64_t waiting_ms;     /* and how long after that time before */
+    uint64_t redial_ms;      /* when to try again after a failed handshake; UINT64_MAX: none was */
+    uint64_t failed_log_ms;  /* when the log may tell again that a handshake failed */
+};
+
+/* --- dialling --- */
+
+/* A socket that connects in the background; nothing is left open when it fails. */
+static int
+dial(const cadre_control_link_t *self, cadre_socket_t **socket, cadre_monitor_t **monitor)
+{
+    char id[CADRE_TASK_TEXT_SIZE];
+    int status = cadre_socket_open_dealer(self->context, CADRE_PLANE_CONTROL,
+                                          cadre_task_text(&self->options.task, id), socket);
+    if (status == 0) {
+        status = cadre_monitor_open(self->context, *socket, monitor);
+    }
+    if (status == 0) {
+        status = cadre_socket_connect(*socket, &self->options.coordinator);
+    }
+    if (status < 0) {
+        cadre_monitor_close(monitor);
+        cadre_socket_close(socket, 0);
+    }
+    return status;
+}
+
+/* Puts another socket, under the same name, in the place of the present one, which stays when there
+ * is none to be had. */
+static int
+replace(cadre_control_link_t *self)
+{
+    cadre_socket_t *socket = NULL;
+    cadre_monitor_t *monitor = NULL;
+    int status = dial(self, &socket, &monitor);
+    if (status < 0) {
+        return status;
+    }
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->socket, 0);
+    self->monitor = monitor;
+    self->socket = socket;
+    return 0;
+}
+
+static void
+begin_waiting(cadre_control_link_t *self, uint64_t now_ms)
+{
+    self->is_up = false;
+    self->down_since_ms = now_ms;
+    self->waiting_ms = WAITING_FIRST_MS;
+    self->waiting_due_ms = now_ms + self->waiting_ms;
+    cadre_outbox_fini(&self->waiting);
+}
+
+int
+cadre_control_link_open(cadre_context_t *context, const cadre_control_link_options_t *options,
+                        cadre_control_link_t **out)
+{
+    cadre_control_link_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->context = context;
+    self->redial_ms = UINT64_MAX;
+    cadre_endpoint_text(&options->coordinator, self->address);
+    int status = dial(self, &self->socket, &self->monitor);
+    if (status < 0) {
+        free(self);
+        return status;
+    }
+    begin_waiting(self, (uint64_t)cadre_clock_now_ms());
+    *out = self;
+    return 0;
+}
+
+void
+cadre_control_link_close(cadre_control_link_t **self_p)
+{
+    cadre_control_link_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_monitor_close(&self->monitor);
+    cadre_socket_close(&self->socket, self->is_up ? CADRE_CLEAN_STOP_LINGER_MS : 0);
+    cadre_frames_fini(&self->frames);
+    cadre_outbox_fini(&self->waiting);
+    free(self);
+}
+
+bool
+cadre_control_link_is_up(const cadre_control_link_t *self)
+{
+    return self->is_up;
+}
+
+const char *
+cadre_control_link_address(const cadre_control_link_t *self)
+{
+    return self->address;
+}
+
+bool
+cadre_control_link_is_trusted(const cadre_control_link_t *self)
+{
+    return cadre_socket_trusted(self->socket);
+}
+
+void *
+cadre_control_link_handle(cadre_control_link_t *self)
+{
+    return cadre_socket_handle(self->socket);
+}
+
+void *
+cadre_control_link_monitor_handle(cadre_control_link_t *self)
+{
+    return cadre_monitor_handle(self->monitor);
+}
+
+/* --- the connection --- */
+
+/* Each try to connect ends so: the log has one line now and then. libzmq gives an address up whose
+ * handshake has failed; but keys are added, and others may have had the port of a coordinator that
+ * is to come. */
+static void
+on_failed(cadre_control_link_t *self, const cadre_event_t *event, uint64_t now_ms)
+{
+    self->redial_ms = now_ms + CADRE_REDIAL_MS;
+    if (now_ms < self->failed_log_ms) {
+        return;
+    }
+    self->failed_log_ms = now_ms + CADRE_DROPPED_LOG_MS;
+    bool is_guarded = cadre_context_keyring(self->context) != NULL;
+    cadre_log(CADRE_LOG_ERROR, "handshake_failed",
+              "coordinator=%s why=\"%s\" next=\"keeps dialling\"", self->address,
+              cadre_event_why_failed(event, is_guarded));
+}
+
+cadre_control_link_event_t
+cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms)
+{
+    cadre_event_t event;
+    while (cadre_monitor_receive(self->monitor, &event) == 0) {
+        if (event.kind == CADRE_EVENT_READY) {
+            self->is_up = true;
+            self->was_up = true;
+            self->redial_ms = UINT64_MAX; /* libzmq had tried again by itself */
+            cadre_log(CADRE_LOG_INFO, "connected", "coordinator=%s", self->address);
+            return CADRE_LINK_UP;
+        }
+        if (event.kind == CADRE_EVENT_HANDSHAKE_FAILED) {
+            on_failed(self, &event, now_ms);
+        } else if (event.kind == CADRE_EVENT_DISCONNECTED && self->is_up) {
+            begin_waiting(self, now_ms);
+            return CADRE_LINK_DOWN;
+        }
+    }
+    return CADRE_LINK_SAME;
+}
+
+bool
+cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms)
+{
+    if (replace(self) < 0) {
+        cadre_log(CADRE_LOG_ERROR, "mute", "coordinator=%s why=\"%s\" next=\"keeps asking\"",
+                  self->address, cadre_error_text());
+        return false;
+    }
+    cadre_log(CADRE_LOG_WARN, "mute", "coordinator=%s silent_ms=%d next=\"another connection\"",
+              self->address, CADRE_MUTE_MS);
+    begin_waiting(self, now_ms);
+    return true;
+}
+
+static void
+complain(cadre_control_link_t *self, uint64_t now_ms)
+{
+    cadre_log(CADRE_LOG_WARN, "waiting_for_coordinator",
+              "coordinator=%s seconds=%" PRIu64 " limit_s=%" PRIu64, self->address,
+              (now_ms - self->down_since_ms) / 1000,
+              (self->was_up ? self->options.away_ms : 0) / 1000);
+    self->waiting_ms =
+        2 * self->waiting_ms < WAITING_LAST_MS ? 2 * self->waiting_ms : WAITING_LAST_MS;
+    self->waiting_due_ms = now_ms + self->waiting_ms;
+}
+
+uint64_t
+cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms)
+{
+    if (self->is_up) {
+        return UINT64_MAX;
+    }
+    if (now_ms >= self->redial_ms) {
+        self->redial_ms = replace(self) < 0 ? now_ms + CADRE_REDIAL_MS : UINT64_MAX;
+    }
+    if (now_ms >= self->waiting_due_ms) {
+        complain(self, now_ms);
+    }
+    return self->redial_ms < self->waiting_due_ms ? self->redial_ms : self->waiting_due_ms;
+}
+
+/* --- messages --- */
+
+int
+cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message)
+{
+    int status = cadre_socket_receive(self->socket, &self->frames);
+    if (status == CADRE_ECLOSED) {
+        return CADRE_EAGAIN;
+    }
+    if (status < 0) {
+        return status;
+    }
+    return cadre_message_decode(cadre_chunk_data(self->frames.header),
+                                cadre_chunk_size_bytes(self->frames.header), self->frames.chunks,
+                                self->frames.count, message);
+}
+
+bool
+cadre_control_link_is_full(const cadre_control_link_t *self)
+{
+    return cadre_outbox_count(&self->waiting) > 0;
+}
+
+/* False when the socket is full; any other failure loses the message, as a connection may. */
+static bool
+try_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry)
+{
+    int status =
+        cadre_socket_send(self->socket, NULL, entry->header, entry->chunks, entry->chunk_count);
+    if (status == CADRE_EAGAIN) {
+        return false;
+    }
+    cadre_outbox_entry_fini(entry);
+    return true;
+}
+
+void
+cadre_control_link_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry)
+{
+    if (!self->is_up) {
+        cadre_outbox_entry_fini(entry);
+        return;
+    }
+    if (!cadre_control_link_is_full(self) && try_send(self, entry)) {
+        return;
+    }
+    if (cadre_outbox_count(&self->waiting) == CADRE_LINK_WAITING_MAX) {
+        cadre_outbox_entry_fini(entry);
+        return;
+    }
+    cadre_outbox_push(&self->waiting, entry);
+}
+
+void
+cadre_control_link_flush(cadre_control_link_t *self)
+{
+    cadre_outbox_entry_t entry;
+    while (cadre_outbox_pop(&self->waiting, &entry)) {
+        if (!try_send(self, &entry)) {
+            cadre_outbox_push_front(&self->waiting, &entry);
+            return;
+        }
+    }
+}

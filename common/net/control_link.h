@@ -1,0 +1,91 @@
+/*
+ * control_link - a task's connection to its coordinator: dialled for ever, watched, and made anew.
+ *
+ * Owner:   the actor that holds the core of a ps or worker.
+ * Thread:  opened on its owner's creator's, then its owner's, as a socket.
+ *
+ * What the session (common/session/session.h) decides the owner passes on: when to dial again. The
+ * link knows whether there is a connection, and says in the log how it stands. What is sent without
+ * one is dropped, as everything is said again and HELLO comes first on a new connection.
+ */
+#ifndef CADRE_COMMON_NET_CONTROL_LINK_H
+#define CADRE_COMMON_NET_CONTROL_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/net/context.h"
+#include "common/net/endpoint.h"
+#include "common/wire/outbox.h"
+
+enum {
+    CADRE_LINK_WAITING_MAX = 16384, /* messages that a full socket has not taken; the next is
+                                       dropped */
+};
+
+typedef struct cadre_control_link cadre_control_link_t;
+
+typedef struct {
+    cadre_endpoint_t coordinator;
+    cadre_task_t task;
+    uint64_t away_ms; /* for the log: how long its owner waits for a coordinator that was there */
+} cadre_control_link_options_t;
+
+typedef enum {
+    CADRE_LINK_SAME, /* nothing has happened to it */
+    CADRE_LINK_UP,   /* there is a connection, and the log says so */
+    CADRE_LINK_DOWN, /* it broke, and is dialled again; the log is the owner's */
+} cadre_control_link_event_t;
+
+/* Dials in the background. CADRE_EIO, CADRE_EINVALID, CADRE_EREFUSED, CADRE_ECONFIG as
+ * cadre_socket_open_dealer and cadre_socket_connect. */
+int cadre_control_link_open(cadre_context_t *context, const cadre_control_link_options_t *options,
+                            cadre_control_link_t **out);
+
+/* Closes; what waits is dropped, and what was sent gets CADRE_CLEAN_STOP_LINGER_MS to leave where
+ * there is a connection. NULL inside is fine. */
+void cadre_control_link_close(cadre_control_link_t **self_p);
+
+bool cadre_control_link_is_up(const cadre_control_link_t *self);
+
+/* The coordinator's address, as text. */
+const char *cadre_control_link_address(const cadre_control_link_t *self);
+
+/* Whether the key of the coordinator is still allowed. */
+bool cadre_control_link_is_trusted(const cadre_control_link_t *self);
+
+/* --- waiting --- */
+
+/* The ZeroMQ sockets, for zmq_poll only: that of the messages, and that of what happens to it. Ask
+ * anew before each poll: another connection has others. */
+void *cadre_control_link_handle(cadre_control_link_t *self);
+void *cadre_control_link_monitor_handle(cadre_control_link_t *self);
+
+/* Whether messages wait until the socket can take more. */
+bool cadre_control_link_is_full(const cadre_control_link_t *self);
+
+/* Timers: dials again after a handshake that failed, and says in the log, ever more seldom, that
+ * there is no coordinator. Returns when it wants to be called again at the latest. */
+uint64_t cadre_control_link_tick(cadre_control_link_t *self, uint64_t now_ms);
+
+/* --- messages --- */
+
+/* The next thing that has happened to the connection. */
+cadre_control_link_event_t cadre_control_link_watch(cadre_control_link_t *self, uint64_t now_ms);
+
+/* The nobody that answers may be a ROUTER that still holds the name of an older connection: makes
+ * another one, on another socket. True when there is one, which is not up yet; else the old one
+ * stays. */
+bool cadre_control_link_redial(cadre_control_link_t *self, uint64_t now_ms);
+
+/* The next message, which the caller ends. CADRE_EAGAIN when there is none, CADRE_EMALFORMED and
+ * the like for one that was dropped. */
+int cadre_control_link_receive(cadre_control_link_t *self, cadre_message_t *message);
+
+/* Sends the entry, keeps it while the socket is full, or drops it; takes it. */
+void cadre_control_link_send(cadre_control_link_t *self, cadre_outbox_entry_t *entry);
+
+/* Sends what waits, as far as the socket takes it. */
+void cadre_control_link_flush(cadre_control_link_t *self);
+
+#endif

@@ -1,0 +1,520 @@
+#include "common/session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/session/contact.h"
+#include "common/wire/codec.h"
+
+struct cadre_session {
+    cadre_session_options_t options; /* .task.index: the one that was chosen, once there is one */
+    cadre_outbox_t *outbox;
+    cadre_session_state_t state;
+    unsigned effects; /* bits 1 << kind; each is due once, whatever asked for it */
+
+    cadre_task_t coordinator;
+    uint64_t epoch;
+    uint64_t heartbeat_ms; /* from WELCOME, as the lease */
+    uint64_t lease_ms;
+    cadre_contact_t contact;
+    uint64_t hello_first; /* number of the first HELLO of this joining */
+    uint64_t rounds;
+    uint64_t heartbeat_sequence;
+    bool disowned;
+    int status; /* of the end */
+    char reason[CADRE_TEXT_SIZE_MAX + 1];
+
+    bool connected;
+    bool was_connected; /* at any time */
+    uint64_t away_since_ms;
+    uint64_t hello_due_ms;
+    uint64_t mute_due_ms; /* while in HELLO and nothing comes */
+    uint64_t heartbeat_due_ms;
+    uint64_t promised_ms; /* when the shell was to come again */
+};
+
+cadre_session_t *
+cadre_session_new(const cadre_session_options_t *options, cadre_outbox_t *outbox)
+{
+    cadre_session_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->outbox = outbox;
+    self->coordinator.role = CADRE_ROLE_COORDINATOR;
+    self->heartbeat_ms = CADRE_HEARTBEAT_MS;
+    self->promised_ms = UINT64_MAX;
+    return self;
+}
+
+void
+cadre_session_destroy(cadre_session_t **self_p)
+{
+    free(*self_p);
+    *self_p = NULL;
+}
+
+static void
+emit(cadre_session_t *self, cadre_session_effect_kind_t kind)
+{
+    self->effects |= 1U << kind;
+}
+
+bool
+cadre_session_effect(cadre_session_t *self, cadre_session_effect_t *effect)
+{
+    if (self->effects == 0) {
+        return false;
+    }
+    unsigned kind = 0;
+    while (!(self->effects >> kind & 1)) {
+        kind++;
+    }
+    self->effects &= ~(1U << kind);
+
+    effect->kind = (cadre_session_effect_kind_t)kind;
+    effect->status = self->status;
+    snprintf(effect->text, sizeof(effect->text), "%s", self->reason);
+    return true;
+}
+
+/* --- what is known --- */
+
+static bool
+is_joined(const cadre_session_t *self)
+{
+    return self->state == CADRE_SESSION_MEMBER || self->state == CADRE_SESSION_DRAINING;
+}
+
+cadre_session_state_t
+cadre_session_state(const cadre_session_t *self)
+{
+    return self->state;
+}
+
+bool
+cadre_session_is_connected(const cadre_session_t *self)
+{
+    return self->connected;
+}
+
+cadre_session_contact_t
+cadre_session_contact(const cadre_session_t *self)
+{
+    return (cadre_session_contact_t){.is_member = is_joined(self),
+                                     .lease_ms = self->lease_ms,
+                                     .heard_ms = self->contact.heard_ms};
+}
+
+const cadre_task_t *
+cadre_session_task(const cadre_session_t *self)
+{
+    return &self->options.task;
+}
+
+const cadre_task_t *
+cadre_session_coordinator(const cadre_session_t *self)
+{
+    return &self->coordinator;
+}
+
+uint64_t
+cadre_session_epoch(const cadre_session_t *self)
+{
+    return self->epoch;
+}
+
+static uint64_t
+lost_ms(const cadre_session_t *self)
+{
+    return cadre_contact_lost_ms(&self->contact, self->lease_ms);
+}
+
+bool
+cadre_session_is_in_touch(const cadre_session_t *self, uint64_t now_ms)
+{
+    return now_ms < lost_ms(self);
+}
+
+bool
+cadre_session_is_disowned(const cadre_session_t *self)
+{
+    return self->disowned;
+}
+
+const char *
+cadre_session_reason(const cadre_session_t *self)
+{
+    return self->reason;
+}
+
+uint64_t
+cadre_session_rounds(const cadre_session_t *self)
+{
+    return self->rounds;
+}
+
+uint64_t
+cadre_session_asked(const cadre_session_t *self)
+{
+    return self->contact.asked;
+}
+
+/* --- what is said --- */
+
+cadre_message_t
+cadre_session_message(const cadre_session_t *self, cadre_message_type_t type)
+{
+    return (cadre_message_t){
+        .type = type, .incarnation = self->options.task.incarnation, .epoch = self->epoch};
+}
+
+void
+cadre_session_say(cadre_session_t *self, cadre_message_t *message)
+{
+    cadre_outbox_send(self->outbox, &self->coordinator, message);
+}
+
+cadre_message_t
+cadre_session_hello(cadre_session_t *self, uint64_t now_ms)
+{
+    cadre_message_t message = cadre_session_message(self, CADRE_MESSAGE_HELLO);
+    message.hello = (cadre_hello_message_t){.lowest = CADRE_PROTOCOL_LOWEST,
+                                            .highest = CADRE_PROTOCOL_VERSION,
+                                            .schema = cadre_message_schema_hash(),
+                                            .role = self->options.task.role,
+                                            .index = self->options.task.index,
+                                            .build = self->options.build,
+                                            .host = self->options.host,
+                                            .process = self->options.process,
+                                            .session = self->coordinator.incarnation};
+    message.request = cadre_contact_ask(&self->contact, now_ms);
+    return message;
+}
+
+cadre_message_t
+cadre_session_heartbeat(cadre_session_t *self, uint64_t now_ms)
+{
+    cadre_message_t message = cadre_session_message(self, CADRE_MESSAGE_HEARTBEAT);
+    message.heartbeat.sequence = ++self->heartbeat_sequence;
+    message.request = cadre_contact_ask(&self->contact, now_ms);
+    return message;
+}
+
+/* Asks for a HELLO; the owner says it before anything else happens. */
+static void
+say_hello(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->connected) {
+        emit(self, CADRE_EFFECT_HELLO);
+        self->hello_due_ms = now_ms + CADRE_HELLO_RETRY_MS;
+    }
+}
+
+static void
+say_heartbeat(cadre_session_t *self, uint64_t now_ms)
+{
+    emit(self, CADRE_EFFECT_HEARTBEAT);
+    self->heartbeat_due_ms = now_ms + self->heartbeat_ms;
+}
+
+void
+cadre_session_hurry(cadre_session_t *self, uint64_t now_ms)
+{
+    self->heartbeat_due_ms = now_ms;
+}
+
+/* --- joining --- */
+
+static void
+begin_joining(cadre_session_t *self)
+{
+    self->state = CADRE_SESSION_HELLO;
+    self->hello_first = self->contact.asked + 1;
+    self->rounds++;
+}
+
+void
+cadre_session_doubt(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->state == CADRE_SESSION_MEMBER) {
+        begin_joining(self);
+    }
+    if (self->state == CADRE_SESSION_HELLO) {
+        say_hello(self, now_ms);
+    }
+}
+
+void
+cadre_session_connected(cadre_session_t *self, uint64_t now_ms)
+{
+    self->connected = true;
+    self->was_connected = true;
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+    self->rounds++;
+    cadre_session_doubt(self, now_ms);
+}
+
+void
+cadre_session_disconnected(cadre_session_t *self, uint64_t now_ms)
+{
+    self->connected = false;
+    self->away_since_ms = now_ms;
+}
+
+void
+cadre_session_begin(cadre_session_t *self, const cadre_message_t *welcome, uint64_t now_ms)
+{
+    cadre_assert(self->state == CADRE_SESSION_HELLO);
+    self->state = CADRE_SESSION_MEMBER;
+    self->coordinator.incarnation = welcome->incarnation;
+    self->epoch = welcome->epoch;
+    self->options.task.index = (uint32_t)welcome->welcome.index;
+    self->lease_ms = welcome->welcome.lease_ms;
+    self->heartbeat_ms = welcome->welcome.heartbeat_ms ? welcome->welcome.heartbeat_ms : 1;
+
+    cadre_contact_answered(&self->contact, welcome->request);
+    say_heartbeat(self, now_ms);
+}
+
+/* --- leaving --- */
+
+static void
+end(cadre_session_t *self, cadre_session_effect_kind_t effect, int status, const char *reason)
+{
+    self->state = CADRE_SESSION_LEFT;
+    self->status = status;
+    if (reason != self->reason) { /* it may be why it drained */
+        snprintf(self->reason, sizeof(self->reason), "%s", reason);
+    }
+    self->effects = 0; /* nothing is said after that */
+    emit(self, effect);
+}
+
+void
+cadre_session_leave(cadre_session_t *self, const char *reason)
+{
+    if (self->state == CADRE_SESSION_LEFT) {
+        return;
+    }
+    if (self->connected) {
+        cadre_message_t message = cadre_session_message(self, CADRE_MESSAGE_GOODBYE);
+        message.goodbye.reason = reason;
+        cadre_session_say(self, &message);
+    }
+    end(self, CADRE_EFFECT_LEFT, 0, reason);
+}
+
+void
+cadre_session_drain(cadre_session_t *self, const char *reason)
+{
+    if (self->state == CADRE_SESSION_HELLO) {
+        cadre_session_leave(self, reason);
+    } else if (self->state != CADRE_SESSION_LEFT) {
+        self->state = CADRE_SESSION_DRAINING;
+        snprintf(self->reason, sizeof(self->reason), "%s", reason);
+    }
+}
+
+/* There is nobody to say GOODBYE to. */
+void
+cadre_session_refuse(cadre_session_t *self, int status, const char *text)
+{
+    end(self, CADRE_EFFECT_REFUSED, status, text);
+}
+
+void
+cadre_session_return(cadre_session_t *self, uint64_t now_ms)
+{
+    cadre_assert(self->state == CADRE_SESSION_LEFT);
+    begin_joining(self);
+    self->coordinator.incarnation = 0;
+    self->epoch = 0;
+    self->disowned = false;
+    self->reason[0] = '\0';
+    self->hello_due_ms = now_ms + CADRE_HELLO_RETRY_MS;
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+}
+
+static void
+disown(cadre_session_t *self)
+{
+    if (!self->disowned) {
+        self->disowned = true;
+        emit(self, CADRE_EFFECT_DISOWNED);
+    }
+}
+
+/* --- messages --- */
+
+static cadre_session_news_t
+on_welcome(cadre_session_t *self, const cadre_message_t *message, uint64_t now_ms)
+{
+    bool is_other = message->welcome.index != self->options.task.index;
+    if (self->state == CADRE_SESSION_MEMBER &&
+        message->incarnation == self->coordinator.incarnation && is_other) {
+        cadre_session_doubt(self, now_ms); /* which of the two is it? */
+        return CADRE_NEWS_NONE;
+    }
+
+    bool is_late = self->contact.answers && message->request < self->hello_first;
+    if (self->state != CADRE_SESSION_HELLO || is_late) {
+        return CADRE_NEWS_NONE;
+    }
+    return CADRE_NEWS_WELCOME;
+}
+
+static void
+on_unknown(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->state == CADRE_SESSION_DRAINING) {
+        disown(self);
+    } else {
+        cadre_session_doubt(self, now_ms);
+    }
+}
+
+static void
+on_refused(cadre_session_t *self, const cadre_refused_message_t *refused)
+{
+    if (self->state == CADRE_SESSION_HELLO) {
+        cadre_session_refuse(self, refused->status ? -(int)refused->status : CADRE_EREFUSED,
+                             refused->text);
+    }
+}
+
+/* Of another session: late, or this one is over and a WELCOME that came late has misled this task.
+ */
+static void
+on_stranger(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->state == CADRE_SESSION_MEMBER && now_ms >= self->hello_due_ms) {
+        cadre_session_doubt(self, now_ms);
+    }
+}
+
+cadre_session_news_t
+cadre_session_receive(cadre_session_t *self, const cadre_message_t *message, uint64_t now_ms)
+{
+    self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+    if (self->state == CADRE_SESSION_LEFT) {
+        return CADRE_NEWS_NONE;
+    }
+    if (cadre_message_authorize(message->type, CADRE_ROLE_COORDINATOR) < 0) {
+        return CADRE_NEWS_MALFORMED;
+    }
+    bool is_ours = is_joined(self) && message->incarnation == self->coordinator.incarnation;
+
+    if (message->type == CADRE_MESSAGE_WELCOME) {
+        return on_welcome(self, message, now_ms);
+    }
+    if (message->type == CADRE_MESSAGE_UNKNOWN_PEER) {
+        on_unknown(self, now_ms);
+        return CADRE_NEWS_NONE;
+    }
+    if (message->type == CADRE_MESSAGE_REFUSED) {
+        on_refused(self, &message->refused);
+        return CADRE_NEWS_NONE;
+    }
+    if (message->type == CADRE_MESSAGE_STOP && (is_ours || self->state == CADRE_SESSION_HELLO)) {
+        cadre_session_leave(self, message->stop.reason); /* before WELCOME too: the job may end */
+        return CADRE_NEWS_NONE;
+    }
+    if (!is_ours) {
+        on_stranger(self, now_ms);
+        return CADRE_NEWS_NONE;
+    }
+    if (message->type == CADRE_MESSAGE_ACK) {
+        cadre_contact_answered(&self->contact, message->request);
+    }
+    return CADRE_NEWS_MESSAGE;
+}
+
+/* --- time --- */
+
+static uint64_t
+earlier(uint64_t left_ms, uint64_t right_ms)
+{
+    return left_ms < right_ms ? left_ms : right_ms;
+}
+
+uint64_t
+cadre_session_wake(cadre_session_t *self, uint64_t now_ms)
+{
+    uint64_t late_ms = now_ms > self->promised_ms ? now_ms - self->promised_ms : 0;
+    if (late_ms < CADRE_OWN_STALL_MS) {
+        return 0;
+    }
+    self->mute_due_ms += late_ms;
+    return late_ms;
+}
+
+void
+cadre_session_rest(cadre_session_t *self, uint64_t due_ms)
+{
+    self->promised_ms = due_ms;
+}
+
+/* When a coordinator that stays away has been waited for long enough. */
+static uint64_t
+away_due_ms(const cadre_session_t *self)
+{
+    bool waits = self->connected || !self->was_connected || self->options.away_ms == 0;
+    return waits ? UINT64_MAX : self->away_since_ms + self->options.away_ms;
+}
+
+/* The coordinator gives what this task has to others soon, or has. One that drains lets it. */
+static void
+lose_touch(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->state == CADRE_SESSION_DRAINING) {
+        disown(self);
+    } else {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS; /* it may be frozen, or another one is there */
+        cadre_session_doubt(self, now_ms);
+    }
+}
+
+static uint64_t
+tick_hello(cadre_session_t *self, uint64_t now_ms)
+{
+    if (now_ms >= self->mute_due_ms) {
+        self->mute_due_ms = now_ms + CADRE_MUTE_MS;
+        emit(self, CADRE_EFFECT_REDIAL);
+    } else if (now_ms >= self->hello_due_ms) {
+        say_hello(self, now_ms);
+    }
+    return earlier(self->hello_due_ms, self->mute_due_ms);
+}
+
+static uint64_t
+tick_connected(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->state == CADRE_SESSION_HELLO) {
+        return tick_hello(self, now_ms);
+    }
+    if (now_ms >= self->heartbeat_due_ms) {
+        say_heartbeat(self, now_ms);
+    }
+    return self->heartbeat_due_ms;
+}
+
+uint64_t
+cadre_session_tick(cadre_session_t *self, uint64_t now_ms)
+{
+    if (self->state == CADRE_SESSION_LEFT) {
+        return UINT64_MAX;
+    }
+    if (now_ms >= away_due_ms(self)) {
+        end(self, CADRE_EFFECT_LEFT, CADRE_ETIMEOUT, "the coordinator stays away");
+        return UINT64_MAX;
+    }
+    if (is_joined(self) && !self->disowned && !cadre_session_is_in_touch(self, now_ms)) {
+        lose_touch(self, now_ms);
+    }
+
+    uint64_t due_ms = self->connected ? tick_connected(self, now_ms) : away_due_ms(self);
+    return is_joined(self) && !self->disowned ? earlier(due_ms, lost_ms(self)) : due_ms;
+}
