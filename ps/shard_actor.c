@@ -36,7 +36,7 @@ typedef struct {
     cadre_shard_t *shard;
     cadre_admission_t *admission;
     cadre_lane_pool_t *lanes;
-    cadre_outbox_t outbox;
+    cadre_shard_effects_t effects;
     cadre_frames_t frames;
     bool stopped;
     bool changed;  /* something came in since the counters were told */
@@ -147,7 +147,7 @@ static void
 send_all(shard_actor_t *self)
 {
     cadre_outbox_entry_t entry;
-    while (cadre_outbox_pop(&self->outbox, &entry)) {
+    while (cadre_outbox_pop(&self->effects.outbox, &entry)) {
         if (entry.plane == CADRE_PLANE_DATA) {
             send_data(self, &entry);
         } else {
@@ -173,7 +173,7 @@ post_load(shard_actor_t *self, uint32_t kind, void *pointer)
 static void
 order_loads(shard_actor_t *self)
 {
-    uint64_t from = cadre_shard_loads_from(self->shard);
+    const uint64_t from = self->effects.loads_from;
     cadre_checkpoint_load_t *load = NULL;
     if (from != self->loads_from) {
         uint64_t *copy = cadre_calloc(1, sizeof(*copy));
@@ -181,7 +181,7 @@ order_loads(shard_actor_t *self)
         post_load(self, CADRE_LOAD_FROM, copy);
         self->loads_from = from;
     }
-    while ((load = cadre_shard_take_load(self->shard))) {
+    while ((load = cadre_shard_effects_take_load(&self->effects))) {
         self->loads_out++;
         post_load(self, CADRE_LOAD_LOAD, load);
     }
@@ -189,11 +189,11 @@ order_loads(shard_actor_t *self)
 
 /* --- what comes in --- */
 
-/* After every turn of the shard. */
+/* Carries out what the shard wants done. */
 static void
-pass_on(shard_actor_t *self)
+carry_out(shard_actor_t *self)
 {
-    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
+    cadre_shard_snapshot_t *snapshot = cadre_shard_effects_take_snapshot(&self->effects);
     if (snapshot) {
         post(self, CADRE_SHARD_SNAPSHOT, snapshot);
     }
@@ -209,9 +209,9 @@ static void
 receive(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
         cadre_message_t *message)
 {
-    cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
-    cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
-    pass_on(self);
+    cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->effects.outbox);
+    cadre_shard_receive(self->shard, plane, from, message, &self->effects);
+    carry_out(self);
 }
 
 static void
@@ -222,8 +222,8 @@ take_loads(shard_actor_t *self)
            cadre_pipe_receive(cadre_actor_socket(self->load), &message) == 0) {
         cadre_checkpoint_load_t *load = message.pointer;
         self->loads_out--;
-        cadre_shard_loaded(self->shard, &load, &self->outbox);
-        pass_on(self);
+        cadre_shard_loaded(self->shard, &load, &self->effects.outbox);
+        carry_out(self);
     }
 }
 
@@ -287,7 +287,7 @@ take_orders(shard_actor_t *self)
         if (message.kind == CADRE_SHARD_SESSION) {
             const cadre_shard_session_t *session = message.pointer;
             cadre_shard_begin_session(self->shard, session->index, session->epoch,
-                                      session->coordinator);
+                                      session->coordinator, &self->effects);
             cadre_receiving_admit(session->coordinator, CADRE_RECEIVING_DATA_MAX);
             self->epoch = session->epoch;
             self->changed = true;
@@ -441,7 +441,7 @@ run(void *pipe, void *argument)
         cadre_poll(items, (int)CADRE_COUNT_OF(items), timeout_ms);
         watch(self);
         tell_refused(self);
-        cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->outbox);
+        cadre_shard_tick(self->shard, (uint64_t)cadre_clock_now_ms(), &self->effects.outbox);
         send_all(self);
         serve(self);
         admit(self);
@@ -453,7 +453,7 @@ run(void *pipe, void *argument)
     cadre_shard_destroy(&self->shard);
     cadre_admission_destroy(&self->admission);
     cadre_lane_pool_destroy(&self->lanes);
-    cadre_outbox_fini(&self->outbox);
+    cadre_shard_effects_fini(&self->effects);
     cadre_frames_fini(&self->frames);
     cadre_monitor_close(&self->monitor);
     cadre_socket_close(&self->data, 0);

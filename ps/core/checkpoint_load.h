@@ -4,9 +4,9 @@
  * Owner:   the shard that made it, whoever carries it out, then the shard again.
  * Thread:  its owner's at the time; what it holds is nobody else's meanwhile.
  *
- * A shard touches no file and waits for none: RESTORE and CREATE leave loads
- * (cadre_shard_take_load), and are answered when those come back (cadre_shard_loaded). They are
- * carried out in their order, one after the other, each on as many threads as its lanes have.
+ * A shard touches no file and waits for none: RESTORE and CREATE have loads as effects
+ * (shard_effects.h), and are answered when those come back (cadre_shard_loaded). They are carried
+ * out in their order, one after the other, each on as many threads as its lanes have.
  */
 #ifndef CADRE_PS_CORE_CHECKPOINT_LOAD_H
 #define CADRE_PS_CORE_CHECKPOINT_LOAD_H

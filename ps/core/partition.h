@@ -26,27 +26,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/spec/initializer_spec.h"
-#include "common/spec/optimizer_spec.h"
 #include "common/tensor/chunk.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/message.h"
 #include "ps/core/chunk_pool.h"
 #include "ps/core/optimizer.h"
-
-typedef struct {
-    uint64_t variable;  /* id */
-    uint64_t partition; /* index within the variable */
-    cadre_dtype_t dtype;
-    cadre_dtype_t wire; /* 0: dtype */
-    int rank;
-    int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
-    int64_t first_row;             /* rows are along axis 0; a variable of rank 0 has one */
-    int64_t rows;
-    cadre_initializer_spec_t initializer;
-    cadre_optimizer_spec_t optimizer;
-} cadre_partition_spec_t;
+#include "ps/core/partition_spec.h"
 
 typedef struct cadre_partition cadre_partition_t;
 

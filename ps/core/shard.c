@@ -2,21 +2,52 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "ps/core/shard_state.h"
+#include "common/wire/record_list.h"
+#include "ps/core/intake.h"
+#include "ps/core/shard_loads.h"
+#include "ps/core/shard_pull.h"
+#include "ps/core/shard_updates.h"
+
+struct cadre_shard {
+    cadre_shard_options_t options;
+    uint32_t index;
+    uint64_t epoch;       /* 0: no session */
+    uint64_t coordinator; /* incarnation, the only one that is obeyed */
+    uint64_t generation;  /* 0: no RESTORE yet, or the last one failed */
+    uint64_t restored;    /* generation of the last RESTORE, failed or not: earlier ones are old */
+    uint64_t now_ms;      /* as it was told last */
+    cadre_shard_parts_t *parts;
+    cadre_shard_updates_t *updates;
+    cadre_shard_cut_t *cut;
+    cadre_shard_loads_t *loads;
+    cadre_intake_t *intake;
+    cadre_ps_counters_t counters;
+};
+
+/* A question and where its answer, and what else is to be done for it, goes. */
+typedef struct {
+    cadre_plane_t plane;
+    const cadre_task_t *from;
+    cadre_message_t *message;
+    cadre_shard_effects_t *effects;
+} question_t;
 
 cadre_shard_t *
 cadre_shard_new(const cadre_shard_options_t *options)
 {
     cadre_shard_t *self = cadre_calloc(1, sizeof(*self));
+    const cadre_shard_parts_options_t parts = {.size_bytes_max = options->size_bytes_max,
+                                               .on_step = options->on_step,
+                                               .step_context = options->step_context};
     self->options = *options;
-    self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
-    self->window = cadre_applied_window_new(0);
+    self->parts = cadre_shard_parts_new(&parts);
+    self->updates = cadre_shard_updates_new(&options->lanes);
+    self->cut = cadre_shard_cut_new();
+    self->loads = cadre_shard_loads_new();
     self->intake = cadre_intake_new(options->intake_bytes ? options->intake_bytes : UINT64_MAX,
                                     options->window_min);
     return self;
@@ -24,32 +55,15 @@ cadre_shard_new(const cadre_shard_options_t *options)
 
 /* Everything goes but the session and the count of malformed messages, which is the process's. */
 static void
-begin_anew(cadre_shard_t *self, uint64_t base)
+begin_anew(cadre_shard_t *self, uint64_t base, cadre_shard_effects_t *effects)
 {
-    cadre_shard_part_t *part = NULL;
-    for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
-        cadre_partition_close(&part->partition);
-        cadre_partition_close(&part->image);
-        free(part);
-    }
-    cadre_u64_map_fini(&self->parts);
-    cadre_u64_map_fini(&self->variables);
-    cadre_shard_forget_loads(self);
-    cadre_shard_snapshot_destroy(&self->snapshot);
+    cadre_shard_loads_forget(self->loads, self->parts, effects);
+    cadre_shard_parts_clear(self->parts);
+    cadre_shard_updates_clear(self->updates, base);
+    cadre_shard_cut_clear(self->cut);
     cadre_intake_clear(self->intake);
-    cadre_applied_window_reset(self->window, base);
-    uint64_t malformed = self->counters[CADRE_PS_COUNTER_malformed];
-    memset(self->counters, 0, sizeof(self->counters));
-    self->counters[CADRE_PS_COUNTER_malformed] = malformed;
+    cadre_ps_counters_clear(&self->counters);
     self->generation = 0;
-    self->size_bytes = 0;
-    self->assigned = 0;
-    self->refused = 0;
-    self->dropped = 0;
-    self->checkpoint = 0;
-    self->confirmed = 0;
-    self->closed = 0;
-    self->cut = 0;
 }
 
 void
@@ -60,20 +74,21 @@ cadre_shard_destroy(cadre_shard_t **self_p)
         return;
     }
     *self_p = NULL;
-    begin_anew(self, 0);
-    cadre_shard_forget_loads(self); /* the load that it left */
-    cadre_applied_window_destroy(&self->window);
+    cadre_auto(cadre_shard_effects_fini) cadre_shard_effects_t none = {.snapshot = NULL};
+    cadre_shard_loads_forget(self->loads, self->parts, &none);
+    cadre_shard_loads_destroy(&self->loads);
+    cadre_shard_cut_destroy(&self->cut);
+    cadre_shard_updates_destroy(&self->updates);
+    cadre_shard_parts_destroy(&self->parts);
     cadre_intake_destroy(&self->intake);
-    free(self->named);
-    cadre_chunk_pool_destroy(&self->pool);
-    cadre_update_fini(&self->update);
     free(self);
 }
 
 void
-cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch, uint64_t coordinator)
+cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch, uint64_t coordinator,
+                          cadre_shard_effects_t *effects)
 {
-    begin_anew(self, 0);
+    begin_anew(self, 0, effects);
     self->restored = 0;
     self->index = index;
     self->epoch = epoch;
@@ -81,15 +96,23 @@ cadre_shard_begin_session(cadre_shard_t *self, uint32_t index, uint64_t epoch, u
 }
 
 void
+cadre_shard_set_size_max(cadre_shard_t *self, uint64_t size_bytes_max)
+{
+    cadre_shard_parts_set_size_max(self->parts, size_bytes_max);
+}
+
+void
 cadre_shard_malformed(cadre_shard_t *self)
 {
-    self->counters[CADRE_PS_COUNTER_malformed]++;
+    cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_malformed);
 }
+
+/* --- for others to look at --- */
 
 const uint64_t *
 cadre_shard_counters(const cadre_shard_t *self)
 {
-    return self->counters;
+    return self->counters.items;
 }
 
 uint64_t
@@ -101,15 +124,21 @@ cadre_shard_generation(const cadre_shard_t *self)
 size_t
 cadre_shard_partition_count(const cadre_shard_t *self)
 {
-    return self->parts.count;
+    return cadre_shard_parts_count(self->parts);
+}
+
+uint64_t
+cadre_shard_window_base(const cadre_shard_t *self)
+{
+    return cadre_shard_updates_base(self->updates);
 }
 
 cadre_shard_figures_t
 cadre_shard_figures(const cadre_shard_t *self)
 {
     const cadre_admission_t *admission = self->options.admission;
-    return (cadre_shard_figures_t){.partitions = self->parts.count,
-                                   .size_bytes = self->size_bytes,
+    return (cadre_shard_figures_t){.partitions = cadre_shard_parts_count(self->parts),
+                                   .size_bytes = cadre_shard_parts_size_bytes(self->parts),
                                    .granted_bytes = cadre_intake_granted_bytes(self->intake),
                                    .collected_bytes = cadre_intake_collected_bytes(self->intake),
                                    .pulls_waiting =
@@ -119,29 +148,16 @@ cadre_shard_figures(const cadre_shard_t *self)
 const cadre_partition_t *
 cadre_shard_partition(const cadre_shard_t *self, uint64_t variable, uint64_t partition)
 {
-    cadre_shard_part_t *part = NULL;
-    return cadre_shard_find(self, variable, partition, &part) == 0 ? part->partition : NULL;
+    const cadre_shard_part_t *part = NULL;
+    int status = cadre_shard_parts_find(self->parts, variable, partition, &part);
+    return status == 0 ? part->partition : NULL;
 }
 
-int
-cadre_shard_find(const cadre_shard_t *self, uint64_t variable, uint64_t partition,
-                 cadre_shard_part_t **out)
-{
-    if (variable <= UINT32_MAX && partition < CADRE_PARTITIONS_PER_VARIABLE_MAX) {
-        *out = cadre_u64_map_get(&self->parts, variable << 16 | partition);
-    } else {
-        *out = NULL;
-    }
-    if (!*out) {
-        return cadre_fail(CADRE_ENOTFOUND,
-                          "this shard has no partition %" PRIu64 " of variable %" PRIu64, partition,
-                          variable);
-    }
-    return 0;
-}
+/* --- fences --- */
 
-int
-cadre_shard_check_generation(const cadre_shard_t *self, uint64_t generation)
+/* CADRE_EFENCED unless the shard has a generation and it is this one. */
+static int
+check_generation(const cadre_shard_t *self, uint64_t generation)
 {
     if (self->generation == 0) {
         return cadre_fail(CADRE_EFENCED, "the shard has not been told where to begin");
@@ -153,128 +169,566 @@ cadre_shard_check_generation(const cadre_shard_t *self, uint64_t generation)
     return 0;
 }
 
+/* Values are asked for, and changed, by tasks of this session that know the present generation. The
+ * epoch matters because another coordinator counts generations from 1 again. */
+static int
+check_fence(const cadre_shard_t *self, const cadre_message_t *message, uint64_t generation)
+{
+    if (self->epoch == 0 || message->epoch != self->epoch) {
+        return cadre_fail(CADRE_EFENCED, "the session has epoch %" PRIu64 ", not %" PRIu64,
+                          self->epoch, message->epoch);
+    }
+    return check_generation(self, generation);
+}
+
 /* --- answers --- */
 
-cadre_message_t
-cadre_shard_answer(const cadre_shard_t *self, const cadre_shard_question_t *question,
-                   cadre_message_type_t type)
+/* An empty message of this shard. */
+static cadre_message_t
+message_of(const cadre_shard_t *self, cadre_message_type_t type, uint64_t request)
 {
     return (cadre_message_t){.type = type,
-                             .request = question->message->request,
+                             .request = request,
                              .incarnation = self->options.incarnation,
                              .epoch = self->epoch};
 }
 
-void
-cadre_shard_send(const cadre_shard_question_t *question, cadre_message_t *answer)
+/* An empty answer to `question`. */
+static cadre_message_t
+answer_of(const cadre_shard_t *self, const question_t *question, cadre_message_type_t type)
+{
+    return message_of(self, type, question->message->request);
+}
+
+/* Sends an answer on the question's plane, unless none is awaited. */
+static void
+send(const question_t *question, cadre_message_t *answer)
 {
     if (answer->request != 0) {
-        cadre_outbox_send_on(question->outbox, question->plane, question->from, answer);
+        cadre_outbox_send_on(&question->effects->outbox, question->plane, question->from, answer);
     }
     cadre_message_fini(answer);
 }
 
-void
-cadre_shard_reply(const cadre_shard_t *self, const cadre_shard_question_t *question, int status)
+/* What REPLY says: this thread's error text where `status` is a failure. */
+static cadre_reply_message_t
+reply_of(const cadre_shard_t *self, int status)
 {
-    cadre_message_t answer = cadre_shard_answer(self, question, CADRE_MESSAGE_REPLY);
-    answer.reply = (cadre_reply_message_t){.status = (uint64_t)-status,
-                                           .text = status < 0 ? cadre_error_text() : "",
-                                           .counters = {self->counters, CADRE_PS_COUNTER_COUNT}};
-    cadre_shard_send(question, &answer);
+    return (cadre_reply_message_t){.status = (uint64_t)-status,
+                                   .text = status < 0 ? cadre_error_text() : "",
+                                   .counters = {self->counters.items, CADRE_PS_COUNTER_COUNT}};
 }
 
-/* --- control --- */
-
-static int
-settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
+static void
+reply(const cadre_shard_t *self, const question_t *question, int status)
 {
-    int status = cadre_shard_check_generation(self, settle->generation);
-    if (status == 0) {
-        cadre_applied_window_set_base(self->window, settle->base);
+    cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_REPLY);
+    answer.reply = reply_of(self, status);
+    send(question, &answer);
+}
+
+/* Answers a question of a while ago, on the control plane. */
+static void
+reply_later(const cadre_shard_t *self, const cadre_asker_t *asker, int status,
+            cadre_outbox_t *outbox)
+{
+    if (asker->request == 0) {
+        return;
     }
-    return status;
+    cadre_message_t answer = message_of(self, CADRE_MESSAGE_REPLY, asker->request);
+    answer.reply = reply_of(self, status);
+    cadre_outbox_send_on(outbox, CADRE_PLANE_CONTROL, &asker->from, &answer);
+}
+
+/* --- where it begins --- */
+
+static cadre_asker_t
+asker_of(const question_t *question)
+{
+    return (cadre_asker_t){*question->from, question->message->request};
 }
 
 /* A generation that could not be loaded leaves the shard without one: it serves nobody until the
  * same RESTORE, said again, or one of a higher generation succeeds. */
 static void
-restore(cadre_shard_t *self, const cadre_shard_question_t *question)
+restore(cadre_shard_t *self, const question_t *question)
 {
     const cadre_restore_message_t *restore = &question->message->restore;
-    int status = 0;
-    if (cadre_shard_await_checkpoint(self, question)) {
+    const cadre_asker_t asker = asker_of(question);
+    if (cadre_shard_loads_is_opening(self->loads) && restore->generation == self->restored) {
+        cadre_shard_loads_open_again(self->loads, &asker);
         return;
     }
     if (restore->generation == 0) {
-        status = cadre_fail(CADRE_EINVALID, "generations begin at 1");
-    } else if (restore->generation < self->restored) {
-        status = cadre_fail(CADRE_EFENCED,
-                            "a restore to generation %" PRIu64 " came after one to %" PRIu64,
-                            restore->generation, self->restored);
-    } else if (restore->generation != self->generation) { /* else it was said again */
-        begin_anew(self, restore->cut);
-        cadre_shard_end_cut(self, restore->ended);
-        self->restored = restore->generation;
-        if (restore->path[0]) {
-            cadre_shard_open_checkpoint(self, question);
-            return;
-        }
-        self->generation = restore->generation;
+        reply(self, question, cadre_fail(CADRE_EINVALID, "generations begin at 1"));
+        return;
     }
-    cadre_shard_reply(self, question, status);
+    if (restore->generation < self->restored) {
+        reply(self, question,
+              cadre_fail(CADRE_EFENCED,
+                         "a restore to generation %" PRIu64 " came after one to %" PRIu64,
+                         restore->generation, self->restored));
+        return;
+    }
+    if (restore->generation == self->generation) {
+        reply(self, question, 0); /* said again */
+        return;
+    }
+
+    begin_anew(self, restore->cut, question->effects);
+    cadre_shard_cut_end(self->cut, restore->ended);
+    self->restored = restore->generation;
+    if (restore->path[0]) {
+        cadre_shard_loads_open(self->loads, restore->path, self->index, &asker, question->effects);
+        return;
+    }
+    self->generation = restore->generation;
+    reply(self, question, 0);
+}
+
+void
+cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_outbox_t *outbox)
+{
+    cadre_load_end_t end = cadre_shard_loads_end(self->loads, *load_p);
+    switch (end.kind) {
+    case CADRE_LOAD_STALE:
+        break;
+    case CADRE_LOAD_CHECKPOINT:
+        if (end.status == 0) {
+            cadre_ps_counters_restore(&self->counters, &(*load_p)->state);
+            self->generation = self->restored;
+        }
+        reply_later(self, &end.asker, end.status, outbox);
+        break;
+    case CADRE_LOAD_PART:
+        if (end.status == 0) {
+            cadre_shard_parts_add(self->parts, &end.part);
+        } else {
+            cadre_shard_parts_give_up(self->parts, &end.part);
+        }
+        reply_later(self, &end.asker, end.status, outbox);
+        break;
+    }
+    cadre_checkpoint_load_destroy(load_p);
+}
+
+/* --- partitions --- */
+
+/* Makes the part, which is not there. Whether the checkpoint that is open may hold it: what is
+ * fresh it does not, whatever it has under that name. `pending`: it is answered when its load is
+ * back. */
+static int
+make_part(cadre_shard_t *self, const question_t *question, const cadre_partition_spec_t *spec,
+          bool *pending)
+{
+    const cadre_create_message_t *create = &question->message->create;
+    const bool is_loaded = cadre_shard_loads_is_open(self->loads) && create->fresh == 0;
+    cadre_shard_part_t *part = NULL;
+    int status = cadre_shard_parts_make(self->parts, create->name, spec, is_loaded, &part);
+    if (status < 0) {
+        return status;
+    }
+    *pending = is_loaded;
+    if (is_loaded) {
+        const cadre_asker_t asker = asker_of(question);
+        cadre_shard_loads_fill(self->loads, &part, &asker, question->effects);
+    } else {
+        cadre_shard_parts_add(self->parts, &part);
+    }
+    return 0;
+}
+
+static int
+create_part(cadre_shard_t *self, const question_t *question, bool *pending)
+{
+    const cadre_create_message_t *create = &question->message->create;
+    cadre_partition_spec_t spec = {.rank = 0};
+    int status = check_generation(self, create->generation);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_partition_spec_decode(&spec, create);
+    if (status < 0) {
+        return status;
+    }
+
+    const cadre_shard_part_t *known = NULL;
+    if (cadre_shard_parts_find(self->parts, spec.variable, spec.partition, &known) == 0) {
+        return cadre_shard_part_check_same(known, create->name, &spec);
+    }
+    known = cadre_shard_loads_find(self->loads, spec.variable, spec.partition);
+    if (!known) {
+        return make_part(self, question, &spec, pending);
+    }
+    status = cadre_shard_part_check_same(known, create->name, &spec);
+    if (status == 0) {
+        const cadre_asker_t asker = asker_of(question);
+        *pending = true;
+        cadre_shard_loads_fill_again(self->loads, spec.variable, spec.partition, &asker);
+    }
+    return status;
 }
 
 static void
-on_control(cadre_shard_t *self, const cadre_shard_question_t *question)
+create(cadre_shard_t *self, const question_t *question)
+{
+    bool pending = false;
+    int status = create_part(self, question, &pending);
+    if (!pending) {
+        reply(self, question, status);
+    }
+}
+
+static int
+retire(cadre_shard_t *self, const cadre_retire_message_t *retire)
+{
+    int status = check_generation(self, retire->generation);
+    if (status == 0) {
+        cadre_shard_parts_retire(self->parts, retire->variable, retire->checkpoint);
+    }
+    return status;
+}
+
+static int
+drop(cadre_shard_t *self, const cadre_drop_message_t *drop, cadre_outbox_t *outbox)
+{
+    int status = check_generation(self, drop->generation);
+    if (status < 0) {
+        return status;
+    }
+    cadre_load_end_t end;
+    while (cadre_shard_loads_drop(self->loads, drop->variable, &end)) {
+        reply_later(self, &end.asker, end.status, outbox);
+        cadre_shard_parts_give_up(self->parts, &end.part);
+    }
+    const cadre_shard_part_t *part = cadre_shard_parts_of(self->parts, drop->variable);
+    for (; part; part = part->next) {
+        cadre_shard_cut_drop(self->cut, part);
+    }
+    cadre_shard_parts_drop(self->parts, drop->variable);
+    return 0;
+}
+
+/* --- checkpoints --- */
+
+static int
+settle(cadre_shard_t *self, const cadre_settle_message_t *settle)
+{
+    int status = check_generation(self, settle->generation);
+    if (status == 0) {
+        cadre_shard_updates_settle(self->updates, settle->base);
+    }
+    return status;
+}
+
+static void
+snapshot(cadre_shard_t *self, const question_t *question)
+{
+    const cadre_snapshot_message_t *message = &question->message->snapshot;
+    int status = check_generation(self, message->generation);
+    if (status == 0) {
+        status = cadre_shard_cut_confirm(self->cut, message, self->parts, &self->counters);
+    }
+    cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_SNAPSHOT_TAKEN);
+    answer.snapshot_taken = (cadre_snapshot_taken_message_t){
+        .checkpoint = message->checkpoint,
+        .status = (uint64_t)-status,
+        .text = status < 0 ? cadre_error_text() : "",
+    };
+    send(question, &answer);
+}
+
+static int
+close_cut(cadre_shard_t *self, const cadre_close_cut_message_t *message,
+          cadre_shard_effects_t *effects)
+{
+    cadre_shard_snapshot_t *snapshot = NULL;
+    int status = check_generation(self, message->generation);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_shard_cut_close(self->cut, message, self->parts, &snapshot);
+    if (snapshot) {
+        snapshot->epoch = self->epoch;
+        snapshot->index = self->index;
+        cadre_shard_effects_write(effects, &snapshot);
+        cadre_shard_updates_settle(self->updates, message->cut);
+    }
+    return status;
+}
+
+/* --- pull --- */
+
+/* The coordinator reads what it may assign again: values as they are. Workers get the wire dtype.
+ */
+static bool
+is_exact(const question_t *question)
+{
+    return question->from->role == CADRE_ROLE_COORDINATOR;
+}
+
+/* What a worker may push unasked; the coordinator pushes nothing. */
+static size_t
+window_of(const cadre_shard_t *self, const question_t *question)
+{
+    return question->from->role == CADRE_ROLE_WORKER ? cadre_intake_window(self->intake) : 0;
+}
+
+static void
+pull(cadre_shard_t *self, const question_t *question)
+{
+    const cadre_pull_message_t *pull = &question->message->pull;
+    const bool exact = is_exact(question);
+    cadre_pulled_part_t pulled[CADRE_PARTITIONS_PER_UPDATE_MAX];
+    cadre_named_parts_t named = {.count = 0};
+    cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_VALUES);
+    int status = check_fence(self, question->message, pull->generation);
+    if (status == 0) {
+        status = cadre_shard_pull_prepare(self->parts, &pull->partitions, exact, &named);
+    }
+    answer.values = (cadre_values_message_t){.status = (uint64_t)-status,
+                                             .text = status < 0 ? cadre_error_text() : "",
+                                             .generation = self->generation,
+                                             .window = window_of(self, question)};
+    cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_pulls);
+    if (status == 0) {
+        cadre_shard_pull_answer(&named, exact, &self->counters, &answer, pulled);
+        answer.values.partitions = cadre_pulled_part_list(pulled, named.count);
+    }
+    send(question, &answer);
+}
+
+size_t
+cadre_shard_answer_size(const cadre_shard_t *self, const cadre_message_t *message)
+{
+    return message->type == CADRE_MESSAGE_PULL
+               ? cadre_shard_pull_size_bytes(self->parts, &message->pull.partitions)
+               : 0;
+}
+
+/* --- push --- */
+
+/* The versions of the partitions that a push names, where all are known and one answer takes them:
+ * a worker that hears `duplicate` learns them too. */
+static cadre_u64s_t
+versions_of(cadre_shard_t *self, const cadre_u64s_t *list,
+            uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX])
+{
+    cadre_named_parts_t named = {.count = 0};
+    if (cadre_part_list_view(list).count > CADRE_PARTITIONS_PER_UPDATE_MAX ||
+        cadre_shard_parts_find_named(self->parts, list, &named) < 0) {
+        return (cadre_u64s_t){NULL, 0};
+    }
+    for (size_t i = 0; i < named.count; i++) {
+        versions[i] = cadre_partition_version(named.items[i].part->partition);
+    }
+    return (cadre_u64s_t){versions, named.count};
+}
+
+/* Says what has become of an update, and counts it. */
+static void
+answer_update(cadre_shard_t *self, const question_t *question, uint64_t update, int status,
+              uint64_t staleness)
+{
+    uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX];
+    cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_APPLIED);
+    answer.applied = (cadre_applied_message_t){.update = update,
+                                               .status = (uint64_t)-status,
+                                               .text = "",
+                                               .generation = self->generation,
+                                               .staleness = staleness,
+                                               .window = window_of(self, question)};
+    bool is_in = status == 0 || status == CADRE_EDUPLICATE;
+    if (is_in && question->message->type == CADRE_MESSAGE_PUSH) {
+        answer.applied.versions = versions_of(self, &question->message->push.partitions, versions);
+    }
+    if (status == CADRE_EDUPLICATE) {
+        cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_duplicate);
+    } else if (status < 0) {
+        answer.applied.text = cadre_error_text();
+        cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_refused);
+    }
+    send(question, &answer);
+}
+
+/* Whether this shard takes an update of this id at all. */
+static int
+check_update(const cadre_shard_t *self, const cadre_message_t *message, uint64_t update,
+             uint64_t generation)
+{
+    int status = check_fence(self, message, generation);
+    return status < 0 ? status : cadre_shard_updates_check(self->updates, update);
+}
+
+/* Takes a part of an update; true when all are there, and the question's message is the whole of
+ * it. What has been seen, or is refused, is not collected; that is said once, at the first part. */
+static bool
+collect(cadre_shard_t *self, const question_t *question, uint64_t **partitions)
+{
+    cadre_message_t *message = question->message;
+    const cadre_push_message_t *push = &message->push;
+    int status = check_update(self, message, push->update, push->generation);
+    if (status < 0) {
+        cadre_intake_end(self->intake, question->from->incarnation, message->request);
+        if (push->part == 0) {
+            answer_update(self, question, push->update, status, 0);
+        }
+        return false;
+    }
+    return cadre_intake_take(self->intake, question->from, message, partitions, self->now_ms);
+}
+
+static cadre_shard_target_t
+target_of(cadre_shard_t *self)
+{
+    return (cadre_shard_target_t){self->parts, self->cut, &self->counters};
+}
+
+static void
+push(cadre_shard_t *self, const question_t *question)
+{
+    cadre_auto(cadre_free) uint64_t *partitions = NULL;
+    const cadre_message_t *message = question->message;
+    const cadre_push_message_t *push = &message->push;
+    if (push->parts > 1 && !collect(self, question, &partitions)) {
+        return;
+    }
+    const cadre_shard_target_t target = target_of(self);
+    uint64_t staleness = 0;
+    int status = check_fence(self, message, push->generation);
+    if (status == 0) {
+        status = cadre_shard_updates_push(self->updates, &target, message, &staleness);
+    }
+    cadre_intake_end(self->intake, question->from->incarnation, message->request);
+    answer_update(self, question, push->update, status, staleness);
+}
+
+static void
+reserve(cadre_shard_t *self, const question_t *question)
+{
+    const cadre_message_t *message = question->message;
+    const cadre_reserve_message_t *reserve = &message->reserve;
+    const uint64_t size_bytes = cadre_shard_parts_size_bytes(self->parts);
+    if (reserve->size_bytes == 0) {
+        cadre_intake_end(self->intake, question->from->incarnation, message->request);
+        return;
+    }
+    int status = check_update(self, message, reserve->update, reserve->generation);
+    if (status == 0 && reserve->size_bytes > size_bytes) {
+        status = cadre_fail(CADRE_ESHAPE, "an update of %" PRIu64 " bytes to a shard of %" PRIu64,
+                            reserve->size_bytes, size_bytes);
+    }
+    if (status < 0) {
+        cadre_intake_end(self->intake, question->from->incarnation, message->request);
+        answer_update(self, question, reserve->update, status, 0);
+        return;
+    }
+    cadre_intake_reserve(self->intake, question->from, message->request, reserve->size_bytes,
+                         self->now_ms);
+}
+
+/* --- assign --- */
+
+static int
+assign(cadre_shard_t *self, const cadre_message_t *message)
+{
+    const cadre_shard_target_t target = target_of(self);
+    int status = check_fence(self, message, message->assign.generation);
+    return status < 0 ? status : cadre_shard_updates_assign(self->updates, &target, message);
+}
+
+/* --- probe --- */
+
+/* A PULL that is not admitted yet, a PUSH that may not come yet, or what waits for a load. */
+static bool
+is_waiting(const cadre_shard_t *self, const question_t *question, uint64_t request)
+{
+    const cadre_admission_t *admission = self->options.admission;
+    const cadre_asker_t asker = {*question->from, request};
+    const uint64_t incarnation = question->from->incarnation;
+    return (admission && cadre_admission_is_waiting(admission, incarnation, request)) ||
+           cadre_intake_is_waiting(self->intake, incarnation, request) ||
+           (question->plane == CADRE_PLANE_CONTROL &&
+            cadre_shard_loads_is_awaited(self->loads, &asker));
+}
+
+/* Requests are answered in the turn in which they are received, but for those that wait for room or
+ * a load: another one that is asked after behind it has been answered, or never came. Both is
+ * unknown, but for what can be told from its number. */
+static void
+probe(cadre_shard_t *self, const question_t *question)
+{
+    const cadre_probe_message_t *probe = &question->message->probe;
+    const cadre_probe_list_t asked = cadre_probe_list_view(&probe->requests);
+    const bool is_current = check_fence(self, question->message, probe->generation) == 0;
+    cadre_probe_answer_t states[CADRE_PROBE_REQUESTS_MAX];
+    for (size_t i = 0; i < asked.count; i++) {
+        const cadre_probe_t *item = &asked.items[i];
+        bool is_applied =
+            is_current && cadre_shard_updates_has(self->updates, item->update, item->sequence);
+        states[i] = (cadre_probe_answer_t){item->request, is_applied ? CADRE_PROBED_APPLIED
+                                                                     : CADRE_PROBED_UNKNOWN};
+        if (is_waiting(self, question, item->request)) {
+            states[i].state = CADRE_PROBED_QUEUED;
+        }
+    }
+    cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_PROBED);
+    answer.probed.states = cadre_probe_answer_list(states, asked.count);
+    send(question, &answer);
+}
+
+/* --- the router --- */
+
+static void
+on_control(cadre_shard_t *self, const question_t *question)
 {
     cadre_message_t *message = question->message;
     const uint64_t *named = cadre_message_shard(message);
     if (named && *named != self->index) {
         cadre_shard_malformed(self); /* it is said again, to whoever serves that one */
     } else if (message->type == CADRE_MESSAGE_CREATE) {
-        cadre_shard_create(self, question);
+        create(self, question);
     } else if (message->type == CADRE_MESSAGE_DROP) {
-        cadre_shard_reply(self, question, cadre_shard_drop(self, &message->drop, question->outbox));
+        reply(self, question, drop(self, &message->drop, &question->effects->outbox));
     } else if (message->type == CADRE_MESSAGE_RETIRE) {
-        cadre_shard_reply(self, question, cadre_shard_retire(self, &message->retire));
+        reply(self, question, retire(self, &message->retire));
     } else if (message->type == CADRE_MESSAGE_RESTORE) {
         restore(self, question);
     } else if (message->type == CADRE_MESSAGE_SETTLE) {
-        cadre_shard_reply(self, question, settle(self, &message->settle));
+        reply(self, question, settle(self, &message->settle));
     } else if (message->type == CADRE_MESSAGE_SNAPSHOT) {
-        cadre_shard_snapshot(self, question);
+        snapshot(self, question);
     } else if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
-        cadre_shard_reply(self, question, cadre_shard_close_cut(self, &message->close_cut));
+        reply(self, question, close_cut(self, &message->close_cut, question->effects));
     } else if (message->type == CADRE_MESSAGE_CHECKPOINT_END) {
-        cadre_shard_end_cut(self, message->checkpoint_end.checkpoint);
-        cadre_shard_reply(self, question, 0);
+        cadre_shard_cut_end(self->cut, message->checkpoint_end.checkpoint);
+        reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_COUNT) {
-        cadre_shard_reply(self, question, 0);
+        reply(self, question, 0);
     } else if (message->type == CADRE_MESSAGE_PROBE) {
-        cadre_shard_probe(self, question);
+        probe(self, question);
     } else {
         cadre_shard_malformed(self);
     }
 }
 
 static void
-on_data(cadre_shard_t *self, const cadre_shard_question_t *question)
+on_data(cadre_shard_t *self, const question_t *question)
 {
     cadre_message_t *message = question->message;
     if (question->from->role == CADRE_ROLE_WORKER) {
         cadre_intake_heard(self->intake, question->from->incarnation, self->now_ms);
     }
     if (message->type == CADRE_MESSAGE_PULL) {
-        cadre_shard_pull(self, question);
+        pull(self, question);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
-        cadre_shard_push(self, question);
+        push(self, question);
     } else if (message->type == CADRE_MESSAGE_RESERVE) {
-        cadre_shard_reserve(self, question);
+        reserve(self, question);
     } else if (message->type == CADRE_MESSAGE_ASSIGN) {
-        cadre_shard_assign(self, question);
+        reply(self, question, assign(self, message));
     } else if (message->type == CADRE_MESSAGE_PROBE) {
-        cadre_shard_probe(self, question);
+        probe(self, question);
     } else {
         cadre_shard_malformed(self);
     }
@@ -286,9 +740,7 @@ static void
 say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
 {
     cadre_task_t to;
-    cadre_message_t grant = {.type = CADRE_MESSAGE_GRANT,
-                             .incarnation = self->options.incarnation,
-                             .epoch = self->epoch};
+    cadre_message_t grant = message_of(self, CADRE_MESSAGE_GRANT, 0);
     while (cadre_intake_grant(self->intake, self->now_ms, &to, &grant.request)) {
         grant.grant.window = cadre_intake_window(self->intake);
         cadre_outbox_send(outbox, &to, &grant);
@@ -328,9 +780,9 @@ cadre_shard_unreachable(cadre_shard_t *self, const cadre_task_t *peer)
 
 void
 cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t *from,
-                    cadre_message_t *message, cadre_outbox_t *outbox)
+                    cadre_message_t *message, cadre_shard_effects_t *effects)
 {
-    cadre_shard_question_t question = {plane, from, message, outbox};
+    question_t question = {plane, from, message, effects};
     bool stranger = from->role == CADRE_ROLE_COORDINATOR && from->incarnation != self->coordinator;
     bool is_here = cadre_message_plane(message->type) == plane ||
                    message->type == CADRE_MESSAGE_PROBE; /* it asks after those of its plane */
@@ -341,7 +793,7 @@ cadre_shard_receive(cadre_shard_t *self, cadre_plane_t plane, const cadre_task_t
         on_control(self, &question);
     } else {
         on_data(self, &question);
-        say_grants(self, outbox);
+        say_grants(self, &effects->outbox);
     }
     cadre_message_fini(message);
 }

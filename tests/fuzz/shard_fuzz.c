@@ -26,7 +26,7 @@ typedef struct {
     fuzz_t fuzz;
     cadre_ps_core_t *core;
     cadre_shard_t *shard;
-    cadre_outbox_t answers;
+    cadre_shard_effects_t effects;
     cadre_checkpoint_load_t *loads[LOADS_MAX]; /* not carried out yet */
     size_t load_count;
     uint64_t now_ms;
@@ -96,18 +96,18 @@ carry_out(target_t *self)
     cadre_checkpoint_load_t *load = self->loads[0];
     self->load_count--;
     memmove(self->loads, self->loads + 1, self->load_count * sizeof(cadre_checkpoint_load_t *));
-    if (load->number >= cadre_shard_loads_from(self->shard)) {
+    if (load->number >= self->effects.loads_from) {
         cadre_checkpoint_load_run(load, &LOADER, &none, NULL);
     }
-    cadre_shard_loaded(self->shard, &load, &self->answers);
-    fuzz_drain(&self->answers);
+    cadre_shard_loaded(self->shard, &load, &self->effects.outbox);
+    fuzz_drain(&self->effects.outbox);
 }
 
 static void
 take_loads(target_t *self)
 {
     cadre_checkpoint_load_t *load = NULL;
-    while ((load = cadre_shard_take_load(self->shard))) {
+    while ((load = cadre_shard_effects_take_load(&self->effects))) {
         if (self->load_count == LOADS_MAX) {
             carry_out(self);
         }
@@ -118,8 +118,8 @@ take_loads(target_t *self)
 static void
 give(target_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_message_t *message)
 {
-    cadre_shard_receive(self->shard, plane, from, message, &self->answers);
-    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
+    cadre_shard_receive(self->shard, plane, from, message, &self->effects);
+    cadre_shard_snapshot_t *snapshot = cadre_shard_effects_take_snapshot(&self->effects);
     if (snapshot) {
         cadre_ps_written_t written = {.epoch = snapshot->epoch,
                                       .checkpoint = snapshot->checkpoint,
@@ -130,7 +130,7 @@ give(target_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_messag
     take_loads(self);
     cadre_ps_core_counted(self->core, cadre_shard_counters(self->shard),
                           cadre_shard_generation(self->shard), true);
-    fuzz_drain(&self->answers);
+    fuzz_drain(&self->effects.outbox);
 }
 
 static void
@@ -142,7 +142,7 @@ take_events(target_t *self)
         switch (event.kind) {
         case CADRE_PS_SESSION:
             cadre_shard_begin_session(self->shard, event.index, event.epoch,
-                                      coordinator.incarnation);
+                                      coordinator.incarnation, &self->effects);
             take_loads(self);
             break;
         case CADRE_PS_MESSAGE:
@@ -317,7 +317,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < self->load_count; i++) {
         cadre_checkpoint_load_destroy(&self->loads[i]);
     }
-    cadre_outbox_fini(&self->answers);
+    cadre_shard_effects_fini(&self->effects);
     cadre_shard_destroy(&self->shard);
     cadre_ps_core_destroy(&self->core);
     free(self);

@@ -28,7 +28,7 @@ typedef struct {
     cadre_shard_t *shard;
     cadre_loader_t loader; /* what loads are carried out with, at once */
     bool late;             /* they are not: carry_out_loads does it */
-    cadre_outbox_t outbox;
+    cadre_shard_effects_t effects;
     uint64_t request;
 } fixture_t;
 
@@ -38,11 +38,11 @@ carry_out_loads(fixture_t *self)
 {
     static const cadre_lanes_t none = {NULL, NULL};
     cadre_checkpoint_load_t *load = NULL;
-    while ((load = cadre_shard_take_load(self->shard))) {
-        if (load->number >= cadre_shard_loads_from(self->shard)) {
+    while ((load = cadre_shard_effects_take_load(&self->effects))) {
+        if (load->number >= self->effects.loads_from) {
             cadre_checkpoint_load_run(load, &self->loader, &none, NULL);
         }
-        cadre_shard_loaded(self->shard, &load, &self->outbox);
+        cadre_shard_loaded(self->shard, &load, &self->effects.outbox);
     }
 }
 
@@ -58,13 +58,13 @@ ask(fixture_t *self, const cadre_task_t *from, cadre_message_t *message, cadre_m
 {
     cadre_plane_t plane = cadre_message_plane(message->type);
     message->request = ++self->request;
-    cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
+    cadre_shard_receive(self->shard, plane, from, message, &self->effects);
     if (!self->late) {
         carry_out_loads(self);
     }
     cadre_outbox_entry_t entry;
-    cr_assert(cadre_outbox_pop(&self->outbox, &entry), "a question is answered");
-    cr_assert_eq(cadre_outbox_count(&self->outbox), 0, "once");
+    cr_assert(cadre_outbox_pop(&self->effects.outbox, &entry), "a question is answered");
+    cr_assert_eq(cadre_outbox_count(&self->effects.outbox), 0, "once");
     cr_assert_eq(entry.plane, plane, "on the plane it came on");
     cr_assert(cadre_task_equal(&entry.destination, from));
     cr_assert_eq(cadre_message_decode(cadre_chunk_data(entry.header),
@@ -168,7 +168,7 @@ open_shard(const cadre_loader_t *loader)
         self.loader = *loader;
     }
     self.shard = cadre_shard_new(&options);
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
     return self;
 }
 
@@ -194,8 +194,8 @@ open_filled_shard(void)
 static inline void
 close_shard(fixture_t *self)
 {
-    cr_assert_eq(cadre_outbox_count(&self->outbox), 0);
-    cadre_outbox_fini(&self->outbox);
+    cr_assert_eq(cadre_outbox_count(&self->effects.outbox), 0);
+    cadre_shard_effects_fini(&self->effects);
     cadre_shard_destroy(&self->shard);
     if (self->loader.close) {
         self->loader.close(self->loader.context);

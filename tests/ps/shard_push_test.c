@@ -357,8 +357,8 @@ expect_no_answer(fixture_t *self, cadre_plane_t plane, const cadre_task_t *from,
 {
     uint64_t malformed = COUNTER(self, malformed);
     message->request = ++self->request;
-    cadre_shard_receive(self->shard, plane, from, message, &self->outbox);
-    cr_assert_eq(cadre_outbox_count(&self->outbox), 0);
+    cadre_shard_receive(self->shard, plane, from, message, &self->effects);
+    cr_assert_eq(cadre_outbox_count(&self->effects.outbox), 0);
     cr_assert_eq(COUNTER(self, malformed), malformed + 1);
 }
 
@@ -458,15 +458,15 @@ reserve_message(uint64_t update, uint64_t size_bytes)
 static size_t
 answers_to(fixture_t *self, cadre_message_t *message, cadre_message_type_t *type)
 {
-    cadre_outbox_t outbox = {.entries = NULL};
+    cadre_outbox_t *outbox = &self->effects.outbox;
     cadre_outbox_entry_t entry;
-    cadre_shard_receive(self->shard, CADRE_PLANE_DATA, &THE_WORKER, message, &outbox);
-    size_t count = cadre_outbox_count(&outbox);
-    if (cadre_outbox_pop(&outbox, &entry)) {
+    cadre_shard_receive(self->shard, CADRE_PLANE_DATA, &THE_WORKER, message, &self->effects);
+    size_t count = cadre_outbox_count(outbox);
+    if (cadre_outbox_pop(outbox, &entry)) {
         *type = entry.type;
         cadre_outbox_entry_fini(&entry);
     }
-    cadre_outbox_fini(&outbox);
+    cadre_outbox_fini(outbox);
     return count;
 }
 
@@ -528,9 +528,9 @@ Test(shard_push, counts_its_own_stall_against_no_peer_that_has_reserved_room)
     const cadre_shard_options_t options = {
         .incarnation = PS, .size_bytes_max = 64 << 20, .intake_bytes = 1000};
     fixture_t self = {.shard = cadre_shard_new(&options), .request = 100};
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
     fill_shard(&self);
-    cadre_shard_tick(self.shard, BEGIN_MS, &self.outbox);
+    cadre_shard_tick(self.shard, BEGIN_MS, &self.effects.outbox);
     cadre_message_type_t type = CADRE_MESSAGE_HELLO;
     cadre_message_t message = reserve_message(10, 1000);
     cr_assert_eq(answers_to(&self, &message, &type), 1);
@@ -540,15 +540,15 @@ Test(shard_push, counts_its_own_stall_against_no_peer_that_has_reserved_room)
     cr_assert_eq(answers_to(&self, &message, &type), 0, "it waits");
 
     uint64_t now_ms = BEGIN_MS + LATE_MS;
-    cadre_shard_tick(self.shard, now_ms, &self.outbox);
-    cadre_outbox_fini(&self.outbox); /* maybe the GRANT was lost */
+    cadre_shard_tick(self.shard, now_ms, &self.effects.outbox);
+    cadre_outbox_fini(&self.effects.outbox); /* maybe the GRANT was lost */
     cr_assert(cadre_shard_is_receiving(self.shard));
     for (uint64_t ms = 0; ms < CADRE_GRANT_MS_MAX; ms += CADRE_SHARD_TICK_MS) {
         cr_assert(cadre_shard_is_receiving(self.shard), "%zu ms after it", (size_t)ms);
-        cadre_shard_tick(self.shard, now_ms + ms, &self.outbox);
+        cadre_shard_tick(self.shard, now_ms + ms, &self.effects.outbox);
     }
-    cadre_shard_tick(self.shard, now_ms + CADRE_GRANT_MS_MAX, &self.outbox);
+    cadre_shard_tick(self.shard, now_ms + CADRE_GRANT_MS_MAX, &self.effects.outbox);
     cr_expect_not(cadre_shard_is_receiving(self.shard), "it was silent itself");
-    cadre_outbox_fini(&self.outbox);
+    cadre_outbox_fini(&self.effects.outbox);
     close_shard(&self);
 }

@@ -77,7 +77,8 @@ restored_shard(void)
 Test(shard_recovery, messages_of_before_a_restore_change_nothing_after_it)
 {
     fixture_t self = restored_shard();
-    cr_assert_null(cadre_shard_take_snapshot(self.shard), "nor is a snapshot of before written");
+    cr_assert_null(cadre_shard_effects_take_snapshot(&self.effects),
+                   "nor is a snapshot of before written");
     cr_assert_eq(create_of(&self, 1, GENERATION), CADRE_EFENCED);
     cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
     cr_assert_eq(create_of(&self, 1, NEXT), 0);
@@ -85,7 +86,7 @@ Test(shard_recovery, messages_of_before_a_restore_change_nothing_after_it)
     cr_assert_eq(settle(&self, 1000, GENERATION), CADRE_EFENCED);
     cr_assert_eq(assign(&self, 2, GENERATION), CADRE_EFENCED);
     cr_assert_eq(snapshot(&self, 2, GENERATION), CADRE_EFENCED);
-    cr_assert_null(cadre_shard_take_snapshot(self.shard));
+    cr_assert_null(cadre_shard_effects_take_snapshot(&self.effects));
     cr_assert_eq(push_at(&self, UPDATE, GENERATION), CADRE_EFENCED);
     cr_assert_eq(restore(&self, "", 7, GENERATION), CADRE_EFENCED);
     cr_assert_eq(first_of(&self, 1), 1);
@@ -127,7 +128,7 @@ Test(shard_recovery, a_restore_said_again_after_updates_changes_nothing)
     cr_assert_eq(first_of(&self, 2), 9);
     cr_assert_eq(push_at(&self, UPDATE, NEXT), CADRE_EDUPLICATE);
     cr_assert_eq(COUNTER(&self, applied), 1);
-    cadre_shard_snapshot_t *taken = cadre_shard_take_snapshot(self.shard);
+    cadre_shard_snapshot_t *taken = cadre_shard_effects_take_snapshot(&self.effects);
     cr_assert_not_null(taken);
     cadre_shard_snapshot_destroy(&taken);
     close_shard(&self);
@@ -180,7 +181,7 @@ Test(shard_recovery, a_failed_restore_serves_nobody_and_a_later_one_does)
 Test(shard_recovery, another_session_counts_generations_anew)
 {
     fixture_t self = restored_shard();
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
     cr_assert_eq(restore(&self, "", 1, 1), 0);
     cr_assert_eq(create_of(&self, 1, 1), 0);
     close_shard(&self);
@@ -253,7 +254,7 @@ say(fixture_t *self, cadre_message_t *message)
                  0, "%s", cadre_error_text());
     cadre_chunk_unref(&header);
     cadre_shard_receive(self->shard, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &received,
-                        &self->outbox);
+                        &self->effects);
     return self->request;
 }
 
@@ -282,7 +283,7 @@ answered(fixture_t *self, uint64_t request)
 {
     cadre_outbox_entry_t entry;
     cadre_message_t answer;
-    cr_assert(cadre_outbox_pop(&self->outbox, &entry), "it is answered");
+    cr_assert(cadre_outbox_pop(&self->effects.outbox, &entry), "it is answered");
     cr_assert_eq(entry.plane, CADRE_PLANE_CONTROL);
     cr_assert(cadre_task_equal(&entry.destination, &THE_COORDINATOR));
     cr_assert_eq(cadre_message_decode(cadre_chunk_data(entry.header),
@@ -299,7 +300,7 @@ answered(fixture_t *self, uint64_t request)
 static bool
 is_silent(const fixture_t *self)
 {
-    return cadre_outbox_count(&self->outbox) == 0;
+    return cadre_outbox_count(&self->effects.outbox) == 0;
 }
 
 /* Carries the next load out; how many answers that makes. */
@@ -307,12 +308,12 @@ static size_t
 carry_out_one(fixture_t *self)
 {
     static const cadre_lanes_t none = {NULL, NULL};
-    cadre_checkpoint_load_t *load = cadre_shard_take_load(self->shard);
+    cadre_checkpoint_load_t *load = cadre_shard_effects_take_load(&self->effects);
     cr_assert_not_null(load);
     cadre_checkpoint_load_run(load, &self->loader, &none, NULL);
-    cadre_shard_loaded(self->shard, &load, &self->outbox);
+    cadre_shard_loaded(self->shard, &load, &self->effects.outbox);
     cr_assert_null(load);
-    return cadre_outbox_count(&self->outbox);
+    return cadre_outbox_count(&self->effects.outbox);
 }
 
 static int
@@ -332,7 +333,7 @@ probed(fixture_t *self, uint64_t request)
     cadre_message_t message = question(CADRE_MESSAGE_PROBE, &THE_COORDINATOR);
     message.probe = (cadre_probe_message_t){.generation = NEXT, .requests = {triple, 3}};
     say(self, &message);
-    cr_assert(cadre_outbox_pop(&self->outbox, &entry));
+    cr_assert(cadre_outbox_pop(&self->effects.outbox, &entry));
     cr_assert_eq(cadre_message_decode(cadre_chunk_data(entry.header),
                                       cadre_chunk_size_bytes(entry.header), NULL, 0, &answer),
                  0);
@@ -388,7 +389,7 @@ Test(shard_recovery, answers_everything_else_while_a_checkpoint_is_read)
     cr_assert_eq(answered(&self, created), 0);
     cr_assert_eq(first_of(&self, 1), 3);
     cr_assert_eq(cadre_partition_version(cadre_shard_partition(self.shard, 1, 0)), 4);
-    cr_assert_null(cadre_shard_take_load(self.shard), "once");
+    cr_assert_null(cadre_shard_effects_take_load(&self.effects), "once");
     close_shard(&self);
 }
 
@@ -408,7 +409,7 @@ Test(shard_recovery, gives_a_sign_after_each_chunk_that_it_draws)
                                      .on_step = count_step,
                                      .step_context = &steps};
     fixture_t self = {.shard = cadre_shard_new(&options)};
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
     cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
     cadre_create_message_t message = create_message(1, ROW_COUNT, 4, shape);
     cr_assert_eq(create(&self, &message), 0);
@@ -449,13 +450,13 @@ Test(shard_recovery, a_later_restore_gives_up_what_is_being_loaded)
         if (opened) {
             say_create(&self, 1, NEXT);
         }
-        cadre_checkpoint_load_t *load = cadre_shard_take_load(self.shard);
+        cadre_checkpoint_load_t *load = cadre_shard_effects_take_load(&self.effects);
         cr_assert_not_null(load);
-        cr_assert_eq(cadre_shard_loads_from(self.shard) <= load->number, true);
+        cr_assert_eq(self.effects.loads_from <= load->number, true);
         cr_assert_eq(restore(&self, "", CUT, NEXT + 1), 0);
-        cr_assert_gt(cadre_shard_loads_from(self.shard), load->number);
+        cr_assert_gt(self.effects.loads_from, load->number);
         load->status = 0;
-        cadre_shard_loaded(self.shard, &load, &self.outbox);
+        cadre_shard_loaded(self.shard, &load, &self.effects.outbox);
         cr_assert(is_silent(&self), "whoever asked for it does not any more");
         cr_assert_eq(cadre_shard_generation(self.shard), NEXT + 1);
         cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
@@ -470,10 +471,10 @@ Test(shard_recovery, a_session_that_ends_gives_up_what_is_being_loaded)
     bool damaged = false;
     fixture_t self = late_shard(&damaged);
     say_restore(&self, "/ckpt", NEXT);
-    cadre_checkpoint_load_t *load = cadre_shard_take_load(self.shard);
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
-    cr_assert_gt(cadre_shard_loads_from(self.shard), load->number);
-    cadre_shard_loaded(self.shard, &load, &self.outbox);
+    cadre_checkpoint_load_t *load = cadre_shard_effects_take_load(&self.effects);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
+    cr_assert_gt(self.effects.loads_from, load->number);
+    cadre_shard_loaded(self.shard, &load, &self.effects.outbox);
     cr_assert(is_silent(&self));
     cr_assert_eq(cadre_shard_generation(self.shard), 0);
     close_shard(&self);

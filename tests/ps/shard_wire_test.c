@@ -358,7 +358,7 @@ Test(shard_wire, the_copy_is_part_of_what_a_shard_may_hold)
     cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = 6 << 10};
     fixture_t self = {.request = 100};
     self.shard = cadre_shard_new(&options);
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
     cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
     cadre_create_message_t message = create_message(1, 1, 1025, shape);
     message.wire = CADRE_BF16;

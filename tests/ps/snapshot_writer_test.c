@@ -133,7 +133,7 @@ take(fixture_t *self, const char *directory)
 {
     cr_assert_eq(open_cut(self, 1, 50, GENERATION), 0);
     cr_assert_eq(close_cut(self, 1, 50, directory, GENERATION), 0);
-    return cadre_shard_take_snapshot(self->shard);
+    return cadre_shard_effects_take_snapshot(&self->effects);
 }
 
 /* Writes the shard, whose variable has `count` partitions, as checkpoint 1 in `directory`. */

@@ -8,7 +8,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "ps/core/shard_state.h"
 
 void
 sim_shard_start(sim_shard_t *self)
@@ -63,6 +62,7 @@ sim_shard_stop(sim_shard_t *self)
     cadre_free(&self->held);
     self->held_count = 0;
     cadre_outbox_fini(&self->answers);
+    cadre_shard_effects_fini(&self->effects);
     sim_parts_fini(&self->parts);
     cadre_ps_core_destroy(&self->core);
     cadre_shard_destroy(&self->shard);
@@ -261,14 +261,14 @@ static void
 order_loads(sim_shard_t *self)
 {
     cadre_checkpoint_load_t *load = NULL;
-    if (self->loads_from != cadre_shard_loads_from(self->shard)) {
-        self->loads_from = cadre_shard_loads_from(self->shard);
+    if (self->loads_from != self->effects.loads_from) {
+        self->loads_from = self->effects.loads_from;
         forget_asked(self);
     }
     if (cadre_shard_generation(self->shard) == 0) {
         self->state = NULL;
     }
-    while ((load = cadre_shard_take_load(self->shard))) {
+    while ((load = cadre_shard_effects_take_load(&self->effects))) {
         uint64_t from_ms = self->network->now_ms;
         if (self->load_count > 0 && self->loads[self->load_count - 1].due_ms > from_ms) {
             from_ms = self->loads[self->load_count - 1].due_ms;
@@ -287,11 +287,11 @@ order_loads(sim_shard_t *self)
  * `question` is answered. */
 static bool
 take_answers(sim_shard_t *self, cadre_plane_t plane, const cadre_message_t *question,
-             bool from_coordinator, cadre_outbox_t *answers)
+             bool from_coordinator)
 {
     cadre_outbox_entry_t entry;
     bool is_answered = false;
-    while (cadre_outbox_pop(answers, &entry)) {
+    while (cadre_outbox_pop(&self->effects.outbox, &entry)) {
         cadre_message_t answer = {0};
         cadre_message_t before = {0};
         decode_entry(self, &entry, &answer);
@@ -321,14 +321,13 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
     bool from_coordinator = from->role == CADRE_ROLE_COORDINATOR;
     cadre_message_t again = {0};
     copy_message(self, message, &again);
-    cadre_outbox_t answers = {0};
     if (again.type == CADRE_MESSAGE_PUSH && again.push.parts > 1) {
         sim_parts_add(&self->parts, &again);
     }
     cadre_shard_tick(self->shard, self->network->now_ms, &self->answers);
-    cadre_shard_receive(self->shard, plane, from, message, &answers);
+    cadre_shard_receive(self->shard, plane, from, message, &self->effects);
     order_loads(self);
-    bool is_answered = take_answers(self, plane, &again, from_coordinator, &answers);
+    bool is_answered = take_answers(self, plane, &again, from_coordinator);
     cadre_message_t ended = {0};
     if (is_answered && plane == CADRE_PLANE_CONTROL) {
         take_asked(self, again.request, &ended);
@@ -336,14 +335,13 @@ give(sim_shard_t *self, cadre_plane_t plane, const cadre_task_t *from, cadre_mes
         note_asked(self, &again);
     }
     cadre_message_fini(&ended);
-    cadre_outbox_fini(&answers);
     cadre_message_fini(&again);
 }
 
 static void
 check_window(const sim_shard_t *self)
 {
-    uint64_t base = cadre_applied_window_base(self->shard->window);
+    uint64_t base = cadre_shard_window_base(self->shard);
     if (self->state && base != self->state->cut) {
         sim_check_fail(self->check,
                        "I1: the window of shard %u begins at %" PRIu64 ", not at %" PRIu64,
@@ -361,14 +359,12 @@ run_loads(sim_shard_t *self)
         cadre_checkpoint_load_t *load = self->loads[0].load;
         self->load_count--;
         memmove(self->loads, self->loads + 1, self->load_count * sizeof(*self->loads));
-        if (load->number >= cadre_shard_loads_from(self->shard)) {
+        if (load->number >= self->effects.loads_from) {
             cadre_checkpoint_load_run(load, &loader, &none, NULL);
         }
-        cadre_outbox_t answers = {0};
-        cadre_shard_loaded(self->shard, &load, &answers);
+        cadre_shard_loaded(self->shard, &load, &self->effects.outbox);
         order_loads(self);
-        take_answers(self, CADRE_PLANE_CONTROL, NULL, true, &answers);
-        cadre_outbox_fini(&answers);
+        take_answers(self, CADRE_PLANE_CONTROL, NULL, true);
         check_window(self);
     }
 }
@@ -390,7 +386,7 @@ check_snapshot(sim_shard_t *self)
 static void
 look_for_snapshot(sim_shard_t *self)
 {
-    cadre_shard_snapshot_t *snapshot = cadre_shard_take_snapshot(self->shard);
+    cadre_shard_snapshot_t *snapshot = cadre_shard_effects_take_snapshot(&self->effects);
     if (!snapshot) {
         return;
     }
@@ -479,9 +475,9 @@ give_event(sim_shard_t *self, const cadre_task_t *coordinator, cadre_ps_event_t 
         self->index = event->index;
         self->state = NULL;
         self->counted_ms = 0;
-        self->shard->options.size_bytes_max = sim_check_memory(self->check, event->index);
-        cadre_shard_begin_session(self->shard, event->index, event->epoch,
-                                  coordinator->incarnation);
+        cadre_shard_set_size_max(self->shard, sim_check_memory(self->check, event->index));
+        cadre_shard_begin_session(self->shard, event->index, event->epoch, coordinator->incarnation,
+                                  &self->effects);
         order_loads(self);
     } else if (event->kind == CADRE_PS_MESSAGE) {
         on_message(self, coordinator, &event->message);

@@ -60,7 +60,8 @@ typedef struct {
     cadre_message_t *asked; /* RESTORE and CREATEs that are answered when their loads are back */
     size_t asked_count;
     sim_state_t *state;                        /* what it holds; NULL: it has not begun */
-    cadre_outbox_t answers;                    /* of the shard */
+    cadre_shard_effects_t effects;             /* of the shard, but for */
+    cadre_outbox_t answers;                    /* those that were checked */
     sim_parts_t parts;                         /* of pushes, as they have come */
     cadre_shard_snapshot_t *snapshot;          /* being written */
     sim_state_t *snapshot_state;               /* what it must hold */

@@ -1,4 +1,6 @@
 /* The cut of a checkpoint on one shard: what its image holds, whatever comes in which order. */
+#include "ps/core/shard_cut.h"
+
 #include "tests/ps/shard_fixture.h"
 
 TestSuite(shard_cut, .timeout = 240);
@@ -53,7 +55,7 @@ static cadre_shard_snapshot_t *
 closed(fixture_t *self, uint64_t checkpoint, uint64_t cut)
 {
     cr_assert_eq(close_cut(self, checkpoint, cut, "/draft", GENERATION), 0);
-    cadre_shard_snapshot_t *taken = cadre_shard_take_snapshot(self->shard);
+    cadre_shard_snapshot_t *taken = cadre_shard_effects_take_snapshot(&self->effects);
     cr_assert_not_null(taken);
     cr_assert_eq(taken->checkpoint, checkpoint);
     cr_assert_eq(taken->state.window_base, cut);
@@ -75,14 +77,14 @@ Test(shard_cut, holds_what_comes_from_below_it_and_nothing_else)
     fixture_t self = open_filled_shard();
     cr_assert_eq(push_both(&self, 1, 0, 0.5f), 0);
     cr_assert_eq(open_cut(&self, 4, 3, GENERATION), 0);
-    cr_assert_null(cadre_shard_take_snapshot(self.shard), "it is open");
+    cr_assert_null(cadre_shard_effects_take_snapshot(&self.effects), "it is open");
     cr_assert_eq(push_after(&self, 5, 4, 3), 0);
     cr_assert_eq(push_both(&self, 2, 0, 0.5f), 0, "a straggler");
     cr_assert_eq(push_both(&self, 2, 0, 0.5f), CADRE_EDUPLICATE);
     cr_assert_eq(push_after(&self, 3, 4, 3), 0);
     cr_assert(values_are(&self, 1, -1));
     cadre_shard_snapshot_t *taken = closed(&self, 4, 3);
-    cr_assert_null(cadre_shard_take_snapshot(self.shard), "once");
+    cr_assert_null(cadre_shard_effects_take_snapshot(&self.effects), "once");
     cr_assert_eq(push_both(&self, 6, 0, 0.5f), 0);
     cr_assert_str_eq(taken->directory, "/draft");
     cr_assert_eq(taken->state.generation, GENERATION);
@@ -230,7 +232,7 @@ Test(shard_cut, is_opened_once_and_closed_once_however_often_that_is_said)
     cr_assert_eq(close_cut(&self, 5, 2, "/draft", GENERATION), 0);
     cr_assert_eq(open_cut(&self, 5, 2, GENERATION), 0);
     cr_assert_eq(push_after(&self, 4, 5, 2), 0);
-    cr_assert_null(cadre_shard_take_snapshot(self.shard));
+    cr_assert_null(cadre_shard_effects_take_snapshot(&self.effects));
     cr_assert_eq(open_cut(&self, 4, 2, GENERATION), CADRE_EFENCED, "an earlier one, late");
     cr_assert_eq(close_cut(&self, 4, 2, "/draft", GENERATION), CADRE_ESTATE);
     cr_assert_eq(open_cut(&self, 6, 5, GENERATION), 0);
@@ -281,7 +283,7 @@ Test(shard_cut, goes_with_everything_else_at_a_restore)
     cr_assert_eq(open_cut(&self, 2, 10, GENERATION), CADRE_EFENCED);
     cr_assert_eq(close_cut(&self, 1, 10, "/draft", GENERATION), CADRE_EFENCED);
     cr_assert_eq(close_cut(&self, 1, 10, "/draft", GENERATION + 1), CADRE_ESTATE);
-    cr_assert_null(cadre_shard_take_snapshot(self.shard));
+    cr_assert_null(cadre_shard_effects_take_snapshot(&self.effects));
     close_shard(&self);
 }
 

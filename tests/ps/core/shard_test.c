@@ -158,7 +158,7 @@ Test(shard, refuses_a_partition_that_no_message_could_carry)
     cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = UINT64_MAX};
     fixture_t self = {.shard = cadre_shard_new(&options)};
     uint64_t shape[2];
-    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
     cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
     cadre_create_message_t message = create_message(1, CADRE_MESSAGE_CHUNKS_MAX + 1, 262144, shape);
     cr_assert_eq(create(&self, &message), CADRE_ETOOLARGE);
@@ -201,7 +201,7 @@ Test(shard, begins_anew_for_another_session)
     fixture_t self = open_filled_shard();
     cadre_shard_malformed(self.shard);
     cr_assert_eq(push_both(&self, 7, 0, 0.5f), 0);
-    cadre_shard_begin_session(self.shard, 3, EPOCH, COORDINATOR);
+    cadre_shard_begin_session(self.shard, 3, EPOCH, COORDINATOR, &self.effects);
     cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
     cr_assert_eq(cadre_shard_generation(self.shard), 0);
     cr_assert_eq(COUNTER(&self, applied), 0);
@@ -437,7 +437,7 @@ Test(shard, answers_the_end_of_a_checkpoint_only_when_asked_to)
     cadre_message_t message = question(CADRE_MESSAGE_CHECKPOINT_END, &THE_COORDINATOR);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     message = question(CADRE_MESSAGE_CHECKPOINT_END, &THE_COORDINATOR);
-    cadre_shard_receive(self.shard, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message, &self.outbox);
+    cadre_shard_receive(self.shard, CADRE_PLANE_CONTROL, &THE_COORDINATOR, &message, &self.effects);
     message = question(CADRE_MESSAGE_COUNT, &THE_COORDINATOR);
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     close_shard(&self);

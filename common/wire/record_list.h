@@ -1,0 +1,70 @@
+/*
+ * record_list - the lists of messages whose items are several numbers each, as structs.
+ *
+ * A U64S field travels as numbers. Where its schema (proto-schemas/messages.h) says that so many
+ * of them belong together, `_view` gives a decoded list as structs, and `_list` what is to be
+ * encoded: both borrow, nothing is copied. Numbers beyond the last whole record are not in a view.
+ */
+#ifndef CADRE_COMMON_WIRE_RECORD_LIST_H
+#define CADRE_COMMON_WIRE_RECORD_LIST_H
+
+#include "common/wire/message.h"
+
+/* A partition of a PULL or PUSH. */
+typedef struct {
+    uint64_t variable;
+    uint64_t partition;
+    uint64_t number; /* of a PULL the version held plus 1, 0 for none; of a PUSH the one pulled */
+} cadre_part_t;
+
+/* What VALUES says of a partition, in the order asked. */
+typedef struct {
+    uint64_t version;
+    uint64_t chunk_count; /* 0: the asker holds this version */
+} cadre_pulled_part_t;
+
+/* What a PROBE asks after. */
+typedef struct {
+    uint64_t request;
+    uint64_t update;   /* of a PUSH; else 0 */
+    uint64_t sequence; /* of an ASSIGN; else 0 */
+} cadre_probe_t;
+
+/* What PROBED says of it. */
+typedef struct {
+    uint64_t request;
+    uint64_t state; /* cadre_probed_t */
+} cadre_probe_answer_t;
+
+/* What on a worker waits for which shard, as HEARTBEAT says it. */
+typedef struct {
+    uint64_t closure;
+    uint64_t shard;
+    uint64_t waited_ms;
+} cadre_wait_t;
+
+/* A report that an ACK names. */
+typedef struct {
+    uint64_t closure;
+    uint64_t attempt;
+} cadre_acknowledged_t;
+
+#define CADRE_RECORD_LIST(R)                                                                       \
+    R(part)                                                                                        \
+    R(pulled_part)                                                                                 \
+    R(probe)                                                                                       \
+    R(probe_answer)                                                                                \
+    R(wait)                                                                                        \
+    R(acknowledged)
+
+#define R(name)                                                                                    \
+    typedef struct {                                                                               \
+        const cadre_##name##_t *items;                                                             \
+        size_t count;                                                                              \
+    } cadre_##name##_list_t;                                                                       \
+    cadre_##name##_list_t cadre_##name##_list_view(const cadre_u64s_t *list);                      \
+    cadre_u64s_t cadre_##name##_list(const cadre_##name##_t *items, size_t count);
+CADRE_RECORD_LIST(R)
+#undef R
+
+#endif

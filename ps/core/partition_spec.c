@@ -1,0 +1,127 @@
+#include "ps/core/partition_spec.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/base/status.h"
+#include "common/checkpoint/shard_file.h"
+#include "common/spec/wire_dtype.h"
+#include "common/tensor/chunk_layout.h"
+
+static int
+decode_shape(const cadre_create_message_t *create, cadre_partition_spec_t *spec)
+{
+    if (create->shape.count > CADRE_RANK_MAX) {
+        return cadre_fail(CADRE_ESHAPE, "rank %zu is over %d", create->shape.count, CADRE_RANK_MAX);
+    }
+    spec->rank = (int)create->shape.count;
+    for (int i = 0; i < spec->rank; i++) {
+        if (create->shape.items[i] > INT64_MAX) {
+            return cadre_fail(CADRE_ESHAPE, "dimension %d is over its limit", i);
+        }
+        spec->shape[i] = (int64_t)create->shape.items[i];
+    }
+    return 0;
+}
+
+int
+cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_message_t *create)
+{
+    if (!cadre_checkpoint_name_valid(create->name, CADRE_NAME_SIZE_MAX)) {
+        return cadre_fail(CADRE_EINVALID, "a variable has a bad name");
+    }
+    if (!cadre_dtype_valid(create->dtype)) {
+        return cadre_fail(CADRE_EDTYPE, "there is no dtype %" PRIu64, create->dtype);
+    }
+    if (create->partition >= create->partitions) {
+        return cadre_fail(CADRE_EINVALID, "partition %" PRIu64 " of %" PRIu64, create->partition,
+                          create->partitions);
+    }
+    cadre_dtype_t wire = CADRE_F32;
+    int status = cadre_wire_dtype_decode(create->wire, (cadre_dtype_t)create->dtype, &wire);
+    if (status < 0) {
+        return status;
+    }
+    *self = (cadre_partition_spec_t){.variable = create->variable,
+                                     .partition = create->partition,
+                                     .dtype = (cadre_dtype_t)create->dtype,
+                                     .wire = wire,
+                                     .first_row = (int64_t)create->first_row,
+                                     .rows = (int64_t)create->rows};
+    status = decode_shape(create, self);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_initializer_spec_decode(&self->initializer, create->initializer,
+                                           create->initializer_parameters.items,
+                                           create->initializer_parameters.count, create->seed);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_optimizer_spec_decode(&self->optimizer, create->optimizer,
+                                       create->optimizer_parameters.items,
+                                       create->optimizer_parameters.count);
+}
+
+static bool
+numbers_equal(const double *left, const double *right, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (left[i] != right[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+cadre_partition_spec_equal(const cadre_partition_spec_t *left, const cadre_partition_spec_t *right)
+{
+    return left->dtype == right->dtype && left->wire == right->wire && left->rank == right->rank &&
+           left->first_row == right->first_row && left->rows == right->rows &&
+           left->initializer.kind == right->initializer.kind &&
+           left->initializer.seed == right->initializer.seed &&
+           left->optimizer.kind == right->optimizer.kind &&
+           memcmp(left->shape, right->shape, sizeof(left->shape)) == 0 &&
+           numbers_equal(left->initializer.parameters, right->initializer.parameters,
+                         CADRE_INITIALIZER_PARAMETERS_MAX) &&
+           numbers_equal(left->optimizer.parameters, right->optimizer.parameters,
+                         CADRE_OPTIMIZER_PARAMETERS_MAX);
+}
+
+int
+cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes)
+{
+    cadre_chunk_layout_t layout = {.count = 0};
+    size_t row_size_bytes = 0;
+    int row_rank = self->rank > 0 ? self->rank - 1 : 0;
+    int status = cadre_shape_size(self->dtype, self->shape + 1, row_rank, NULL, &row_size_bytes);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_chunk_layout_init(&layout, (uint64_t)self->rows, row_size_bytes);
+    if (status < 0) {
+        return status;
+    }
+    if (layout.count > CADRE_MESSAGE_CHUNKS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE,
+                          "a partition of %zu chunks does not fit a message of %d: use more "
+                          "partitions",
+                          layout.count, CADRE_MESSAGE_CHUNKS_MAX);
+    }
+
+    /* 4,096 chunks of 1 MiB, slots of the same layout, the copy for the wire: no overflow. */
+    *size_bytes = layout.size_bytes * (1 + cadre_optimizer_slot_count(&self->optimizer));
+    if (self->wire != self->dtype) {
+        *size_bytes += cadre_chunk_layout_narrow(&layout, cadre_dtype_size(self->dtype),
+                                                 cadre_dtype_size(self->wire))
+                           .size_bytes;
+    }
+    return 0;
+}
+
+uint64_t
+cadre_partition_key(uint64_t variable, uint64_t partition)
+{
+    return variable << 16 | partition;
+}

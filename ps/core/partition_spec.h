@@ -1,0 +1,45 @@
+/*
+ * partition_spec - what a CREATE says that a partition is: which rows of which variable, what they
+ * begin with, how gradients change them.
+ *
+ * Owner:   whoever holds it; plain data. Thread: any one.
+ */
+#ifndef CADRE_PS_CORE_PARTITION_SPEC_H
+#define CADRE_PS_CORE_PARTITION_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/spec/initializer_spec.h"
+#include "common/spec/optimizer_spec.h"
+#include "common/tensor/tensor.h"
+#include "common/wire/message.h"
+
+typedef struct {
+    uint64_t variable;  /* id */
+    uint64_t partition; /* index within the variable */
+    cadre_dtype_t dtype;
+    cadre_dtype_t wire; /* 0: dtype */
+    int rank;
+    int64_t shape[CADRE_RANK_MAX]; /* of the whole variable */
+    int64_t first_row;             /* rows are along axis 0; a variable of rank 0 has one */
+    int64_t rows;
+    cadre_initializer_spec_t initializer;
+    cadre_optimizer_spec_t optimizer;
+} cadre_partition_spec_t;
+
+/* Checks what a CREATE says. CADRE_EINVALID for a bad name, number, initializer or optimizer,
+ * CADRE_EDTYPE for a bad dtype, CADRE_ESHAPE for a bad shape. */
+int cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_message_t *create);
+
+bool cadre_partition_spec_equal(const cadre_partition_spec_t *left,
+                                const cadre_partition_spec_t *right);
+
+/* Computes the bytes that the partition will take: values, slots, the copy for the wire.
+ * CADRE_ETOOLARGE when its values do not fit one message. */
+int cadre_partition_spec_measure(const cadre_partition_spec_t *self, uint64_t *size_bytes);
+
+/* Returns the number of a partition within its shard, `variable` being at most UINT32_MAX. */
+uint64_t cadre_partition_key(uint64_t variable, uint64_t partition);
+
+#endif

@@ -1,0 +1,314 @@
+#include "ps/core/shard_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/u64_map.h"
+#include "common/wire/record_list.h"
+
+struct cadre_shard_parts {
+    cadre_shard_parts_options_t options;
+    cadre_chunk_pool_t *pool;
+    cadre_u64_map_t parts;     /* by cadre_partition_key */
+    cadre_u64_map_t variables; /* the first part of each; the others follow by `next` */
+    uint64_t dropped;    /* the highest id that a DROP named: none up to it is made any more */
+    uint64_t size_bytes; /* values and slots of all parts */
+    cadre_named_part_t *named; /* by the list at hand */
+    size_t named_capacity;
+    uint64_t named_last; /* counts such lists for cadre_shard_part_t.named */
+};
+
+cadre_shard_parts_t *
+cadre_shard_parts_new(const cadre_shard_parts_options_t *options)
+{
+    cadre_shard_parts_t *self = cadre_calloc(1, sizeof(*self));
+    self->options = *options;
+    self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
+    return self;
+}
+
+void
+cadre_shard_parts_set_size_max(cadre_shard_parts_t *self, uint64_t size_bytes_max)
+{
+    self->options.size_bytes_max = size_bytes_max;
+}
+
+static void
+destroy_part(cadre_shard_part_t *part)
+{
+    cadre_partition_close(&part->partition);
+    free(part);
+}
+
+void
+cadre_shard_parts_clear(cadre_shard_parts_t *self)
+{
+    cadre_shard_part_t *part = NULL;
+    for (size_t cursor = 0; (part = cadre_u64_map_next(&self->parts, &cursor));) {
+        destroy_part(part);
+    }
+    cadre_u64_map_fini(&self->parts);
+    cadre_u64_map_fini(&self->variables);
+    self->size_bytes = 0;
+    self->dropped = 0;
+}
+
+void
+cadre_shard_parts_destroy(cadre_shard_parts_t **self_p)
+{
+    cadre_shard_parts_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    cadre_shard_parts_clear(self);
+    free(self->named);
+    cadre_chunk_pool_destroy(&self->pool);
+    free(self);
+}
+
+/* --- making --- */
+
+/* Writes what everything begins with: some GiB, and as many seconds, at the most. */
+static void
+draw(const cadre_shard_parts_t *self, cadre_partition_t *partition)
+{
+    const size_t chunks = cadre_partition_layout(partition)->count;
+    const cadre_partition_spec_t *spec = cadre_partition_spec(partition);
+    const int slots = (int)cadre_optimizer_slot_count(&spec->optimizer);
+    for (int slot = -1; slot < slots; slot++) {
+        for (size_t k = 0; k < chunks; k++) {
+            cadre_partition_initialise(partition, slot, k);
+            if (self->options.on_step) {
+                self->options.on_step(self->options.step_context);
+            }
+        }
+    }
+}
+
+/* What the partition will take of the shard's memory, before a byte of it is taken. */
+static int
+measure(const cadre_shard_parts_t *self, const cadre_partition_spec_t *spec, uint64_t *size_bytes)
+{
+    int status = cadre_partition_spec_measure(spec, size_bytes);
+    if (status < 0) {
+        return status;
+    }
+    if (*size_bytes > self->options.size_bytes_max - self->size_bytes) {
+        return cadre_fail(CADRE_EFULL,
+                          "%" PRIu64 " bytes more do not fit the shard, which holds %" PRIu64
+                          " of at most %" PRIu64,
+                          *size_bytes, self->size_bytes, self->options.size_bytes_max);
+    }
+    return 0;
+}
+
+int
+cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
+                       const cadre_partition_spec_t *spec, bool is_blank, cadre_shard_part_t **out)
+{
+    if (spec->variable <= self->dropped) {
+        return cadre_fail(CADRE_EFENCED, "%s, partition %" PRIu64 ": was dropped", name,
+                          spec->partition);
+    }
+
+    uint64_t size_bytes = 0;
+    cadre_partition_t *partition = NULL;
+    int status = measure(self, spec, &size_bytes);
+    if (status == 0) {
+        status = cadre_partition_open_blank(&partition, spec, self->pool);
+    }
+    if (status < 0) {
+        return cadre_fail_within(status, "%s, partition %" PRIu64, name, spec->partition);
+    }
+    if (!is_blank) {
+        draw(self, partition);
+    }
+
+    cadre_shard_part_t *part = cadre_calloc(1, sizeof(*part));
+    snprintf(part->name, sizeof(part->name), "%s", name);
+    part->spec = *cadre_partition_spec(partition);
+    part->partition = partition;
+    part->size_bytes = size_bytes;
+    self->size_bytes += size_bytes;
+    *out = part;
+    return 0;
+}
+
+void
+cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p)
+{
+    cadre_shard_part_t *part = *part_p;
+    *part_p = NULL;
+    cadre_assert(part->partition);
+    cadre_u64_map_put(&self->parts, cadre_shard_part_key(part), part);
+    part->next = cadre_u64_map_put(&self->variables, part->spec.variable, part);
+}
+
+void
+cadre_shard_parts_give_up(cadre_shard_parts_t *self, cadre_shard_part_t **part_p)
+{
+    self->size_bytes -= (*part_p)->size_bytes;
+    destroy_part(*part_p);
+    *part_p = NULL;
+}
+
+/* --- one part --- */
+
+uint64_t
+cadre_shard_part_key(const cadre_shard_part_t *self)
+{
+    return cadre_partition_key(self->spec.variable, self->spec.partition);
+}
+
+cadre_partition_t *
+cadre_shard_part_lend(cadre_shard_part_t *self)
+{
+    cadre_partition_t *partition = self->partition;
+    self->partition = NULL;
+    return partition;
+}
+
+void
+cadre_shard_part_return(cadre_shard_part_t *self, cadre_partition_t **partition_p)
+{
+    self->partition = *partition_p;
+    *partition_p = NULL;
+}
+
+int
+cadre_shard_part_check_same(const cadre_shard_part_t *self, const char *name,
+                            const cadre_partition_spec_t *spec)
+{
+    if (strcmp(self->name, name) == 0 && cadre_partition_spec_equal(&self->spec, spec)) {
+        return 0;
+    }
+    return cadre_fail(CADRE_EEXISTS, "%s, partition %" PRIu64 ": exists and is another one",
+                      self->name, self->spec.partition);
+}
+
+bool
+cadre_shard_part_is_in(const cadre_shard_part_t *self, uint64_t checkpoint)
+{
+    return !self->retired || checkpoint <= self->last_checkpoint;
+}
+
+int
+cadre_shard_part_fail(const cadre_shard_part_t *self, int status)
+{
+    return cadre_fail_within(status, "%s, partition %" PRIu64, self->name, self->spec.partition);
+}
+
+/* --- finding --- */
+
+static cadre_shard_part_t *
+get(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition)
+{
+    if (variable > UINT32_MAX || partition >= CADRE_PARTITIONS_PER_VARIABLE_MAX) {
+        return NULL;
+    }
+    return cadre_u64_map_get(&self->parts, cadre_partition_key(variable, partition));
+}
+
+static int
+fail_unknown(uint64_t variable, uint64_t partition)
+{
+    return cadre_fail(CADRE_ENOTFOUND,
+                      "this shard has no partition %" PRIu64 " of variable %" PRIu64, partition,
+                      variable);
+}
+
+int
+cadre_shard_parts_find(const cadre_shard_parts_t *self, uint64_t variable, uint64_t partition,
+                       const cadre_shard_part_t **out)
+{
+    const cadre_shard_part_t *part = get(self, variable, partition);
+    if (!part) {
+        return fail_unknown(variable, partition);
+    }
+    *out = part;
+    return 0;
+}
+
+int
+cadre_shard_parts_find_named(cadre_shard_parts_t *self, const cadre_u64s_t *list,
+                             cadre_named_parts_t *out)
+{
+    const cadre_part_list_t parts = cadre_part_list_view(list);
+    if (parts.count == 0 || cadre_part_list(parts.items, parts.count).count != list->count) {
+        return cadre_fail(CADRE_EMALFORMED, "a list of partitions has %zu numbers", list->count);
+    }
+    if (parts.count > self->named_capacity) {
+        self->named_capacity = parts.count;
+        self->named = cadre_realloc(self->named, parts.count, sizeof(*self->named));
+    }
+
+    self->named_last++;
+    for (size_t i = 0; i < parts.count; i++) {
+        const cadre_part_t *asked = &parts.items[i];
+        cadre_shard_part_t *part = get(self, asked->variable, asked->partition);
+        if (!part) {
+            return fail_unknown(asked->variable, asked->partition);
+        }
+        self->named[i] = (cadre_named_part_t){
+            .part = part, .number = asked->number, .is_again = part->named == self->named_last};
+        part->named = self->named_last;
+    }
+    *out = (cadre_named_parts_t){self->named, parts.count};
+    return 0;
+}
+
+const cadre_shard_part_t *
+cadre_shard_parts_of(const cadre_shard_parts_t *self, uint64_t variable)
+{
+    return cadre_u64_map_get(&self->variables, variable);
+}
+
+const cadre_shard_part_t *
+cadre_shard_parts_next(const cadre_shard_parts_t *self, size_t *cursor)
+{
+    return cadre_u64_map_next(&self->parts, cursor);
+}
+
+size_t
+cadre_shard_parts_count(const cadre_shard_parts_t *self)
+{
+    return self->parts.count;
+}
+
+uint64_t
+cadre_shard_parts_size_bytes(const cadre_shard_parts_t *self)
+{
+    return self->size_bytes;
+}
+
+/* --- dropping --- */
+
+void
+cadre_shard_parts_retire(cadre_shard_parts_t *self, uint64_t variable, uint64_t checkpoint)
+{
+    cadre_shard_part_t *part = cadre_u64_map_get(&self->variables, variable);
+    for (; part; part = part->next) {
+        part->retired = true;
+        part->last_checkpoint = checkpoint;
+    }
+}
+
+void
+cadre_shard_parts_drop(cadre_shard_parts_t *self, uint64_t variable)
+{
+    cadre_shard_part_t *next = cadre_u64_map_take(&self->variables, variable);
+    while (next) {
+        cadre_shard_part_t *part = next;
+        next = part->next;
+        cadre_u64_map_take(&self->parts, cadre_shard_part_key(part));
+        self->size_bytes -= part->size_bytes;
+        destroy_part(part);
+    }
+    self->dropped = variable > self->dropped ? variable : self->dropped;
+}

@@ -1,0 +1,97 @@
+#include "ps/core/shard_pull.h"
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+/* Whether who asks holds the present version. */
+static bool
+is_current(const cadre_shard_part_t *part, uint64_t held)
+{
+    return held == cadre_partition_version(part->partition) + 1;
+}
+
+/* Makes ready what a worker asks for and does not hold. */
+static int
+make_wire(const cadre_named_parts_t *named)
+{
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_shard_part_t *part = named->items[i].part;
+        if (is_current(part, named->items[i].number)) {
+            continue;
+        }
+        int status = cadre_partition_make_wire(part->partition);
+        if (status < 0) {
+            return cadre_shard_part_fail(part, status);
+        }
+    }
+    return 0;
+}
+
+int
+cadre_shard_pull_prepare(cadre_shard_parts_t *parts, const cadre_u64s_t *list, bool exact,
+                         cadre_named_parts_t *out)
+{
+    int status = cadre_shard_parts_find_named(parts, list, out);
+    if (status < 0) {
+        return status;
+    }
+    size_t chunks = 0;
+    for (size_t i = 0; i < out->count; i++) {
+        const cadre_shard_part_t *part = out->items[i].part;
+        if (!is_current(part, out->items[i].number)) {
+            chunks += cadre_partition_layout(part->partition)->count;
+        }
+    }
+    if (chunks > CADRE_MESSAGE_CHUNKS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu chunks do not fit one answer of %d: ask in parts",
+                          chunks, CADRE_MESSAGE_CHUNKS_MAX);
+    }
+    return exact ? 0 : make_wire(out);
+}
+
+void
+cadre_shard_pull_answer(const cadre_named_parts_t *named, bool exact, cadre_ps_counters_t *counters,
+                        cadre_message_t *answer, cadre_pulled_part_t *pulled)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        room += cadre_partition_layout(named->items[i].part->partition)->count;
+    }
+    answer->chunks = cadre_calloc(room, sizeof(cadre_chunk_t *));
+
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_shard_part_t *part = named->items[i].part;
+        const cadre_partition_t *partition = part->partition;
+        pulled[i] = (cadre_pulled_part_t){.version = cadre_partition_version(partition)};
+        if (is_current(part, named->items[i].number)) {
+            cadre_ps_counters_note(counters, CADRE_PS_COUNTER_unchanged);
+            continue;
+        }
+        const cadre_chunk_layout_t *layout =
+            exact ? cadre_partition_layout(partition) : cadre_partition_wire_layout(partition);
+        if (exact) {
+            cadre_partition_pull(partition, answer->chunks + answer->chunk_count);
+        } else {
+            cadre_partition_pull_wire(partition, answer->chunks + answer->chunk_count);
+        }
+        pulled[i].chunk_count = layout->count;
+        answer->chunk_count += layout->count;
+        cadre_ps_counters_note_pulled(counters, layout->size_bytes);
+    }
+}
+
+size_t
+cadre_shard_pull_size_bytes(const cadre_shard_parts_t *parts, const cadre_u64s_t *list)
+{
+    const cadre_part_list_t asked = cadre_part_list_view(list);
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < asked.count; i++) {
+        const cadre_part_t *at = &asked.items[i];
+        const cadre_shard_part_t *part = NULL;
+        if (cadre_shard_parts_find(parts, at->variable, at->partition, &part) == 0 &&
+            !is_current(part, at->number)) {
+            size_bytes += cadre_partition_wire_layout(part->partition)->size_bytes;
+        }
+    }
+    return size_bytes;
+}

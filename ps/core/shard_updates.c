@@ -1,0 +1,234 @@
+#include "ps/core/shard_updates.h"
+
+#include <inttypes.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "ps/core/applied_window.h"
+#include "ps/core/update.h"
+
+struct cadre_shard_updates {
+    cadre_lanes_t lanes;
+    cadre_applied_window_t *window;
+    uint64_t assigned;     /* sequence of the last ASSIGN */
+    uint64_t refused;      /* of the last that was refused: up to there nothing is known of any */
+    cadre_update_t update; /* that is being checked and applied */
+};
+
+cadre_shard_updates_t *
+cadre_shard_updates_new(const cadre_lanes_t *lanes)
+{
+    cadre_shard_updates_t *self = cadre_calloc(1, sizeof(*self));
+    self->lanes = *lanes;
+    self->window = cadre_applied_window_new(0);
+    return self;
+}
+
+void
+cadre_shard_updates_destroy(cadre_shard_updates_t **self_p)
+{
+    cadre_shard_updates_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    cadre_applied_window_destroy(&self->window);
+    cadre_update_fini(&self->update);
+    cadre_free(self_p);
+}
+
+void
+cadre_shard_updates_clear(cadre_shard_updates_t *self, uint64_t base)
+{
+    cadre_applied_window_reset(self->window, base);
+    self->assigned = 0;
+    self->refused = 0;
+}
+
+void
+cadre_shard_updates_settle(cadre_shard_updates_t *self, uint64_t base)
+{
+    cadre_applied_window_set_base(self->window, base);
+}
+
+uint64_t
+cadre_shard_updates_base(const cadre_shard_updates_t *self)
+{
+    return cadre_applied_window_base(self->window);
+}
+
+int
+cadre_shard_updates_check(const cadre_shard_updates_t *self, uint64_t update)
+{
+    return cadre_applied_window_check(self->window, update);
+}
+
+bool
+cadre_shard_updates_has(const cadre_shard_updates_t *self, uint64_t update, uint64_t sequence)
+{
+    bool is_pushed =
+        update > 0 && cadre_applied_window_check(self->window, update) == CADRE_EDUPLICATE;
+    bool is_assigned = sequence > self->refused && sequence <= self->assigned;
+    return is_pushed || is_assigned;
+}
+
+/* --- push --- */
+
+/* An update that comes after a cut does not belong below it. */
+static int
+check_cut(const cadre_push_message_t *push)
+{
+    if (push->checkpoint > 0 && push->update < push->cut) {
+        return cadre_fail(CADRE_EINVALID,
+                          "update %" PRIu64 " says that it comes after cut %" PRIu64, push->update,
+                          push->cut);
+    }
+    return 0;
+}
+
+/* The partition, version and chunks of one part of an update; `left` chunks have not been taken by
+ * the parts before it. */
+static int
+check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left)
+{
+    const cadre_partition_t *partition = named->part->partition;
+    const uint64_t version = cadre_partition_version(partition);
+    const size_t count = cadre_partition_layout(partition)->count;
+    if (named->is_again) {
+        return cadre_fail(CADRE_EINVALID, "named twice");
+    }
+    if (named->number > version) {
+        return cadre_fail(CADRE_EINVALID, "version %" PRIu64 " was pulled, %" PRIu64 " is",
+                          named->number, version);
+    }
+    if (count > left) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks instead of %zu", left, count);
+    }
+    return cadre_partition_check_gradient_sizes(partition, chunks, count);
+}
+
+/* The partitions, versions and chunks of an update, all of them before any is touched; gathers
+ * them. */
+static int
+check_parts(cadre_shard_updates_t *self, const cadre_named_parts_t *named,
+            const cadre_message_t *message, uint64_t *staleness)
+{
+    size_t at = 0;
+    uint64_t stalest = 0;
+    cadre_update_clear(&self->update);
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_named_part_t *item = &named->items[i];
+        int status = check_part(item, message->chunks + at, message->chunk_count - at);
+        if (status < 0) {
+            return cadre_shard_part_fail(item->part, status);
+        }
+        cadre_update_add(&self->update, item->part->partition, message->chunks + at);
+        at += cadre_partition_layout(item->part->partition)->count;
+        uint64_t stale = cadre_partition_version(item->part->partition) - item->number;
+        stalest = stale > stalest ? stale : stalest;
+    }
+    *staleness = stalest;
+    if (at != message->chunk_count) {
+        return cadre_fail(CADRE_ESHAPE, "%zu chunks are left over", message->chunk_count - at);
+    }
+
+    size_t bad = 0;
+    if (cadre_update_check(&self->update, &self->lanes, &bad) < 0) {
+        return cadre_shard_part_fail(named->items[bad].part, CADRE_ENOTFINITE);
+    }
+    return 0;
+}
+
+static void
+apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+      const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t staleness)
+{
+    const cadre_push_message_t *push = &message->push;
+    cadre_shard_cut_open(target->cut, push->checkpoint, push->cut, target->parts, target->counters);
+
+    const bool straggles = cadre_shard_cut_is_below(target->cut, push->update);
+    uint64_t size_bytes = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        const cadre_shard_part_t *part = named->items[i].part;
+        const cadre_chunk_layout_t *layout = cadre_partition_wire_layout(part->partition);
+        cadre_partition_t *image = straggles ? cadre_shard_cut_image(target->cut, part) : NULL;
+        if (image) {
+            cadre_update_add(&self->update, image, message->chunks + at);
+        }
+        at += layout->count;
+        size_bytes += layout->size_bytes;
+    }
+
+    cadre_update_apply(&self->update, &self->lanes);
+    cadre_applied_window_mark(self->window, push->update);
+    cadre_ps_counters_note_update(target->counters, size_bytes, staleness);
+    if (straggles) {
+        cadre_shard_cut_note_update(target->cut, size_bytes, staleness);
+    }
+}
+
+int
+cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+                         const cadre_message_t *message, uint64_t *staleness)
+{
+    const cadre_push_message_t *push = &message->push;
+    cadre_named_parts_t named = {.count = 0};
+    int status = cadre_applied_window_check(self->window, push->update);
+    if (status < 0) {
+        return status;
+    }
+    status = check_cut(push);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_shard_parts_find_named(target->parts, &push->partitions, &named);
+    if (status < 0) {
+        return status;
+    }
+    status = check_parts(self, &named, message, staleness);
+    if (status < 0) {
+        return status;
+    }
+    apply(self, target, &named, message, *staleness);
+    return 0;
+}
+
+/* --- assign --- */
+
+/* One that was refused is refused again, also when a later one was taken meanwhile: a replay
+ * repeats both before the call that made the first has its answer. */
+int
+cadre_shard_updates_assign(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
+                           const cadre_message_t *message)
+{
+    const cadre_assign_message_t *assign = &message->assign;
+    const cadre_shard_part_t *part = NULL;
+    const bool is_again = assign->sequence <= self->assigned;
+    int status = cadre_shard_parts_find(target->parts, assign->variable, assign->partition, &part);
+    if (status < 0) {
+        return is_again ? 0 : status; /* 0: dropped since */
+    }
+    status = cadre_partition_check(part->partition, message->chunks, message->chunk_count);
+    if (status < 0) {
+        self->refused = assign->sequence > self->refused ? assign->sequence : self->refused;
+        return cadre_shard_part_fail(part, status);
+    }
+    if (is_again) {
+        return 0;
+    }
+
+    cadre_shard_cut_open(target->cut, assign->checkpoint, assign->cut, target->parts,
+                         target->counters);
+    cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
+    cadre_partition_assign(part->partition, mode, message->chunks);
+    cadre_ps_counters_note(target->counters, CADRE_PS_COUNTER_assigned);
+    cadre_partition_t *image = cadre_shard_cut_is_before(target->cut, assign->checkpoint)
+                                   ? cadre_shard_cut_image(target->cut, part)
+                                   : NULL;
+    if (image) {
+        cadre_partition_assign(image, mode, message->chunks);
+        cadre_shard_cut_note_assign(target->cut);
+    }
+    self->assigned = assign->sequence;
+    return 0;
+}
