@@ -16,7 +16,8 @@ has_windows(cadre_program_t *self, const char *what, cadre_node_t x,
 {
     cadre_program_node_t node = {.op = CADRE_OP_IM2COL, .input_count = 1, .inputs = {x.id - 1}};
     memcpy(node.attributes, attributes, sizeof(node.attributes));
-    int status = cadre_infer_im2col(self, &node);
+    cadre_infer_t before = cadre_program_before(self);
+    int status = cadre_infer_im2col(&before, &node);
     if (status < 0) {
         cadre_program_mistake(self, cadre_fail_within(status, "%s", what));
     }

@@ -54,11 +54,11 @@ walk_back(cadre_gradient_walk_t *walk, cadre_node_t loss)
         cadre_gradient_visit_t visit = {.node = *cadre_program_node(walk->program, i),
                                         .value = {.id = i + 1},
                                         .gradient = walk->adjoints[i]};
-        if (cadre_gradient_is_derivative(&visit.node)) {
+        int64_t function = visit.node.attributes[CADRE_FUNCTION];
+        if (cadre_op_derivative(visit.node.op, function) == CADRE_DERIVATIVE_LAST) {
             cadre_program_mistake(
-                walk->program,
-                cadre_fail(CADRE_EINVALID, "gradient: %s has no second derivative",
-                           cadre_op_text(visit.node.op, visit.node.attributes[CADRE_FUNCTION])));
+                walk->program, cadre_fail(CADRE_EINVALID, "gradient: %s has no second derivative",
+                                          cadre_op_text(visit.node.op, function)));
             return;
         }
         cadre_gradient_visit(walk, &visit);

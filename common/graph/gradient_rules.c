@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/graph/program_data.h"
 
 static const cadre_node_t none = {0};
@@ -50,8 +51,8 @@ give_unbroadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visi
 
 /* C = op(A) op(B), where op transposes if its flag is set. Of bf16 the products of the way back are
  * of bf16 too, for their speed: the gradient is rounded, their sums are f32. */
-static void
-visit_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_matmul(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_node_t a = cadre_gradient_input(visit, 0);
     cadre_node_t b = cadre_gradient_input(visit, 1);
@@ -92,7 +93,7 @@ map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
         return cadre_op_div(p, cadre_op_mul(p, g, cadre_op_const_f32(p, 0.5F)), y);
     case CADRE_MAP1_RSQRT:
         return cadre_op_mul(p, cadre_op_mul(p, g, cadre_op_const_f32(p, -0.5F)),
-                            cadre_op_mul(p, y, cadre_op_square(p, y)));
+                         cadre_op_mul(p, y, cadre_op_square(p, y)));
     case CADRE_MAP1_RECIP:
         return cadre_op_neg(p, cadre_op_mul(p, g, cadre_op_square(p, y)));
     case CADRE_MAP1_SQUARE:
@@ -109,7 +110,7 @@ map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
         return cadre_op_mul(p, g, cadre_op_dgelu(p, x));
     case CADRE_MAP1_SOFTPLUS:
         return cadre_op_mul(p, g, cadre_op_sigmoid(p, x));
-    case CADRE_MAP1_SIGN: /* these three have no path: see cadre_gradient_flows */
+    case CADRE_MAP1_SIGN: /* these three have no rule (op.h) */
     case CADRE_MAP1_STEP:
     case CADRE_MAP1_DGELU:
         break;
@@ -117,8 +118,14 @@ map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
     return none;
 }
 
-static void
-visit_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_map1(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_gradient_give(walk, visit, 0, map1_gradient(walk->program, visit));
+}
+
+void
+cadre_gradient_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
     cadre_node_t a = cadre_gradient_input(visit, 0);
@@ -162,8 +169,8 @@ visit_map2(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     }
 }
 
-static void
-visit_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
     cadre_node_t condition = cadre_gradient_input(visit, 0);
@@ -176,8 +183,8 @@ visit_where(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     }
 }
 
-static void
-visit_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
     cadre_node_t x = cadre_gradient_input(visit, 0);
@@ -204,8 +211,8 @@ visit_reduce(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
                         cadre_program_emit_broadcast(p, g, &shape, function == CADRE_REDUCE_MEAN));
 }
 
-static void
-visit_broadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_broadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_extents_t shape = shape_of(walk, cadre_gradient_input(visit, 0));
     bool share = visit->node.attributes[CADRE_BROADCAST_SHARE] != 0;
@@ -214,35 +221,41 @@ visit_broadcast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit
         unbroadcast(walk, visit->gradient, &shape, share ? CADRE_REDUCE_MEAN : CADRE_REDUCE_SUM));
 }
 
-static void
-visit_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_reshape(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_extents_t shape = shape_of(walk, cadre_gradient_input(visit, 0));
+    cadre_gradient_give(walk, visit, 0,
+                        cadre_program_emit_reshape(walk->program, visit->gradient, &shape));
+}
+
+void
+cadre_gradient_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     int inverse[CADRE_PROGRAM_RANK_MAX] = {0};
     for (int i = 0; i < visit->node.shape.rank; i++) {
         inverse[visit->node.attributes[i]] = i;
     }
-    cadre_gradient_give(walk, visit, 0,
-                        cadre_op_transpose(walk->program, visit->gradient, inverse));
+    cadre_gradient_give(walk, visit, 0, cadre_op_transpose(walk->program, visit->gradient, inverse));
 }
 
-static void
-visit_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     int axis = (int)visit->node.attributes[CADRE_AXIS];
     int64_t begin = 0;
     for (int i = 0; i < visit->node.input_count; i++) {
         int64_t length = shape_of(walk, cadre_gradient_input(visit, i)).extents[axis].factor;
         if (cadre_gradient_wanted(walk, visit, i)) {
-            cadre_gradient_give(
-                walk, visit, i,
-                cadre_op_slice(walk->program, visit->gradient, axis, begin, length));
+            cadre_gradient_give(walk, visit, i,
+                                cadre_op_slice(walk->program, visit->gradient, axis, begin, length));
         }
         begin += length;
     }
 }
 
-static void
-visit_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     int axis = (int)visit->node.attributes[CADRE_AXIS];
     int64_t size = shape_of(walk, cadre_gradient_input(visit, 0)).extents[axis].factor;
@@ -253,19 +266,19 @@ visit_slice(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
         cadre_op_pad(walk->program, visit->gradient, axis, begin, size - begin - length));
 }
 
-static void
-visit_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     int axis = (int)visit->node.attributes[CADRE_AXIS];
     int64_t length = shape_of(walk, cadre_gradient_input(visit, 0)).extents[axis].factor;
     cadre_gradient_give(walk, visit, 0,
                         cadre_op_slice(walk->program, visit->gradient, axis,
-                                       visit->node.attributes[CADRE_PAD_BEFORE], length));
+                                    visit->node.attributes[CADRE_PAD_BEFORE], length));
 }
 
 /* softmax: y (g - sum(g y)); log softmax: g - exp(y) sum(g); sums over the row. */
-static void
-visit_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_program_t *p = walk->program;
     cadre_node_t y = visit->value;
@@ -276,19 +289,15 @@ visit_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_node_t sum = cadre_op_sum(p, logarithm ? g : cadre_op_mul(p, g, y), -1);
     sum = cadre_program_emit_reshape(p, sum, &rows);
     if (logarithm) {
-        cadre_gradient_give(walk, visit, 0,
-                            cadre_op_sub(p, g, cadre_op_mul(p, cadre_op_exp(p, y), sum)));
+        cadre_gradient_give(walk, visit, 0, cadre_op_sub(p, g, cadre_op_mul(p, cadre_op_exp(p, y), sum)));
     } else {
         cadre_gradient_give(walk, visit, 0, cadre_op_mul(p, y, cadre_op_sub(p, g, sum)));
     }
 }
 
-static void
-visit_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
-    if (visit->gradient.id == 0) {
-        return;
-    }
     cadre_program_node_t node = {
         .op = CADRE_OP_XENT_GRAD,
         .input_count = 3,
@@ -296,8 +305,8 @@ visit_xent(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
-static void
-visit_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_gradient_give(walk, visit, 0,
                         cadre_program_emit2(walk->program, CADRE_OP_ROWNORM_GRAD,
@@ -305,144 +314,64 @@ visit_rownorm(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
                                             visit->gradient, cadre_gradient_input(visit, 0)));
 }
 
-/* Each the adjoint of the other. */
+/* Gives the gradient by `adjoint`: im2col and col2im are each the adjoint of the other. */
 static void
-visit_image(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+give_image(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_op_t adjoint)
 {
-    if (!cadre_program_has(walk->program, visit->gradient, cadre_op_text(visit->node.op, 0))) {
-        return;
-    }
-    cadre_program_node_t node = {.input_count = 1, .inputs = {visit->gradient.id - 1}};
+    cadre_program_node_t node = {
+        .op = adjoint, .input_count = 1, .inputs = {visit->gradient.id - 1}};
     memcpy(node.attributes, visit->node.attributes, sizeof(node.attributes));
-    node.op = visit->node.op == CADRE_OP_IM2COL ? CADRE_OP_COL2IM : CADRE_OP_IM2COL;
     node.shape = shape_of(walk, cadre_gradient_input(visit, 0)); /* inferred anew for im2col */
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
 void
+cadre_gradient_im2col(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    give_image(walk, visit, CADRE_OP_COL2IM);
+}
+
+void
+cadre_gradient_col2im(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    give_image(walk, visit, CADRE_OP_IM2COL);
+}
+
+/* Between f32 and bf16, whose gradient is f32 as well. */
+void
+cadre_gradient_cast(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    cadre_gradient_give(walk, visit, 0, visit->gradient);
+}
+
+void
 cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
-    cadre_extents_t shape = {0};
-    switch (visit->node.op) {
-    case CADRE_OP_MATMUL:
-        visit_matmul(walk, visit);
-        return;
-    case CADRE_OP_MAP1:
-        cadre_gradient_give(walk, visit, 0, map1_gradient(walk->program, visit));
-        return;
-    case CADRE_OP_MAP2:
-        visit_map2(walk, visit);
-        return;
-    case CADRE_OP_WHERE:
-        visit_where(walk, visit);
-        return;
-    case CADRE_OP_REDUCE:
-        visit_reduce(walk, visit);
-        return;
-    case CADRE_OP_BROADCAST:
-        visit_broadcast(walk, visit);
-        return;
-    case CADRE_OP_RESHAPE:
-        shape = shape_of(walk, cadre_gradient_input(visit, 0));
-        cadre_gradient_give(walk, visit, 0,
-                            cadre_program_emit_reshape(walk->program, visit->gradient, &shape));
-        return;
-    case CADRE_OP_TRANSPOSE:
-        visit_transpose(walk, visit);
-        return;
-    case CADRE_OP_CONCAT:
-        visit_concat(walk, visit);
-        return;
-    case CADRE_OP_SLICE:
-        visit_slice(walk, visit);
-        return;
-    case CADRE_OP_PAD:
-        visit_pad(walk, visit);
-        return;
-    case CADRE_OP_SOFTMAX:
-        visit_softmax(walk, visit);
-        return;
-    case CADRE_OP_XENT:
-        visit_xent(walk, visit);
-        return;
-    case CADRE_OP_ROWNORM:
-        visit_rownorm(walk, visit);
-        return;
-    case CADRE_OP_IM2COL:
-    case CADRE_OP_COL2IM:
-        visit_image(walk, visit);
-        return;
-    case CADRE_OP_TAKE:
-    case CADRE_OP_SCATTER:
-    case CADRE_OP_BAG:
-    case CADRE_OP_BAG_GRAD:
-        cadre_gradient_visit_sparse(walk, visit);
-        return;
-    case CADRE_OP_CAST: /* between f32 and bf16, whose gradient is f32 as well */
-        cadre_gradient_give(walk, visit, 0, visit->gradient);
-        return;
-    case CADRE_OP_ARG:
-    case CADRE_OP_VAR:
-    case CADRE_OP_CONST:
-    case CADRE_OP_XENT_GRAD:
-    case CADRE_OP_ROWNORM_GRAD:
-    case CADRE_OP_RAND:
-    case CADRE_OP_DETACH:
-        return;
+    typedef void rule_t(cadre_gradient_walk_t * walk, const cadre_gradient_visit_t *visit);
+    static rule_t *const rules[] = {
+#define NONE(NAME, word)
+#define LAST(NAME, word)
+#define RULE(NAME, word) [CADRE_OP_##NAME] = cadre_gradient_##word,
+#define ROW(NAME, number, word, inputs_min, inputs_max, attributes, shape, derivative, ...)        \
+    derivative(NAME, word)
+        CADRE_OP_LIST(ROW)
+#undef NONE
+#undef LAST
+#undef RULE
+#undef ROW
+    };
+    if (visit->node.op < CADRE_COUNT_OF(rules) && rules[visit->node.op]) {
+        rules[visit->node.op](walk, visit);
     }
 }
 
 bool
 cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node, int index)
 {
-    int64_t function = node->attributes[CADRE_FUNCTION];
-    switch (node->op) {
-    case CADRE_OP_MAP1:
-        return function != CADRE_MAP1_SIGN && function != CADRE_MAP1_STEP;
-    case CADRE_OP_MAP2:
-        return function != CADRE_MAP2_GT && function != CADRE_MAP2_EQ;
-    case CADRE_OP_WHERE:
-        return index > 0;
-    case CADRE_OP_REDUCE:
-        return function != CADRE_REDUCE_ARGMAX;
-    case CADRE_OP_XENT:
-    case CADRE_OP_TAKE:
-    case CADRE_OP_SCATTER:
-        return index == 0;
-    case CADRE_OP_BAG:
-    case CADRE_OP_BAG_GRAD:
-        return index == 0 || index == 3;
-    case CADRE_OP_CAST:
-        return node->dtype != CADRE_I32 &&
-               cadre_program_node(program, node->inputs[0])->dtype != CADRE_I32;
-    case CADRE_OP_DETACH:
-        return false;
-    case CADRE_OP_XENT_GRAD:
-        return index != 1;
-    case CADRE_OP_ARG:
-    case CADRE_OP_VAR:
-    case CADRE_OP_CONST:
-    case CADRE_OP_RAND:
-    case CADRE_OP_MATMUL:
-    case CADRE_OP_BROADCAST:
-    case CADRE_OP_RESHAPE:
-    case CADRE_OP_TRANSPOSE:
-    case CADRE_OP_CONCAT:
-    case CADRE_OP_SLICE:
-    case CADRE_OP_PAD:
-    case CADRE_OP_SOFTMAX:
-    case CADRE_OP_ROWNORM:
-    case CADRE_OP_ROWNORM_GRAD:
-    case CADRE_OP_IM2COL:
-    case CADRE_OP_COL2IM:
-        return true;
-    }
-    return false;
-}
-
-bool
-cadre_gradient_is_derivative(const cadre_program_node_t *node)
-{
-    return node->op == CADRE_OP_XENT_GRAD || node->op == CADRE_OP_ROWNORM_GRAD ||
-           (node->op == CADRE_OP_MAP1 && node->attributes[CADRE_FUNCTION] == CADRE_MAP1_DGELU);
+    const cadre_op_info_t *info = cadre_op_info((uint64_t)node->op);
+    const cadre_program_node_t *input = cadre_program_node(program, node->inputs[index]);
+    return (info->gradient_inputs & CADRE_OP_INPUT(index)) != 0 &&
+           cadre_op_derivative(node->op, node->attributes[CADRE_FUNCTION]) !=
+               CADRE_DERIVATIVE_NONE &&
+           node->dtype != CADRE_I32 && input->dtype != CADRE_I32;
 }

@@ -11,16 +11,21 @@
 /* Adds to the adjoints of the node's inputs, as far as these depend on what is asked for. */
 void cadre_gradient_visit(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
 
-/* TAKE, SCATTER, BAG and BAG_GRAD: gradient_sparse.c. */
-void cadre_gradient_visit_sparse(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
+/* cadre_gradient_matmul and so on: one for each op that has a rule. */
+#define NONE(word)
+#define LAST(word)
+#define RULE(word)                                                                                 \
+    void cadre_gradient_##word(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit);
+#define ROW(NAME, number, word, inputs_min, inputs_max, attributes, shape, derivative, ...)        \
+    derivative(word)
+CADRE_OP_LIST(ROW)
+#undef NONE
+#undef LAST
+#undef RULE
+#undef ROW
 
-/* ---- what flows ---- */
-
-/* Whether a gradient flows from the node to its input `index`. */
+/* Whether a gradient flows from the node to its input `index`. None does between integers. */
 bool cadre_gradient_flows(const cadre_program_t *program, const cadre_program_node_t *node,
                           int index);
-
-/* True for ops that stand for a first derivative and have none of their own. */
-bool cadre_gradient_is_derivative(const cadre_program_node_t *node);
 
 #endif

@@ -36,11 +36,12 @@ bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_node
     return cadre_program_emit(walk->program, &node);
 }
 
+/* Gives the gradient by `adjoint`: take and scatter are each the adjoint of the other. */
 static void
-visit_take(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+give_rows(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit, cadre_op_t adjoint)
 {
     cadre_program_node_t node = {
-        .op = visit->node.op == CADRE_OP_TAKE ? CADRE_OP_SCATTER : CADRE_OP_TAKE,
+        .op = adjoint,
         .input_count = 2,
         .inputs = {visit->gradient.id - 1, visit->node.inputs[1]},
         /* Inferred anew for take. */
@@ -48,8 +49,20 @@ visit_take(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     cadre_gradient_give(walk, visit, 0, cadre_program_emit(walk->program, &node));
 }
 
-static void
-visit_bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_take(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    give_rows(walk, visit, CADRE_OP_SCATTER);
+}
+
+void
+cadre_gradient_scatter(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+{
+    give_rows(walk, visit, CADRE_OP_TAKE);
+}
+
+void
+cadre_gradient_bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     cadre_node_t table = cadre_gradient_input(visit, 0);
     cadre_node_t weights = {0};
@@ -66,8 +79,8 @@ visit_bag(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 
 /* With h the gradient of the result: of the table's gradient, h is a table, and what arrives for
  * the bags' gradient is its bag; of the weights' gradient, h are weights. */
-static void
-visit_bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
+void
+cadre_gradient_bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
 {
     bool of_weights = visit->node.attributes[CADRE_BAG_GRAD_OF_WEIGHTS] != 0;
     cadre_node_t h = visit->gradient;
@@ -82,20 +95,5 @@ visit_bag_grad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
     }
     if (last.id && cadre_gradient_wanted(walk, visit, 3)) {
         cadre_gradient_give(walk, visit, 3, bag_grad(walk, visit, g, h, last));
-    }
-}
-
-void
-cadre_gradient_visit_sparse(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *visit)
-{
-    if (visit->gradient.id == 0) {
-        return;
-    }
-    if (visit->node.op == CADRE_OP_BAG) {
-        visit_bag(walk, visit);
-    } else if (visit->node.op == CADRE_OP_BAG_GRAD) {
-        visit_bag_grad(walk, visit);
-    } else {
-        visit_take(walk, visit);
     }
 }

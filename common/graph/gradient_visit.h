@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     cadre_program_node_t node;
     cadre_node_t value;    /* the node itself */
-    cadre_node_t gradient; /* of the loss with respect to it, complete */
+    cadre_node_t gradient; /* of the loss with respect to it, complete; never the empty node */
 } cadre_gradient_visit_t;
 
 cadre_node_t cadre_gradient_input(const cadre_gradient_visit_t *visit, int index);

@@ -10,9 +10,18 @@
 
 #include "common/graph/program.h"
 
-/* Fills node->dtype and node->shape; for ops that carry a shape (op.h) checks the one given. The
- * inputs must be nodes of `program`; input count, attributes and leaf indexes are checked here.
+/* What a rule sees of the program that the node is for. Borrowed; holds until the next node is
+ * added. */
+typedef struct {
+    const cadre_program_node_t *nodes; /* those before it, by index */
+    const char *const *symbols;
+    int symbol_count;
+} cadre_infer_t;
+
+/* Fills node->dtype and node->shape; for ops that carry a shape (op.h) checks the one given, and a
+ * leaf comes with both. The inputs must be nodes of the program; input count and attributes are
+ * checked here.
  * CADRE_ESHAPE, CADRE_EDTYPE, CADRE_EINVALID, CADRE_ETOOLARGE. */
-int cadre_infer(const cadre_program_t *program, cadre_program_node_t *node);
+int cadre_infer(const cadre_infer_t *self, cadre_program_node_t *node);
 
 #endif

@@ -21,10 +21,10 @@ need_same_dtype(const cadre_program_node_t *left, const cadre_program_node_t *ri
 /* [.., m, k] times [.., k, n], either transposed, with equal leading axes. Of bf16 as of f32 it is
  * f32: sums of products are never narrower. */
 int
-cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_matmul(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *left = cadre_infer_input(program, node, 0);
-    const cadre_program_node_t *right = cadre_infer_input(program, node, 1);
+    const cadre_program_node_t *left = cadre_infer_input(self, node, 0);
+    const cadre_program_node_t *right = cadre_infer_input(self, node, 1);
     int64_t flip_left = node->attributes[CADRE_MATMUL_TRANSPOSE_LEFT];
     int64_t flip_right = node->attributes[CADRE_MATMUL_TRANSPOSE_RIGHT];
     if (left->dtype == CADRE_I32) {
@@ -55,9 +55,8 @@ cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node)
     }
     if (problem) {
         return cadre_fail(CADRE_ESHAPE, "%s: %s%s times %s%s", problem,
-                          flip_left ? "transposed " : "", cadre_infer_shown(program, a, &left_text),
-                          flip_right ? "transposed " : "",
-                          cadre_infer_shown(program, b, &right_text));
+                          flip_left ? "transposed " : "", cadre_infer_shown(self, a, &left_text),
+                          flip_right ? "transposed " : "", cadre_infer_shown(self, b, &right_text));
     }
     node->dtype = CADRE_F32;
     node->shape = *a;
@@ -67,9 +66,9 @@ cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node)
 }
 
 int
-cadre_infer_map1(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_map1(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     if (!cadre_map1_valid(node->attributes[CADRE_FUNCTION])) {
         return cadre_fail(CADRE_EINVALID, "no function %" PRId64, node->attributes[CADRE_FUNCTION]);
     }
@@ -79,24 +78,24 @@ cadre_infer_map1(const cadre_program_t *program, cadre_program_node_t *node)
 }
 
 static int
-need_broadcast(const cadre_program_t *program, const cadre_extents_t *left,
-               const cadre_extents_t *right, cadre_extents_t *out)
+need_broadcast(const cadre_infer_t *self, const cadre_extents_t *left, const cadre_extents_t *right,
+               cadre_extents_t *out)
 {
     if (!cadre_extents_broadcast(left, right, out)) {
         cadre_infer_text_t left_text;
         cadre_infer_text_t right_text;
         return cadre_fail(CADRE_ESHAPE, "shapes do not broadcast: %s and %s",
-                          cadre_infer_shown(program, left, &left_text),
-                          cadre_infer_shown(program, right, &right_text));
+                          cadre_infer_shown(self, left, &left_text),
+                          cadre_infer_shown(self, right, &right_text));
     }
     return 0;
 }
 
 int
-cadre_infer_map2(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_map2(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *left = cadre_infer_input(program, node, 0);
-    const cadre_program_node_t *right = cadre_infer_input(program, node, 1);
+    const cadre_program_node_t *left = cadre_infer_input(self, node, 0);
+    const cadre_program_node_t *right = cadre_infer_input(self, node, 1);
     int64_t function = node->attributes[CADRE_FUNCTION];
     if (!cadre_map2_valid(function)) {
         return cadre_fail(CADRE_EINVALID, "no function %" PRId64, function);
@@ -109,19 +108,19 @@ cadre_infer_map2(const cadre_program_t *program, cadre_program_node_t *node)
         return CADRE_EDTYPE;
     }
     node->dtype = CADRE_F32;
-    return need_broadcast(program, &left->shape, &right->shape, &node->shape);
+    return need_broadcast(self, &left->shape, &right->shape, &node->shape);
 }
 
 int
-cadre_infer_where(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_where(const cadre_infer_t *self, cadre_program_node_t *node)
 {
     cadre_extents_t shape = {0};
     for (int i = 0; i < 3; i++) {
-        const cadre_program_node_t *x = cadre_infer_input(program, node, i);
+        const cadre_program_node_t *x = cadre_infer_input(self, node, i);
         if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
             return CADRE_EDTYPE;
         }
-        int status = need_broadcast(program, &shape, &x->shape, &shape);
+        int status = need_broadcast(self, &shape, &x->shape, &shape);
         if (status < 0) {
             return status;
         }
@@ -132,9 +131,9 @@ cadre_infer_where(const cadre_program_t *program, cadre_program_node_t *node)
 }
 
 int
-cadre_infer_reduce(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_reduce(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     int64_t function = node->attributes[CADRE_FUNCTION];
     int64_t begin = node->attributes[CADRE_REDUCE_BEGIN];
     int64_t end = node->attributes[CADRE_REDUCE_END];
@@ -146,7 +145,7 @@ cadre_infer_reduce(const cadre_program_t *program, cadre_program_node_t *node)
         return CADRE_EDTYPE;
     }
     if (begin < 0 || begin >= end || end > x->shape.rank) {
-        const char *in = cadre_infer_shown(program, &x->shape, &text);
+        const char *in = cadre_infer_shown(self, &x->shape, &text);
         return end == begin + 1
                    ? cadre_fail(CADRE_ESHAPE, "no axis %" PRId64 " in %s", begin, in)
                    : cadre_fail(CADRE_ESHAPE, "no axes %" PRId64 " to below %" PRId64 " in %s",

@@ -40,7 +40,7 @@ is_image(const cadre_extents_t *shape)
 
 /* The columns of an image of that shape: [batch, rows of windows, windows in one, window]. */
 static int
-columns_of(const cadre_program_t *program, const int64_t *attributes, const cadre_extents_t *image,
+columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_extents_t *image,
            cadre_extents_t *out)
 {
     cadre_infer_text_t text;
@@ -51,7 +51,7 @@ columns_of(const cadre_program_t *program, const int64_t *attributes, const cadr
     if (!is_image(image)) {
         return cadre_fail(CADRE_ESHAPE,
                           "needs [batch,height,width,channels], the last three numbers, not %s",
-                          cadre_infer_shown(program, image, &text));
+                          cadre_infer_shown(self, image, &text));
     }
     const int64_t window[2] = {attributes[CADRE_IMAGE_HEIGHT], attributes[CADRE_IMAGE_WIDTH]};
     int64_t padding = attributes[CADRE_IMAGE_PADDING];
@@ -60,10 +60,10 @@ columns_of(const cadre_program_t *program, const int64_t *attributes, const cadr
         /* Far from overflow: a dimension is at most 2^40 (extent.h). */
         int64_t room = image->extents[1 + i].factor + 2 * padding - window[i];
         if (room < 0) {
-            return cadre_fail(
-                CADRE_ESHAPE,
-                "a window of %" PRId64 "x%" PRId64 " does not fit %s with padding %" PRId64,
-                window[0], window[1], cadre_infer_shown(program, image, &text), padding);
+            return cadre_fail(CADRE_ESHAPE,
+                              "a window of %" PRId64 "x%" PRId64
+                              " does not fit %s with padding %" PRId64,
+                              window[0], window[1], cadre_infer_shown(self, image, &text), padding);
         }
         out->extents[1 + i].factor = room / attributes[CADRE_IMAGE_STRIDE] + 1;
     }
@@ -76,25 +76,25 @@ columns_of(const cadre_program_t *program, const int64_t *attributes, const cadr
 }
 
 int
-cadre_infer_im2col(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_im2col(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
     node->dtype = CADRE_F32;
-    return columns_of(program, node->attributes, &x->shape, &node->shape);
+    return columns_of(self, node->attributes, &x->shape, &node->shape);
 }
 
 int
-cadre_infer_col2im(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_col2im(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     cadre_extents_t wanted = {0};
     if (cadre_infer_need_dtype(x, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
-    int status = columns_of(program, node->attributes, &node->shape, &wanted);
+    int status = columns_of(self, node->attributes, &node->shape, &wanted);
     if (status < 0) {
         return status;
     }
@@ -103,9 +103,9 @@ cadre_infer_col2im(const cadre_program_t *program, cadre_program_node_t *node)
         cadre_infer_text_t right;
         cadre_infer_text_t image;
         return cadre_fail(CADRE_ESHAPE, "%s are not the columns of %s, which are %s",
-                          cadre_infer_shown(program, &x->shape, &left),
-                          cadre_infer_shown(program, &node->shape, &image),
-                          cadre_infer_shown(program, &wanted, &right));
+                          cadre_infer_shown(self, &x->shape, &left),
+                          cadre_infer_shown(self, &node->shape, &image),
+                          cadre_infer_shown(self, &wanted, &right));
     }
     node->dtype = CADRE_F32;
     return 0;

@@ -9,9 +9,9 @@
 #include "common/tensor/tensor.h"
 
 int
-cadre_infer_broadcast(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_broadcast(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     int64_t share = node->attributes[CADRE_BROADCAST_SHARE];
     cadre_extents_t shape = {0};
     cadre_infer_text_t from;
@@ -22,32 +22,32 @@ cadre_infer_broadcast(const cadre_program_t *program, cadre_program_node_t *node
     if (!cadre_extents_broadcast(&x->shape, &node->shape, &shape) ||
         !cadre_extents_equal(&shape, &node->shape)) {
         return cadre_fail(CADRE_ESHAPE, "%s does not broadcast to %s",
-                          cadre_infer_shown(program, &x->shape, &from),
-                          cadre_infer_shown(program, &node->shape, &to));
+                          cadre_infer_shown(self, &x->shape, &from),
+                          cadre_infer_shown(self, &node->shape, &to));
     }
     node->dtype = x->dtype;
     return 0;
 }
 
 int
-cadre_infer_reshape(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_reshape(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     cadre_infer_text_t from;
     cadre_infer_text_t to;
     if (!cadre_extents_same_count(&x->shape, &node->shape)) {
         return cadre_fail(CADRE_ESHAPE, "%s and %s have different numbers of elements",
-                          cadre_infer_shown(program, &x->shape, &from),
-                          cadre_infer_shown(program, &node->shape, &to));
+                          cadre_infer_shown(self, &x->shape, &from),
+                          cadre_infer_shown(self, &node->shape, &to));
     }
     node->dtype = x->dtype;
     return 0;
 }
 
 int
-cadre_infer_transpose(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_transpose(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     unsigned seen = 0;
     node->dtype = x->dtype;
     node->shape.rank = x->shape.rank;
@@ -69,22 +69,22 @@ cadre_infer_transpose(const cadre_program_t *program, cadre_program_node_t *node
 }
 
 static int
-need_axis(const cadre_program_t *program, const cadre_program_node_t *x, int64_t axis)
+need_axis(const cadre_infer_t *self, const cadre_program_node_t *x, int64_t axis)
 {
     cadre_infer_text_t text;
     if (axis < 0 || axis >= x->shape.rank) {
         return cadre_fail(CADRE_ESHAPE, "no axis %" PRId64 " in %s", axis,
-                          cadre_infer_shown(program, &x->shape, &text));
+                          cadre_infer_shown(self, &x->shape, &text));
     }
     return 0;
 }
 
 int
-cadre_infer_concat(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *first = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *first = cadre_infer_input(self, node, 0);
     int64_t axis = node->attributes[CADRE_AXIS];
-    int status = need_axis(program, first, axis);
+    int status = need_axis(self, first, axis);
     if (status < 0) {
         return status;
     }
@@ -92,7 +92,7 @@ cadre_infer_concat(const cadre_program_t *program, cadre_program_node_t *node)
     node->shape = first->shape;
     cadre_extent_t *total = &node->shape.extents[axis];
     for (int i = 1; i < node->input_count; i++) {
-        const cadre_program_node_t *next = cadre_infer_input(program, node, i);
+        const cadre_program_node_t *next = cadre_infer_input(self, node, i);
         if (cadre_infer_need_dtype(next, first->dtype) < 0) {
             return CADRE_EDTYPE;
         }
@@ -106,8 +106,8 @@ cadre_infer_concat(const cadre_program_t *program, cadre_program_node_t *node)
             cadre_infer_text_t left;
             cadre_infer_text_t right;
             return cadre_fail(CADRE_ESHAPE, "%s and %s do not join at axis %" PRId64,
-                              cadre_infer_shown(program, &first->shape, &left),
-                              cadre_infer_shown(program, &next->shape, &right), axis);
+                              cadre_infer_shown(self, &first->shape, &left),
+                              cadre_infer_shown(self, &next->shape, &right), axis);
         }
         total->factor += more; /* both below 2^40, and at most 32 of them */
     }
@@ -125,13 +125,13 @@ change_axis(cadre_program_node_t *node, const cadre_program_node_t *x, int64_t f
 }
 
 int
-cadre_infer_slice(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_slice(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     int64_t axis = node->attributes[CADRE_AXIS];
     int64_t begin = node->attributes[CADRE_SLICE_BEGIN];
     int64_t length = node->attributes[CADRE_SLICE_LENGTH];
-    int status = need_axis(program, x, axis);
+    int status = need_axis(self, x, axis);
     if (status < 0) {
         return status;
     }
@@ -140,18 +140,18 @@ cadre_infer_slice(const cadre_program_t *program, cadre_program_node_t *node)
         cadre_infer_text_t text;
         return cadre_fail(CADRE_ESHAPE,
                           "%" PRId64 " from %" PRId64 " on is outside of axis %" PRId64 " of %s",
-                          length, begin, axis, cadre_infer_shown(program, &x->shape, &text));
+                          length, begin, axis, cadre_infer_shown(self, &x->shape, &text));
     }
     return change_axis(node, x, length);
 }
 
 int
-cadre_infer_pad(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_pad(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *x = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *x = cadre_infer_input(self, node, 0);
     int64_t before = node->attributes[CADRE_PAD_BEFORE];
     int64_t after = node->attributes[CADRE_PAD_AFTER];
-    int status = need_axis(program, x, node->attributes[CADRE_AXIS]);
+    int status = need_axis(self, x, node->attributes[CADRE_AXIS]);
     if (status < 0) {
         return status;
     }

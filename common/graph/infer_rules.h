@@ -8,48 +8,26 @@
 #ifndef CADRE_COMMON_GRAPH_INFER_RULES_H
 #define CADRE_COMMON_GRAPH_INFER_RULES_H
 
-#include "common/graph/program.h"
+#include "common/graph/infer.h"
+
+/* cadre_infer_matmul and so on: one for each op but the leaves. */
+#define ROW(NAME, number, word, ...)                                                               \
+    int cadre_infer_##word(const cadre_infer_t *self, cadre_program_node_t *node);
+CADRE_OP_RULE_LIST(ROW)
+#undef ROW
 
 typedef struct {
     char text[CADRE_EXTENTS_TEXT_SIZE];
 } cadre_infer_text_t;
 
-const cadre_program_node_t *cadre_infer_input(const cadre_program_t *program,
+const cadre_program_node_t *cadre_infer_input(const cadre_infer_t *self,
                                               const cadre_program_node_t *node, int index);
 
-/* The shape as text, which is `text`. */
-const char *cadre_infer_shown(const cadre_program_t *program, const cadre_extents_t *shape,
+/* Writes the shape into `text`, and returns that. */
+const char *cadre_infer_shown(const cadre_infer_t *self, const cadre_extents_t *shape,
                               cadre_infer_text_t *text);
 
+/* CADRE_EDTYPE unless the node is of that dtype. */
 int cadre_infer_need_dtype(const cadre_program_node_t *of, cadre_dtype_t dtype);
-
-int cadre_infer_matmul(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_map1(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_map2(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_where(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_reduce(const cadre_program_t *program, cadre_program_node_t *node);
-
-int cadre_infer_broadcast(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_reshape(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_transpose(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_concat(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_slice(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_pad(const cadre_program_t *program, cadre_program_node_t *node);
-
-int cadre_infer_take(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_scatter(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_bag(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_bag_grad(const cadre_program_t *program, cadre_program_node_t *node);
-
-int cadre_infer_softmax(const cadre_program_t *program, cadre_program_node_t *node);
-
-/* XENT and XENT_GRAD. */
-int cadre_infer_xent(const cadre_program_t *program, cadre_program_node_t *node);
-
-/* ROWNORM and ROWNORM_GRAD. */
-int cadre_infer_rownorm(const cadre_program_t *program, cadre_program_node_t *node);
-
-int cadre_infer_im2col(const cadre_program_t *program, cadre_program_node_t *node);
-int cadre_infer_col2im(const cadre_program_t *program, cadre_program_node_t *node);
 
 #endif

@@ -22,7 +22,7 @@ need_positions(const cadre_program_node_t *index, const char *what)
 
 /* [I.., D..] of an index [I..] and a table [N, D..]. */
 static int
-rows_at(const cadre_program_t *program, const cadre_extents_t *table, const cadre_extents_t *index,
+rows_at(const cadre_infer_t *self, const cadre_extents_t *table, const cadre_extents_t *index,
         cadre_extents_t *out)
 {
     cadre_infer_text_t left;
@@ -32,8 +32,8 @@ rows_at(const cadre_program_t *program, const cadre_extents_t *table, const cadr
     }
     if (index->rank + table->rank - 1 > CADRE_PROGRAM_RANK_MAX) {
         return cadre_fail(CADRE_ESHAPE, "rows of %s at %s have more than %d axes",
-                          cadre_infer_shown(program, table, &left),
-                          cadre_infer_shown(program, index, &right), CADRE_PROGRAM_RANK_MAX);
+                          cadre_infer_shown(self, table, &left),
+                          cadre_infer_shown(self, index, &right), CADRE_PROGRAM_RANK_MAX);
     }
     *out = *index;
     for (int i = 1; i < table->rank; i++) {
@@ -43,10 +43,10 @@ rows_at(const cadre_program_t *program, const cadre_extents_t *table, const cadr
 }
 
 int
-cadre_infer_take(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_take(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *table = cadre_infer_input(program, node, 0);
-    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
+    const cadre_program_node_t *table = cadre_infer_input(self, node, 0);
+    const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
     node->dtype = table->dtype;
     if (table->dtype == CADRE_I32) {
         return cadre_fail(CADRE_EDTYPE, "needs f32 or bf16, not i32");
@@ -54,20 +54,20 @@ cadre_infer_take(const cadre_program_t *program, cadre_program_node_t *node)
     if (need_positions(index, "the index") < 0) {
         return CADRE_EDTYPE;
     }
-    return rows_at(program, &table->shape, &index->shape, &node->shape);
+    return rows_at(self, &table->shape, &index->shape, &node->shape);
 }
 
 int
-cadre_infer_scatter(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_scatter(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *values = cadre_infer_input(program, node, 0);
-    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
+    const cadre_program_node_t *values = cadre_infer_input(self, node, 0);
+    const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
     cadre_extents_t wanted = {0};
     node->dtype = CADRE_F32;
     if (cadre_infer_need_dtype(values, CADRE_F32) < 0 || need_positions(index, "the index") < 0) {
         return CADRE_EDTYPE;
     }
-    int status = rows_at(program, &node->shape, &index->shape, &wanted);
+    int status = rows_at(self, &node->shape, &index->shape, &wanted);
     if (status < 0) {
         return status;
     }
@@ -76,19 +76,19 @@ cadre_infer_scatter(const cadre_program_t *program, cadre_program_node_t *node)
         cadre_infer_text_t middle;
         cadre_infer_text_t right;
         return cadre_fail(CADRE_ESHAPE, "values %s at %s are no rows of %s",
-                          cadre_infer_shown(program, &values->shape, &left),
-                          cadre_infer_shown(program, &index->shape, &middle),
-                          cadre_infer_shown(program, &node->shape, &right));
+                          cadre_infer_shown(self, &values->shape, &left),
+                          cadre_infer_shown(self, &index->shape, &middle),
+                          cadre_infer_shown(self, &node->shape, &right));
     }
     return 0;
 }
 
 /* Index [nnz] and offsets [B], inputs 1 and 2. */
 static int
-check_bags(const cadre_program_t *program, const cadre_program_node_t *node)
+check_bags(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
-    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
-    const cadre_program_node_t *offsets = cadre_infer_input(program, node, 2);
+    const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
+    const cadre_program_node_t *offsets = cadre_infer_input(self, node, 2);
     int64_t mode = node->attributes[CADRE_BAG_MODE];
     cadre_infer_text_t left;
     cadre_infer_text_t right;
@@ -100,18 +100,18 @@ check_bags(const cadre_program_t *program, const cadre_program_node_t *node)
     }
     if (index->shape.rank != 1 || offsets->shape.rank != 1) {
         return cadre_fail(CADRE_ESHAPE, "index and offsets need one axis each, not %s and %s",
-                          cadre_infer_shown(program, &index->shape, &left),
-                          cadre_infer_shown(program, &offsets->shape, &right));
+                          cadre_infer_shown(self, &index->shape, &left),
+                          cadre_infer_shown(self, &offsets->shape, &right));
     }
     return 0;
 }
 
 /* The weights, input 3, beside the index; a weighted mean has no common meaning. */
 static int
-check_weights(const cadre_program_t *program, const cadre_program_node_t *node)
+check_weights(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
-    const cadre_program_node_t *index = cadre_infer_input(program, node, 1);
-    const cadre_program_node_t *weights = cadre_infer_input(program, node, 3);
+    const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
+    const cadre_program_node_t *weights = cadre_infer_input(self, node, 3);
     if (node->attributes[CADRE_BAG_MODE] == CADRE_BAG_MEAN) {
         return cadre_fail(CADRE_EINVALID, "a mean takes no weights");
     }
@@ -119,39 +119,39 @@ check_weights(const cadre_program_t *program, const cadre_program_node_t *node)
         cadre_infer_text_t left;
         cadre_infer_text_t right;
         return cadre_fail(CADRE_ESHAPE, "weights %s do not go with the index %s",
-                          cadre_infer_shown(program, &weights->shape, &left),
-                          cadre_infer_shown(program, &index->shape, &right));
+                          cadre_infer_shown(self, &weights->shape, &left),
+                          cadre_infer_shown(self, &index->shape, &right));
     }
     return cadre_infer_need_dtype(weights, CADRE_F32);
 }
 
 static int
-check_table(const cadre_program_t *program, const cadre_extents_t *table)
+check_table(const cadre_infer_t *self, const cadre_extents_t *table)
 {
     if (table->rank != 2) {
         cadre_infer_text_t text;
         return cadre_fail(CADRE_ESHAPE, "the table needs two axes, not %s",
-                          cadre_infer_shown(program, table, &text));
+                          cadre_infer_shown(self, table, &text));
     }
     return 0;
 }
 
 int
-cadre_infer_bag(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_bag(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *table = cadre_infer_input(program, node, 0);
+    const cadre_program_node_t *table = cadre_infer_input(self, node, 0);
     node->dtype = CADRE_F32;
     if (cadre_infer_need_dtype(table, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
-    int status = check_bags(program, node);
-    status = status < 0 ? status : check_table(program, &table->shape);
+    int status = check_bags(self, node);
+    status = status < 0 ? status : check_table(self, &table->shape);
     if (status == 0 && node->input_count == 4) {
-        status = check_weights(program, node);
+        status = check_weights(self, node);
     }
     if (status == 0) {
         node->shape.rank = 2;
-        node->shape.extents[0] = cadre_infer_input(program, node, 2)->shape.extents[0];
+        node->shape.extents[0] = cadre_infer_input(self, node, 2)->shape.extents[0];
         node->shape.extents[1] = table->shape.extents[1];
     }
     return status;
@@ -159,12 +159,12 @@ cadre_infer_bag(const cadre_program_t *program, cadre_program_node_t *node)
 
 /* That the carried shape is the one that the gradient has: the table's, or the weights'. */
 static int
-check_gradient_of(const cadre_program_t *program, const cadre_program_node_t *node)
+check_gradient_of(const cadre_infer_t *self, const cadre_program_node_t *node)
 {
-    const cadre_extents_t *index = &cadre_infer_input(program, node, 1)->shape;
+    const cadre_extents_t *index = &cadre_infer_input(self, node, 1)->shape;
     int64_t of_weights = node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS];
     if (of_weights == 0) {
-        return node->input_count == 4 ? check_weights(program, node) : 0;
+        return node->input_count == 4 ? check_weights(self, node) : 0;
     }
     if (of_weights != 1) {
         return cadre_fail(CADRE_EINVALID, "no gradient %" PRId64, of_weights);
@@ -179,30 +179,30 @@ check_gradient_of(const cadre_program_t *program, const cadre_program_node_t *no
         cadre_infer_text_t left;
         cadre_infer_text_t right;
         return cadre_fail(CADRE_ESHAPE, "the gradient of weights %s, not %s",
-                          cadre_infer_shown(program, index, &left),
-                          cadre_infer_shown(program, &node->shape, &right));
+                          cadre_infer_shown(self, index, &left),
+                          cadre_infer_shown(self, &node->shape, &right));
     }
-    return cadre_infer_need_dtype(cadre_infer_input(program, node, 3), CADRE_F32);
+    return cadre_infer_need_dtype(cadre_infer_input(self, node, 3), CADRE_F32);
 }
 
 int
-cadre_infer_bag_grad(const cadre_program_t *program, cadre_program_node_t *node)
+cadre_infer_bag_grad(const cadre_infer_t *self, cadre_program_node_t *node)
 {
-    const cadre_program_node_t *gradient = cadre_infer_input(program, node, 0);
-    const cadre_extents_t *offsets = &cadre_infer_input(program, node, 2)->shape;
+    const cadre_program_node_t *gradient = cadre_infer_input(self, node, 0);
+    const cadre_extents_t *offsets = &cadre_infer_input(self, node, 2)->shape;
     node->dtype = CADRE_F32;
     if (cadre_infer_need_dtype(gradient, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
-    int status = check_bags(program, node);
-    status = status < 0 ? status : check_gradient_of(program, node);
+    int status = check_bags(self, node);
+    status = status < 0 ? status : check_gradient_of(self, node);
     if (status < 0) {
         return status;
     }
     bool of_weights = node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS] != 0;
     const cadre_extents_t *table =
-        of_weights ? &cadre_infer_input(program, node, 3)->shape : &node->shape;
-    status = check_table(program, table);
+        of_weights ? &cadre_infer_input(self, node, 3)->shape : &node->shape;
+    status = check_table(self, table);
     if (status < 0) {
         return status;
     }
@@ -211,8 +211,8 @@ cadre_infer_bag_grad(const cadre_program_t *program, cadre_program_node_t *node)
         cadre_infer_text_t left;
         cadre_infer_text_t right;
         return cadre_fail(CADRE_ESHAPE, "gradient %s where bags are %s",
-                          cadre_infer_shown(program, &gradient->shape, &left),
-                          cadre_infer_shown(program, &wanted, &right));
+                          cadre_infer_shown(self, &gradient->shape, &left),
+                          cadre_infer_shown(self, &wanted, &right));
     }
     return 0;
 }

@@ -4,48 +4,68 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+
 const cadre_op_info_t *
 cadre_op_info(uint64_t number)
 {
-    switch (number) {
-#define CASE(name, op_number, text, inputs_min, inputs_max, attributes, shape)                     \
-    case op_number: {                                                                              \
-        static const cadre_op_info_t info = {text, inputs_min, inputs_max, attributes, shape};     \
-        return &info;                                                                              \
-    }
-        CADRE_OP_LIST(CASE)
-#undef CASE
-    }
-    return NULL;
+    static const cadre_op_info_t infos[] = {
+#define ROW(kind, NAME, number, word, inputs_min, inputs_max, attributes, shape, derivative, ...)  \
+    [number] = {CADRE_OP_##kind,                                                                   \
+                #word,                                                                             \
+                inputs_min,                                                                        \
+                inputs_max,                                                                        \
+                attributes,                                                                        \
+                shape,                                                                             \
+                CADRE_DERIVATIVE_##derivative,                                                     \
+                __VA_ARGS__},
+#define LEAF(...)    ROW(LEAF, __VA_ARGS__)
+#define VIEW(...)    ROW(VIEW, __VA_ARGS__)
+#define PRODUCT(...) ROW(PRODUCT, __VA_ARGS__)
+#define ELEMENT(...) ROW(ELEMENT, __VA_ARGS__)
+#define KERNEL(...)  ROW(KERNEL, __VA_ARGS__)
+        CADRE_OP_LEAF_LIST(LEAF) CADRE_OP_VIEW_LIST(VIEW) CADRE_OP_PRODUCT_LIST(PRODUCT)
+            CADRE_OP_ELEMENT_LIST(ELEMENT) CADRE_OP_KERNEL_LIST(KERNEL)
+#undef ROW
+#undef LEAF
+#undef VIEW
+#undef PRODUCT
+#undef ELEMENT
+#undef KERNEL
+    };
+    return number < CADRE_COUNT_OF(infos) && infos[number].text ? &infos[number] : NULL;
 }
 
-static const char *
-map1_text(int64_t function)
+typedef struct {
+    const char *text;
+    cadre_derivative_t derivative;
+} function_t;
+
+#define ROW(NAME, number, word, derivative) [number] = {#word, CADRE_DERIVATIVE_##derivative},
+static const function_t map1[] = {CADRE_MAP1_LIST(ROW)};
+static const function_t map2[] = {CADRE_MAP2_LIST(ROW)};
+static const function_t reduce[] = {CADRE_REDUCE_LIST(ROW)};
+#undef ROW
+
+static const function_t *
+find(const function_t *functions, size_t count, int64_t function)
 {
-    switch (function) {
-#define CASE(name, number, text)                                                                   \
-    case number:                                                                                   \
-        return text;
-        CADRE_MAP1_LIST(CASE)
-    }
-    return NULL;
+    bool valid = function >= 0 && (uint64_t)function < count && functions[function].text;
+    return valid ? &functions[function] : NULL;
 }
 
-static const char *
-map2_text(int64_t function)
+/* Returns NULL for ops that have no functions, and for a number that is none of theirs. */
+static const function_t *
+function_of(cadre_op_t op, int64_t function)
 {
-    switch (function) {
-        CADRE_MAP2_LIST(CASE)
+    if (op == CADRE_OP_MAP1) {
+        return find(map1, CADRE_COUNT_OF(map1), function);
     }
-    return NULL;
-}
-
-static const char *
-reduce_text(int64_t function)
-{
-    switch (function) {
-        CADRE_REDUCE_LIST(CASE)
-#undef CASE
+    if (op == CADRE_OP_MAP2) {
+        return find(map2, CADRE_COUNT_OF(map2), function);
+    }
+    if (op == CADRE_OP_REDUCE) {
+        return find(reduce, CADRE_COUNT_OF(reduce), function);
     }
     return NULL;
 }
@@ -53,34 +73,37 @@ reduce_text(int64_t function)
 const char *
 cadre_op_text(cadre_op_t op, int64_t function)
 {
-    const char *text = NULL;
-    if (op == CADRE_OP_MAP1) {
-        text = map1_text(function);
-    } else if (op == CADRE_OP_MAP2) {
-        text = map2_text(function);
-    } else if (op == CADRE_OP_REDUCE) {
-        text = reduce_text(function);
+    const function_t *named = function_of(op, function);
+    if (named) {
+        return named->text;
     }
     const cadre_op_info_t *info = cadre_op_info((uint64_t)op);
-    return text ? text : info ? info->text : "?";
+    return info ? info->text : "?";
+}
+
+cadre_derivative_t
+cadre_op_derivative(cadre_op_t op, int64_t function)
+{
+    const function_t *named = function_of(op, function);
+    return named ? named->derivative : cadre_op_info((uint64_t)op)->derivative;
 }
 
 bool
 cadre_map1_valid(int64_t function)
 {
-    return map1_text(function) != NULL;
+    return function_of(CADRE_OP_MAP1, function) != NULL;
 }
 
 bool
 cadre_map2_valid(int64_t function)
 {
-    return map2_text(function) != NULL;
+    return function_of(CADRE_OP_MAP2, function) != NULL;
 }
 
 bool
 cadre_reduce_valid(int64_t function)
 {
-    return reduce_text(function) != NULL;
+    return function_of(CADRE_OP_REDUCE, function) != NULL;
 }
 
 bool

@@ -16,98 +16,127 @@ enum {
     CADRE_OP_ATTRIBUTES_MAX = 4,
 };
 
-/* name, number, text, inputs at least, inputs at most, attributes, carries the result's shape */
-#define CADRE_OP_LIST(X)                                                                           \
-    X(ARG, 1, "arg", 0, 0, 1, false)                                                               \
-    X(VAR, 2, "var", 0, 0, 1, false)                                                               \
-    X(CONST, 3, "const", 0, 0, 1, false)                                                           \
-    X(MATMUL, 16, "matmul", 2, 2, 2, false)                                                        \
-    X(MAP1, 17, "map1", 1, 1, 1, false)                                                            \
-    X(MAP2, 18, "map2", 2, 2, 1, false)                                                            \
-    X(WHERE, 19, "where", 3, 3, 0, false)                                                          \
-    X(REDUCE, 20, "reduce", 1, 1, 3, false)                                                        \
-    X(BROADCAST, 21, "broadcast", 1, 1, 1, true)                                                   \
-    X(RESHAPE, 32, "reshape", 1, 1, 0, true)                                                       \
-    X(TRANSPOSE, 33, "transpose", 1, 1, 4, false)                                                  \
-    X(CONCAT, 34, "concat", 1, CADRE_OP_INPUTS_MAX, 1, false)                                      \
-    X(SLICE, 35, "slice", 1, 1, 3, false)                                                          \
-    X(PAD, 36, "pad", 1, 1, 3, false)                                                              \
-    X(TAKE, 48, "take", 2, 2, 0, false)                                                            \
-    X(SCATTER, 49, "scatter", 2, 2, 0, true)                                                       \
-    X(BAG, 50, "bag", 3, 4, 1, false)                                                              \
-    X(BAG_GRAD, 51, "bag_grad", 3, 4, 2, true)                                                     \
-    X(SOFTMAX, 64, "softmax", 1, 1, 1, false)                                                      \
-    X(XENT, 65, "xent", 2, 2, 0, false)                                                            \
-    X(XENT_GRAD, 66, "xent_grad", 3, 3, 0, false)                                                  \
-    X(ROWNORM, 67, "rownorm", 1, 1, 1, false)                                                      \
-    X(ROWNORM_GRAD, 68, "rownorm_grad", 2, 2, 1, false)                                            \
-    X(CAST, 80, "cast", 1, 1, 1, false)                                                            \
-    X(RAND, 81, "rand", 0, 0, 1, true)                                                             \
-    X(DETACH, 82, "detach", 1, 1, 0, false)                                                        \
-    X(IM2COL, 96, "im2col", 1, 1, 4, false)                                                        \
-    X(COL2IM, 97, "col2im", 1, 1, 4, true)
+/* Which inputs, in a row below. */
+#define CADRE_OP_INPUT(k) (1U << (k))
+#define CADRE_OP_ALL      UINT32_MAX
+
+/*
+ * The operations. A layer that does something for each of them makes a table out of these lists,
+ * keyed by the op and filled with functions of its own that carry the op's word: an op that lacks
+ * one does not compile. Columns:
+ *
+ * name, number, word, inputs at least, inputs at most, attributes, carries the result's shape,
+ * its derivative (RULE, NONE or LAST: cadre_derivative_t), inputs to which a gradient flows,
+ * inputs whose memory the result may take over
+ *
+ * The last one holds where each element of the result depends on that input only at its own place
+ * or, of what works along rows, where a row is written after all of it was read.
+ */
+
+/* Values from outside: they are in tables of the program, and nothing computes them. */
+#define CADRE_OP_LEAF_LIST(X)                                                                      \
+    X(ARG, 1, arg, 0, 0, 1, false, NONE, 0, 0)                                                     \
+    X(VAR, 2, var, 0, 0, 1, false, NONE, 0, 0)                                                     \
+    X(CONST, 3, const, 0, 0, 1, false, NONE, 0, 0)
+
+/* The input's memory under another name. */
+#define CADRE_OP_VIEW_LIST(X)                                                                      \
+    X(RESHAPE, 32, reshape, 1, 1, 0, true, RULE, CADRE_OP_ALL, 0)                                  \
+    X(DETACH, 82, detach, 1, 1, 0, false, NONE, 0, 0)
+
+/* Products of matrices, for which there are libraries. */
+#define CADRE_OP_PRODUCT_LIST(X) X(MATMUL, 16, matmul, 2, 2, 2, false, RULE, CADRE_OP_ALL, 0)
+
+/* A function of one, two or three elements at a time: several that follow each other can be
+ * computed in one pass. */
+#define CADRE_OP_ELEMENT_LIST(X)                                                                   \
+    X(MAP1, 17, map1, 1, 1, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                            \
+    X(MAP2, 18, map2, 2, 2, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                            \
+    X(WHERE, 19, where, 3, 3, 0, false, RULE, CADRE_OP_INPUT(1) | CADRE_OP_INPUT(2), CADRE_OP_ALL)
+
+/* All others. */
+#define CADRE_OP_KERNEL_LIST(X)                                                                    \
+    X(REDUCE, 20, reduce, 1, 1, 3, false, RULE, CADRE_OP_ALL, 0)                                   \
+    X(BROADCAST, 21, broadcast, 1, 1, 1, true, RULE, CADRE_OP_ALL, 0)                              \
+    X(TRANSPOSE, 33, transpose, 1, 1, 4, false, RULE, CADRE_OP_ALL, 0)                             \
+    X(CONCAT, 34, concat, 1, CADRE_OP_INPUTS_MAX, 1, false, RULE, CADRE_OP_ALL, 0)                 \
+    X(SLICE, 35, slice, 1, 1, 3, false, RULE, CADRE_OP_ALL, 0)                                     \
+    X(PAD, 36, pad, 1, 1, 3, false, RULE, CADRE_OP_ALL, 0)                                         \
+    X(TAKE, 48, take, 2, 2, 0, false, RULE, CADRE_OP_INPUT(0), 0)                                  \
+    X(SCATTER, 49, scatter, 2, 2, 0, true, RULE, CADRE_OP_INPUT(0), 0)                             \
+    X(BAG, 50, bag, 3, 4, 1, false, RULE, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3), 0)                \
+    X(BAG_GRAD, 51, bag_grad, 3, 4, 2, true, RULE, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(3), 0)       \
+    X(SOFTMAX, 64, softmax, 1, 1, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                      \
+    X(XENT, 65, xent, 2, 2, 0, false, RULE, CADRE_OP_INPUT(0), 0)                                  \
+    X(XENT_GRAD, 66, xent_grad, 3, 3, 0, false, LAST, CADRE_OP_INPUT(0) | CADRE_OP_INPUT(2),       \
+      CADRE_OP_INPUT(0))                                                                           \
+    X(ROWNORM, 67, rownorm, 1, 1, 1, false, RULE, CADRE_OP_ALL, CADRE_OP_ALL)                      \
+    X(ROWNORM_GRAD, 68, rownorm_grad, 2, 2, 1, false, LAST, CADRE_OP_ALL, CADRE_OP_ALL)            \
+    X(CAST, 80, cast, 1, 1, 1, false, RULE, CADRE_OP_ALL, 0)                                       \
+    X(RAND, 81, rand, 0, 0, 1, true, NONE, 0, 0)                                                   \
+    X(IM2COL, 96, im2col, 1, 1, 4, false, RULE, CADRE_OP_ALL, 0)                                   \
+    X(COL2IM, 97, col2im, 1, 1, 4, true, RULE, CADRE_OP_ALL, 0)
+
+/* What is computed in steps; what has a rule of its own for its shape; all. */
+#define CADRE_OP_STEP_LIST(X)                                                                      \
+    CADRE_OP_PRODUCT_LIST(X) CADRE_OP_ELEMENT_LIST(X) CADRE_OP_KERNEL_LIST(X)
+#define CADRE_OP_RULE_LIST(X) CADRE_OP_VIEW_LIST(X) CADRE_OP_STEP_LIST(X)
+#define CADRE_OP_LIST(X)      CADRE_OP_LEAF_LIST(X) CADRE_OP_RULE_LIST(X)
 
 typedef enum {
-#define CADRE_OP_ENUM(name, number, text, inputs_min, inputs_max, attributes, shape)               \
-    CADRE_OP_##name = number,
-    CADRE_OP_LIST(CADRE_OP_ENUM)
-#undef CADRE_OP_ENUM
+#define ROW(NAME, number, ...) CADRE_OP_##NAME = number,
+    CADRE_OP_LIST(ROW)
+#undef ROW
 } cadre_op_t;
 
-/* The function of MAP1, its attribute 0. */
+/* name, number, word, its derivative: the function of MAP1, its attribute 0. */
 #define CADRE_MAP1_LIST(X)                                                                         \
-    X(NEG, 1, "neg")                                                                               \
-    X(EXP, 2, "exp")                                                                               \
-    X(LOG, 3, "log")                                                                               \
-    X(SQRT, 4, "sqrt")                                                                             \
-    X(RSQRT, 5, "rsqrt")                                                                           \
-    X(RECIP, 6, "recip")                                                                           \
-    X(SQUARE, 7, "square")                                                                         \
-    X(ABS, 8, "abs")                                                                               \
-    X(SIGN, 9, "sign")                                                                             \
-    X(STEP, 10, "step")                                                                            \
-    X(RELU, 11, "relu")                                                                            \
-    X(SIGMOID, 12, "sigmoid")                                                                      \
-    X(TANH, 13, "tanh")                                                                            \
-    X(GELU, 14, "gelu")                                                                            \
-    X(DGELU, 15, "dgelu")                                                                          \
-    X(SOFTPLUS, 16, "softplus")
+    X(NEG, 1, neg, RULE)                                                                           \
+    X(EXP, 2, exp, RULE)                                                                           \
+    X(LOG, 3, log, RULE)                                                                           \
+    X(SQRT, 4, sqrt, RULE)                                                                         \
+    X(RSQRT, 5, rsqrt, RULE)                                                                       \
+    X(RECIP, 6, recip, RULE)                                                                       \
+    X(SQUARE, 7, square, RULE)                                                                     \
+    X(ABS, 8, abs, RULE)                                                                           \
+    X(SIGN, 9, sign, NONE)                                                                         \
+    X(STEP, 10, step, NONE)                                                                        \
+    X(RELU, 11, relu, RULE)                                                                        \
+    X(SIGMOID, 12, sigmoid, RULE)                                                                  \
+    X(TANH, 13, tanh, RULE)                                                                        \
+    X(GELU, 14, gelu, RULE)                                                                        \
+    X(DGELU, 15, dgelu, LAST)                                                                      \
+    X(SOFTPLUS, 16, softplus, RULE)
 
-typedef enum {
-#define CADRE_MAP1_ENUM(name, number, text) CADRE_MAP1_##name = number,
-    CADRE_MAP1_LIST(CADRE_MAP1_ENUM)
-#undef CADRE_MAP1_ENUM
-} cadre_map1_t;
-
-/* The function of MAP2, its attribute 0. */
+/* The same columns: the function of MAP2, its attribute 0. */
 #define CADRE_MAP2_LIST(X)                                                                         \
-    X(ADD, 1, "add")                                                                               \
-    X(SUB, 2, "sub")                                                                               \
-    X(MUL, 3, "mul")                                                                               \
-    X(DIV, 4, "div")                                                                               \
-    X(MAX, 5, "max")                                                                               \
-    X(MIN, 6, "min")                                                                               \
-    X(GT, 7, "gt")                                                                                 \
-    X(EQ, 8, "eq")
+    X(ADD, 1, add, RULE)                                                                           \
+    X(SUB, 2, sub, RULE)                                                                           \
+    X(MUL, 3, mul, RULE)                                                                           \
+    X(DIV, 4, div, RULE)                                                                           \
+    X(MAX, 5, max, RULE)                                                                           \
+    X(MIN, 6, min, RULE)                                                                           \
+    X(GT, 7, gt, NONE)                                                                             \
+    X(EQ, 8, eq, NONE)
 
-typedef enum {
-#define CADRE_MAP2_ENUM(name, number, text) CADRE_MAP2_##name = number,
-    CADRE_MAP2_LIST(CADRE_MAP2_ENUM)
-#undef CADRE_MAP2_ENUM
-} cadre_map2_t;
-
-/* The function of REDUCE, its attribute 0. */
+/* The same columns: the function of REDUCE, its attribute 0. */
 #define CADRE_REDUCE_LIST(X)                                                                       \
-    X(SUM, 1, "sum")                                                                               \
-    X(MEAN, 2, "mean")                                                                             \
-    X(MAX, 3, "max")                                                                               \
-    X(ARGMAX, 4, "argmax")
+    X(SUM, 1, sum, RULE)                                                                           \
+    X(MEAN, 2, mean, RULE)                                                                         \
+    X(MAX, 3, max, RULE)                                                                           \
+    X(ARGMAX, 4, argmax, NONE)
 
-typedef enum {
-#define CADRE_REDUCE_ENUM(name, number, text) CADRE_REDUCE_##name = number,
-    CADRE_REDUCE_LIST(CADRE_REDUCE_ENUM)
-#undef CADRE_REDUCE_ENUM
-} cadre_reduce_t;
+#define ROW(NAME, number, ...) CADRE_MAP1_##NAME = number,
+typedef enum { CADRE_MAP1_LIST(ROW) } cadre_map1_t;
+#undef ROW
+
+#define ROW(NAME, number, ...) CADRE_MAP2_##NAME = number,
+typedef enum { CADRE_MAP2_LIST(ROW) } cadre_map2_t;
+#undef ROW
+
+#define ROW(NAME, number, ...) CADRE_REDUCE_##NAME = number,
+typedef enum { CADRE_REDUCE_LIST(ROW) } cadre_reduce_t;
+#undef ROW
 
 /* What the attributes of the other ops mean, by index. */
 enum {
@@ -150,16 +179,39 @@ enum {
     CADRE_IMAGE_ATTRIBUTE_MAX = 1 << 16, /* of each */
 };
 
+typedef enum {
+    CADRE_OP_LEAF,
+    CADRE_OP_VIEW,
+    CADRE_OP_PRODUCT,
+    CADRE_OP_ELEMENT,
+    CADRE_OP_KERNEL,
+} cadre_op_kind_t;
+
+typedef enum {
+    CADRE_DERIVATIVE_NONE, /* no gradient flows through it */
+    CADRE_DERIVATIVE_RULE, /* there is a rule (gradient_rules.h) */
+    CADRE_DERIVATIVE_LAST, /* it stands for a first derivative, and has none of its own */
+} cadre_derivative_t;
+
+/* A row of the list. */
 typedef struct {
+    cadre_op_kind_t kind;
     const char *text;
     int inputs_min;
     int inputs_max;
     int attributes;
     bool carries_shape;
+    cadre_derivative_t derivative;
+    uint32_t gradient_inputs; /* bit k: a gradient flows to input k */
+    uint32_t in_place_inputs; /* bit k: the result may take over the memory of input k */
 } cadre_op_info_t;
 
 /* NULL for a number that is no op. */
 const cadre_op_info_t *cadre_op_info(uint64_t number);
+
+/* Returns the derivative of an op with that attribute 0, which of MAP1, MAP2 and REDUCE is that of
+ * their function. */
+cadre_derivative_t cadre_op_derivative(cadre_op_t op, int64_t function);
 
 /* The word for messages: the function's name for MAP1, MAP2 and REDUCE, otherwise the op's. */
 const char *cadre_op_text(cadre_op_t op, int64_t function);

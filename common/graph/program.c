@@ -5,7 +5,6 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
-#include "common/graph/infer.h"
 #include "common/graph/program_data.h"
 #include "common/tensor/tensor.h"
 
@@ -115,11 +114,14 @@ cadre_program_add_symbol(cadre_program_t *self, const char *symbol, int *index)
     return 0;
 }
 
-static int
-add_leaf(cadre_program_t *self, cadre_op_t op, int index, int32_t *node)
+static cadre_extents_t
+numbers(const int64_t *shape, int rank)
 {
-    cadre_program_node_t leaf = {.op = op, .attributes = {index}};
-    return cadre_program_add_node(self, &leaf, node);
+    cadre_extents_t extents = {.rank = rank};
+    for (int i = 0; i < rank; i++) {
+        extents.extents[i] = cadre_extent_number(shape[i]);
+    }
+    return extents;
 }
 
 int
@@ -145,7 +147,11 @@ cadre_program_add_argument(cadre_program_t *self, const char *name, cadre_dtype_
     cadre_program_argument_t *argument = &self->arguments[self->argument_count++];
     *argument = (cadre_program_argument_t){
         .name = cadre_strdup(name), .dtype = dtype, .shape = *shape, .node = self->node_count};
-    return add_leaf(self, CADRE_OP_ARG, self->argument_count - 1, node);
+    cadre_program_node_t leaf = {.op = CADRE_OP_ARG,
+                                 .dtype = dtype,
+                                 .shape = *shape,
+                                 .attributes = {self->argument_count - 1}};
+    return cadre_program_add_node(self, &leaf, node);
 }
 
 int
@@ -175,7 +181,11 @@ cadre_program_add_variable(cadre_program_t *self, const char *name, const int64_
     for (int i = 0; i < rank; i++) {
         variable->shape[i] = shape[i];
     }
-    return add_leaf(self, CADRE_OP_VAR, self->variable_count - 1, node);
+    cadre_program_node_t leaf = {.op = CADRE_OP_VAR,
+                                 .dtype = CADRE_F32,
+                                 .shape = numbers(shape, rank),
+                                 .attributes = {self->variable_count - 1}};
+    return cadre_program_add_node(self, &leaf, node);
 }
 
 int
@@ -193,10 +203,14 @@ cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, int32_
         return full("bytes of constants", CADRE_PROGRAM_CONSTANT_SIZE_MAX);
     }
     self->constants = grown(self->constants, self->constant_count, sizeof(*self->constants));
+    cadre_program_node_t leaf = {.op = CADRE_OP_CONST,
+                                 .dtype = tensor->dtype,
+                                 .shape = numbers(tensor->shape, tensor->rank),
+                                 .attributes = {self->constant_count}};
     self->constants[self->constant_count++] = *tensor;
     self->constants_size_bytes += size_bytes;
     *tensor = (cadre_tensor_t){0};
-    return add_leaf(self, CADRE_OP_CONST, self->constant_count - 1, node);
+    return cadre_program_add_node(self, &leaf, node);
 }
 
 int
@@ -249,11 +263,19 @@ cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node)
     return 0;
 }
 
+cadre_infer_t
+cadre_program_before(const cadre_program_t *self)
+{
+    return (cadre_infer_t){
+        .nodes = self->nodes, .symbols = self->symbols, .symbol_count = self->symbol_count};
+}
+
 int
 cadre_program_add_node(cadre_program_t *self, const cadre_program_node_t *node, int32_t *index)
 {
     cadre_program_node_t copy = *node;
-    int status = cadre_infer(self, &copy);
+    cadre_infer_t before = cadre_program_before(self);
+    int status = cadre_infer(&before, &copy);
     if (status < 0) {
         return status;
     }

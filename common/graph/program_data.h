@@ -9,6 +9,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
+#include "common/graph/infer.h"
 #include "common/graph/program.h"
 
 enum { CADRE_SCOPE_DEPTH_MAX = 16 };
@@ -65,6 +66,9 @@ int cadre_program_add_constant(cadre_program_t *self, cadre_tensor_t *tensor, in
 
 int cadre_program_add_push(cadre_program_t *self, int variable, int32_t node);
 int cadre_program_add_result(cadre_program_t *self, const char *name, int32_t node);
+
+/* Returns what the rules of shapes see of the program when a node is added to it. */
+cadre_infer_t cadre_program_before(const cadre_program_t *self);
 
 /* Checks a node (number of inputs, attributes), infers its dtype and shape, and appends it. The
  * inputs must be nodes of the program. */

@@ -108,8 +108,7 @@ see_operations(const cadre_program_t *p, bool seen[UINT8_MAX + 1])
 static void
 expect_each_operation(const bool seen[UINT8_MAX + 1])
 {
-#define EXPECT(name, number, text, inputs_min, inputs_max, attributes, shape)                      \
-    cr_assert(seen[number], "no %s", text);
+#define EXPECT(NAME, number, word, ...) cr_assert(seen[number], "no %s", #word);
     CADRE_OP_LIST(EXPECT)
 #undef EXPECT
 }

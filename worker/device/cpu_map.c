@@ -1,16 +1,13 @@
 /*
  * cpu_map - element by element: the functions of map1, map2 and where over a block.
  */
-#include <assert.h>
-
-#include "common/base/memory.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_vector.h"
 #include "worker/device/element.h"
 
 typedef void map1_t(cadre_real_t *out, const cadre_real_t *x, int64_t count);
 
-#define KERNEL(name)                                                                               \
+#define KERNEL(NAME, number, name, ...)                                                            \
     CADRE_VECTOR static void map1_##name(cadre_real_t *out, const cadre_real_t *x, int64_t count)  \
     {                                                                                              \
         CADRE_INDEPENDENT                                                                          \
@@ -18,46 +15,21 @@ typedef void map1_t(cadre_real_t *out, const cadre_real_t *x, int64_t count);
             out[i] = cadre_element_##name(x[i]);                                                   \
         }                                                                                          \
     }
-KERNEL(neg)
-KERNEL(exp)
-KERNEL(log)
-KERNEL(sqrt)
-KERNEL(rsqrt)
-KERNEL(recip)
-KERNEL(square)
-KERNEL(abs)
-KERNEL(sign)
-KERNEL(step)
-KERNEL(relu)
-KERNEL(sigmoid)
-KERNEL(tanh)
-KERNEL(gelu)
-KERNEL(dgelu)
-KERNEL(softplus)
+CADRE_MAP1_LIST(KERNEL)
 #undef KERNEL
 
 static map1_t *
 map1_kernel(int64_t function)
 {
-    static map1_t *const kernels[] = {
-        [CADRE_MAP1_NEG] = map1_neg,       [CADRE_MAP1_EXP] = map1_exp,
-        [CADRE_MAP1_LOG] = map1_log,       [CADRE_MAP1_SQRT] = map1_sqrt,
-        [CADRE_MAP1_RSQRT] = map1_rsqrt,   [CADRE_MAP1_RECIP] = map1_recip,
-        [CADRE_MAP1_SQUARE] = map1_square, [CADRE_MAP1_ABS] = map1_abs,
-        [CADRE_MAP1_SIGN] = map1_sign,     [CADRE_MAP1_STEP] = map1_step,
-        [CADRE_MAP1_RELU] = map1_relu,     [CADRE_MAP1_SIGMOID] = map1_sigmoid,
-        [CADRE_MAP1_TANH] = map1_tanh,     [CADRE_MAP1_GELU] = map1_gelu,
-        [CADRE_MAP1_DGELU] = map1_dgelu,   [CADRE_MAP1_SOFTPLUS] = map1_softplus,
-    };
-#define ONE(name, number, text) +1
-    static_assert(CADRE_COUNT_OF(kernels) == 1 CADRE_MAP1_LIST(ONE), "a function has no kernel");
-#undef ONE
+#define ROW(NAME, number, word, ...) [CADRE_MAP1_##NAME] = map1_##word,
+    static map1_t *const kernels[] = {CADRE_MAP1_LIST(ROW)};
+#undef ROW
     return kernels[function];
 }
 
 typedef void map2_t(cadre_real_t *out, const cadre_cpu_source_t *const sources[2], int64_t count);
 
-#define KERNEL(name)                                                                               \
+#define KERNEL(NAME, number, name, ...)                                                            \
     CADRE_VECTOR static void map2_##name(                                                          \
         cadre_real_t *out, const cadre_cpu_source_t *const sources[2], int64_t count)              \
     {                                                                                              \
@@ -87,24 +59,15 @@ typedef void map2_t(cadre_real_t *out, const cadre_cpu_source_t *const sources[2
             }                                                                                      \
         }                                                                                          \
     }
-KERNEL(add)
-KERNEL(sub)
-KERNEL(mul)
-KERNEL(div)
-KERNEL(max)
-KERNEL(min)
-KERNEL(gt)
-KERNEL(eq)
+CADRE_MAP2_LIST(KERNEL)
 #undef KERNEL
 
 static map2_t *
 map2_kernel(int64_t function)
 {
-    static map2_t *const kernels[] = {
-        [CADRE_MAP2_ADD] = map2_add, [CADRE_MAP2_SUB] = map2_sub, [CADRE_MAP2_MUL] = map2_mul,
-        [CADRE_MAP2_DIV] = map2_div, [CADRE_MAP2_MAX] = map2_max, [CADRE_MAP2_MIN] = map2_min,
-        [CADRE_MAP2_GT] = map2_gt,   [CADRE_MAP2_EQ] = map2_eq,
-    };
+#define ROW(NAME, number, word, ...) [CADRE_MAP2_##NAME] = map2_##word,
+    static map2_t *const kernels[] = {CADRE_MAP2_LIST(ROW)};
+#undef ROW
     return kernels[function];
 }
 

@@ -1,0 +1,44 @@
+/*
+ * infer_value - types and shapes of what changes no axis: cast, detach, random numbers.
+ */
+#include "common/graph/infer_rules.h"
+
+#include <inttypes.h>
+
+#include "common/base/status.h"
+#include "common/tensor/tensor.h"
+
+int
+cadre_infer_cast(const cadre_infer_t *self, cadre_program_node_t *node)
+{
+    int64_t dtype = node->attributes[CADRE_CAST_DTYPE];
+    if (dtype != CADRE_F32 && dtype != CADRE_I32 && dtype != CADRE_BF16) {
+        return cadre_fail(CADRE_EDTYPE, "cannot cast to %s",
+                          dtype >= 0 && cadre_dtype_valid((uint64_t)dtype)
+                              ? cadre_dtype_text((cadre_dtype_t)dtype)
+                              : "?");
+    }
+    node->dtype = (cadre_dtype_t)dtype;
+    node->shape = cadre_infer_input(self, node, 0)->shape;
+    return 0;
+}
+
+int
+cadre_infer_rand(const cadre_infer_t *self, cadre_program_node_t *node)
+{
+    (void)self;
+    int64_t stream = node->attributes[CADRE_RAND_STREAM];
+    if (stream < 0 || stream > UINT32_MAX) {
+        return cadre_fail(CADRE_EINVALID, "no stream %" PRId64, stream);
+    }
+    node->dtype = CADRE_F32;
+    return 0;
+}
+
+int
+cadre_infer_detach(const cadre_infer_t *self, cadre_program_node_t *node)
+{
+    node->dtype = cadre_infer_input(self, node, 0)->dtype;
+    node->shape = cadre_infer_input(self, node, 0)->shape;
+    return 0;
+}
