@@ -59,39 +59,19 @@ void cadre_cpu_link(const cadre_chain_link_t *link, cadre_real_t *out,
 /* Runs one step; CADRE_EDATA for a label or an index out of range. */
 int cadre_cpu_step(const cadre_operands_t *operands);
 
-/* MAP1, MAP2 and WHERE; the comparisons of i32 among them; several in one step. */
-void cadre_cpu_element(const cadre_operands_t *operands);
+/* cadre_cpu_matmul and so on: one for each op that is a step. What cadre_cpu_step returns. */
+#define ROW(NAME, number, word, ...) int cadre_cpu_##word(const cadre_operands_t *operands);
+CADRE_OP_PRODUCT_LIST(ROW)
+CADRE_OP_KERNEL_LIST(ROW)
+#undef ROW
+
+/* All CADRE_OP_ELEMENT, among them the comparisons of i32; several in one step. */
+int cadre_cpu_element(const cadre_operands_t *operands);
 void cadre_cpu_compare(const cadre_operands_t *operands);
-void cadre_cpu_chain(const cadre_operands_t *operands);
-void cadre_cpu_cast(const cadre_operands_t *operands);
+int cadre_cpu_chain(const cadre_operands_t *operands);
 
 /* The numbers of `count` bf16. */
 void cadre_cpu_widen(cadre_real_t *out, const void *x, int64_t count);
-
-void cadre_cpu_reduce(const cadre_operands_t *operands);
-
-/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
-void cadre_cpu_gather(const cadre_operands_t *operands);
-void cadre_cpu_concat(const cadre_operands_t *operands);
-void cadre_cpu_pad(const cadre_operands_t *operands);
-void cadre_cpu_rand(const cadre_operands_t *operands);
-
-int cadre_cpu_take(const cadre_operands_t *operands);
-int cadre_cpu_scatter(const cadre_operands_t *operands);
-int cadre_cpu_bag(const cadre_operands_t *operands);
-int cadre_cpu_bag_grad(const cadre_operands_t *operands);
-
-void cadre_cpu_softmax(const cadre_operands_t *operands);
-int cadre_cpu_xent(const cadre_operands_t *operands);
-int cadre_cpu_xent_grad(const cadre_operands_t *operands);
-
-void cadre_cpu_rownorm(const cadre_operands_t *operands);
-void cadre_cpu_rownorm_grad(const cadre_operands_t *operands);
-
-void cadre_cpu_im2col(const cadre_operands_t *operands);
-void cadre_cpu_col2im(const cadre_operands_t *operands);
-
-void cadre_cpu_matmul(const cadre_operands_t *operands);
 
 /* OpenBLAS has one pool of threads per process. */
 void cadre_cpu_set_threads(int threads);

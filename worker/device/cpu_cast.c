@@ -55,11 +55,12 @@ cast_part(const void *context, int64_t begin, int64_t end)
     kernel(operands->out_data, operands->data[0], begin, end);
 }
 
-void
+int
 cadre_cpu_cast(const cadre_operands_t *operands)
 {
     cadre_cpu_pool_run(operands->pool, operands->out->count, CADRE_CPU_PART_COST, cast_part,
                        operands);
+    return 0;
 }
 
 void

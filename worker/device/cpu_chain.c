@@ -208,7 +208,15 @@ link_cost(const cadre_chain_link_t *link)
     if (link->op != CADRE_OP_MAP1) {
         return 1;
     }
-    switch (link->function) {
+    switch ((cadre_map1_t)link->function) {
+    case CADRE_MAP1_NEG:
+    case CADRE_MAP1_RECIP:
+    case CADRE_MAP1_SQUARE:
+    case CADRE_MAP1_ABS:
+    case CADRE_MAP1_SIGN:
+    case CADRE_MAP1_STEP:
+    case CADRE_MAP1_RELU:
+        break;
     case CADRE_MAP1_SQRT:
     case CADRE_MAP1_RSQRT:
         return 2;
@@ -223,9 +231,8 @@ link_cost(const cadre_chain_link_t *link)
         return 12;
     case CADRE_MAP1_DGELU:
         return 16;
-    default:
-        return 1;
     }
+    return 1;
 }
 
 static int64_t
@@ -264,23 +271,25 @@ run_chain(const cadre_operands_t *operands, const cadre_chain_t *chain)
     }
 }
 
-void
+int
 cadre_cpu_chain(const cadre_operands_t *operands)
 {
     run_chain(operands, operands->chain);
+    return 0;
 }
 
-void
+int
 cadre_cpu_element(const cadre_operands_t *operands)
 {
     const cadre_plan_step_t *step = operands->step;
     if (operands->inputs[0]->dtype == CADRE_I32) {
         cadre_cpu_compare(operands);
-        return;
+        return 0;
     }
     cadre_chain_t chain = {
         .link_count = 1,
         .links = {
             {.op = step->op, .function = step->attributes[CADRE_FUNCTION], .sources = {0, 1, 2}}}};
     run_chain(operands, &chain);
+    return 0;
 }

@@ -170,16 +170,18 @@ run_images(const cadre_operands_t *operands, const layout_t *layout, cadre_cpu_p
                        CADRE_CPU_PART_COST / COST / (layout->windows_size + 1), part, layout);
 }
 
-void
+int
 cadre_cpu_im2col(const cadre_operands_t *operands)
 {
     layout_t layout = layout_of(operands->inputs[0], operands->out, operands);
     run_images(operands, &layout, im2col_part);
+    return 0;
 }
 
-void
+int
 cadre_cpu_col2im(const cadre_operands_t *operands)
 {
     layout_t layout = layout_of(operands->out, operands->inputs[0], operands);
     run_images(operands, &layout, col2im_part);
+    return 0;
 }

@@ -24,7 +24,7 @@ cadre_cpu_scratch_size_bytes(const cadre_plan_t *plan, const cadre_plan_step_t *
     return (size_t)count * sizeof(cadre_real_t);
 }
 
-void
+int
 cadre_cpu_matmul(const cadre_operands_t *operands)
 {
     const cadre_plan_value_t *left = operands->inputs[0];
@@ -62,6 +62,7 @@ cadre_cpu_matmul(const cadre_operands_t *operands)
         b += (int64_t)inner * columns;
         c += out_count;
     }
+    return 0;
 }
 
 void

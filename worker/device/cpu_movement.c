@@ -145,8 +145,9 @@ gather_of(const cadre_operands_t *operands)
     return self;
 }
 
-void
-cadre_cpu_gather(const cadre_operands_t *operands)
+/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
+static void
+gather(const cadre_operands_t *operands)
 {
     const cadre_strided_t *walk = &operands->step->walk;
     int64_t count = operands->out->count;
@@ -162,14 +163,35 @@ cadre_cpu_gather(const cadre_operands_t *operands)
         cadre_cpu_pool_run(operands->pool, units,
                            CADRE_CPU_PART_COST / TURN_COST / self.inner / TILE, turn_tiles, &self);
     }
-    if (operands->step->op == CADRE_OP_BROADCAST &&
-        operands->step->attributes[CADRE_BROADCAST_SHARE]) {
+}
+
+int
+cadre_cpu_broadcast(const cadre_operands_t *operands)
+{
+    int64_t count = operands->out->count;
+    gather(operands);
+    if (count > 0 && operands->step->attributes[CADRE_BROADCAST_SHARE]) {
         cadre_real_t *out = operands->out_data;
         cadre_real_t copies = (cadre_real_t)(count / operands->inputs[0]->count);
         for (int64_t i = 0; i < count; i++) {
             out[i] /= copies;
         }
     }
+    return 0;
+}
+
+int
+cadre_cpu_transpose(const cadre_operands_t *operands)
+{
+    gather(operands);
+    return 0;
+}
+
+int
+cadre_cpu_slice(const cadre_operands_t *operands)
+{
+    gather(operands);
+    return 0;
 }
 
 /* Bytes of one step along `axis` times all axes before it, and how many there are. */
@@ -183,7 +205,7 @@ block_layout(const cadre_plan_value_t *value, int64_t axis, int64_t *blocks, siz
     *block_bytes = value->size_bytes / (size_t)*blocks;
 }
 
-void
+int
 cadre_cpu_concat(const cadre_operands_t *operands)
 {
     int64_t axis = operands->step->attributes[CADRE_AXIS];
@@ -202,9 +224,10 @@ cadre_cpu_concat(const cadre_operands_t *operands)
             out += block_bytes[i];
         }
     }
+    return 0;
 }
 
-void
+int
 cadre_cpu_pad(const cadre_operands_t *operands)
 {
     int64_t axis = operands->step->attributes[CADRE_AXIS];
@@ -227,4 +250,5 @@ cadre_cpu_pad(const cadre_operands_t *operands)
         out += out_bytes;
         x += block_bytes;
     }
+    return 0;
 }

@@ -115,14 +115,16 @@ run_rows(const cadre_operands_t *operands, const cadre_plan_value_t *shape, cadr
     }
 }
 
-void
+int
 cadre_cpu_rownorm(const cadre_operands_t *operands)
 {
     run_rows(operands, operands->inputs[0], rownorm_part);
+    return 0;
 }
 
-void
+int
 cadre_cpu_rownorm_grad(const cadre_operands_t *operands)
 {
     run_rows(operands, operands->inputs[1], rownorm_grad_part);
+    return 0;
 }

@@ -77,9 +77,10 @@ rand_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
-void
+int
 cadre_cpu_rand(const cadre_operands_t *operands)
 {
     cadre_cpu_pool_run(operands->pool, (operands->out->count + BATCH - 1) / BATCH,
                        CADRE_CPU_PART_COST / BATCH / COST, rand_part, operands);
+    return 0;
 }

@@ -218,7 +218,7 @@ place_of_largest(const reduction_t *self, int32_t *out)
     }
 }
 
-void
+int
 cadre_cpu_reduce(const cadre_operands_t *operands)
 {
     const cadre_plan_value_t *x = operands->inputs[0];
@@ -239,17 +239,18 @@ cadre_cpu_reduce(const cadre_operands_t *operands)
     switch ((cadre_reduce_t)attributes[CADRE_FUNCTION]) {
     case CADRE_REDUCE_SUM:
         sum(&self, operands->pool);
-        return;
+        return 0;
     case CADRE_REDUCE_MEAN:
         self.divisor = (double)self.size;
         sum(&self, operands->pool);
-        return;
+        return 0;
     case CADRE_REDUCE_MAX:
         largest(&self, operands->pool);
-        return;
+        return 0;
     case CADRE_REDUCE_ARGMAX:
         place_of_largest(&self, operands->out_data);
-        return;
+        return 0;
     }
     cadre_assert(false);
+    return 0;
 }

@@ -184,10 +184,11 @@ softmax_part(const void *context, int64_t begin, int64_t end)
     }
 }
 
-void
+int
 cadre_cpu_softmax(const cadre_operands_t *operands)
 {
     run_groups(operands, softmax_part);
+    return 0;
 }
 
 /* ---- cross entropy ---- */

@@ -39,16 +39,18 @@ cadre_plan_destroy(cadre_plan_t **self_p)
     free(self);
 }
 
+/* Of steps that are no op (CADRE_STEP_CHAIN) there is no kind. */
 static bool
-is_leaf(cadre_op_t op)
+is_kind(cadre_op_t op, cadre_op_kind_t kind)
 {
-    return op == CADRE_OP_ARG || op == CADRE_OP_VAR || op == CADRE_OP_CONST;
+    const cadre_op_info_t *info = cadre_op_info((uint64_t)op);
+    return info && info->kind == kind;
 }
 
 static bool
-is_alias(cadre_op_t op)
+is_step(cadre_op_t op)
 {
-    return op == CADRE_OP_RESHAPE || op == CADRE_OP_DETACH;
+    return !is_kind(op, CADRE_OP_LEAF) && !is_kind(op, CADRE_OP_VIEW);
 }
 
 static cadre_plan_place_t
@@ -80,9 +82,9 @@ size_values(cadre_plan_t *self, const cadre_program_t *program, const int64_t *s
         if (status < 0) {
             return cadre_fail_within(status, "node %d", (int)i);
         }
-        value->root = is_alias(node->op) ? self->values[node->inputs[0]].root : i;
+        value->root = is_kind(node->op, CADRE_OP_VIEW) ? self->values[node->inputs[0]].root : i;
         value->last_use = -1;
-        if (is_leaf(node->op)) {
+        if (is_kind(node->op, CADRE_OP_LEAF)) {
             value->place = leaf_place(node);
         }
     }
@@ -168,8 +170,7 @@ plan_walk(const cadre_plan_t *self, cadre_plan_step_t *step)
         int64_t unit = out->shape[axis] / step->attributes[CADRE_SLICE_LENGTH];
         walk->offset[0] = step->attributes[CADRE_SLICE_BEGIN] * unit * strides[axis];
         memcpy(walk->stride[0], strides, sizeof(strides));
-    } else if (step->op == CADRE_OP_MAP1 || step->op == CADRE_OP_MAP2 ||
-               step->op == CADRE_OP_WHERE || step->op == CADRE_STEP_CHAIN ||
+    } else if (is_kind(step->op, CADRE_OP_ELEMENT) || step->op == CADRE_STEP_CHAIN ||
                step->op == CADRE_OP_BROADCAST) {
         walked = step->input_count;
         for (int i = 0; i < walked; i++) {
@@ -200,12 +201,12 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
     int count = 0;
     for (int32_t i = 0; i < self->value_count; i++) {
         cadre_op_t op = cadre_program_node(program, i)->op;
-        count += self->values[i].live && !is_leaf(op) && !is_alias(op);
+        count += self->values[i].live && is_step(op);
     }
     self->steps = cadre_calloc((size_t)count, sizeof(*self->steps));
     for (int32_t i = 0; i < self->value_count; i++) {
         const cadre_program_node_t *node = cadre_program_node(program, i);
-        if (!self->values[i].live || is_leaf(node->op) || is_alias(node->op)) {
+        if (!self->values[i].live || !is_step(node->op)) {
             continue;
         }
         cadre_plan_step_t *step = &self->steps[self->step_count++];
@@ -247,48 +248,13 @@ finish_steps(cadre_plan_t *self)
 
 /* ---- memory ---- */
 
-/* Whether each element of the output depends on inputs only at its own place or, for rows, is
- * written after all of its row was read. */
 static bool
 may_work_in_place(cadre_op_t op, int input)
 {
     if (op == CADRE_STEP_CHAIN) {
         return true;
     }
-    switch (op) {
-    case CADRE_OP_MAP1:
-    case CADRE_OP_MAP2:
-    case CADRE_OP_WHERE:
-    case CADRE_OP_SOFTMAX:
-    case CADRE_OP_ROWNORM:
-    case CADRE_OP_ROWNORM_GRAD:
-        return true;
-    case CADRE_OP_XENT_GRAD:
-        return input == 0;
-    case CADRE_OP_ARG:
-    case CADRE_OP_VAR:
-    case CADRE_OP_CONST:
-    case CADRE_OP_MATMUL:
-    case CADRE_OP_REDUCE:
-    case CADRE_OP_BROADCAST:
-    case CADRE_OP_RESHAPE:
-    case CADRE_OP_TRANSPOSE:
-    case CADRE_OP_CONCAT:
-    case CADRE_OP_SLICE:
-    case CADRE_OP_PAD:
-    case CADRE_OP_TAKE:
-    case CADRE_OP_SCATTER:
-    case CADRE_OP_BAG:
-    case CADRE_OP_BAG_GRAD:
-    case CADRE_OP_XENT:
-    case CADRE_OP_CAST:
-    case CADRE_OP_RAND:
-    case CADRE_OP_DETACH:
-    case CADRE_OP_IM2COL:
-    case CADRE_OP_COL2IM:
-        return false;
-    }
-    return false;
+    return (cadre_op_info((uint64_t)op)->in_place_inputs & CADRE_OP_INPUT(input)) != 0;
 }
 
 static bool

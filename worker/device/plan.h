@@ -64,10 +64,10 @@ typedef struct {
  * inside what an enum of them can hold. */
 #define CADRE_STEP_CHAIN ((cadre_op_t)127)
 
-/* One operation of a chain: MAP1, MAP2 or WHERE, all of f32. */
+/* One operation of a chain: a CADRE_OP_ELEMENT, all of f32. */
 typedef struct {
     cadre_op_t op;
-    int64_t function; /* of MAP1 and MAP2 */
+    int64_t function; /* of MAP1 and MAP2, else 0 */
     int sources[3];   /* below the step's input_count: that input; input_count + j: the result of
                          link j, which comes before this one */
 } cadre_chain_link_t;
@@ -85,7 +85,7 @@ typedef struct {
     int32_t output; /* indexes into values */
     int input_count;
     int32_t inputs[CADRE_OP_INPUTS_MAX];
-    cadre_strided_t walk; /* map1, map2, where, chain, broadcast, transpose, slice */
+    cadre_strided_t walk; /* elements, chain, broadcast, transpose, slice */
     int chain;            /* of CADRE_STEP_CHAIN: which of the plan's */
     int fusion;           /* the group that it is in, counted from 1; 0: none */
 } cadre_plan_step_t;

@@ -34,7 +34,8 @@ is_link(const cadre_plan_t *plan, const cadre_plan_step_t *step)
     if (step->fusion > 0) {
         return false;
     }
-    if (step->op != CADRE_OP_MAP1 && step->op != CADRE_OP_MAP2 && step->op != CADRE_OP_WHERE) {
+    const cadre_op_info_t *info = cadre_op_info((uint64_t)step->op);
+    if (!info || info->kind != CADRE_OP_ELEMENT) {
         return false;
     }
     for (int i = 0; i < step->input_count; i++) {
@@ -162,7 +163,7 @@ write_chain(finder_t *self, const growth_t *growth)
         const cadre_plan_step_t *step = &plan->steps[at];
         cadre_chain_link_t *link = &chain->links[i];
         link->op = step->op;
-        link->function = step->op == CADRE_OP_WHERE ? 0 : step->attributes[CADRE_FUNCTION];
+        link->function = step->attributes[CADRE_FUNCTION];
         for (int k = 0; k < step->input_count; k++) {
             link->sources[k] = source_of(plan, growth, step->inputs[k]);
         }

@@ -45,27 +45,11 @@ cadre_cuda_scratch_size_bytes(const cadre_cuda_operands_t *operands)
         return 0;                                                                                  \
     }
 
-FAKE_KERNEL(cadre_cuda_map1)
-FAKE_KERNEL(cadre_cuda_map2)
-FAKE_KERNEL(cadre_cuda_where)
-FAKE_KERNEL(cadre_cuda_cast)
+#define ROW(NAME, number, word, ...) FAKE_KERNEL(cadre_cuda_##word)
+CADRE_OP_ELEMENT_LIST(ROW)
+CADRE_OP_KERNEL_LIST(ROW)
+#undef ROW
 FAKE_KERNEL(cadre_cuda_chain)
-FAKE_KERNEL(cadre_cuda_reduce)
-FAKE_KERNEL(cadre_cuda_gather)
-FAKE_KERNEL(cadre_cuda_concat)
-FAKE_KERNEL(cadre_cuda_pad)
-FAKE_KERNEL(cadre_cuda_rand)
-FAKE_KERNEL(cadre_cuda_softmax)
-FAKE_KERNEL(cadre_cuda_xent)
-FAKE_KERNEL(cadre_cuda_xent_grad)
-FAKE_KERNEL(cadre_cuda_rownorm)
-FAKE_KERNEL(cadre_cuda_rownorm_grad)
-FAKE_KERNEL(cadre_cuda_take)
-FAKE_KERNEL(cadre_cuda_scatter)
-FAKE_KERNEL(cadre_cuda_bag)
-FAKE_KERNEL(cadre_cuda_bag_grad)
-FAKE_KERNEL(cadre_cuda_im2col)
-FAKE_KERNEL(cadre_cuda_col2im)
 
 typedef struct {
     const void *x;

@@ -79,13 +79,13 @@ apply_map1(int code, const numbers_t<width> &x)
 {
     numbers_t<width> y = {};
     switch (code) {
-#define FUNCTION(number, name)                                                                     \
-    case CODE_MAP1 + CADRE_MAP1_##number:                                                          \
+#define FUNCTION(NAME, number, name, ...)                                                          \
+    case CODE_MAP1 + CADRE_MAP1_##NAME:                                                            \
         for (int k = 0; k < width; k++) {                                                          \
             y.words[k] = cadre_element_##name(x.words[k]);                                         \
         }                                                                                          \
         break;
-        CADRE_CUDA_MAP1_LIST(FUNCTION)
+        CADRE_MAP1_LIST(FUNCTION)
 #undef FUNCTION
     default:
         break;
@@ -99,13 +99,13 @@ apply_map2(int code, const numbers_t<width> &left, const numbers_t<width> &right
 {
     numbers_t<width> y = {};
     switch (code) {
-#define FUNCTION(number, name)                                                                     \
-    case CODE_MAP2 + CADRE_MAP2_##number:                                                          \
+#define FUNCTION(NAME, number, name, ...)                                                          \
+    case CODE_MAP2 + CADRE_MAP2_##NAME:                                                            \
         for (int k = 0; k < width; k++) {                                                          \
             y.words[k] = cadre_element_##name(left.words[k], right.words[k]);                      \
         }                                                                                          \
         break;
-        CADRE_CUDA_MAP2_LIST(FUNCTION)
+        CADRE_MAP2_LIST(FUNCTION)
 #undef FUNCTION
     default:
         break;

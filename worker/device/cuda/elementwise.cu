@@ -12,10 +12,10 @@ int
 cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream)
 {
     switch (static_cast<cadre_map1_t>(operands->step->attributes[CADRE_FUNCTION])) {
-#define FUNCTION(number, name)                                                                     \
-    case CADRE_MAP1_##number:                                                                      \
+#define FUNCTION(NAME, number, name, ...)                                                          \
+    case CADRE_MAP1_##NAME:                                                                        \
         return launch_map(map1_##name##_t(), operands, stream);
-        CADRE_CUDA_MAP1_LIST(FUNCTION)
+        CADRE_MAP1_LIST(FUNCTION)
 #undef FUNCTION
     }
     return CADRE_EINVALID;
@@ -31,10 +31,10 @@ cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream)
                                        : launch_walk(map2_eq_i32_t(), memory);
     }
     switch (number) {
-#define FUNCTION(number, name)                                                                     \
-    case CADRE_MAP2_##number:                                                                      \
+#define FUNCTION(NAME, number, name, ...)                                                          \
+    case CADRE_MAP2_##NAME:                                                                        \
         return launch_walk(map2_##name##_t(), memory);
-        CADRE_CUDA_MAP2_LIST(FUNCTION)
+        CADRE_MAP2_LIST(FUNCTION)
 #undef FUNCTION
     }
     return CADRE_EINVALID;

@@ -23,42 +23,16 @@
 
 /* ---- map1 ---- */
 
-#define CADRE_CUDA_MAP1_LIST(X)                                                                    \
-    X(NEG, neg)                                                                                    \
-    X(EXP, exp)                                                                                    \
-    X(LOG, log)                                                                                    \
-    X(SQRT, sqrt)                                                                                  \
-    X(RSQRT, rsqrt)                                                                                \
-    X(RECIP, recip)                                                                                \
-    X(SQUARE, square)                                                                              \
-    X(ABS, abs)                                                                                    \
-    X(SIGN, sign)                                                                                  \
-    X(STEP, step)                                                                                  \
-    X(RELU, relu)                                                                                  \
-    X(SIGMOID, sigmoid)                                                                            \
-    X(TANH, tanh)                                                                                  \
-    X(GELU, gelu)                                                                                  \
-    X(DGELU, dgelu)                                                                                \
-    X(SOFTPLUS, softplus)
-
-#define MAP1(number, name) FUNCTION(map1_##name, float, float, 1, cadre_element_##name(x[0]))
-CADRE_CUDA_MAP1_LIST(MAP1)
+#define MAP1(NAME, number, name, ...)                                                              \
+    FUNCTION(map1_##name, float, float, 1, cadre_element_##name(x[0]))
+CADRE_MAP1_LIST(MAP1)
 #undef MAP1
 
 /* ---- map2 and where ---- */
 
-#define CADRE_CUDA_MAP2_LIST(X)                                                                    \
-    X(ADD, add)                                                                                    \
-    X(SUB, sub)                                                                                    \
-    X(MUL, mul)                                                                                    \
-    X(DIV, div)                                                                                    \
-    X(MAX, max)                                                                                    \
-    X(MIN, min)                                                                                    \
-    X(GT, gt)                                                                                      \
-    X(EQ, eq)
-
-#define MAP2(number, name) FUNCTION(map2_##name, float, float, 2, cadre_element_##name(x[0], x[1]))
-CADRE_CUDA_MAP2_LIST(MAP2)
+#define MAP2(NAME, number, name, ...)                                                              \
+    FUNCTION(map2_##name, float, float, 2, cadre_element_##name(x[0], x[1]))
+CADRE_MAP2_LIST(MAP2)
 #undef MAP2
 FUNCTION(map2_gt_i32, int32_t, float, 2, x[0] > x[1] ? 1 : 0)
 FUNCTION(map2_eq_i32, int32_t, float, 2, x[0] == x[1] ? 1 : 0)

@@ -41,39 +41,16 @@ typedef struct {
  * steps of a plan share one scratch memory: they follow each other on one stream. */
 size_t cadre_cuda_scratch_size_bytes(const cadre_cuda_operands_t *operands);
 
-int cadre_cuda_map1(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_map2(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_where(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_cast(const cadre_cuda_operands_t *operands, void *stream);
+/* cadre_cuda_map1 and so on: one for each op that is a step, but MATMUL, which is cublasLt's
+ * (matmul.h). RAND gives the numbers of cadre_random_fill_uniform, bit for bit. */
+#define ROW(NAME, number, word, ...)                                                               \
+    int cadre_cuda_##word(const cadre_cuda_operands_t *operands, void *stream);
+CADRE_OP_ELEMENT_LIST(ROW)
+CADRE_OP_KERNEL_LIST(ROW)
+#undef ROW
 
 /* CADRE_STEP_CHAIN: what its links would give one after the other, bit for bit, in one pass. */
 int cadre_cuda_chain(const cadre_cuda_operands_t *operands, void *stream);
-
-int cadre_cuda_reduce(const cadre_cuda_operands_t *operands, void *stream);
-
-/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
-int cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_concat(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_pad(const cadre_cuda_operands_t *operands, void *stream);
-
-/* The numbers of cadre_random_fill_uniform, bit for bit. */
-int cadre_cuda_rand(const cadre_cuda_operands_t *operands, void *stream);
-
-int cadre_cuda_softmax(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_xent(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_xent_grad(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_rownorm(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_rownorm_grad(const cadre_cuda_operands_t *operands, void *stream);
-
-int cadre_cuda_take(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_scatter(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_bag(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_bag_grad(const cadre_cuda_operands_t *operands, void *stream);
-
-int cadre_cuda_im2col(const cadre_cuda_operands_t *operands, void *stream);
-int cadre_cuda_col2im(const cadre_cuda_operands_t *operands, void *stream);
-
-/* MATMUL is the host side's (cublasLt). */
 
 /* ---- what is no op; all pointers are device memory ---- */
 

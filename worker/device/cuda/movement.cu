@@ -114,16 +114,11 @@ find_transpose(const cadre_cuda_operands_t *operands, transpose_t *out)
     return true;
 }
 
-int
-cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream)
+/* BROADCAST, TRANSPOSE and SLICE: one input walked with strides. */
+static int
+gather(const cadre_cuda_operands_t *operands, void *stream)
 {
-    const cadre_plan_step_t *step = operands->step;
     walk_memory_t memory = walk_memory(operands, stream);
-    if (operands->out->count > 0 && step->op == CADRE_OP_BROADCAST &&
-        step->attributes[CADRE_BROADCAST_SHARE]) {
-        share_t share = {static_cast<float>(operands->out->count / operands->inputs[0]->count)};
-        return launch_walk(share, memory);
-    }
     bool half = operands->out->dtype == CADRE_BF16;
     transpose_t transpose;
     if (operands->out->count == 0 || !find_transpose(operands, &transpose)) {
@@ -135,6 +130,28 @@ cadre_cuda_gather(const cadre_cuda_operands_t *operands, void *stream)
     unsigned blocks = block_count(near_tiles * inner_tiles * others * BLOCK);
     return half ? launch(transpose_tiles<uint16_t>, blocks, BLOCK, stream, transpose)
                 : launch(transpose_tiles<uint32_t>, blocks, BLOCK, stream, transpose);
+}
+
+int
+cadre_cuda_broadcast(const cadre_cuda_operands_t *operands, void *stream)
+{
+    if (operands->out->count == 0 || !operands->step->attributes[CADRE_BROADCAST_SHARE]) {
+        return gather(operands, stream);
+    }
+    share_t share = {static_cast<float>(operands->out->count / operands->inputs[0]->count)};
+    return launch_walk(share, walk_memory(operands, stream));
+}
+
+int
+cadre_cuda_transpose(const cadre_cuda_operands_t *operands, void *stream)
+{
+    return gather(operands, stream);
+}
+
+int
+cadre_cuda_slice(const cadre_cuda_operands_t *operands, void *stream)
+{
+    return gather(operands, stream);
 }
 
 /* ---- concat and pad ---- */

@@ -8,10 +8,7 @@
 
 #include "worker/device/cuda/kernels.h"
 
-/* Whether there is a kernel for steps of that kind; for MATMUL there is not. */
-bool cadre_cuda_step_exists(cadre_op_t op);
-
-/* Enqueues a step that there is a kernel for. CADRE_EDEVICE. */
+/* Enqueues a step, any but MATMUL. CADRE_EDEVICE. */
 int cadre_cuda_step(const cadre_cuda_operands_t *operands, void *stream);
 
 #endif
