@@ -36,6 +36,17 @@ cadre_realloc(void *memory, size_t count, size_t size_bytes)
 }
 
 void *
+cadre_grow(void *items, size_t count, size_t *capacity, size_t item_size_bytes)
+{
+    enum { CAPACITY_FIRST = 16 };
+    if (count < *capacity) {
+        return items;
+    }
+    *capacity = *capacity > 0 ? 2 * *capacity : CAPACITY_FIRST;
+    return cadre_realloc(items, *capacity, item_size_bytes);
+}
+
+void *
 cadre_aligned_alloc(size_t size_bytes)
 {
     if (size_bytes > SIZE_MAX - 64) {

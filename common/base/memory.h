@@ -23,6 +23,11 @@ void *cadre_calloc(size_t count, size_t size_bytes);
  * zeroed. */
 void *cadre_realloc(void *memory, size_t count, size_t size_bytes);
 
+/* Makes room for one more: returns `items`, which has `count` of `*capacity` elements in use, or
+ * where it is full a larger copy of it (twice as large, 16 at first; the new elements are not
+ * zeroed) and raises `*capacity`. Used as `self->items = cadre_grow(self->items, ...)`. */
+void *cadre_grow(void *items, size_t count, size_t *capacity, size_t item_size_bytes);
+
 /* Memory aligned to 64 bytes, not zeroed, freed with free(). */
 void *cadre_aligned_alloc(size_t size_bytes);
 

@@ -26,3 +26,20 @@ Test(memory, ends_the_process_with_a_code_of_its_own_when_there_is_none)
     cr_assert_eq(waitpid(child, &end, 0), child);
     cr_expect(WIFEXITED(end) && WEXITSTATUS(end) == CADRE_EXIT_OUT_OF_MEMORY, "%x", (unsigned)end);
 }
+
+Test(memory, doubles_an_array_when_it_is_full_and_keeps_its_elements)
+{
+    size_t capacity = 0;
+    int *items = NULL;
+    for (int i = 0; i < 100; i++) {
+        items = cadre_grow(items, (size_t)i, &capacity, sizeof(*items));
+        items[i] = i;
+    }
+    cr_expect_eq(capacity, 128);
+    cr_expect_eq(items[0], 0);
+    cr_expect_eq(items[99], 99);
+    int *same = cadre_grow(items, 100, &capacity, sizeof(*items));
+    cr_expect_eq(same, items);
+    cr_expect_eq(capacity, 128);
+    free(same);
+}
