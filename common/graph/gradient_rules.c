@@ -93,7 +93,7 @@ map1_gradient(cadre_program_t *p, const cadre_gradient_visit_t *visit)
         return cadre_op_div(p, cadre_op_mul(p, g, cadre_op_const_f32(p, 0.5F)), y);
     case CADRE_MAP1_RSQRT:
         return cadre_op_mul(p, cadre_op_mul(p, g, cadre_op_const_f32(p, -0.5F)),
-                         cadre_op_mul(p, y, cadre_op_square(p, y)));
+                            cadre_op_mul(p, y, cadre_op_square(p, y)));
     case CADRE_MAP1_RECIP:
         return cadre_op_neg(p, cadre_op_mul(p, g, cadre_op_square(p, y)));
     case CADRE_MAP1_SQUARE:
@@ -236,7 +236,8 @@ cadre_gradient_transpose(cadre_gradient_walk_t *walk, const cadre_gradient_visit
     for (int i = 0; i < visit->node.shape.rank; i++) {
         inverse[visit->node.attributes[i]] = i;
     }
-    cadre_gradient_give(walk, visit, 0, cadre_op_transpose(walk->program, visit->gradient, inverse));
+    cadre_gradient_give(walk, visit, 0,
+                        cadre_op_transpose(walk->program, visit->gradient, inverse));
 }
 
 void
@@ -247,8 +248,9 @@ cadre_gradient_concat(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t 
     for (int i = 0; i < visit->node.input_count; i++) {
         int64_t length = shape_of(walk, cadre_gradient_input(visit, i)).extents[axis].factor;
         if (cadre_gradient_wanted(walk, visit, i)) {
-            cadre_gradient_give(walk, visit, i,
-                                cadre_op_slice(walk->program, visit->gradient, axis, begin, length));
+            cadre_gradient_give(
+                walk, visit, i,
+                cadre_op_slice(walk->program, visit->gradient, axis, begin, length));
         }
         begin += length;
     }
@@ -273,7 +275,7 @@ cadre_gradient_pad(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t *vi
     int64_t length = shape_of(walk, cadre_gradient_input(visit, 0)).extents[axis].factor;
     cadre_gradient_give(walk, visit, 0,
                         cadre_op_slice(walk->program, visit->gradient, axis,
-                                    visit->node.attributes[CADRE_PAD_BEFORE], length));
+                                       visit->node.attributes[CADRE_PAD_BEFORE], length));
 }
 
 /* softmax: y (g - sum(g y)); log softmax: g - exp(y) sum(g); sums over the row. */
@@ -289,7 +291,8 @@ cadre_gradient_softmax(cadre_gradient_walk_t *walk, const cadre_gradient_visit_t
     cadre_node_t sum = cadre_op_sum(p, logarithm ? g : cadre_op_mul(p, g, y), -1);
     sum = cadre_program_emit_reshape(p, sum, &rows);
     if (logarithm) {
-        cadre_gradient_give(walk, visit, 0, cadre_op_sub(p, g, cadre_op_mul(p, cadre_op_exp(p, y), sum)));
+        cadre_gradient_give(walk, visit, 0,
+                            cadre_op_sub(p, g, cadre_op_mul(p, cadre_op_exp(p, y), sum)));
     } else {
         cadre_gradient_give(walk, visit, 0, cadre_op_mul(p, y, cadre_op_sub(p, g, sum)));
     }
