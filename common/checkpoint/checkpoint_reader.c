@@ -34,26 +34,25 @@ int
 cadre_checkpoint_reader_open_in(int *directory_fd_p, const char *path,
                                 cadre_checkpoint_reader_t **out)
 {
-    cadre_auto(cadre_disk_close) int fd = *directory_fd_p;
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *self =
+        cadre_calloc(1, sizeof(*self));
+    self->directory_fd = *directory_fd_p;
     *directory_fd_p = -1;
-    cadre_manifest_t manifest = {0};
-    int status = cadre_manifest_read(fd, path, &manifest);
+    self->path = cadre_strdup(path);
+    cadre_manifest_t *manifest = &self->manifest;
+    int status = cadre_manifest_read(self->directory_fd, path, manifest);
     if (status != 0) {
         return status;
     }
 
-    cadre_checkpoint_reader_t *self = cadre_calloc(1, sizeof(*self));
-    self->directory_fd = fd;
-    fd = -1;
-    self->path = cadre_strdup(path);
-    self->manifest = manifest;
-    self->shards = cadre_calloc(manifest.shard_count, sizeof(*self->shards));
-    self->by_name = cadre_calloc(manifest.variable_count, sizeof(*self->by_name));
-    for (size_t i = 0; i < manifest.variable_count; i++) {
-        self->by_name[i] = &manifest.variables[i];
+    self->shards = cadre_calloc(manifest->shard_count, sizeof(*self->shards));
+    self->by_name = cadre_calloc(manifest->variable_count, sizeof(*self->by_name));
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        self->by_name[i] = &manifest->variables[i];
     }
-    qsort(self->by_name, manifest.variable_count, sizeof(*self->by_name), compare_variables);
+    qsort(self->by_name, manifest->variable_count, sizeof(*self->by_name), compare_variables);
     *out = self;
+    self = NULL;
     return 0;
 }
 
