@@ -115,7 +115,7 @@ open_subject(cadre_bench_t *bench, const char *keys, subject_t *self)
     }
     if (status == 0) {
         cadre_variable_options_t options = cadre_variable_options();
-        options.initializer = "zeros";
+        options.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
         status = cadre_variable_create(self->cluster.coordinator, "value", CADRE_F32,
                                        (int64_t[]){VALUE_SIZE / 4096, 1024}, 2, &options,
                                        &self->variable);

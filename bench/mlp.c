@@ -31,7 +31,7 @@ struct cadre_bench_mlp {
     cadre_device_t *device;
     cadre_slot_t *slot;
     cadre_program_t *program;
-    cadre_optimizer_t optimizer;
+    cadre_ps_optimizer_t optimizer;
     uint64_t step;
     uint64_t epoch;
     variable_t variables[CADRE_BENCH_MLP_VARIABLES]; /* in the program's order */

@@ -51,7 +51,7 @@ schedule_epochs(subject_t *self, int64_t *examples)
         status =
             cadre_dataset_begin(self->data, self->epoch++, 0, CADRE_BENCH_MLP_BATCH, true, false);
         while (status == 0 && cadre_dataset_next(self->data, &batch)) {
-            const cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            const cadre_call_t call = cadre_call_batch(&batch);
             status = cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call,
                                                 CADRE_BENCH_WAIT_MS, NULL);
             *examples += batch.count;
@@ -88,17 +88,16 @@ static int
 define(subject_t *self)
 {
     cadre_coordinator_t *coordinator = self->cluster.coordinator;
-    cadre_auto(cadre_free) char *parameters =
-        cadre_asprintf("{\"learning_rate\": %g}", CADRE_BENCH_MLP_RATE);
     cadre_auto(cadre_free) char *data = cadre_bench_mlp_data(self->digits);
     int status = 0;
     for (int i = 0; i < CADRE_BENCH_MLP_VARIABLES && status == 0; i++) {
         const cadre_bench_mlp_variable_t *about = &cadre_bench_mlp_variables[i];
         cadre_variable_t *variable = NULL;
         cadre_variable_options_t options = cadre_variable_options();
-        options.initializer = about->rank > 1 ? "he_normal" : "zeros";
-        options.optimizer = "adam";
-        options.optimizer_parameters = parameters;
+        options.initializer = cadre_initializer(about->rank > 1 ? CADRE_INITIALIZER_HE_NORMAL
+                                                                : CADRE_INITIALIZER_ZEROS);
+        options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
+        options.optimizer.learning_rate = CADRE_BENCH_MLP_RATE;
         status = cadre_variable_create(coordinator, about->name, CADRE_F32, about->shape,
                                        about->rank, &options, &variable);
     }

@@ -43,7 +43,7 @@ typedef struct {
     cadre_program_t *program;
     cadre_device_t *device;
     cadre_slot_t *slot;
-    cadre_optimizer_t optimizer;
+    cadre_ps_optimizer_t optimizer;
     int64_t counts[VARIABLES]; /* in the program's order, as all that follows */
     float *values[VARIABLES];
     float *gradients[VARIABLES];

@@ -240,19 +240,20 @@ newest_checkpoint(const cadre_coordinator_t *self, uint64_t *id)
 
 /* The checkpoint to resume as a path, NULL for none. */
 static int
-find_checkpoint(cadre_coordinator_t *self, const char *resume, char **path)
+find_checkpoint(cadre_coordinator_t *self, const cadre_coordinator_options_t *options, char **path)
 {
     char name[CADRE_CHECKPOINT_NAME_SIZE];
     *path = NULL;
-    if (!resume || strcmp(resume, "never") == 0) {
-        return 0;
-    }
-    if (strcmp(resume, "auto") != 0) {
+    if (options->resume_path) {
         char resolved[PATH_MAX];
-        if (!realpath(resume, resolved)) {
-            return cadre_fail(CADRE_ENOTFOUND, "checkpoint %s: %s", resume, strerror(errno));
+        if (!realpath(options->resume_path, resolved)) {
+            return cadre_fail(CADRE_ENOTFOUND, "checkpoint %s: %s", options->resume_path,
+                              strerror(errno));
         }
         *path = cadre_strdup(resolved);
+        return 0;
+    }
+    if (options->resume == CADRE_RESUME_NEVER) {
         return 0;
     }
     if (!self->checkpoint_dir) {
@@ -423,10 +424,14 @@ check_options(const cadre_coordinator_options_t *options)
         return cadre_fail(CADRE_ECONFIG, "options: checkpoint_keep is at least 2: when the newest "
                                          "cannot be read, a lost ps begins with the one before");
     }
-    if (options->placement && strcmp(options->placement, "bytes") != 0 &&
-        strcmp(options->placement, "round_robin") != 0) {
-        return cadre_fail(CADRE_ECONFIG, "options: placement \"%s\" is not bytes or round_robin",
-                          options->placement);
+    if ((unsigned)options->placement > CADRE_PLACEMENT_ROUND_ROBIN) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "options: placement %d is not one of cadre_placement_policy_t",
+                          (int)options->placement);
+    }
+    if ((unsigned)options->resume > CADRE_RESUME_AUTO) {
+        return cadre_fail(CADRE_ECONFIG, "options: resume %d is not one of cadre_resume_t",
+                          (int)options->resume);
     }
     if ((unsigned)options->recovery > CADRE_RECOVERY_RELAXED) {
         return cadre_fail(CADRE_ECONFIG, "options: recovery %d is not one of cadre_recovery_t",
@@ -465,7 +470,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .resend_ms = CADRE_RESEND_MS,
         .ps_timeout_ms = options->ps_timeout_ms ? (uint64_t)options->ps_timeout_ms : 60000,
         .recovery = options->recovery,
-        .round_robin = options->placement && strcmp(options->placement, "round_robin") == 0,
+        .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN,
         .ended = cadre_future_on_end,
         .context = self};
     if (core.seed == 0) {
@@ -535,10 +540,10 @@ cadre_coordinator_set_up(cadre_coordinator_t *self, const cadre_coordinator_opti
         status = set_checkpoint_dir(self, options);
     }
     if (status == 0) {
-        status = find_checkpoint(self, options->resume, &self->resumed_path);
+        status = find_checkpoint(self, options, &self->resumed_path);
     }
     if (status == 0 && self->resumed_path) {
-        bool found = strcmp(options->resume, "auto") == 0; /* by verifying it */
+        bool found = !options->resume_path; /* by verifying it */
         status = read_checkpoint(self, self->resumed_path, found, &resumed);
     }
     if (status == 0) {

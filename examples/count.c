@@ -11,7 +11,8 @@ int
 main(void)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();
-    cadre_variable_options_t add = {.size = sizeof(add), .optimizer = "add"};
+    cadre_variable_options_t add = {.size = sizeof(add),
+                                    .optimizer = {.kind = CADRE_OPTIMIZER_ADD}};
     cadre_coordinator_t *coordinator = NULL;
     cadre_variable_t *total = NULL;
     cadre_function_t *add_one = NULL;

@@ -31,10 +31,10 @@ define_variables(cadre_coordinator_t *c)
     cadre_variable_options_t zeros = cadre_variable_options();
     cadre_variable_options_t random = cadre_variable_options();
     cadre_variable_t *variable = NULL;
-    random.initializer = "normal";
-    random.initializer_parameters[1] = 0.05;
-    zeros.optimizer = random.optimizer = "adam";
-    zeros.optimizer_parameters = random.optimizer_parameters = "{\"learning_rate\": 0.005}";
+    random.initializer = cadre_initializer(CADRE_INITIALIZER_NORMAL);
+    random.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
+    random.optimizer.learning_rate = 0.005;
+    zeros.optimizer = random.optimizer;
     const int64_t vectors[] = {ROWS, SIZE};
     const int64_t weights[] = {ROWS, 1};
     const int64_t bias[] = {1};
@@ -109,7 +109,7 @@ train(example_t *self)
         cadre_batch_t batch;
         s = cadre_dataset_begin(self->train, epoch, 0, BATCH, true, false);
         while (!s && cadre_dataset_next(self->train, &batch)) {
-            cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            cadre_call_t call = cadre_call_batch(&batch);
             s = cadre_coordinator_schedule(self->coordinator, self->step, &call, -1, NULL);
         }
         s = s ? s : cadre_coordinator_join(self->coordinator, -1);
@@ -124,7 +124,7 @@ evaluate(example_t *self, double *accuracy)
     double correct = 0;
     int s = cadre_dataset_begin(self->test, 0, 0, BATCH, false, false);
     while (!s && cadre_dataset_next(self->test, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         cadre_future_t *future = NULL;
         cadre_tensor_t value = {.data = NULL};
         s = cadre_coordinator_schedule(self->coordinator, self->evaluate, &call, -1, &future);

@@ -29,9 +29,10 @@ define_variables(cadre_coordinator_t *c)
     cadre_variable_options_t weight = cadre_variable_options();
     cadre_variable_options_t bias = cadre_variable_options();
     cadre_variable_t *variable = NULL;
-    weight.initializer = "glorot_uniform";
-    weight.optimizer = bias.optimizer = "adam";
-    weight.optimizer_parameters = bias.optimizer_parameters = "{\"learning_rate\": 0.003}";
+    weight.initializer = cadre_initializer(CADRE_INITIALIZER_GLOROT_UNIFORM);
+    weight.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
+    weight.optimizer.learning_rate = 0.003;
+    bias.optimizer = weight.optimizer;
     weight.partitioner = CADRE_PARTITION_FIXED;
     weight.count = 2; /* half of the rows on each of two ps */
     const int64_t w1[] = {PIXELS, HIDDEN};
@@ -87,7 +88,7 @@ train(example_t *self)
         cadre_batch_t batch;
         s = cadre_dataset_begin(self->train, epoch, 0, BATCH, true, false);
         while (!s && cadre_dataset_next(self->train, &batch)) {
-            cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            cadre_call_t call = cadre_call_batch(&batch);
             s = cadre_coordinator_schedule(self->coordinator, self->step, &call, -1, NULL);
         }
         s = s ? s : cadre_coordinator_join(self->coordinator, -1);
@@ -102,7 +103,7 @@ evaluate(example_t *self, double *accuracy)
     double correct = 0;
     int s = cadre_dataset_begin(self->test, 0, 0, BATCH, false, false);
     while (!s && cadre_dataset_next(self->test, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         cadre_future_t *future = NULL;
         cadre_tensor_t value = {.data = NULL};
         s = cadre_coordinator_schedule(self->coordinator, self->evaluate, &call, -1, &future);

@@ -68,7 +68,7 @@ measure(example_t *self)
     cadre_batch_t batch;
     int s = cadre_dataset_begin(self->rows, 0, 0, BATCH, false, false);
     while (!s && self->count < BATCHES_MAX && cadre_dataset_next(self->rows, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         s = cadre_coordinator_schedule(self->coordinator, self->measure, &call, -1,
                                        &self->futures[self->count]);
         self->count += !s;
@@ -88,7 +88,7 @@ merge(example_t *self)
                                                  {"sum1", right, "sum"},
                                                  {"squares0", left, "squares"},
                                                  {"squares1", right, "squares"}};
-        cadre_call_t call = {.futures = parts, .future_count = 4};
+        cadre_call_t call = {.size = sizeof(call), .futures = parts, .future_count = 4};
         cadre_future_t *both = NULL;
         s = cadre_coordinator_schedule(self->coordinator, self->merge, &call, -1, &both);
         if (!s) {

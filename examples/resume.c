@@ -24,7 +24,8 @@ schedule_all(cadre_coordinator_t *coordinator, const cadre_function_t *add)
         float number = (float)i;
         cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
         cadre_argument_t argument = {"number", &value};
-        cadre_call_t call = {.tensors = &argument, .tensor_count = 1, .sequence = i};
+        cadre_call_t call = {
+            .size = sizeof(call), .tensors = &argument, .tensor_count = 1, .sequence = i};
         s = cadre_coordinator_schedule(coordinator, add, &call, -1, NULL);
     }
     return s;
@@ -34,7 +35,8 @@ int
 main(int count, char **arguments)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();
-    cadre_variable_options_t sum = {.size = sizeof(sum), .optimizer = "add"};
+    cadre_variable_options_t sum = {.size = sizeof(sum),
+                                    .optimizer = {.kind = CADRE_OPTIMIZER_ADD}};
     cadre_coordinator_t *coordinator = NULL;
     cadre_variable_t *total = NULL;
     cadre_function_t *add = NULL;
@@ -42,7 +44,7 @@ main(int count, char **arguments)
     options.checkpoint_dir = count > 1 ? arguments[1] : "resume-checkpoints";
     options.checkpoint_every_ms = 100;
     options.queue_capacity = 100;
-    options.resume = "auto";
+    options.resume = CADRE_RESUME_AUTO;
     int s = cadre_coordinator_open(&options, &coordinator);
     s = s ? s : cadre_variable_create(coordinator, "total", CADRE_F64, NULL, 0, &sum, &total);
     s = s ? s : cadre_function_native(coordinator, "add_number", &add);

@@ -18,7 +18,7 @@
 
 enum { PIXELS = 64, CLASSES = 10, EPOCHS = 8, BATCH = 32, ROUNDS = 3 };
 
-static const char *const RATES[ROUNDS] = {"0.001", "0.1", "1"};
+static const double RATES[ROUNDS] = {0.001, 0.1, 1};
 
 typedef struct {
     cadre_coordinator_t *coordinator;
@@ -31,12 +31,10 @@ typedef struct {
 } example_t;
 
 static int
-create_variables(example_t *self, const char *rate)
+create_variables(example_t *self, double rate)
 {
-    char parameters[64];
     cadre_variable_options_t options = cadre_variable_options();
-    snprintf(parameters, sizeof(parameters), "{\"learning_rate\": %s}", rate);
-    options.optimizer_parameters = parameters;
+    options.optimizer.learning_rate = rate;
     const int64_t weight[] = {PIXELS, CLASSES};
     const int64_t bias[] = {CLASSES};
     int s = cadre_variable_create(self->coordinator, "weight", CADRE_F32, weight, 2, &options,
@@ -94,7 +92,7 @@ train(example_t *self)
         cadre_batch_t batch;
         s = cadre_dataset_begin(self->train, epoch, 0, BATCH, true, false);
         while (!s && cadre_dataset_next(self->train, &batch)) {
-            cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            cadre_call_t call = cadre_call_batch(&batch);
             s = cadre_coordinator_schedule(self->coordinator, self->step, &call, -1, NULL);
         }
         s = s ? s : cadre_coordinator_join(self->coordinator, -1);
@@ -109,7 +107,7 @@ evaluate(example_t *self, double *accuracy)
     double correct = 0;
     int s = cadre_dataset_begin(self->test, 0, 0, BATCH, false, false);
     while (!s && cadre_dataset_next(self->test, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         cadre_future_t *future = NULL;
         cadre_tensor_t value = {.data = NULL};
         s = cadre_coordinator_schedule(self->coordinator, self->evaluate, &call, -1, &future);
@@ -124,7 +122,7 @@ evaluate(example_t *self, double *accuracy)
 
 /* The programs are made where their variables are there for the first time. */
 static int
-run_round(example_t *self, const char *rate, double *accuracy)
+run_round(example_t *self, double rate, double *accuracy)
 {
     int s = create_variables(self, rate);
     if (!s && !self->step) {
@@ -160,7 +158,7 @@ main(int argc, char **argv)
         double accuracy = 0;
         s = run_round(&self, RATES[round], &accuracy);
         if (!s) {
-            printf("learning rate %s: accuracy %.4f\n", RATES[round], accuracy);
+            printf("learning rate %g: accuracy %.4f\n", RATES[round], accuracy);
         }
     }
     if (s) {

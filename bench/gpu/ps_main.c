@@ -80,11 +80,8 @@ start_tasks(job_t *self)
 static int
 create_variables(job_t *self)
 {
-    cadre_auto(cadre_free) char *parameters =
-        cadre_asprintf("{\"learning_rate\": %.9g}", (double)self->model.rate);
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "sgd";
-    options.optimizer_parameters = parameters;
+    options.optimizer.learning_rate = (double)self->model.rate;
     int status = 0;
     for (int i = 0; i < self->model.variable_count && status == 0; i++) {
         const gpu_variable_t *variable = &self->model.variables[i];
@@ -160,7 +157,8 @@ schedule(job_t *self)
         arguments[i] =
             (cadre_argument_t){.name = self->model.arguments[i].name, .tensor = &batch[i]};
     }
-    const cadre_call_t call = {.tensors = arguments,
+    const cadre_call_t call = {.size = sizeof(call),
+                               .tensors = arguments,
                                .tensor_count = (size_t)self->model.argument_count};
     cadre_future_t **future = &self->flight[self->step % FLIGHT_MAX];
     self->step++;

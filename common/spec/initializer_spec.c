@@ -87,6 +87,88 @@ cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *text)
     return cadre_fail(CADRE_ENOTFOUND, "no initializer '%.64s'; there are%s", text, names);
 }
 
+/* The numbers of the public struct, by the names of parameters. */
+#define FIELD(name) #name, offsetof(cadre_initializer_t, name)
+static const struct {
+    const char *name;
+    size_t offset;
+} fields[] = {{FIELD(value)}, {FIELD(min)}, {FIELD(max)}, {FIELD(mean)}, {FIELD(stddev)}};
+#undef FIELD
+
+/* The field of a public struct that has a parameter's name. */
+static double *
+field(cadre_initializer_t *self, const char *name)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
+        if (strcmp(fields[i].name, name) == 0) {
+            return (double *)(void *)((char *)self + fields[i].offset);
+        }
+    }
+    return NULL;
+}
+
+static bool
+is_zero(cadre_initializer_t given)
+{
+    bool is = given.kind == 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
+        is = is && *field(&given, fields[i].name) == 0;
+    }
+    return is;
+}
+
+int
+cadre_initializer_spec_take(cadre_initializer_spec_t *self, const cadre_initializer_t *given)
+{
+    cadre_initializer_t copy = *given;
+    bool is_default = is_zero(copy);
+    cadre_initializer_spec_t spec;
+    init(&spec, is_default ? CADRE_INITIALIZER_ZEROS : given->kind);
+    if (strcmp(cadre_initializer_kind_text(spec.kind), "?") == 0) {
+        return cadre_fail(CADRE_EINVALID,
+                          "initializer: kind %d is none; cadre_initializer() gives one",
+                          (int)spec.kind);
+    }
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_initializer_parameters(spec.kind, &table);
+    for (size_t i = 0; !is_default && i < count; i++) {
+        spec.parameters[i] = *field(&copy, table[i].name);
+    }
+    *self = spec;
+    return 0;
+}
+
+cadre_initializer_t
+cadre_initializer_spec_give(const cadre_initializer_spec_t *self)
+{
+    cadre_initializer_t given = {.kind = self->kind};
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_initializer_parameters(self->kind, &table);
+    for (size_t i = 0; i < count; i++) {
+        *field(&given, table[i].name) = self->parameters[i];
+    }
+    return given;
+}
+
+cadre_initializer_t
+cadre_initializer(cadre_initializer_kind_t kind)
+{
+    cadre_initializer_spec_t spec;
+    init(&spec, kind);
+    return cadre_initializer_spec_give(&spec);
+}
+
+int
+cadre_initializer_named(const char *word, cadre_initializer_t *initializer)
+{
+    cadre_initializer_spec_t spec;
+    int status = cadre_initializer_spec_parse(&spec, word ? word : "");
+    if (status == 0 && initializer) {
+        *initializer = cadre_initializer_spec_give(&spec);
+    }
+    return status;
+}
+
 int
 cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value)
 {

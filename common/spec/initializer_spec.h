@@ -11,26 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cadre/optimizer.h>
+
 #include "common/spec/parameter.h"
 #include "common/tensor/tensor.h"
-
-/* name, number on the wire, text in job files */
-#define CADRE_INITIALIZER_LIST(X)                                                                  \
-    X(ZEROS, 1, "zeros")                                                                           \
-    X(CONSTANT, 2, "constant")                                                                     \
-    X(UNIFORM, 3, "uniform")                                                                       \
-    X(NORMAL, 4, "normal")                                                                         \
-    X(TRUNCATED_NORMAL, 5, "truncated_normal")                                                     \
-    X(GLOROT_UNIFORM, 6, "glorot_uniform")                                                         \
-    X(GLOROT_NORMAL, 7, "glorot_normal")                                                           \
-    X(HE_UNIFORM, 8, "he_uniform")                                                                 \
-    X(HE_NORMAL, 9, "he_normal")
-
-typedef enum {
-#define X(name, number, text) CADRE_INITIALIZER_##name = number,
-    CADRE_INITIALIZER_LIST(X)
-#undef X
-} cadre_initializer_kind_t;
 
 /* Positions of parameters; the kinds that are not here have none. */
 enum {
@@ -54,6 +38,14 @@ int cadre_initializer_spec_parse(cadre_initializer_spec_t *self, const char *tex
 
 /* Sets a parameter by name. CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
 int cadre_initializer_spec_set(cadre_initializer_spec_t *self, const char *name, double value);
+
+/* Takes what a program of the public API gave; `seed` becomes 0. Values are left to
+ * cadre_initializer_spec_check. CADRE_EINVALID for what is no kind, and for parameters without a
+ * kind. */
+int cadre_initializer_spec_take(cadre_initializer_spec_t *self, const cadre_initializer_t *given);
+
+/* Returns the spec as a program of the public API has it. */
+cadre_initializer_t cadre_initializer_spec_give(const cadre_initializer_spec_t *self);
 
 /* The spec that came as `kind` and `count` parameters from wire or disk. CADRE_EMALFORMED for an
  * unknown kind or another number of parameters, CADRE_EINVALID for a value. */

@@ -121,6 +121,105 @@ cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text)
     return cadre_fail(CADRE_ENOTFOUND, "no optimizer '%.64s'; there are%s", text, names);
 }
 
+/* The numbers of the public struct, by the names of parameters. */
+#define FIELD(name) #name, offsetof(cadre_optimizer_t, name)
+static const struct {
+    const char *name;
+    size_t offset;
+} fields[] = {{FIELD(learning_rate)},
+              {FIELD(momentum)},
+              {FIELD(rho)},
+              {FIELD(beta_1)},
+              {FIELD(beta_2)},
+              {FIELD(epsilon)},
+              {FIELD(weight_decay)},
+              {FIELD(initial_accumulator_value)},
+              {FIELD(learning_rate_power)},
+              {FIELD(l1)},
+              {FIELD(l2)},
+              {FIELD(l2_shrinkage)},
+              {FIELD(beta)}};
+#undef FIELD
+
+/* The field of a public struct with a parameter's name; NULL for `centered`, which is a bool. */
+static double *
+field(cadre_optimizer_t *self, const char *name)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
+        if (strcmp(fields[i].name, name) == 0) {
+            return (double *)(void *)((char *)self + fields[i].offset);
+        }
+    }
+    return NULL;
+}
+
+static bool
+is_zero(cadre_optimizer_t given)
+{
+    bool is = given.kind == 0 && !given.centered;
+    for (size_t i = 0; i < CADRE_COUNT_OF(fields); i++) {
+        is = is && *field(&given, fields[i].name) == 0;
+    }
+    return is;
+}
+
+int
+cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given)
+{
+    cadre_optimizer_t copy = *given;
+    bool is_default = is_zero(copy);
+    cadre_optimizer_spec_t spec;
+    init(&spec, is_default ? CADRE_OPTIMIZER_SGD : given->kind);
+    if (strcmp(cadre_optimizer_kind_text(spec.kind), "?") == 0) {
+        return cadre_fail(CADRE_EINVALID, "optimizer: kind %d is none; cadre_optimizer() gives one",
+                          (int)spec.kind);
+    }
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_optimizer_parameters(spec.kind, &table);
+    for (size_t i = 0; !is_default && i < count; i++) {
+        const double *number = field(&copy, table[i].name);
+        spec.parameters[i] = number ? *number : copy.centered;
+    }
+    *self = spec;
+    return 0;
+}
+
+cadre_optimizer_t
+cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self)
+{
+    cadre_optimizer_t given = {.kind = self->kind};
+    const cadre_parameter_t *table = NULL;
+    size_t count = cadre_optimizer_parameters(self->kind, &table);
+    for (size_t i = 0; i < count; i++) {
+        double *number = field(&given, table[i].name);
+        if (number) {
+            *number = self->parameters[i];
+        } else {
+            given.centered = self->parameters[i] != 0;
+        }
+    }
+    return given;
+}
+
+cadre_optimizer_t
+cadre_optimizer(cadre_optimizer_kind_t kind)
+{
+    cadre_optimizer_spec_t spec;
+    init(&spec, kind);
+    return cadre_optimizer_spec_give(&spec);
+}
+
+int
+cadre_optimizer_named(const char *word, cadre_optimizer_t *optimizer)
+{
+    cadre_optimizer_spec_t spec;
+    int status = cadre_optimizer_spec_parse(&spec, word ? word : "");
+    if (status == 0 && optimizer) {
+        *optimizer = cadre_optimizer_spec_give(&spec);
+    }
+    return status;
+}
+
 int
 cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value)
 {

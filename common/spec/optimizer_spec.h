@@ -11,26 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cadre/optimizer.h>
+
 #include "common/spec/parameter.h"
 #include "common/tensor/tensor.h"
-
-/* name, number on the wire, text in job files */
-#define CADRE_OPTIMIZER_LIST(X)                                                                    \
-    X(SGD, 1, "sgd")                                                                               \
-    X(MOMENTUM, 2, "momentum")                                                                     \
-    X(NESTEROV, 3, "nesterov")                                                                     \
-    X(ADAGRAD, 4, "adagrad")                                                                       \
-    X(RMSPROP, 5, "rmsprop")                                                                       \
-    X(ADAM, 6, "adam")                                                                             \
-    X(ADAMW, 7, "adamw")                                                                           \
-    X(FTRL, 8, "ftrl")                                                                             \
-    X(ADD, 9, "add")
-
-typedef enum {
-#define X(name, number, text) CADRE_OPTIMIZER_##name = number,
-    CADRE_OPTIMIZER_LIST(X)
-#undef X
-} cadre_optimizer_kind_t;
 
 /* Positions of parameters, with Keras' defaults. `add` has none. */
 enum {
@@ -73,6 +57,13 @@ int cadre_optimizer_spec_parse(cadre_optimizer_spec_t *self, const char *text);
 /* Sets a parameter by the name Keras gives it (ftrl: learning_rate_power, l1, l2, l2_shrinkage,
  * beta). CADRE_ENOTFOUND for another name, CADRE_EINVALID for a bad value. */
 int cadre_optimizer_spec_set(cadre_optimizer_spec_t *self, const char *name, double value);
+
+/* Takes what a program of the public API gave. Values are left to cadre_optimizer_spec_check.
+ * CADRE_EINVALID for what is no kind, and for parameters without a kind. */
+int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimizer_t *given);
+
+/* Returns the spec as a program of the public API has it. */
+cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
 /* The spec that came as `kind` and `count` parameters from wire or disk. CADRE_EMALFORMED for an
  * unknown kind or another number of parameters, CADRE_EINVALID for a value. */

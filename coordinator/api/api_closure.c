@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "coordinator/api/future.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/options.h"
 
 static bool
 is_function(const cadre_coordinator_t *self, const cadre_function_t *function)
@@ -123,7 +124,7 @@ copy_resources(const cadre_coordinator_t *self, cadre_closure_t *closure, const 
 static int
 add_futures(cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
 {
-    for (size_t i = 0; call && i < call->future_count; i++) {
+    for (size_t i = 0; i < call->future_count; i++) {
         const cadre_future_argument_t *argument = &call->futures[i];
         cadre_results_t *from = cadre_future_results(argument->future, self);
         if (!from) {
@@ -260,30 +261,51 @@ check_call(const cadre_call_t *call)
     return status < 0 ? status : check_arguments(call);
 }
 
-/* A closure of `function` with everything of `call` copied. */
+/* Takes what the caller gave, which NULL may be for no arguments. */
+static int
+take_call(const cadre_call_t *given, cadre_call_t *call)
+{
+    *call = cadre_call();
+    int status = given ? cadre_options_take(given, call, sizeof(*call), "cadre_call_t") : 0;
+    return status < 0 ? status : check_call(call);
+}
+
+static int
+copy_arguments(const cadre_coordinator_t *self, cadre_closure_t *closure, const cadre_call_t *call)
+{
+    int status = 0;
+    if (call->batch_count > 0) {
+        status = copy_batches(self, closure, call);
+    }
+    if (status == 0 && call->tensor_count > 0) {
+        status = copy_tensors(closure, call);
+    }
+    if (status == 0 && call->resource_count > 0) {
+        status = copy_resources(self, closure, call);
+    }
+    return status;
+}
+
+/* How long an attempt may run; 0: as long as it takes. */
+static uint64_t
+deadline_of(const cadre_coordinator_t *self, const cadre_call_t *call)
+{
+    if (call->deadline_ms == 0) {
+        return self->core.options.deadline_ms;
+    }
+    return call->deadline_ms > 0 ? (uint64_t)call->deadline_ms : 0;
+}
+
+/* Makes a closure of `function` with everything of `call` copied. */
 static int
 make_closure(const cadre_coordinator_t *self, const cadre_function_t *function,
              const cadre_call_t *call, cadre_closure_t **out)
 {
     cadre_closure_t *closure = cadre_closure_new(function->id);
-    int status = call ? check_call(call) : 0;
-    int64_t deadline_ms = call ? call->deadline_ms : 0;
-    closure->deadline_ms = deadline_ms > 0    ? (uint64_t)deadline_ms
-                           : deadline_ms == 0 ? self->core.options.deadline_ms
-                                              : 0;
-    if (call && status == 0) {
-        closure->steps = call->steps ? call->steps : 1;
-        closure->sequence = call->sequence;
-        if (call->batch_count > 0) {
-            status = copy_batches(self, closure, call);
-        }
-        if (status == 0 && call->tensor_count > 0) {
-            status = copy_tensors(closure, call);
-        }
-        if (status == 0 && call->resource_count > 0) {
-            status = copy_resources(self, closure, call);
-        }
-    }
+    closure->deadline_ms = deadline_of(self, call);
+    closure->steps = call->steps ? call->steps : 1;
+    closure->sequence = call->sequence;
+    int status = copy_arguments(self, closure, call);
     if (status < 0) {
         cadre_closure_destroy(&closure);
         return status;
@@ -363,16 +385,18 @@ has_more_than_tensors(const cadre_call_t *call)
 
 int
 cadre_resource_create(cadre_coordinator_t *self, const char *name, const cadre_function_t *function,
-                      const cadre_call_t *call, cadre_resource_t **out)
+                      const cadre_call_t *given, cadre_resource_t **out)
 {
     cadre_closure_t *closure = NULL;
     cadre_resource_t *resource = NULL;
+    cadre_call_t call;
     int status = check_function(self, function);
-    if (status == 0 && call && has_more_than_tensors(call)) {
+    status = status < 0 ? status : take_call(given, &call);
+    if (status == 0 && has_more_than_tensors(&call)) {
         status =
             cadre_fail(CADRE_EINVALID, "resource %s: its call has tensors only", name ? name : "");
     }
-    status = status < 0 ? status : make_closure(self, function, call, &closure);
+    status = status < 0 ? status : make_closure(self, function, &call, &closure);
     if (status < 0) {
         return status;
     }
@@ -400,11 +424,13 @@ cadre_resource_name(const cadre_resource_t *self)
 /* `tag`: the worker that may run it, or CADRE_TAG_NONE. */
 static int
 schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *function,
-         const cadre_call_t *call, int64_t timeout_ms, cadre_future_t **future)
+         const cadre_call_t *given, int64_t timeout_ms, cadre_future_t **future)
 {
     cadre_closure_t *closure = NULL;
+    cadre_call_t call;
     int status = check_function(self, function);
-    status = status < 0 ? status : make_closure(self, function, call, &closure);
+    status = status < 0 ? status : take_call(given, &call);
+    status = status < 0 ? status : make_closure(self, function, &call, &closure);
     if (status < 0) {
         return status;
     }
@@ -413,7 +439,7 @@ schedule(cadre_coordinator_t *self, uint32_t tag, const cadre_function_t *functi
     closure->variables = variables_now(self);
     closure->wants_results = future != NULL;
     status = check_sequence(self, closure);
-    status = status < 0 ? status : add_futures(self, closure, call);
+    status = status < 0 ? status : add_futures(self, closure, &call);
     if (status == 0) {
         status = put(self, closure, cadre_gate_deadline_ms(timeout_ms));
     }

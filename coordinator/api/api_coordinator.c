@@ -12,12 +12,6 @@
 #include "coordinator/options.h"
 #include "coordinator/status_json.h"
 
-cadre_coordinator_options_t
-cadre_coordinator_options(void)
-{
-    return (cadre_coordinator_options_t){.size = sizeof(cadre_coordinator_options_t)};
-}
-
 static void
 destroy(cadre_coordinator_t *self)
 {

@@ -27,6 +27,8 @@ typedef struct {
     size_t added;
     size_t asked;     /* of them, the shards */
     uint64_t ps_lost; /* how many were when it began */
+    bool has_deadline;
+    int64_t deadline_ms; /* of the whole call, where it has one */
 } batch_t;
 
 /* Whether each slot of `optimizer` is one of `before`: only then a ps takes them from the
@@ -146,34 +148,49 @@ are_heard(const cadre_membership_t *membership)
     return true;
 }
 
-/* While every ps is heard the deadline moves: a shard that loads takes as long as it takes, and one
- * whose load stands still is lost (recovery.c). So do the closures that run again for a shard,
- * where a worker runs them. */
+/* Returns until when a ps may be away from now on. */
 static int64_t
-extend(const cadre_coordinator_t *self, int64_t deadline_ms)
+first_deadline(const cadre_coordinator_t *self, const batch_t *batch)
+{
+    return batch->has_deadline ? batch->deadline_ms
+                               : cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
+}
+
+/* While every ps is heard the deadline moves, unless the caller set it: a shard that loads takes as
+ * long as it takes, and one whose load stands still is lost (recovery.c). So do the closures that
+ * run again for a shard, where a worker runs them. */
+static int64_t
+extend(const cadre_coordinator_t *self, const batch_t *batch, int64_t deadline_ms)
 {
     const cadre_membership_t *membership = &self->core.membership;
     bool is_idle = self->core.replay.active && membership->worker_count == 0;
-    return are_heard(membership) && !is_idle
-               ? cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms)
-               : deadline_ms;
+    return are_heard(membership) && !is_idle ? first_deadline(self, batch) : deadline_ms;
 }
 
 static int
 await_turn(cadre_coordinator_t *self, const batch_t *batch)
 {
     int64_t since_ms = 0;
-    int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
+    int64_t deadline_ms = first_deadline(self, batch);
     int status = 0;
     while (status == 0 && must_wait(self, batch)) {
         status =
             cadre_coordinator_wait(self, deadline_ms, "another variable or checkpoint", &since_ms);
         if (self->core.creating > 0) {
-            deadline_ms = extend(self, deadline_ms);
+            deadline_ms = extend(self, batch, deadline_ms);
             status = status == CADRE_ETIMEOUT && cadre_clock_now_ms() < deadline_ms ? 0 : status;
         }
     }
     return status;
+}
+
+static int
+take_options(const cadre_variable_definition_t *definition, cadre_variable_options_t *options)
+{
+    *options = cadre_variable_options();
+    return definition->options ? cadre_options_take(definition->options, options, sizeof(*options),
+                                                    "cadre_variable_options_t")
+                               : 0;
 }
 
 /* Puts the next one into the catalogue. */
@@ -182,10 +199,9 @@ add(cadre_coordinator_t *self, batch_t *batch)
 {
     const cadre_variable_definition_t *definition = &batch->definitions[batch->added];
     const char *name = definition->name ? definition->name : "";
-    cadre_variable_options_t options = cadre_variable_options();
+    cadre_variable_options_t options;
     cadre_tensor_t like = {.dtype = definition->dtype, .rank = definition->rank};
-    int status = cadre_options_take(definition->options ? definition->options : &options, &options,
-                                    sizeof(options), "cadre_variable_options_t");
+    int status = take_options(definition, &options);
     if (status < 0) {
         return status;
     }
@@ -213,7 +229,7 @@ static int
 ask_some(cadre_coordinator_t *self, batch_t *batch, cadre_operation_t *operation)
 {
     uint64_t parts = 0;
-    int status = await_ps(self, cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms));
+    int status = await_ps(self, first_deadline(self, batch));
     while (status == 0 && batch->asked < batch->count && parts < PARTS_AT_ONCE) {
         const cadre_variable_t *variable = batch->variables[batch->asked++];
         cadre_core_create_variable(&self->core, variable, operation);
@@ -235,10 +251,10 @@ describe(const cadre_coordinator_t *self, const cadre_operation_t *operation, ch
 
 /* CADRE_ETIMEOUT when a ps was away for too long. */
 static int
-await_parts(cadre_coordinator_t *self, const cadre_operation_t *operation)
+await_parts(cadre_coordinator_t *self, const batch_t *batch, const cadre_operation_t *operation)
 {
     int64_t since_ms = 0;
-    int64_t deadline_ms = cadre_gate_deadline_ms((int64_t)self->core.options.ps_timeout_ms);
+    int64_t deadline_ms = first_deadline(self, batch);
     while (operation->pending > 0) {
         char what[128];
         describe(self, operation, what);
@@ -246,10 +262,12 @@ await_parts(cadre_coordinator_t *self, const cadre_operation_t *operation)
         if (status == 0) {
             status = cadre_coordinator_wait(self, deadline_ms, what, &since_ms);
         }
-        deadline_ms = extend(self, deadline_ms);
+        deadline_ms = extend(self, batch, deadline_ms);
         bool is_over = status == CADRE_ETIMEOUT && cadre_clock_now_ms() >= deadline_ms;
         if (is_over) {
-            return cadre_fail_within(status, "ps_timeout_ms (--ps-timeout) is over");
+            return cadre_fail_within(status, batch->has_deadline
+                                                 ? "timeout_ms is over"
+                                                 : "ps_timeout_ms (--ps-timeout) is over");
         }
         if (status < 0 && status != CADRE_ETIMEOUT) {
             return status;
@@ -263,7 +281,7 @@ await_parts(cadre_coordinator_t *self, const cadre_operation_t *operation)
 static int
 await_some(cadre_coordinator_t *self, const batch_t *batch, cadre_operation_t *operation)
 {
-    int status = await_parts(self, operation);
+    int status = await_parts(self, batch, operation);
     if (status < 0) {
         cadre_core_forget(&self->core, operation);
     } else if (operation->status < 0) {
@@ -344,8 +362,15 @@ cadre_variable_create_many(cadre_coordinator_t *self,
 {
     cadre_auto(cadre_free) cadre_variable_t **created = cadre_calloc(count, sizeof(*created));
     batch_t batch = {.definitions = definitions, .count = count, .variables = created};
+    cadre_variable_options_t options = cadre_variable_options();
+    int status = count > 0 ? take_options(&definitions[0], &options) : 0;
+    if (status < 0) {
+        return status;
+    }
+    batch.has_deadline = options.timeout_ms != 0;
+    batch.deadline_ms = cadre_gate_deadline_ms(options.timeout_ms);
     cadre_gate_lock(self->gate);
-    int status = create(self, &batch);
+    status = create(self, &batch);
     cadre_gate_unlock_and_wake(self->gate);
     if (status == 0 && variables && count > 0) {
         memcpy(variables, created, count * sizeof(*created));

@@ -13,12 +13,6 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/options.h"
 
-cadre_variable_options_t
-cadre_variable_options(void)
-{
-    return (cadre_variable_options_t){.size = sizeof(cadre_variable_options_t)};
-}
-
 int
 cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
 {

@@ -1,6 +1,5 @@
 #include "coordinator/core/catalogue.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -108,50 +107,13 @@ cadre_catalogue_variable(const cadre_catalogue_t *self, const char *name)
     return cadre_name_map_get(&self->variable_names, name);
 }
 
-/* {"learning_rate": 0.1, ...} into the spec. */
-static int
-set_optimizer_parameters(cadre_optimizer_spec_t *spec, const char *text)
-{
-    json_error_t error;
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return cadre_fail(CADRE_EINVALID, "optimizer parameters: not a JSON object: %s", text);
-    }
-    int status = 0;
-    const char *name = NULL;
-    json_t *value = NULL;
-    json_object_foreach(object, name, value)
-    {
-        if (status == 0 && !json_is_number(value) && !json_is_boolean(value)) {
-            status = cadre_fail(CADRE_EINVALID, "optimizer parameter %s is not a number", name);
-        }
-        if (status == 0) {
-            double number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-            status = cadre_optimizer_spec_set(spec, name, number);
-        }
-    }
-    json_decref(object);
-    return status;
-}
-
 static int
 set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
           const cadre_variable_options_t *options)
 {
-    const char *initializer = options->initializer ? options->initializer : "zeros";
-    int status = cadre_initializer_spec_parse(&variable->initializer, initializer);
+    int status = cadre_initializer_spec_take(&variable->initializer, &options->initializer);
     if (status < 0) {
         return status;
-    }
-    const cadre_parameter_t *table = NULL;
-    size_t count = cadre_initializer_parameters(variable->initializer.kind, &table);
-    bool given = false;
-    for (size_t i = 0; i < 4; i++) {
-        given = given || options->initializer_parameters[i] != 0;
-    }
-    for (size_t i = 0; given && i < count && i < 4; i++) {
-        variable->initializer.parameters[i] = options->initializer_parameters[i];
     }
     variable->initializer.seed =
         options->seed ? options->seed
@@ -160,11 +122,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     if (status < 0) {
         return status;
     }
-    status = cadre_optimizer_spec_parse(&variable->optimizer,
-                                        options->optimizer ? options->optimizer : "sgd");
-    if (status == 0 && options->optimizer_parameters) {
-        status = set_optimizer_parameters(&variable->optimizer, options->optimizer_parameters);
-    }
+    status = cadre_optimizer_spec_take(&variable->optimizer, &options->optimizer);
     return status < 0 ? status : cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 

@@ -46,10 +46,9 @@ check_options(const cadre_variable_options_t *options)
                           ", max_partitions %d: none may be negative",
                           options->count, options->bytes, options->max_partitions);
     }
-    bool by_size = options->partitioner == CADRE_PARTITION_MIN_BYTES ||
-                   options->partitioner == CADRE_PARTITION_MAX_BYTES;
-    if (by_size && options->bytes == 0) {
-        return cadre_fail(CADRE_EINVALID, "partitioner: bytes must be at least 1");
+    if (options->count > 0 && options->partitioner != CADRE_PARTITION_FIXED) {
+        return cadre_fail(CADRE_EINVALID, "partitioner: count %d is for CADRE_PARTITION_FIXED",
+                          options->count);
     }
     return 0;
 }
@@ -68,16 +67,17 @@ cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *
         row_size_bytes *= shape[i];
     }
     int64_t most = options->max_partitions ? options->max_partitions : (int64_t)shard_count;
+    int64_t bytes = options->bytes ? options->bytes : CADRE_PARTITION_BYTES;
     int64_t parts = 1;
     switch (options->partitioner) {
     case CADRE_PARTITION_FIXED:
-        parts = options->count ? options->count : 1;
+        parts = options->count ? options->count : (int64_t)shard_count;
         break;
     case CADRE_PARTITION_MIN_BYTES:
-        parts = at_most(rows * row_size_bytes / options->bytes, most);
+        parts = at_most(rows * row_size_bytes / bytes, most);
         break;
     case CADRE_PARTITION_MAX_BYTES: {
-        int64_t rows_per_part = row_size_bytes > 0 ? options->bytes / row_size_bytes : rows;
+        int64_t rows_per_part = row_size_bytes > 0 ? bytes / row_size_bytes : rows;
         rows_per_part = rows_per_part > 1 ? rows_per_part : 1;
         parts = at_most(rows / rows_per_part + (rows % rows_per_part != 0), most);
         break;

@@ -18,8 +18,8 @@
 
 /* The number of parts for a variable of this shape whose elements have `element_size_bytes`: at
  * least 1, at most its rows and CADRE_PARTITIONS_PER_VARIABLE_MAX. CADRE_EINVALID for a bad kind, a
- * negative count or size, a size of 0 where one is needed, given parts that do not have one entry
- * per axis, or that cut another axis than the first, or into none or more parts than rows. */
+ * negative count or size, a count for another kind than FIXED, given parts that do not have one
+ * entry per axis, or that cut another axis than the first, or into none or more parts than rows. */
 int cadre_partitioner_count(const cadre_variable_options_t *options, const int64_t *shape, int rank,
                             size_t element_size_bytes, uint32_t shard_count, uint32_t *count);
 

@@ -30,7 +30,7 @@ compute_fans(const int64_t *shape, int rank, double *fan_in, double *fan_out)
 }
 
 static void
-set_uniform(cadre_initializer_t *self, double low, double high)
+set_uniform(cadre_ps_initializer_t *self, double low, double high)
 {
     self->kind = CADRE_INITIALIZER_UNIFORM;
     self->center = low;
@@ -38,7 +38,7 @@ set_uniform(cadre_initializer_t *self, double low, double high)
 }
 
 static void
-set_truncated_normal(cadre_initializer_t *self, double mean, double stddev)
+set_truncated_normal(cadre_ps_initializer_t *self, double mean, double stddev)
 {
     self->kind = CADRE_INITIALIZER_TRUNCATED_NORMAL;
     self->center = mean;
@@ -47,7 +47,7 @@ set_truncated_normal(cadre_initializer_t *self, double mean, double stddev)
 
 /* Resolves the kinds that depend on the shape to the distributions that they stand for. */
 static void
-resolve(cadre_initializer_t *self, const cadre_initializer_spec_t *spec, double fan_in,
+resolve(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec, double fan_in,
         double fan_out)
 {
     const double *parameters = spec->parameters;
@@ -88,7 +88,7 @@ resolve(cadre_initializer_t *self, const cadre_initializer_spec_t *spec, double 
 }
 
 int
-cadre_initializer_init(cadre_initializer_t *self, const cadre_initializer_spec_t *spec,
+cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec,
                        cadre_dtype_t dtype, const int64_t *shape, int rank)
 {
     int status = cadre_shape_size(dtype, shape, rank, NULL, NULL);
@@ -101,13 +101,13 @@ cadre_initializer_init(cadre_initializer_t *self, const cadre_initializer_spec_t
     double fan_in = 0;
     double fan_out = 0;
     compute_fans(shape, rank, &fan_in, &fan_out);
-    *self = (cadre_initializer_t){.dtype = dtype, .seed = spec->seed};
+    *self = (cadre_ps_initializer_t){.dtype = dtype, .seed = spec->seed};
     resolve(self, spec, fan_in, fan_out);
     return 0;
 }
 
 static void
-fill_constant(const cadre_initializer_t *self, size_t count, void *out)
+fill_constant(const cadre_ps_initializer_t *self, size_t count, void *out)
 {
     for (size_t i = 0; i < count; i++) {
         if (self->dtype == CADRE_F32) {
@@ -146,7 +146,7 @@ truncated_normal(uint64_t seed, uint64_t index)
 }
 
 void
-cadre_initializer_fill(const cadre_initializer_t *self, uint64_t first, size_t count, void *out)
+cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_t count, void *out)
 {
     if (self->kind == CADRE_INITIALIZER_CONSTANT) {
         fill_constant(self, count, out);

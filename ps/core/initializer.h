@@ -36,16 +36,16 @@ typedef struct {
     uint64_t seed;
     double center; /* the constant, the lower end or the mean */
     double scale;  /* upper minus lower end, or the standard deviation */
-} cadre_initializer_t;
+} cadre_ps_initializer_t;
 
 /* `shape` is the whole variable's. Fails as cadre_initializer_spec_check and cadre_shape_size do.
  */
-int cadre_initializer_init(cadre_initializer_t *self, const cadre_initializer_spec_t *spec,
+int cadre_initializer_init(cadre_ps_initializer_t *self, const cadre_initializer_spec_t *spec,
                            cadre_dtype_t dtype, const int64_t *shape, int rank);
 
 /* Writes elements [first, first + count) of the variable to `out`, which is aligned for the dtype.
  */
-void cadre_initializer_fill(const cadre_initializer_t *self, uint64_t first, size_t count,
+void cadre_initializer_fill(const cadre_ps_initializer_t *self, uint64_t first, size_t count,
                             void *out);
 
 #endif

@@ -7,14 +7,14 @@
 #include "ps/core/optimizer_kernel.h"
 
 int
-cadre_optimizer_init(cadre_optimizer_t *self, const cadre_optimizer_spec_t *spec,
+cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *spec,
                      cadre_dtype_t dtype)
 {
     int status = cadre_optimizer_spec_check(spec, dtype);
     if (status < 0) {
         return status;
     }
-    *self = (cadre_optimizer_t){
+    *self = (cadre_ps_optimizer_t){
         .spec = *spec, .dtype = dtype, .slot_count = cadre_optimizer_slot_count(spec)};
     return 0;
 }
@@ -82,7 +82,7 @@ kernel_stretch(const cadre_optimizer_stretch_t *stretch)
 }
 
 void
-cadre_optimizer_apply(const cadre_optimizer_t *self, uint64_t step,
+cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                       const cadre_optimizer_stretch_t *stretch)
 {
     cadre_assert(step > 0);

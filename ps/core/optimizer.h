@@ -37,7 +37,7 @@ typedef struct {
     cadre_optimizer_spec_t spec;
     cadre_dtype_t dtype;
     size_t slot_count;
-} cadre_optimizer_t;
+} cadre_ps_optimizer_t;
 
 /* One stretch of a variable. Outputs may be the inputs (the same pointer), else they must not
  * overlap anything. Values and slots are aligned for their type, the gradient need not be. */
@@ -51,12 +51,12 @@ typedef struct {
 } cadre_optimizer_stretch_t;
 
 /* Fails as cadre_optimizer_spec_check does. */
-int cadre_optimizer_init(cadre_optimizer_t *self, const cadre_optimizer_spec_t *spec,
+int cadre_optimizer_init(cadre_ps_optimizer_t *self, const cadre_optimizer_spec_t *spec,
                          cadre_dtype_t dtype);
 
 /* Applies update number `step`, from 1. The gradient has the values' dtype and has been checked to
  * be finite. */
-void cadre_optimizer_apply(const cadre_optimizer_t *self, uint64_t step,
+void cadre_optimizer_apply(const cadre_ps_optimizer_t *self, uint64_t step,
                            const cadre_optimizer_stretch_t *stretch);
 
 /* value_out = value_in + gradient, or minus it, for the types that `add` takes; slots are not

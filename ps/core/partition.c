@@ -18,9 +18,9 @@ enum { WIDEN_COUNT = 4096 };
 
 struct cadre_partition {
     cadre_partition_spec_t spec;
-    cadre_initializer_t initializer;
+    cadre_ps_initializer_t initializer;
     uint64_t first_element; /* of the variable */
-    cadre_optimizer_t optimizer;
+    cadre_ps_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
     cadre_chunk_layout_t wire_layout;
     cadre_chunk_pool_t *pool; /* borrowed */
@@ -78,8 +78,8 @@ int
 cadre_partition_open_blank(cadre_partition_t **self_p, const cadre_partition_spec_t *spec,
                            cadre_chunk_pool_t *pool)
 {
-    cadre_initializer_t initializer;
-    cadre_optimizer_t optimizer;
+    cadre_ps_initializer_t initializer;
+    cadre_ps_optimizer_t optimizer;
     cadre_chunk_layout_t layout;
     cadre_dtype_t wire = spec->dtype;
     int64_t row_count = 0;

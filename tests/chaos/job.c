@@ -140,7 +140,7 @@ open_coordinator(job_t *self)
     options.checkpoint_dir = board->checkpoints[0] ? board->checkpoints : NULL;
     options.checkpoint_every_ms = board->checkpoint_every_ms;
     options.closure_deadline_ms = board->deadline_ms;
-    options.resume = board->resume ? "auto" : NULL;
+    options.resume = board->resume ? CADRE_RESUME_AUTO : CADRE_RESUME_NEVER;
     options.log = write_log;
     must(self, cadre_coordinator_open(&options, &self->coordinator), "open");
 }
@@ -150,7 +150,7 @@ create(job_t *self, const char *name, cadre_dtype_t dtype, int64_t rows, int par
 {
     cadre_variable_options_t options = cadre_variable_options();
     cadre_variable_t *variable = NULL;
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
     must(self, cadre_variable_create(self->coordinator, name, dtype, &rows, 1, &options, &variable),
@@ -227,7 +227,7 @@ start(job_t *self)
 static void
 schedule(job_t *self, const cadre_function_t *function, uint32_t steps)
 {
-    cadre_call_t call = {.steps = steps};
+    cadre_call_t call = {.size = sizeof(call), .steps = steps};
     int status;
     do {
         status = cadre_coordinator_schedule(self->coordinator, function, &call, SCHEDULE_MS, NULL);

@@ -81,8 +81,9 @@ new_program(cadre_coordinator_t *coordinator)
     for (size_t i = 0; i < CADRE_COUNT_OF(variables); i++) {
         cadre_variable_t *variable = NULL;
         cadre_variable_options_t options = cadre_variable_options();
-        options.initializer = variables[i].rank > 1 ? "he_normal" : "zeros";
-        options.optimizer = "sgd";
+        options.initializer = cadre_initializer(variables[i].rank > 1 ? CADRE_INITIALIZER_HE_NORMAL
+                                                                      : CADRE_INITIALIZER_ZEROS);
+        options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
         must(cadre_variable_create(coordinator, variables[i].name, CADRE_F32, variables[i].shape,
                                    variables[i].rank, &options, &variable));
         nodes[i] = cadre_op_var(program, variables[i].name, variables[i].shape, variables[i].rank);
@@ -157,7 +158,7 @@ train(rig_t *self, int closures)
         cadre_batch_t batch;
         must(cadre_dataset_begin(self->data, self->epoch++, 0, BATCH, true, true));
         for (; i < closures && cadre_dataset_next(self->data, &batch); i++) {
-            const cadre_call_t call = {.batches = &batch, .batch_count = 1};
+            const cadre_call_t call = cadre_call_batch(&batch);
             must(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, CALL_MS,
                                             NULL));
             examples += batch.count;

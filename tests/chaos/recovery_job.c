@@ -63,7 +63,7 @@ beat(pulse_t *self)
     cadre_tensor_t name = {
         .dtype = CADRE_U8, .rank = 1, .shape = {(int64_t)strlen(self->name)}, .data = self->name};
     cadre_argument_t arguments[] = {{"variable", &name}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
+    cadre_call_t call = cadre_call_tensors(arguments, 1);
     cadre_future_t *future = NULL;
     must(cadre_coordinator_schedule(self->coordinator, self->beat, &call, CALL_MS, &future),
          "schedule");
@@ -99,7 +99,7 @@ create(pulse_t *self, int shard)
     const int64_t one = 1;
     cadre_variable_t *bulk = NULL;
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     snprintf(bulk_name, sizeof(bulk_name), "bulk-%d", shard);
     snprintf(self->name, sizeof(self->name), "beat-%d", shard);
     must(cadre_variable_create(self->coordinator, bulk_name, CADRE_F32, &rows, 1, &options, &bulk),

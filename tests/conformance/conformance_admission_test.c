@@ -117,7 +117,7 @@ visit_all(stage_t *stage, cadre_dataset_t *dataset)
     const cadre_function_t *visit = stage_function(stage, "visit");
     OK(cadre_dataset_begin(dataset, 0, 0, 1, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(stage);

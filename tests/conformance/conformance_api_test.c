@@ -267,7 +267,7 @@ Test(conformance_api, a_resumed_job_goes_on_counting_where_its_checkpoint_ended)
     cadre_totals_t before = cadre_coordinator_totals(stage.coordinator);
     cr_expect_eq(before.checkpoints, 2);
     cr_expect_eq(before.ps_restored, 1);
-    options.coordinator.resume = "auto";
+    options.coordinator.resume = CADRE_RESUME_AUTO;
     local_cluster_end_job(&stage.cluster);
     local_cluster_begin_job(&stage.cluster, &options);
     cadre_totals_t after = cadre_coordinator_totals(stage.cluster.coordinator);
@@ -285,7 +285,7 @@ Test(conformance_api, a_resumed_job_is_told_which_numbers_its_checkpoint_lacks)
     stage_open_with(&stage, &options);
     const cadre_function_t *function = stage_function(&stage, "add_one");
     cr_expect_eq(cadre_checkpoint_next(stage.coordinator, 1), 1, "nothing was resumed");
-    cadre_call_t call = {.sequence = UINT64_MAX};
+    cadre_call_t call = {.size = sizeof(call), .sequence = UINT64_MAX};
     FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "sequence");
     for (call.sequence = 1; call.sequence <= 30; call.sequence++) {
@@ -299,7 +299,7 @@ Test(conformance_api, a_resumed_job_is_told_which_numbers_its_checkpoint_lacks)
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage); /* and dies without another checkpoint */
-    options.coordinator.resume = "auto";
+    options.coordinator.resume = CADRE_RESUME_AUTO;
     local_cluster_end_job(&stage.cluster);
     local_cluster_begin_job(&stage.cluster, &options);
     cr_expect_eq(cadre_checkpoint_next(stage.cluster.coordinator, 1), 7);

@@ -97,7 +97,7 @@ BOTH_CAPACITIES(conformance_closures, C5_data_feeds_a_function_and_the_variable_
     uint64_t batches = 0;
     OK(cadre_dataset_begin(dataset, 0, 0, BATCH, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
         batches++;
     }
@@ -166,7 +166,7 @@ epoch_order(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, int32_t or
     cadre_batch_t batch;
     OK(cadre_dataset_begin(dataset, epoch, 0, 7, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "labels"), &call,
                                       LOCAL_WAIT_MS, &futures[count]));
         count++;
@@ -339,7 +339,8 @@ BOTH_CAPACITIES(conformance_closures, each_step_of_a_closure_counts_once_on_ever
     int64_t number = STEPS;
     cadre_tensor_t steps = {.dtype = CADRE_I64, .rank = 0, .data = &number};
     cadre_argument_t arguments[] = {{"steps", &steps}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1, .steps = STEPS};
+    cadre_call_t call = {
+        .size = sizeof(call), .tensors = arguments, .tensor_count = 1, .steps = STEPS};
     const cadre_function_t *function = stage_function(&stage, "add_steps");
     for (int i = 0; i < CLOSURES; i++) {
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));

@@ -38,7 +38,7 @@ visit_epoch(stage_t *stage, cadre_dataset_t *dataset, uint64_t epoch, uint64_t k
     uint64_t batches = 0;
     OK(cadre_dataset_begin(dataset, epoch, 0, 7, true, false));
     while (cadre_dataset_next(dataset, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         OK(cadre_coordinator_schedule(stage->coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
         if (++batches % kill_every == 0) {
             replace_worker(stage, (int)(batches / kill_every) % stage->cluster.options.workers);
@@ -128,7 +128,7 @@ Test(conformance_data, D2_rows_that_run_out_unevenly_are_no_error)
     OK(cadre_dataset_begin(second, 0, 0, BATCH, true, false));
     while (cadre_dataset_next(first, &batches[0])) {
         both = both && cadre_dataset_next(second, &batches[1]);
-        cadre_call_t call = {.batches = batches, .batch_count = both ? 2 : 1};
+        cadre_call_t call = {.size = sizeof(call), .batches = batches, .batch_count = both ? 2 : 1};
         OK(cadre_coordinator_schedule(stage.coordinator, visit, &call, LOCAL_WAIT_MS, NULL));
         closures++;
     }

@@ -19,7 +19,7 @@ create(stage_t *stage, const char *name, int64_t rows, int parts, cadre_variable
     cadre_variable_options_t options = cadre_variable_options();
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     return cadre_variable_create(stage->coordinator, name, CADRE_F32, &rows, 1, &options, variable);
 }
 
@@ -90,7 +90,7 @@ use(stage_t *stage, const char *name, const hold_t *hold)
                                       stage_text(hold ? hold->release : "")};
     const cadre_argument_t arguments[] = {
         {"name", &tensors[0]}, {"started", &tensors[1]}, {"release", &tensors[2]}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = hold ? 3 : 1};
+    cadre_call_t call = {.size = sizeof(call), .tensors = arguments, .tensor_count = hold ? 3 : 1};
     cadre_future_t *future = NULL;
     OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "add_named"), &call,
                                   LOCAL_WAIT_MS, &future));
@@ -254,7 +254,7 @@ resume(stage_t *stage, const char *path)
 {
     local_cluster_options_t options = stage->cluster.options;
     options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.resume = path;
+    options.coordinator.resume_path = path;
     local_cluster_end_job(&stage->cluster);
     local_cluster_begin_job(&stage->cluster, &options);
     stage->coordinator = stage->cluster.coordinator;
@@ -297,8 +297,8 @@ Test(conformance_drop, a_registered_program_takes_the_table_that_has_the_name_no
     cadre_variable_t *table = NULL;
     const int64_t shape[] = {4, 3};
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "sgd";
-    options.optimizer_parameters = "{\"learning_rate\": 1}";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
+    options.optimizer.learning_rate = 1;
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 2;
     stage_open(&stage, 2, 1);
@@ -320,7 +320,7 @@ Test(conformance_drop, a_registered_program_takes_the_table_that_has_the_name_no
         int32_t id = round;
         cadre_tensor_t ids = {.dtype = CADRE_I32, .rank = 2, .shape = {1, 1}, .data = &id};
         cadre_argument_t argument = {"ids", &ids};
-        cadre_call_t call = {.tensors = &argument, .tensor_count = 1};
+        cadre_call_t call = cadre_call_tensors(&argument, 1);
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
         stage_join(&stage);
         OK(cadre_variable_read(table, &value, LOCAL_WAIT_MS));

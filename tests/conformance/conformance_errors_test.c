@@ -80,7 +80,7 @@ BOTH_CAPACITIES(conformance_errors, E3_many_failures_are_one_raise)
     const cadre_function_t *function = stage_function(&stage, "fail");
     cadre_tensor_t text = stage_text("one of many");
     cadre_argument_t arguments[] = {{"text", &text}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
+    cadre_call_t call = cadre_call_tensors(arguments, 1);
     int raised = 0;
     for (int i = 0; i < 200 && raised == 0; i++) {
         raised =
@@ -182,7 +182,7 @@ Test(conformance_errors, E11_the_end_of_a_dataset_is_no_error)
     OK(cadre_dataset_open(stage.coordinator, "rows", description, LOCAL_WAIT_MS, &dataset));
     const cadre_function_t *function = stage_function(&stage, "add_batch");
     cadre_batch_t batch;
-    cadre_call_t call = {.batches = &batch, .batch_count = 1};
+    cadre_call_t call = cadre_call_batch(&batch);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
         OK(cadre_dataset_begin(dataset, epoch, 0, 2, true, false));
         for (int64_t count = 2; count > 0; count--) {

@@ -112,7 +112,8 @@ Test(conformance_failures, F3_a_worker_is_killed_between_the_steps_of_a_closure)
     int64_t number = STEPS;
     cadre_tensor_t steps = {.dtype = CADRE_I64, .rank = 0, .data = &number};
     cadre_argument_t arguments[] = {{"steps", &steps}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1, .steps = STEPS};
+    cadre_call_t call = {
+        .size = sizeof(call), .tensors = arguments, .tensor_count = 1, .steps = STEPS};
     for (int i = 0; i < 3; i++) {
         OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_steps"), &call,
                                       LOCAL_WAIT_MS, NULL));
@@ -231,7 +232,7 @@ BOTH_SIZES(conformance_failures, F12_a_fetched_value_stays_after_its_worker_has_
     float number = 7;
     cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
     cadre_argument_t arguments[] = {{"value", &value}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
+    cadre_call_t call = cadre_call_tensors(arguments, 1);
     cadre_future_t *future = NULL;
     OK(cadre_coordinator_schedule_on(stage.coordinator, (uint32_t)size - 1,
                                      stage_function(&stage, "echo"), &call, LOCAL_WAIT_MS,

@@ -25,7 +25,7 @@ call_with(stage_t *stage, const char *function, const char *name, const cadre_fu
 {
     cadre_future_t *future = NULL;
     cadre_future_argument_t argument = {name, from, "value"};
-    cadre_call_t call = {.futures = &argument, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .futures = &argument, .future_count = 1};
     OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, function), &call,
                                   LOCAL_WAIT_MS, &future));
     return future;
@@ -40,8 +40,11 @@ hold_with(stage_t *stage, const char *function, const char *name, const cadre_fu
     cadre_tensor_t release = stage_text(hold->release);
     cadre_argument_t tensors[] = {{"started", &started}, {"release", &release}};
     cadre_future_argument_t argument = {name, from, NULL};
-    cadre_call_t call = {
-        .tensors = tensors, .tensor_count = 2, .futures = &argument, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call),
+                         .tensors = tensors,
+                         .tensor_count = 2,
+                         .futures = &argument,
+                         .future_count = 1};
     OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, function), &call,
                                   LOCAL_WAIT_MS, &hold->future));
 }
@@ -56,7 +59,7 @@ hold_ones(stage_t *stage, const char *name)
     cadre_tensor_t release = stage_text(hold.release);
     cadre_tensor_t value = stage_row(values, 1);
     cadre_argument_t tensors[] = {{"started", &started}, {"release", &release}, {"value", &value}};
-    cadre_call_t call = {.tensors = tensors, .tensor_count = 3};
+    cadre_call_t call = {.size = sizeof(call), .tensors = tensors, .tensor_count = 3};
     OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "echo_when"), &call,
                                   LOCAL_WAIT_MS, &hold.future));
     return hold;
@@ -174,11 +177,16 @@ BOTH_CAPACITIES(conformance_futures, C12_programs_give_and_take_results)
     cadre_argument_t x_is = {"x", &value};
     cadre_argument_t a_is = {"a", &value};
     cadre_future_t *twice = NULL;
-    OK(cadre_coordinator_schedule(stage.coordinator, first,
-                                  &(cadre_call_t){.tensors = &x_is, .tensor_count = 1},
-                                  LOCAL_WAIT_MS, &twice));
+    OK(cadre_coordinator_schedule(
+        stage.coordinator, first,
+        &(cadre_call_t){.size = sizeof(cadre_call_t), .tensors = &x_is, .tensor_count = 1},
+        LOCAL_WAIT_MS, &twice));
     cadre_future_argument_t b_is = {"b", twice, "twice"};
-    cadre_call_t call = {.tensors = &a_is, .tensor_count = 1, .futures = &b_is, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call),
+                         .tensors = &a_is,
+                         .tensor_count = 1,
+                         .futures = &b_is,
+                         .future_count = 1};
     OK(cadre_coordinator_schedule(stage.coordinator, second, &call, LOCAL_WAIT_MS, NULL));
     stage_join(&stage);
     stage_expect(&stage, 3);
@@ -197,7 +205,7 @@ Test(conformance_futures, C12_a_worker_that_has_a_value_is_not_sent_it_again)
     OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "big"), NULL,
                                   LOCAL_WAIT_MS, &first));
     cadre_future_argument_t argument = {"big", first, "big"};
-    cadre_call_t call = {.futures = &argument, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .futures = &argument, .future_count = 1};
     for (int i = 0; i < CLOSURES; i++) {
         OK(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "add_one"), &call,
                                       LOCAL_WAIT_MS, NULL));
@@ -237,7 +245,7 @@ BOTH_CAPACITIES(conformance_futures, C12_who_takes_from_a_closure_that_fails_fai
         FAILS(cadre_future_wait(third, 0), CADRE_EFUNCTION, "function fail_when, closure ");
     }
     cadre_future_argument_t argument = {"gradient", third, NULL};
-    cadre_call_t call = {.futures = &argument, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .futures = &argument, .future_count = 1};
     FAILS(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "push"), &call, 0,
                                      NULL),
           CADRE_EFUNCTION, "argument gradient is of a closure that has failed");
@@ -261,7 +269,7 @@ BOTH_CAPACITIES(conformance_futures, C12_cancelling_ends_closures_that_wait_for_
     FAILS(cadre_future_wait(second, 0), CADRE_ECANCELLED, "cancelled");
     FAILS(cadre_future_wait(hold.future, 0), CADRE_ECANCELLED, "cancelled");
     cadre_future_argument_t argument = {"gradient", hold.future, NULL};
-    cadre_call_t call = {.futures = &argument, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .futures = &argument, .future_count = 1};
     FAILS(cadre_coordinator_schedule(stage.coordinator, stage_function(&stage, "push"), &call, 0,
                                      NULL),
           CADRE_ECANCELLED, "argument gradient");
@@ -281,7 +289,7 @@ BOTH_CAPACITIES(conformance_futures, C12_a_result_that_is_not_there_is_an_error)
     hold_t hold = hold_ones(&stage, "first");
     hold_wait(&hold, 1);
     cadre_future_argument_t argument = {"gradient", hold.future, "valeu"};
-    cadre_call_t call = {.futures = &argument, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .futures = &argument, .future_count = 1};
     cadre_function_t *function = stage_function(&stage, "push");
     OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     hold_release(&hold);
@@ -305,7 +313,7 @@ Test(conformance_futures, C12_what_is_no_future_is_refused_at_the_call)
     cadre_future_t *foreign = give_ones(&other);
     cadre_future_t *future = give_ones(&stage);
     cadre_future_argument_t arguments[65];
-    cadre_call_t call = {.futures = arguments, .future_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .futures = arguments, .future_count = 1};
     arguments[0] = (cadre_future_argument_t){"gradient", foreign, NULL};
     FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "argument gradient");

@@ -22,7 +22,7 @@ options_for(int ps, bool resumes)
 {
     local_cluster_options_t options = {.ps = ps, .workers = 1, .slots = 1};
     options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.resume = resumes ? "auto" : NULL;
+    options.coordinator.resume = resumes ? CADRE_RESUME_AUTO : CADRE_RESUME_NEVER;
     return options;
 }
 
@@ -70,9 +70,10 @@ create(stage_t *stage, const member_t *member, int parts)
 {
     cadre_variable_options_t options = cadre_variable_options();
     cadre_variable_t *variable = NULL;
-    options.initializer = member->dtype == CADRE_F32 ? "normal" : "zeros";
+    options.initializer = cadre_initializer(member->dtype == CADRE_F32 ? CADRE_INITIALIZER_NORMAL
+                                                                       : CADRE_INITIALIZER_ZEROS);
     options.seed = 5;
-    options.optimizer = member->optimizer;
+    OK(cadre_optimizer_named(member->optimizer, &options.optimizer));
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = member->rank > 0 ? parts : 1;
     OK(cadre_variable_create(stage->coordinator, member->name, member->dtype, member->shape,
@@ -278,7 +279,8 @@ Test(conformance_restore, the_checkpoint_before_loads_when_the_newest_is_damaged
     stage_t stage;
     open_stage(&stage, 2);
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 2;
     const int64_t shape[] = {WIDE_ROWS};
     OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &options,
@@ -310,7 +312,8 @@ Test(conformance_restore, training_goes_on_while_checkpoints_have_no_place)
     stage_t stage;
     open_stage(&stage, 2);
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 2;
     const int64_t shape[] = {WIDE_ROWS};
     OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &options,

@@ -30,7 +30,9 @@ create_held(stage_t *stage, const char *name, hold_t *hold)
     cadre_tensor_t started = stage_text(hold->started);
     cadre_tensor_t release = stage_text(hold->release);
     cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}};
-    return create(stage, name, "build", &(cadre_call_t){.tensors = arguments, .tensor_count = 2});
+    return create(
+        stage, name, "build",
+        &(cadre_call_t){.size = sizeof(cadre_call_t), .tensors = arguments, .tensor_count = 2});
 }
 
 /* Schedules a call of `function` that uses `resource`. */
@@ -38,7 +40,7 @@ static cadre_future_t *
 use(stage_t *stage, const char *function, const cadre_resource_t *resource)
 {
     cadre_future_t *future = NULL;
-    cadre_call_t call = {.resources = &resource, .resource_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .resources = &resource, .resource_count = 1};
     OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, function), &call,
                                   LOCAL_WAIT_MS, &future));
     return future;
@@ -91,7 +93,7 @@ BOTH_CAPACITIES(conformance_values, C7_values_live_and_change_on_their_workers)
     stage_t stage;
     stage_open_capacity(&stage, 1, WORKERS, capacity);
     const cadre_resource_t *counter = create(&stage, "counter", "build_counter", NULL);
-    cadre_call_t call = {.resources = &counter, .resource_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .resources = &counter, .resource_count = 1};
     int64_t ran[WORKERS] = {0};
     cadre_future_t *futures[CLOSURES];
     for (int i = 0; i < CLOSURES; i++) {
@@ -128,7 +130,7 @@ BOTH_CAPACITIES(conformance_values, Q12_work_for_one_worker_goes_to_no_other)
                     &(local_cluster_options_t){
                         .ps = 1, .workers = 2, .coordinator = {.queue_capacity = capacity}});
     const cadre_resource_t *counter = create(&stage, "counter", "build_counter", NULL);
-    cadre_call_t call = {.resources = &counter, .resource_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .resources = &counter, .resource_count = 1};
     const cadre_function_t *count_up = stage_function(&stage, "count_up");
     for (int i = 0; i < CLOSURES; i++) {
         cadre_future_t *future = NULL;
@@ -180,7 +182,7 @@ BOTH_CAPACITIES(conformance_values, C7_values_of_workers_are_arguments_of_progra
     cadre_function_t *function = NULL;
     OK(cadre_function_register(stage.coordinator, &program, &function));
     const cadre_resource_t *resources[] = {ones};
-    cadre_call_t call = {.resources = resources, .resource_count = 1};
+    cadre_call_t call = {.size = sizeof(call), .resources = resources, .resource_count = 1};
     for (int i = 0; i < 10; i++) {
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
@@ -207,7 +209,8 @@ BOTH_CAPACITIES(conformance_values, C10_several_datasets_feed_one_call)
     while (cadre_dataset_next(few, &batches[0])) {
         cr_assert(cadre_dataset_next(many, &batches[1]));
         batches[2] = batches[0]; /* the same twice */
-        cadre_call_t call = {.batches = batches, .batch_count = CADRE_COUNT_OF(batches)};
+        cadre_call_t call = {
+            .size = sizeof(call), .batches = batches, .batch_count = CADRE_COUNT_OF(batches)};
         OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
     }
     stage_join(&stage);
@@ -220,8 +223,9 @@ create_broken(stage_t *stage)
 {
     cadre_tensor_t text = stage_text("no such thing");
     cadre_argument_t arguments[] = {{"text", &text}};
-    return create(stage, "broken", "fail",
-                  &(cadre_call_t){.tensors = arguments, .tensor_count = 1});
+    return create(
+        stage, "broken", "fail",
+        &(cadre_call_t){.size = sizeof(cadre_call_t), .tensors = arguments, .tensor_count = 1});
 }
 
 BOTH_CAPACITIES(conformance_values, E6_a_resource_that_is_not_built_fails_who_uses_it)
@@ -346,7 +350,9 @@ create_deadly(stage_t *stage, const char *name, int64_t deaths, hold_t *hold)
     cadre_tensor_t started = stage_text(hold->started);
     cadre_tensor_t count = {.dtype = CADRE_I64, .data = &deaths};
     cadre_argument_t arguments[] = {{"started", &started}, {"deaths", &count}};
-    return create(stage, name, "build", &(cadre_call_t){.tensors = arguments, .tensor_count = 2});
+    return create(
+        stage, name, "build",
+        &(cadre_call_t){.size = sizeof(cadre_call_t), .tensors = arguments, .tensor_count = 2});
 }
 
 /* Worker 0 dies by itself, and is there again. */
@@ -478,7 +484,7 @@ Test(conformance_values, what_is_no_resource_is_refused_at_the_call)
           CADRE_EINVALID, "resource");
     FAILS(cadre_resource_create(stage.coordinator, "ones", NULL, NULL, &resource), CADRE_EINVALID,
           "no function");
-    cadre_call_t call = {.steps = 2};
+    cadre_call_t call = {.size = sizeof(call), .steps = 2};
     FAILS(cadre_resource_create(stage.coordinator, "ones", function, &call, &resource),
           CADRE_EINVALID, "tensors only");
     OK(cadre_resource_create(stage.coordinator, "ones", function, NULL, &resource));
@@ -488,10 +494,11 @@ Test(conformance_values, what_is_no_resource_is_refused_at_the_call)
     for (size_t i = 0; i < CADRE_COUNT_OF(many); i++) {
         many[i] = resource;
     }
-    call = (cadre_call_t){.resources = many, .resource_count = CADRE_COUNT_OF(many)};
+    call = (cadre_call_t){
+        .size = sizeof(cadre_call_t), .resources = many, .resource_count = CADRE_COUNT_OF(many)};
     FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_ETOOLARGE,
           "16");
-    call = (cadre_call_t){.resources = &foreign, .resource_count = 1};
+    call = (cadre_call_t){.size = sizeof(cadre_call_t), .resources = &foreign, .resource_count = 1};
     FAILS(cadre_coordinator_schedule(stage.coordinator, function, &call, 0, NULL), CADRE_EINVALID,
           "resource 0");
     cr_expect_eq(cadre_coordinator_totals(stage.coordinator).scheduled, 0);
@@ -517,27 +524,36 @@ Test(conformance_values, an_argument_that_could_be_of_a_resource_is_refused_at_t
     cadre_future_t *future = stage_call(&stage, "echo", "value", &text);
     cadre_argument_t tensor = {"ones.value", &text};
     cadre_future_argument_t other = {"ones.value", future, NULL};
-    cadre_call_t call = {
-        .tensors = &tensor, .tensor_count = 1, .resources = &ones, .resource_count = 1};
+    cadre_call_t call = {.size = sizeof(call),
+                         .tensors = &tensor,
+                         .tensor_count = 1,
+                         .resources = &ones,
+                         .resource_count = 1};
     FAILS(schedule(&stage, &call), CADRE_EINVALID,
           "argument ones.value could be a result of resource ones");
-    call = (cadre_call_t){
-        .futures = &other, .future_count = 1, .resources = &ones, .resource_count = 1};
+    call = (cadre_call_t){.size = sizeof(cadre_call_t),
+                          .futures = &other,
+                          .future_count = 1,
+                          .resources = &ones,
+                          .resource_count = 1};
     FAILS(schedule(&stage, &call), CADRE_EINVALID,
           "argument ones.value could be a result of resource ones");
     for (int i = 0; i < 2; i++) {
         const cadre_resource_t *both[] = {i ? inner : ones, i ? ones : inner};
-        call = (cadre_call_t){.resources = both, .resource_count = 2};
+        call = (cadre_call_t){.size = sizeof(cadre_call_t), .resources = both, .resource_count = 2};
         FAILS(schedule(&stage, &call), CADRE_EINVALID, "resources ones and ones.value");
     }
-    call = (cadre_call_t){
-        .tensors = &tensor, .tensor_count = 1, .resources = &inner, .resource_count = 1};
+    call = (cadre_call_t){.size = sizeof(cadre_call_t),
+                          .tensors = &tensor,
+                          .tensor_count = 1,
+                          .resources = &inner,
+                          .resource_count = 1};
     OK(schedule(&stage, &call)); /* the name of the resource itself is no argument */
     tensor.name = "ones_value";
     call.resources = &ones;
     OK(schedule(&stage, &call));
     const cadre_resource_t *twice[] = {ones, ones};
-    call = (cadre_call_t){.resources = twice, .resource_count = 2};
+    call = (cadre_call_t){.size = sizeof(cadre_call_t), .resources = twice, .resource_count = 2};
     OK(schedule(&stage, &call));
     stage_join(&stage);
     stage_expect(&stage, 3);
@@ -560,8 +576,11 @@ Test(conformance_values, an_argument_called_like_a_column_is_refused_at_the_call
     cr_assert(cadre_dataset_next(rows, &batches[0]) && cadre_dataset_next(rows, &batches[1]));
     for (size_t i = 0; i < 4; i++) {
         cadre_argument_t argument = {columns[i], &tensor};
-        cadre_call_t call = {
-            .batches = batches, .batch_count = 2, .tensors = &argument, .tensor_count = 1};
+        cadre_call_t call = {.size = sizeof(call),
+                             .batches = batches,
+                             .batch_count = 2,
+                             .tensors = &argument,
+                             .tensor_count = 1};
         cadre_auto(cadre_free) char *text =
             cadre_asprintf("argument %s is there twice: batch %zu", columns[i], i / 2);
         FAILS(schedule(&stage, &call), CADRE_EINVALID, text);

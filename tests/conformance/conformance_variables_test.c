@@ -24,7 +24,7 @@ create(stage_t *stage, const char *name, int64_t rows, int64_t columns, int part
     cadre_variable_t *variable = NULL;
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     OK(cadre_variable_create(stage->coordinator, name, CADRE_F32, shape, 2, &options, &variable));
     return variable;
 }
@@ -111,7 +111,7 @@ Test(conformance_variables, V1_many_are_created_together_or_none_of_them)
     stage_t stage;
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = MANY_PARTS;
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     name_definitions(definitions, &options, names);
     open_plain(&stage, 2, 0);
     definitions[MANY - 1].name = names[0]; /* after the shards have created most of them */
@@ -177,7 +177,10 @@ Test(conformance_variables, V5_integers_and_doubles_are_read_as_they_were_writte
     stage_t stage;
     open_plain(&stage, 2, 0);
     const int64_t shape[] = {3};
-    cadre_variable_options_t options = {.size = sizeof(options), .optimizer = "add", .count = 2};
+    cadre_variable_options_t options = {.size = sizeof(options),
+                                        .optimizer = {.kind = CADRE_OPTIMIZER_ADD},
+                                        .partitioner = CADRE_PARTITION_FIXED,
+                                        .count = 2};
     cadre_variable_t *variable = NULL;
     int64_t numbers[] = {INT64_MIN, -1, INT64_MAX};
     cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 1, .shape = {3}, .data = numbers};
@@ -220,7 +223,8 @@ Test(conformance_variables, V9_another_dtype_or_shape_is_refused_and_changes_not
     FAILS(cadre_variable_assign(variable, CADRE_VARIABLE_SET, &integers, LOCAL_WAIT_MS),
           CADRE_EDTYPE, "v");
     expect_line(variable, 1, 1);
-    cadre_variable_options_t adam = {.size = sizeof(adam), .optimizer = "adam"};
+    cadre_variable_options_t adam = {.size = sizeof(adam),
+                                     .optimizer = {.kind = CADRE_OPTIMIZER_ADAM}};
     const int64_t shape[] = {3};
     int status =
         cadre_variable_create(stage.coordinator, "i", CADRE_I32, shape, 1, &adam, &variable);
@@ -241,12 +245,12 @@ initial_value(stage_t *stage, const char *initializer, int parts)
     const int64_t shape[] = {17, 300};
     cadre_variable_t *variable = NULL;
     cadre_tensor_t value = {.data = NULL};
-    options.initializer = initializer;
+    OK(cadre_initializer_named(initializer, &options.initializer));
     options.seed = 42;
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
     if (strcmp(initializer, "constant") == 0) {
-        options.initializer_parameters[0] = 3.5;
+        options.initializer.value = 3.5;
     }
     OK(cadre_variable_create(stage->coordinator, name, CADRE_F32, shape, 2, &options, &variable));
     OK(cadre_variable_read(variable, &value, LOCAL_WAIT_MS));
@@ -280,7 +284,7 @@ resume(stage_t *stage, int ps, int workers)
 {
     local_cluster_options_t options = {.ps = ps, .workers = workers, .slots = 1};
     options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.resume = "auto";
+    options.coordinator.resume = CADRE_RESUME_AUTO;
     local_cluster_begin_job(&stage->cluster, &options);
     stage->coordinator = stage->cluster.coordinator;
 }
@@ -327,7 +331,10 @@ Test(conformance_variables, V6_counts_go_on_where_the_checkpoint_was)
 {
     stage_t stage;
     open_for_checkpoints(&stage, 2, 2);
-    cadre_variable_options_t options = {.size = sizeof(options), .optimizer = "add", .count = 2};
+    cadre_variable_options_t options = {.size = sizeof(options),
+                                        .optimizer = {.kind = CADRE_OPTIMIZER_ADD},
+                                        .partitioner = CADRE_PARTITION_FIXED,
+                                        .count = 2};
     const int64_t shape[] = {WIDE_ROWS};
     OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &options,
                              &stage.wide));
@@ -364,9 +371,9 @@ create_trained(stage_t *stage, const char *optimizer, int parts)
     cadre_variable_options_t options = cadre_variable_options();
     const int64_t shape[] = {WIDE_ROWS};
     cadre_variable_t *variable = NULL;
-    options.initializer = "normal";
+    options.initializer = cadre_initializer(CADRE_INITIALIZER_NORMAL);
     options.seed = 5;
-    options.optimizer = optimizer;
+    OK(cadre_optimizer_named(optimizer, &options.optimizer));
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
     OK(cadre_variable_create(stage->coordinator, "wide", CADRE_F32, shape, 1, &options, &variable));

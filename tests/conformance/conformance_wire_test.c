@@ -15,7 +15,7 @@ options_for(int ps, int workers, bool resumes)
 {
     local_cluster_options_t options = {.ps = ps, .workers = workers};
     options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.resume = resumes ? "auto" : NULL;
+    options.coordinator.resume = resumes ? CADRE_RESUME_AUTO : CADRE_RESUME_NEVER;
     return options;
 }
 
@@ -25,7 +25,7 @@ create(stage_t *stage, const char *name, cadre_dtype_t wire, const char *optimiz
     cadre_variable_options_t options = cadre_variable_options();
     const int64_t shape[] = {WIDE_ROWS};
     cadre_variable_t *variable = NULL;
-    options.optimizer = optimizer;
+    OK(cadre_optimizer_named(optimizer, &options.optimizer));
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = stage->cluster.options.ps;
     options.wire = wire;
@@ -178,7 +178,7 @@ call_both(stage_t *stage, const cadre_function_t *function, float gradient)
     float values[WIDE_ROWS];
     cadre_tensor_t tensor = stage_row(values, gradient);
     cadre_argument_t arguments[] = {{"g", &tensor}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
+    cadre_call_t call = cadre_call_tensors(arguments, 1);
     cadre_future_t *future = NULL;
     OK(cadre_coordinator_schedule(stage->coordinator, function, &call, LOCAL_WAIT_MS, &future));
     return future;

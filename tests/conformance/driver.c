@@ -72,7 +72,7 @@ open_all(driver_t *self)
     options.queue_capacity = OUTSIDE_QUEUE;
     options.checkpoint_dir = self->arguments.checkpoints;
     options.checkpoint_every_ms = self->arguments.every_ms;
-    options.resume = "auto";
+    options.resume = CADRE_RESUME_AUTO;
     int status = cadre_coordinator_open(&options, &self->coordinator);
     if (status == 0) {
         take_up(self);
@@ -118,7 +118,7 @@ run_epoch(driver_t *self, int64_t epoch, int64_t position)
         cadre_dataset_begin(self->dataset, (uint64_t)epoch, position, OUTSIDE_BATCH, true, false);
     cadre_batch_t batch;
     while (status == 0 && cadre_dataset_next(self->dataset, &batch)) {
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         status = save_or_hold(self);
         if (status == 0) {
             status =

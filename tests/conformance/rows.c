@@ -31,7 +31,7 @@ visits_create(cadre_coordinator_t *coordinator, int parts, cadre_variable_t **vi
 {
     cadre_variable_options_t options = cadre_variable_options();
     const int64_t shape[] = {VISIT_ROWS};
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = parts;
     return cadre_variable_create(coordinator, "visits", CADRE_F32, shape, 1, &options, visits);

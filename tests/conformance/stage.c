@@ -14,7 +14,7 @@ stage_open_with(stage_t *self, const local_cluster_options_t *options)
     self->coordinator = self->cluster.coordinator;
     cadre_variable_options_t variable = cadre_variable_options();
     const int64_t shape[] = {WIDE_ROWS};
-    variable.optimizer = "add";
+    variable.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     variable.partitioner = CADRE_PARTITION_FIXED;
     variable.count = options->ps;
     OK(cadre_variable_create(self->coordinator, "wide", CADRE_F32, shape, 1, &variable,
@@ -63,7 +63,7 @@ cadre_future_t *
 stage_call(stage_t *self, const char *name, const char *argument, const cadre_tensor_t *value)
 {
     cadre_argument_t arguments[] = {{argument, value}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = 1};
+    cadre_call_t call = cadre_call_tensors(arguments, 1);
     cadre_future_t *future = NULL;
     OK(cadre_coordinator_schedule(self->coordinator, stage_function(self, name), &call,
                                   LOCAL_WAIT_MS, &future));
@@ -188,7 +188,8 @@ call_hold(stage_t *self, const char *function, const char *name)
     cadre_tensor_t release = stage_text(hold.release);
     cadre_tensor_t text = stage_text(name);
     cadre_argument_t arguments[] = {{"started", &started}, {"release", &release}, {"text", &text}};
-    cadre_call_t call = {.tensors = arguments, .tensor_count = CADRE_COUNT_OF(arguments)};
+    cadre_call_t call = {
+        .size = sizeof(call), .tensors = arguments, .tensor_count = CADRE_COUNT_OF(arguments)};
     OK(cadre_coordinator_schedule(self->coordinator, stage_function(self, function), &call,
                                   LOCAL_WAIT_MS, &hold.future));
     return hold;

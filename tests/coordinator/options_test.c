@@ -16,13 +16,14 @@ take(const cadre_variable_options_t *given, cadre_variable_options_t *own)
 
 Test(options, fields_that_an_older_header_lacks_are_zero)
 {
-    cadre_variable_options_t given = {.optimizer = "adam", .count = 3, .wire = CADRE_BF16};
+    cadre_variable_options_t given = {
+        .optimizer = {.kind = CADRE_OPTIMIZER_ADAM}, .count = 3, .wire = CADRE_BF16};
     cadre_variable_options_t own;
     memset(&own, 0xff, sizeof(own));
     given.size = offsetof(cadre_variable_options_t, wire);
     cr_assert_eq(take(&given, &own), 0, "%s", cadre_error_text());
     cr_expect_eq(own.size, sizeof(own));
-    cr_expect_str_eq(own.optimizer, "adam");
+    cr_expect_eq(own.optimizer.kind, CADRE_OPTIMIZER_ADAM);
     cr_expect_eq(own.count, 3);
     cr_expect_eq((int)own.wire, 0);
 }

@@ -129,7 +129,7 @@ Test(setup, does_not_begin_anew_where_no_checkpoint_can_be_loaded)
     cr_assert(mkdtemp(folder));
     cadre_coordinator_options_t options = options_for(folder);
     cadre_coordinator_t *coordinator = NULL;
-    options.resume = "auto";
+    options.resume = CADRE_RESUME_AUTO;
     options.log = keep_line;
     cr_assert_eq(cadre_coordinator_open(&options, &coordinator), 0, "there never was one: %s",
                  cadre_error_text());
@@ -139,7 +139,7 @@ Test(setup, does_not_begin_anew_where_no_checkpoint_can_be_loaded)
     cr_assert_eq(cadre_coordinator_open(&options, &coordinator), CADRE_ECORRUPT);
     cr_expect(strstr(cadre_error_text(), folder), "%s", cadre_error_text());
     cr_expect(strstr(logged, "checkpoint_damaged checkpoint=4"), "%s", logged);
-    options.resume = "never";
+    options.resume = CADRE_RESUME_NEVER;
     cr_expect_eq(cadre_coordinator_open(&options, &coordinator), 0, "%s", cadre_error_text());
     cadre_coordinator_close(&coordinator);
     cr_expect_eq(rmdir(damaged), 0);

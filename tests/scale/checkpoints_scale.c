@@ -58,7 +58,7 @@ job_open(job_t *self, const load_t *load, bool with_checkpoints)
     scale_check(cadre_coordinator_wait_ready(self->cluster.coordinator, WORKERS, SCALE_WAIT_MS),
                 "the workers");
     cadre_variable_options_t adds = cadre_variable_options();
-    adds.optimizer = "add";
+    adds.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     cadre_variable_t *total = NULL;
     scale_check(cadre_variable_create(self->cluster.coordinator, "total", CADRE_F32, NULL, 0, &adds,
                                       &total),
@@ -88,7 +88,7 @@ job_turn(job_t *self, const load_t *load)
         int64_t ms = duration_ms(load, self->number++);
         cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 0, .data = &ms};
         cadre_argument_t argument = {"ms", &value};
-        cadre_call_t call = {.tensors = &argument, .tensor_count = 1};
+        cadre_call_t call = cadre_call_tensors(&argument, 1);
         scale_check(cadre_coordinator_schedule(self->cluster.coordinator, self->function, &call,
                                                SCALE_WAIT_MS, NULL),
                     "a closure");

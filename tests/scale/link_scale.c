@@ -28,7 +28,7 @@ static void
 create(scale_cluster_t *cluster, long mib)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "sgd";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
     cadre_variable_t *w = NULL;
     scale_check(cadre_variable_create(cluster->coordinator, "w", CADRE_F32,
                                       (int64_t[]){mib, COLUMNS}, 2, &options, &w),

@@ -27,7 +27,7 @@ create(scale_cluster_t *cluster, long count)
         definitions[i] = (cadre_variable_definition_t){
             cadre_asprintf("model.encoder.layer_%ld.kernel", i), CADRE_F32, shape, 1, &options};
     }
-    options.optimizer = "adam";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
     scale_check(cadre_variable_create_many(cluster->coordinator, definitions, (size_t)count, NULL),
                 "variables");
     for (long i = 0; i < count; i++) {

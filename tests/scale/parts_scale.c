@@ -16,7 +16,8 @@ static cadre_variable_t *
 create(scale_cluster_t *cluster, long partitions)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = (int)partitions;
     cadre_variable_t *w = NULL;
     scale_check(cadre_variable_create(cluster->coordinator, "w", CADRE_F32,

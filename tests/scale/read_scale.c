@@ -17,7 +17,8 @@ main(int argc, char **argv)
     scale_cluster_t cluster;
     scale_cluster_open(&cluster, 1, NULL);
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 1;
     cadre_variable_t *w = NULL;
     scale_check(cadre_variable_create(cluster.coordinator, "w", CADRE_F32,

@@ -35,8 +35,10 @@ create(scale_cluster_t *cluster, const char *name, int64_t rows, int64_t columns
 {
     cadre_variable_options_t options = cadre_variable_options();
     cadre_variable_t *variable = NULL;
-    options.optimizer = optimizer;
-    options.initializer = rows > 0 ? "glorot_uniform" : NULL;
+    scale_check(cadre_optimizer_named(optimizer, &options.optimizer), optimizer);
+    options.initializer =
+        cadre_initializer(rows > 0 ? CADRE_INITIALIZER_GLOROT_UNIFORM : CADRE_INITIALIZER_ZEROS);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 1;
     scale_check(cadre_variable_create(cluster->coordinator, name, CADRE_F32,
                                       (int64_t[]){rows, columns}, rows > 0 ? 2 : 0, &options,
@@ -46,7 +48,7 @@ create(scale_cluster_t *cluster, const char *name, int64_t rows, int64_t columns
 }
 
 static void
-open_cluster(scale_cluster_t *cluster, const char *directory, const char *resume)
+open_cluster(scale_cluster_t *cluster, const char *directory, cadre_resume_t resume)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();
     options.checkpoint_dir = directory;
@@ -61,7 +63,7 @@ prepare(const char *directory, int64_t rows)
 {
     scale_cluster_t cluster;
     uint64_t id = 0;
-    open_cluster(&cluster, directory, "never");
+    open_cluster(&cluster, directory, CADRE_RESUME_NEVER);
     create(&cluster, "total", 0, 0, "add");
     double from = scale_now();
     create(&cluster, "big", rows, COLUMNS, "adam");
@@ -115,7 +117,7 @@ run_closures(void *argument)
         int64_t ms = 0;
         cadre_tensor_t value = {.dtype = CADRE_I64, .rank = 0, .data = &ms};
         cadre_argument_t given = {"ms", &value};
-        cadre_call_t call = {.tensors = &given, .tensor_count = 1};
+        cadre_call_t call = cadre_call_tensors(&given, 1);
         for (uint64_t i = totals.queued; i < AHEAD; i++) {
             scale_check(
                 cadre_coordinator_schedule(coordinator, self->function, &call, SCALE_WAIT_MS, NULL),
@@ -165,7 +167,7 @@ main(int argc, char **argv)
 
     scale_cluster_t cluster;
     double from = scale_now();
-    open_cluster(&cluster, directory, "auto");
+    open_cluster(&cluster, directory, CADRE_RESUME_AUTO);
     printf("opened, files verified, in %.2f s\n", scale_now() - from);
     load_t closures = {.cluster = &cluster};
     double loaded = load(&cluster, rows, &closures);

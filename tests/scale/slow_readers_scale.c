@@ -213,7 +213,8 @@ main(int argc, char **argv)
     scale_cluster_open(&cluster, 1, NULL); /* the ps begins with that limit */
     setrlimit(RLIMIT_AS, &own);
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 1;
     cadre_variable_t *w = NULL;
     int64_t shape[CADRE_RANK_MAX] = {mib, COLUMNS};

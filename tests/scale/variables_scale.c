@@ -21,7 +21,8 @@ static void
 create(scale_cluster_t *cluster, long count)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 1;
     const int64_t shape[] = {1};
     cadre_auto(cadre_free) cadre_variable_definition_t *definitions =

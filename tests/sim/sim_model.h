@@ -28,7 +28,6 @@ typedef struct {
     int rank;
     int64_t shape[2];
     const char *optimizer;
-    const char *parameters;
     int partitions; /* asked for; 0: as the coordinator likes */
     bool too_large; /* for a shard that is short of memory: nothing uses it */
 } sim_definition_t;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "tests/sim/sim_call.h"
@@ -29,12 +30,7 @@ static sim_definition_t
 define(sim_script_t *self, bool is_big)
 {
     static const cadre_dtype_t dtypes[] = {CADRE_F32, CADRE_F32, CADRE_F64, CADRE_I32, CADRE_I64};
-    static const struct {
-        const char *name;
-        const char *parameters;
-    } optimizers[] = {{"add", NULL},
-                      {"sgd", "{\"learning_rate\": 1.0}"},
-                      {"momentum", "{\"learning_rate\": 1.0, \"momentum\": 0.0}"}};
+    static const char *const optimizers[] = {"add", "sgd", "momentum"};
     sim_definition_t definition = {.dtype = is_big ? CADRE_F32 : dtypes[draw(self, 0, 4)],
                                    .rank = is_big ? 2 : (int)draw(self, 0, 2)};
     for (int i = 0; i < definition.rank; i++) {
@@ -44,13 +40,25 @@ define(sim_script_t *self, bool is_big)
         definition.wire = CADRE_BF16;
     }
     uint64_t optimizer = definition.dtype == CADRE_F32 ? draw(self, 0, 2) : 0;
-    definition.optimizer = optimizers[optimizer].name;
-    definition.parameters = optimizers[optimizer].parameters;
+    definition.optimizer = optimizers[optimizer];
     if (definition.rank > 0) {
         int64_t most = definition.shape[0] < 7 ? definition.shape[0] : 7;
         definition.partitions = is_big ? 2 : (int)draw(self, 0, (uint64_t)most);
     }
     return definition;
+}
+
+/* With a learning rate of 1 and no momentum a gradient is what is taken off the value. */
+static cadre_optimizer_t
+optimizer_of(const sim_definition_t *definition)
+{
+    cadre_optimizer_t optimizer;
+    cadre_assert(cadre_optimizer_named(definition->optimizer, &optimizer) == 0);
+    if (optimizer.kind != CADRE_OPTIMIZER_ADD) {
+        optimizer.learning_rate = 1;
+        optimizer.momentum = 0;
+    }
+    return optimizer;
 }
 
 /* One that a shard which is short of memory refuses. */
@@ -154,9 +162,10 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
     cadre_tensor_t like = {.dtype = definition->dtype, .rank = definition->rank};
     memcpy(like.shape, definition->shape, sizeof(definition->shape));
     cadre_variable_options_t options = {.size = sizeof(options),
-                                        .optimizer = definition->optimizer,
-                                        .optimizer_parameters = definition->parameters,
-                                        .count = definition->partitions,
+                                        .optimizer = optimizer_of(definition),
+                                        .partitioner = CADRE_PARTITION_FIXED,
+                                        .count =
+                                            definition->partitions ? definition->partitions : 1,
                                         .wire = definition->wire};
     char name[16];
     name_variable(self, number, name);

@@ -45,7 +45,8 @@ create(shared_t *self, const char *name)
     cadre_variable_options_t options = cadre_variable_options();
     const int64_t shape[] = {WIDE_ROWS};
     cadre_variable_t *variable = NULL;
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 2;
     ok(cadre_variable_create(self->coordinator, name, CADRE_F32, shape, 1, &options, &variable),
        "create");

@@ -36,7 +36,7 @@ open_stage(stage_t *self)
 {
     local_cluster_options_t options = {.ps = 2, .workers = 1};
     cadre_variable_options_t variable = cadre_variable_options();
-    variable.optimizer = "add";
+    variable.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     variable.partitioner = CADRE_PARTITION_FIXED;
     variable.count = 2;
     local_cluster_open(&self->cluster, &options);

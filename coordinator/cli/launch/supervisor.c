@@ -244,6 +244,15 @@ open_signals(supervisor_t *self)
     return cadre_notices_open(&self->notices);
 }
 
+/* "auto", "never" or a path, as job files have it. */
+static void
+set_resume(cadre_coordinator_options_t *options, const char *word)
+{
+    bool is_auto = strcmp(word, "auto") == 0;
+    options->resume = is_auto ? CADRE_RESUME_AUTO : CADRE_RESUME_NEVER;
+    options->resume_path = is_auto || strcmp(word, "never") == 0 ? NULL : word;
+}
+
 static int
 open_coordinator(supervisor_t *self)
 {
@@ -261,8 +270,8 @@ open_coordinator(supervisor_t *self)
     options.checkpoint_dir = cadre_job_checkpoints(job);
     options.checkpoint_every_ms = (int64_t)(job->checkpoint_every_s * 1000);
     options.checkpoint_keep = (int)job->checkpoint_keep;
-    options.resume = job->resume;
-    options.placement = job->placement ? "round_robin" : "bytes";
+    set_resume(&options, job->resume);
+    options.placement = job->placement ? CADRE_PLACEMENT_ROUND_ROBIN : CADRE_PLACEMENT_BYTES;
     options.keys = self->options->keys;
     options.insecure_transport = self->options->insecure;
     options.http = self->options->http;

@@ -69,7 +69,7 @@ cadre_evaluation_run(cadre_evaluation_t *self, cadre_coordinator_t *coordinator)
             .first = self->first + done,
             .count = left < self->batch_size ? left : self->batch_size,
         };
-        cadre_call_t call = {.batches = &batch, .batch_count = 1};
+        cadre_call_t call = cadre_call_batch(&batch);
         size_t slot = (window.first + window.count) % CADRE_EVALUATION_AWAITED_MAX;
         window.counts[slot] = batch.count;
         status = cadre_coordinator_schedule(coordinator, self->function, &call, -1,

@@ -1,11 +1,13 @@
 #include "coordinator/cli/train/model.h"
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/optimizer_spec.h"
 #include "coordinator/cli/train/model_layers.h"
 
 /* Of the running averages of batch_norm: how far each closure moves them. */
-static const char average_parameters[] = "{\"learning_rate\": 0.1}";
+#define AVERAGE_RATE 0.1
 
 static cadre_node_t
 data_loss(cadre_program_t *program, cadre_job_label_t label, cadre_node_t output, cadre_node_t y)
@@ -121,12 +123,28 @@ cadre_model_check(const cadre_job_t *job)
     return cadre_model_program(job, features, 2, true, &program);
 }
 
+/* Of words and numbers that were checked when the job file was read. */
+static cadre_optimizer_t
+optimizer_of(const cadre_job_t *job)
+{
+    cadre_optimizer_spec_t spec;
+    const char *name = NULL;
+    json_t *value = NULL;
+    int status = cadre_optimizer_spec_parse(&spec, job->optimizer);
+    json_object_foreach(job->optimizer_parameters, name, value)
+    {
+        status =
+            status < 0 ? status : cadre_optimizer_spec_set(&spec, name, json_number_value(value));
+    }
+    cadre_assert(status == 0);
+    return cadre_optimizer_spec_give(&spec);
+}
+
 static cadre_variable_options_t
-variable_options(const cadre_job_t *job, const char *optimizer_parameters)
+variable_options(const cadre_job_t *job)
 {
     cadre_variable_options_t options = cadre_variable_options();
-    options.optimizer = job->optimizer;
-    options.optimizer_parameters = optimizer_parameters;
+    options.optimizer = optimizer_of(job);
     int partitions = (int)(job->partitions > 0 ? job->partitions : job->ps);
     switch ((cadre_job_partition_t)job->partitioner) {
     case CADRE_JOB_PARTITION_FIXED:
@@ -151,14 +169,17 @@ static int
 create_variable(cadre_coordinator_t *coordinator, const cadre_network_variable_t *variable,
                 cadre_variable_options_t options, cadre_model_t *model)
 {
-    options.initializer = variable->initializer;
-    options.initializer_parameters[0] = variable->value;
+    int status = cadre_initializer_named(variable->initializer, &options.initializer);
+    if (status < 0) {
+        return status;
+    }
+    options.initializer.value = variable->value;
     options.wire = variable->wire;
     if (variable->role == CADRE_ROLE_AVERAGE) {
-        options.optimizer = "sgd";
-        options.optimizer_parameters = average_parameters;
+        options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
+        options.optimizer.learning_rate = AVERAGE_RATE;
     }
-    int status =
+    status =
         cadre_variable_create(coordinator, variable->name, CADRE_F32, variable->shape,
                               variable->rank, &options, &model->variables[model->variable_count]);
     if (status < 0) {
@@ -177,8 +198,7 @@ static int
 create_variables(const cadre_job_t *job, cadre_coordinator_t *coordinator,
                  const cadre_network_t *network, cadre_model_t *model)
 {
-    cadre_auto(cadre_free) char *parameters = json_dumps(job->optimizer_parameters, JSON_COMPACT);
-    cadre_variable_options_t options = variable_options(job, parameters);
+    cadre_variable_options_t options = variable_options(job);
     int status = 0;
     for (size_t i = 0; status == 0 && i < network->variable_count; i++) {
         status = create_variable(coordinator, &network->variables[i], options, model);

@@ -37,7 +37,7 @@ typedef struct {
     char name[CADRE_NETWORK_NAME_SIZE];
     int rank;
     int64_t shape[CADRE_PROGRAM_RANK_MAX];
-    const char *initializer; /* as in cadre_variable_options_t */
+    const char *initializer; /* as cadre_initializer_named takes it */
     double value;            /* of the initializer "constant" */
     cadre_network_role_t role;
     cadre_dtype_t wire; /* between workers and ps */

@@ -213,7 +213,7 @@ static int
 schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t *batch,
          cadre_future_t **future)
 {
-    cadre_call_t call = {.batches = batch, .batch_count = 1};
+    cadre_call_t call = cadre_call_batch(batch);
     int status;
     do {
         tick(self);

@@ -25,7 +25,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include <cadre/optimizer.h>
 #include <cadre/program.h>
 #include <cadre/status.h>
 #include <cadre/tensor.h>
@@ -59,46 +61,97 @@ typedef enum {
     CADRE_RECOVERY_RELAXED = 2,  /* its shard is restored, the updates since are lost and counted */
 } cadre_recovery_t;
 
-/* Zero, or what cadre_coordinator_options gives, for everything the caller does not set. */
+/* Where the parts of variables go. */
+typedef enum {
+    CADRE_PLACEMENT_BYTES = 0,       /* to the shard with the fewest bytes */
+    CADRE_PLACEMENT_ROUND_ROBIN = 1, /* to one shard after the other */
+} cadre_placement_policy_t;
+
+/* With which checkpoint a job begins. */
+typedef enum {
+    CADRE_RESUME_NEVER = 0, /* with none */
+    CADRE_RESUME_AUTO = 1,  /* with the newest valid one of `checkpoint_dir`, where there is one */
+} cadre_resume_t;
+
+/* Options of a coordinator. It grows at its end: a program says by `size` how much of it it knows,
+ * and what it does not know is 0, which is the default of every field. */
 typedef struct {
-    size_t size;           /* sizeof(cadre_coordinator_options_t) */
-    const char *job;       /* name of the job; NULL: "job" */
-    const char *address;   /* where to bind: "tcp://127.0.0.1:*", "ipc:///path"; NULL: what
-                              CADRE_CLUSTER or TF_CONFIG says, else ipc in a directory that
-                              only this user may enter, gone when the coordinator is closed */
-    int ps_count;          /* shards of the job, at most 1,024 (and 4,096 tasks may join, these
-                              included); 0: as in CADRE_CLUSTER or TF_CONFIG, else 1.
-                              With address and ps_count neither variable is read. */
-    uint64_t seed;         /* of initial values, shuffles and random ops; 0: chosen and logged */
-    size_t queue_capacity; /* closures waiting; schedule blocks beyond it; 0: 262144 */
-    int64_t lease_ms; /* silence after which a task is presumed dead; 0: 10000, over ipc 3000 */
-    int64_t closure_deadline_ms; /* how long an attempt at a closure may run, see cadre_call_t; 0:
-                                    as long as it takes */
-    int64_t ps_timeout_ms;       /* how long a ps may stay away before calls fail; 0: 60000.
-                                    One that is there is waited for while it loads */
-    const char *checkpoint_dir;  /* NULL: no checkpoints */
-    int64_t checkpoint_every_ms; /* automatic checkpoints, left out where nothing was run or
-                                    assigned since the last one; 0: none */
-    int checkpoint_keep;         /* checkpoints kept, at least 2; 0: 3 */
-    const char *resume;    /* "never" (or NULL), "auto" (newest valid one, if any) or the path of a
-                              checkpoint */
-    const char *placement; /* "bytes" (or NULL): balanced by size; "round_robin" */
-    cadre_recovery_t recovery; /* of a ps that was lost */
-    cadre_log_callback_t log;  /* NULL: no output */
+    /* sizeof(cadre_coordinator_options_t), as cadre_coordinator_options sets it. */
+    size_t size;
+
+    /* Name of the job; NULL: "job". */
+    const char *job;
+
+    /* Where to bind: "tcp://127.0.0.1:*", "ipc:///path". NULL: what CADRE_CLUSTER or TF_CONFIG
+     * says, else ipc in a directory that only this user may enter, which goes with the coordinator. */
+    const char *address;
+
+    /* Shards of the job, at most 1,024 (4,096 tasks may join, these included). 0: as in
+     * CADRE_CLUSTER or TF_CONFIG, else 1. With address and ps_count neither variable is read. */
+    int ps_count;
+
+    /* Of initial values, shuffles and random ops. 0: chosen and logged. */
+    uint64_t seed;
+
+    /* Closures that may wait; scheduling blocks beyond it. 0: 262,144. */
+    size_t queue_capacity;
+
+    /* Silence after which a task is presumed dead. 0: 10,000, over ipc 3,000. */
+    int64_t lease_ms;
+
+    /* How long an attempt at a closure may run (see cadre_call_t). 0: as long as it takes. */
+    int64_t closure_deadline_ms;
+
+    /* How long a ps may stay away before calls fail; one that is there is waited for while it
+     * loads. 0: 60,000. */
+    int64_t ps_timeout_ms;
+
+    /* NULL: no checkpoints. */
+    const char *checkpoint_dir;
+
+    /* Time between automatic checkpoints, left out where nothing was run or assigned since the last
+     * one. 0: none. */
+    int64_t checkpoint_every_ms;
+
+    /* Checkpoints that are kept, at least 2. 0: 3. */
+    int checkpoint_keep;
+
+    /* With which checkpoint to begin; `resume_path`, where it is not NULL, names it. */
+    cadre_resume_t resume;
+    const char *resume_path;
+
+    cadre_placement_policy_t placement;
+
+    /* What becomes of the updates that a lost ps had. */
+    cadre_recovery_t recovery;
+
+    /* Called for each event. NULL: no output. */
+    cadre_log_callback_t log;
     void *log_context;
-    const char *keys; /* directory with coordinator.key and allowed/, as `cadre keygen` makes it:
-                         tcp connections are then encrypted, and both ends known by their keys.
-                         NULL: CADRE_KEYS, else there are none */
-    bool insecure_transport; /* permits an address that other machines reach without keys: whoever
-                                reaches it takes part and reads along. Or CADRE_INSECURE_TRANSPORT
-                                is 1. Together with keys: CADRE_ECONFIG */
-    const char *http; /* where to answer /livez, /readyz and /metrics (docs/metrics.md): "PORT" on
-                         127.0.0.1, "HOST:PORT", "*:PORT" or "[IPV6]:PORT", port 0 for any free
-                         one; NULL: nowhere */
+
+    /* Directory with coordinator.key and allowed/, as `cadre keygen` makes it: tcp connections are
+     * then encrypted, and both ends known by their keys. NULL: CADRE_KEYS, else there are none. */
+    const char *keys;
+
+    /* Permits an address that other machines reach without keys: whoever reaches it takes part and
+     * reads along. Or CADRE_INSECURE_TRANSPORT is 1. Together with keys: CADRE_ECONFIG. */
+    bool insecure_transport;
+
+    /* Where to answer /livez, /readyz and /metrics (docs/metrics.md): "PORT" on 127.0.0.1,
+     * "HOST:PORT", "*:PORT" or "[IPV6]:PORT", port 0 for any free one. NULL: nowhere. */
+    const char *http;
 } cadre_coordinator_options_t;
 
-/* Options with every default in place and `size` set. */
-CADRE_API cadre_coordinator_options_t cadre_coordinator_options(void);
+/* Returns options with every default in place. It is of the program, not of the library, so that
+ * `size` is that of the header the program was built with. */
+static inline cadre_coordinator_options_t
+cadre_coordinator_options(void)
+{
+    cadre_coordinator_options_t options;
+    memset(&options, 0, sizeof(options));
+    options.size = sizeof(options);
+    return options;
+}
 
 /* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on. The
  * process's soft limit of open files (RLIMIT_NOFILE) is raised to the hard one. With
@@ -146,42 +199,70 @@ CADRE_API int cadre_coordinator_status_json(cadre_coordinator_t *self, char **te
 
 /* --- Variables --- */
 
-/* How a variable is cut along axis 0. `count` parts for FIXED; for MIN_BYTES and MAX_BYTES the size
- * in `bytes` and at most `max_partitions` parts (0: as many as there are ps). FIXED with count 0:
- * one part. 65,536 parts are the most (CADRE_EINVALID). */
+/* How a variable is cut along axis 0, into at most 65,536 parts and never more than it has rows. */
 typedef enum {
-    CADRE_PARTITION_FIXED = 0,
-    CADRE_PARTITION_MIN_BYTES = 1,
-    CADRE_PARTITION_MAX_BYTES = 2,
-    CADRE_PARTITION_GIVEN = 3, /* `parts`: one entry per axis, all but the first 1 */
+    CADRE_PARTITION_MIN_BYTES = 0, /* parts of at least `bytes`, at most `max_partitions` */
+    CADRE_PARTITION_FIXED = 1,     /* `count` parts */
+    CADRE_PARTITION_MAX_BYTES = 2, /* parts of at most `bytes`, at most `max_partitions` */
+    CADRE_PARTITION_GIVEN = 3,     /* `parts`: one entry per axis, all but the first 1 */
 } cadre_partitioner_t;
 
+enum { CADRE_PARTITION_BYTES = 262144 };
+
+/* Options of a variable; they grow as those of a coordinator. */
 typedef struct {
-    size_t size; /* sizeof(cadre_variable_options_t) */
-    const char
-        *initializer; /* "zeros" (or NULL), "constant", "uniform", "normal", "truncated_normal",
-                         "glorot_uniform", "glorot_normal", "he_uniform", "he_normal" */
-    double initializer_parameters[4]; /* constant: value; uniform: low, high; normal, truncated:
-                                         mean, deviation */
-    uint64_t seed; /* of the initial values; 0: from the job's seed and the variable's name */
-    const char *optimizer; /* "sgd" (or NULL), "momentum", "nesterov", "adagrad", "rmsprop", "adam",
-                              "adamw", "ftrl", "add" */
-    const char
-        *optimizer_parameters; /* JSON object such as {"learning_rate": 0.01}; NULL: defaults */
+    /* sizeof(cadre_variable_options_t), as cadre_variable_options sets it. */
+    size_t size;
+
+    /* What it begins with. Default: zeros. */
+    cadre_initializer_t initializer;
+
+    /* Of random initial values. 0: from the job's seed and the variable's name. */
+    uint64_t seed;
+
+    /* How gradients change it. Default: sgd with learning rate 0.01. */
+    cadre_optimizer_t optimizer;
+
+    /* How it is cut. Default, as in job files: CADRE_PARTITION_MIN_BYTES. */
     cadre_partitioner_t partitioner;
+
+    /* Of CADRE_PARTITION_FIXED. 0: as many as there are ps. */
     int count;
+
+    /* Of MIN_BYTES and MAX_BYTES. 0: CADRE_PARTITION_BYTES. */
     int64_t bytes;
+
+    /* Of MIN_BYTES and MAX_BYTES. 0: as many as there are ps. */
     int max_partitions;
-    const int64_t *parts; /* for CADRE_PARTITION_GIVEN */
+
+    /* Of CADRE_PARTITION_GIVEN, [part_count]. */
+    const int64_t *parts;
     int part_count;
-    const cadre_variable_t
-        *colocate_with; /* unpartitioned, on the shard of that one's first part; or NULL */
-    cadre_dtype_t wire; /* type of its values and gradients between workers and ps: CADRE_BF16
-                           halves the bytes of an f32 variable, which is rounded to 8 bits on each
-                           way and kept, updated, saved, read and assigned in f32; 0: its own */
+
+    /* Not cut, and on the shard of that one's first part. NULL: placed by itself. */
+    const cadre_variable_t *colocate_with;
+
+    /* Type of its values and gradients between workers and ps: CADRE_BF16 halves the bytes of an
+     * f32 variable, which is rounded to 8 bits on each way and kept, updated, saved, read and
+     * assigned in f32. 0: its own. */
+    cadre_dtype_t wire;
+
+    /* How long its creation may take, as in other calls; -1: without limit. 0: as long as no ps is
+     * away for ps_timeout_ms of the coordinator's options. */
+    int64_t timeout_ms;
 } cadre_variable_options_t;
 
-CADRE_API cadre_variable_options_t cadre_variable_options(void);
+/* Returns options with every default in place, as cadre_coordinator_options does. */
+static inline cadre_variable_options_t
+cadre_variable_options(void)
+{
+    cadre_variable_options_t options;
+    memset(&options, 0, sizeof(options));
+    options.size = sizeof(options);
+    options.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
+    return options;
+}
 
 /* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
  * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
@@ -196,7 +277,7 @@ CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     const cadre_variable_options_t *options,
                                     cadre_variable_t **variable);
 
-/* What cadre_variable_create takes. */
+/* What cadre_variable_create takes. It cannot grow; its options can. */
 typedef struct {
     const char *name;
     cadre_dtype_t dtype;
@@ -341,22 +422,66 @@ typedef struct {
  * those of the second are "x1", "y1" and so on. The results of a resource are the arguments
  * "NAME.RESULT". An argument means one thing: no tensor or future may be called like a column or a
  * result of what the call names, where every name that begins with "NAME." counts as a result, so
- * that resources "a" and "a.b" do not go into one call. */
+ * that resources "a" and "a.b" do not go into one call. It grows as options do. */
 typedef struct {
+    /* sizeof(cadre_call_t), as cadre_call sets it. */
+    size_t size;
+
+    /* Rows of datasets, at most 8. */
     const cadre_batch_t *batches;
     size_t batch_count;
+
+    /* Tensors and results of other closures, together at most 64 and 64 MiB. */
     const cadre_argument_t *tensors;
     size_t tensor_count;
-    uint32_t steps; /* updates it pushes to one shard at most, up to 65,536; 0 means 1 */
-    const cadre_resource_t *const *resources; /* that it uses, at most 16 */
-    size_t resource_count;
-    const cadre_future_argument_t *futures; /* whose results are arguments */
+    const cadre_future_argument_t *futures;
     size_t future_count;
-    uint64_t sequence;   /* the caller's number of this closure, at most 2^63 - 1, which checkpoints
-                            remember (cadre_checkpoint_next); 0: none */
-    int64_t deadline_ms; /* how long an attempt may run; 0: closure_deadline_ms of the coordinator's
-                            options; -1: as long as it takes */
+
+    /* Resources that it uses, at most 16. */
+    const cadre_resource_t *const *resources;
+    size_t resource_count;
+
+    /* Updates that it pushes to one shard at most, up to 65,536. 0: 1. */
+    uint32_t steps;
+
+    /* The caller's number of this closure, at most 2^63 - 1, which checkpoints remember
+     * (cadre_checkpoint_next). 0: none. */
+    uint64_t sequence;
+
+    /* How long an attempt may run. 0: closure_deadline_ms of the coordinator's options; -1: as long
+     * as it takes. */
+    int64_t deadline_ms;
 } cadre_call_t;
+
+/* Returns a call without arguments. */
+static inline cadre_call_t
+cadre_call(void)
+{
+    cadre_call_t call;
+    memset(&call, 0, sizeof(call));
+    call.size = sizeof(call);
+    return call;
+}
+
+/* Returns a call with the rows of `batch`, which stays the caller's and must live as long. */
+static inline cadre_call_t
+cadre_call_batch(const cadre_batch_t *batch)
+{
+    cadre_call_t call = cadre_call();
+    call.batches = batch;
+    call.batch_count = 1;
+    return call;
+}
+
+/* Returns a call with `count` tensors, which likewise stay the caller's. */
+static inline cadre_call_t
+cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
+{
+    cadre_call_t call = cadre_call();
+    call.tensors = tensors;
+    call.tensor_count = count;
+    return call;
+}
 
 /* Queues one call of `function` (`call` may be NULL) and, when `future` is not NULL, gives a future
  * for its results. Blocks while the queue is full. When an earlier closure has failed it raises

@@ -17,6 +17,33 @@ parsed(const char *text)
     return spec;
 }
 
+Test(optimizer_spec, is_the_same_in_a_program_s_words)
+{
+    double number = 1;
+    for (int kind = 1; kind <= 9; kind++) {
+        const char *text = cadre_optimizer_kind_text((cadre_optimizer_kind_t)kind);
+        const cadre_parameter_t *table = NULL;
+        cadre_optimizer_spec_t spec;
+        cadre_optimizer_spec_t taken;
+        cadre_optimizer_t given = cadre_optimizer((cadre_optimizer_kind_t)kind);
+        size_t count = cadre_optimizer_parameters((cadre_optimizer_kind_t)kind, &table);
+        cr_assert_eq(cadre_optimizer_spec_parse(&spec, text), 0);
+        cr_assert_eq(cadre_optimizer_spec_take(&taken, &given), 0);
+        cr_assert_arr_eq(taken.parameters, spec.parameters, sizeof(spec.parameters), "%s", text);
+        for (size_t i = 0; i < count; i++) {
+            number *= 0.5;
+            spec.parameters[i] = strcmp(table[i].name, "centered") == 0 ? 1 : number;
+        }
+        given = cadre_optimizer_spec_give(&spec);
+        cr_assert_eq(cadre_optimizer_spec_take(&taken, &given), 0);
+        cr_assert_arr_eq(taken.parameters, spec.parameters, sizeof(spec.parameters), "%s", text);
+        cr_assert_eq(cadre_optimizer_named(text, &given), 0);
+        cr_assert_eq((int)given.kind, kind);
+    }
+    cr_assert_eq(cadre_optimizer_named("no such", NULL), CADRE_ENOTFOUND);
+    cr_assert_eq(cadre_optimizer_named(NULL, NULL), CADRE_ENOTFOUND);
+}
+
 Test(optimizer_spec, knows_every_kind_by_its_name_and_number)
 {
     static const char *const names[] = {"sgd",  "momentum", "nesterov", "adagrad", "rmsprop",

@@ -101,7 +101,7 @@ Test(catalogue, a_variable_has_a_type_on_the_wire)
     cr_assert(strstr(cadre_error_text(), "variable bad"), "%s", cadre_error_text());
     cadre_tensor_t whole = {.dtype = CADRE_I64, .rank = 1, .shape = {3}};
     options.wire = CADRE_BF16;
-    options.optimizer = "add";
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     cr_assert_eq(cadre_catalogue_add_variable(&self, "whole", &whole, &options, &narrow),
                  CADRE_EDTYPE);
     options.wire = CADRE_I64;
@@ -147,7 +147,7 @@ Test(catalogue, refuses_shapes_without_elements_and_bad_types)
     cr_assert_eq(cadre_catalogue_add_variable(&self, "w", &like, &defaults, &variable),
                  CADRE_EDTYPE, "sgd is for f32");
     cadre_variable_options_t adding = defaults;
-    adding.optimizer = "add";
+    adding.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     cr_assert_eq(cadre_catalogue_add_variable(&self, "w", &like, &adding, &variable), 0, "%s",
                  cadre_error_text());
     like = (cadre_tensor_t){.dtype = CADRE_F32};
@@ -163,27 +163,22 @@ Test(catalogue, refuses_initializers_and_optimizers_that_it_does_not_know)
     cadre_variable_t *variable = NULL;
     cadre_catalogue_init(&self, 2, false, 1);
     cadre_variable_options_t options = defaults;
-    options.initializer = "ones_and_twos";
-    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_ENOTFOUND);
+    options.initializer = cadre_initializer((cadre_initializer_kind_t)77);
+    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_EINVALID);
     cr_assert(strstr(cadre_error_text(), "variable w"), "%s", cadre_error_text());
+    options.initializer = (cadre_initializer_t){.stddev = 1};
+    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_EINVALID, "a number without a kind");
     options = defaults;
-    options.optimizer = "adamant";
-    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_ENOTFOUND);
-    options.optimizer = "adam";
-    static const char *const bad[] = {"",
-                                      "[]",
-                                      "{",
-                                      "{\"learning_rate\": \"fast\"}",
-                                      "{\"learning_rate\": 1, \"learning_rate\": 2}",
-                                      "{\"momentum\": 0.9}",
-                                      "{\"learning_rate\": -1}"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        options.optimizer_parameters = bad[i];
-        cr_assert_lt(add(&self, "w", &options, &variable), 0, "%s", bad[i]);
-    }
-    options.optimizer_parameters = "{\"learning_rate\": 0.25}";
+    options.optimizer = cadre_optimizer((cadre_optimizer_kind_t)77);
+    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_EINVALID);
+    options.optimizer = (cadre_optimizer_t){.learning_rate = 1};
+    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_EINVALID, "a number without a kind");
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
+    options.optimizer.learning_rate = -1;
+    cr_assert_eq(add(&self, "w", &options, &variable), CADRE_EINVALID);
     cr_assert_eq(self.variable_count, 0);
     cr_assert_eq(self.placement.load_bytes[0], 0, "nothing was placed");
+    options.optimizer.learning_rate = 0.25;
     cr_assert_eq(add(&self, "w", &options, &variable), 0, "%s", cadre_error_text());
     cadre_catalogue_fini(&self);
 }
@@ -221,11 +216,13 @@ Test(catalogue, P9_a_colocated_variable_sits_whole_where_its_target_begins)
     cadre_variable_options_t options = defaults;
     cadre_catalogue_init(&self, 3, false, 1);
     cr_assert_eq(add(&self, "first", &defaults, &variables[0]), 0);
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 2;
     cr_assert_eq(add(&self, "target", &options, &variables[1]), 0);
     cr_assert_eq(variables[1]->partitions, 2);
     cr_assert_eq(variables[1]->shards[0], 1);
     options = defaults;
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 13;
     options.colocate_with = variables[1];
     cr_assert_eq(add(&self, "slot", &options, &variables[2]), 0);
@@ -292,12 +289,14 @@ Test(catalogue, the_create_messages_of_a_variable_cover_its_rows)
     cadre_catalogue_t self;
     cadre_variable_t *variable = NULL;
     cadre_variable_options_t options = defaults;
+    options.partitioner = CADRE_PARTITION_FIXED;
     options.count = 5;
-    options.initializer = "uniform";
-    options.initializer_parameters[0] = -2;
-    options.initializer_parameters[1] = 3;
-    options.optimizer = "momentum";
-    options.optimizer_parameters = "{\"learning_rate\": 0.5, \"momentum\": 0.75}";
+    options.initializer = cadre_initializer(CADRE_INITIALIZER_UNIFORM);
+    options.initializer.min = -2;
+    options.initializer.max = 3;
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_MOMENTUM);
+    options.optimizer.learning_rate = 0.5;
+    options.optimizer.momentum = 0.75;
     cadre_catalogue_init(&self, 2, false, 1);
     cr_assert_eq(add(&self, "w", &options, &variable), 0, "%s", cadre_error_text());
     uint64_t next = 0;

@@ -48,7 +48,7 @@ Test(partitioner, P1_fixed_cuts_into_so_many_but_never_more_than_rows)
     cr_assert_eq(parts_of(fixed(9), 10, 3), 9);
     cr_assert_eq(parts_of(fixed(10), 10, 3), 10);
     cr_assert_eq(parts_of(fixed(11), 10, 3), 10);
-    cr_assert_eq(parts_of(fixed(0), 10, 3), 1, "0 is one part");
+    cr_assert_eq(parts_of(fixed(0), 10, 3), SHARDS, "as many as shards");
 }
 
 Test(partitioner, P2_no_part_is_under_the_minimum_size)
@@ -114,6 +114,15 @@ Test(partitioner, P6_small_variables_and_scalars_stay_whole)
     cr_assert_eq(count, 1);
 }
 
+Test(partitioner, cuts_as_a_job_file_does_unless_it_is_told_otherwise)
+{
+    const cadre_variable_options_t none = {.size = sizeof(none)};
+    cr_assert_eq(parts_of(none, 1 << 16, 1), 1, "256 KiB");
+    cr_assert_eq(parts_of(none, 1 << 17, 1), 2);
+    cr_assert_eq(parts_of(none, 1 << 22, 1), SHARDS);
+    cr_assert_eq(parts_of(by_bytes(CADRE_PARTITION_MAX_BYTES, 0, 0), (1 << 16) + 1, 1), 2);
+}
+
 Test(partitioner, P11_given_parts_must_have_one_entry_per_axis_and_cut_the_first_only)
 {
     cr_assert_eq(given((const int64_t[]){2, 1}, 2, 4), 2);
@@ -132,8 +141,7 @@ Test(partitioner, P11_given_parts_must_have_one_entry_per_axis_and_cut_the_first
 Test(partitioner, P11_bad_options_are_refused)
 {
     cr_assert_eq(parts_of(fixed(-1), 4, 1), CADRE_EINVALID);
-    cr_assert_eq(parts_of(by_bytes(CADRE_PARTITION_MIN_BYTES, 0, 0), 4, 1), CADRE_EINVALID);
-    cr_assert_eq(parts_of(by_bytes(CADRE_PARTITION_MAX_BYTES, 0, 0), 4, 1), CADRE_EINVALID);
+    cr_assert_eq(parts_of((cadre_variable_options_t){.count = 2}, 4, 1), CADRE_EINVALID);
     cr_assert_eq(parts_of(by_bytes(CADRE_PARTITION_MAX_BYTES, -5, 0), 4, 1), CADRE_EINVALID);
     cr_assert_eq(parts_of(by_bytes(CADRE_PARTITION_MAX_BYTES, 5, -1), 4, 1), CADRE_EINVALID);
     cr_assert_eq(parts_of(by_bytes((cadre_partitioner_t)9, 5, 0), 4, 1), CADRE_EINVALID);

@@ -15,7 +15,7 @@ call_once(cadre_coordinator_t *coordinator, const cadre_function_t *function, fl
 {
     const cadre_tensor_t x = {.dtype = CADRE_F32, .rank = 1, .shape = {SIZE}, .data = values};
     const cadre_argument_t argument = {.name = "x", .tensor = &x};
-    const cadre_call_t call = {.tensors = &argument, .tensor_count = 1};
+    const cadre_call_t call = cadre_call_tensors(&argument, 1);
     cadre_future_t *future = NULL;
     cadre_tensor_t y = {.data = NULL};
     cadre_tensor_t flag = {.data = NULL};

@@ -11,13 +11,13 @@ TestSuite(initializer, .timeout = 240);
 
 enum { COUNT = 120000 };
 
-static cadre_initializer_t
+static cadre_ps_initializer_t
 make(const char *kind, const int64_t *shape, int rank, uint64_t seed)
 {
     cadre_initializer_spec_t spec;
     cr_assert_eq(cadre_initializer_spec_parse(&spec, kind), 0);
     spec.seed = seed;
-    cadre_initializer_t initializer;
+    cadre_ps_initializer_t initializer;
     cr_assert_eq(cadre_initializer_init(&initializer, &spec, CADRE_F32, shape, rank), 0);
     return initializer;
 }
@@ -31,7 +31,7 @@ Test(initializer, gives_an_element_one_value_for_any_cut)
     };
     enum { TOTAL = 1000 };
     for (size_t kind = 0; kind < CADRE_COUNT_OF(kinds); kind++) {
-        cadre_initializer_t initializer = make(kinds[kind], (int64_t[]){100, 10}, 2, 9);
+        cadre_ps_initializer_t initializer = make(kinds[kind], (int64_t[]){100, 10}, 2, 9);
         float whole[TOTAL];
         cadre_initializer_fill(&initializer, 0, TOTAL, whole);
         for (size_t parts = 1; parts <= 13; parts++) {
@@ -51,7 +51,7 @@ Test(initializer, gives_other_seeds_and_elements_other_values)
     static const char *const kinds[] = {"uniform", "normal", "truncated_normal"};
     for (size_t kind = 0; kind < CADRE_COUNT_OF(kinds); kind++) {
         float values[3];
-        cadre_initializer_t initializer = make(kinds[kind], (int64_t[]){100}, 1, 1);
+        cadre_ps_initializer_t initializer = make(kinds[kind], (int64_t[]){100}, 1, 1);
         cadre_initializer_fill(&initializer, 0, 1, &values[0]);
         cadre_initializer_fill(&initializer, 50, 1, &values[1]);
         initializer = make(kinds[kind], (int64_t[]){100}, 1, 2);
@@ -69,7 +69,7 @@ typedef struct {
 } summary_t;
 
 static summary_t
-summarise(const cadre_initializer_t *initializer)
+summarise(const cadre_ps_initializer_t *initializer)
 {
     static float values[COUNT];
     cadre_initializer_fill(initializer, 0, COUNT, values);
@@ -89,7 +89,7 @@ summarise(const cadre_initializer_t *initializer)
 Test(initializer, draws_the_distributions_it_names)
 {
     const int64_t shape[] = {COUNT};
-    cadre_initializer_t initializer = make("uniform", shape, 1, 4);
+    cadre_ps_initializer_t initializer = make("uniform", shape, 1, 4);
     summary_t summary = summarise(&initializer);
     cr_assert(summary.low >= -0.05 && summary.low < -0.0499);
     cr_assert(summary.high <= 0.05 && summary.high > 0.0499);
@@ -134,7 +134,7 @@ Test(initializer, scales_by_the_fans_of_the_whole_shape)
         double average = fmax(1, (cases[i].fan_in + cases[i].fan_out) / 2);
         double in = fmax(1, cases[i].fan_in);
 
-        cadre_initializer_t initializer = make("glorot_uniform", shape, cases[i].rank, 1);
+        cadre_ps_initializer_t initializer = make("glorot_uniform", shape, cases[i].rank, 1);
         summary_t summary = summarise(&initializer);
         cr_assert_float_eq(summary.high, sqrt(3 / average), 1e-3 * summary.high, "case %zu", i);
         cr_assert_float_eq(summary.low, -sqrt(3 / average), 1e-3 * summary.high, "case %zu", i);
@@ -161,7 +161,7 @@ Test(initializer, scales_by_the_fans_of_the_whole_shape)
 Test(initializer, fills_constants_of_each_type)
 {
     cadre_initializer_spec_t spec;
-    cadre_initializer_t initializer;
+    cadre_ps_initializer_t initializer;
     const int64_t shape[] = {3};
     cr_assert_eq(cadre_initializer_spec_parse(&spec, "constant"), 0);
     cr_assert_eq(cadre_initializer_spec_set(&spec, "value", -7), 0);

@@ -52,7 +52,7 @@ static const case_t cases[] = {
     {"add", {{NULL, 0}}},
 };
 
-static cadre_optimizer_t
+static cadre_ps_optimizer_t
 make(const case_t *which)
 {
     cadre_optimizer_spec_t spec;
@@ -62,7 +62,7 @@ make(const case_t *which)
             cadre_optimizer_spec_set(&spec, which->settings[i].parameter, which->settings[i].value),
             0);
     }
-    cadre_optimizer_t optimizer;
+    cadre_ps_optimizer_t optimizer;
     cr_assert_eq(cadre_optimizer_init(&optimizer, &spec, CADRE_F32), 0);
     return optimizer;
 }
@@ -214,7 +214,7 @@ typedef struct {
 } state_t;
 
 static void
-init_state(const cadre_optimizer_t *optimizer, state_t *state)
+init_state(const cadre_ps_optimizer_t *optimizer, state_t *state)
 {
     memset(state, 0, sizeof(*state));
     for (size_t i = 0; i <= COUNT; i++) {
@@ -226,7 +226,7 @@ init_state(const cadre_optimizer_t *optimizer, state_t *state)
 }
 
 static void
-apply(const cadre_optimizer_t *optimizer, int step, const void *gradient, const state_t *in,
+apply(const cadre_ps_optimizer_t *optimizer, int step, const void *gradient, const state_t *in,
       state_t *out)
 {
     cadre_optimizer_stretch_t stretch = {
@@ -251,7 +251,7 @@ Test(optimizer, follows_keras_over_a_hundred_steps)
 {
     for (size_t number = 0; number < CADRE_COUNT_OF(cases); number++) {
         const case_t *c = &cases[number];
-        cadre_optimizer_t optimizer = make(c);
+        cadre_ps_optimizer_t optimizer = make(c);
         state_t state;
         init_state(&optimizer, &state);
         element_t elements[COUNT];
@@ -279,7 +279,7 @@ Test(optimizer, follows_keras_over_a_hundred_steps)
 Test(optimizer, gives_the_same_bits_in_place_and_into_another_buffer_and_from_any_address)
 {
     for (size_t number = 0; number < CADRE_COUNT_OF(cases); number++) {
-        cadre_optimizer_t optimizer = make(&cases[number]);
+        cadre_ps_optimizer_t optimizer = make(&cases[number]);
         state_t in_place;
         state_t copies[2];
         init_state(&optimizer, &in_place);
@@ -308,7 +308,7 @@ Test(optimizer, gives_the_same_bits_in_place_and_into_another_buffer_and_from_an
 static float
 single(const case_t *c, float value, float gradient, int steps)
 {
-    cadre_optimizer_t optimizer = make(c);
+    cadre_ps_optimizer_t optimizer = make(c);
     float slots[CADRE_OPTIMIZER_SLOTS_MAX] = {0};
     cadre_optimizer_stretch_t stretch = {
         .count = 1, .gradient = &gradient, .value_in = &value, .value_out = &value};
@@ -356,7 +356,7 @@ Test(optimizer, adds_and_subtracts_in_each_type)
 {
     cadre_optimizer_spec_t spec;
     cr_assert_eq(cadre_optimizer_spec_parse(&spec, "add"), 0);
-    cadre_optimizer_t add;
+    cadre_ps_optimizer_t add;
 
     double f64[] = {1e300, -2.5, 0};
     const double f64_by[] = {1e284, 0.25, 1e-320};
@@ -403,7 +403,7 @@ Test(optimizer, adds_and_subtracts_in_each_type)
 Test(optimizer, refuses_types_it_cannot_update)
 {
     cadre_optimizer_spec_t spec;
-    cadre_optimizer_t optimizer;
+    cadre_ps_optimizer_t optimizer;
     cr_assert_eq(cadre_optimizer_spec_parse(&spec, "adam"), 0);
     cr_assert_eq(cadre_optimizer_init(&optimizer, &spec, CADRE_F64), CADRE_EDTYPE);
     cr_assert_eq(cadre_optimizer_spec_parse(&spec, "add"), 0);
