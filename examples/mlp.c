@@ -81,38 +81,10 @@ open_rows(example_t *self, const char *path, const char *part, cadre_dataset_t *
 }
 
 static int
-train(example_t *self)
-{
-    int s = 0;
-    for (uint64_t epoch = 0; epoch < EPOCHS && !s; epoch++) {
-        cadre_batch_t batch;
-        s = cadre_dataset_begin(self->train, epoch, 0, BATCH, true, false);
-        while (!s && cadre_dataset_next(self->train, &batch)) {
-            cadre_call_t call = cadre_call_batch(&batch);
-            s = cadre_coordinator_schedule(self->coordinator, self->step, &call, -1, NULL);
-        }
-        s = s ? s : cadre_coordinator_join(self->coordinator, -1);
-    }
-    return s;
-}
-
-static int
 evaluate(example_t *self, double *accuracy)
 {
-    cadre_batch_t batch;
-    double correct = 0;
-    int s = cadre_dataset_begin(self->test, 0, 0, BATCH, false, false);
-    while (!s && cadre_dataset_next(self->test, &batch)) {
-        cadre_call_t call = cadre_call_batch(&batch);
-        cadre_future_t *future = NULL;
-        cadre_tensor_t value = {.data = NULL};
-        s = cadre_coordinator_schedule(self->coordinator, self->evaluate, &call, -1, &future);
-        s = s ? s : cadre_future_fetch(future, "correct", &value, -1);
-        correct += s ? 0 : *(const float *)value.data;
-        cadre_tensor_fini(&value);
-        cadre_future_destroy(&future);
-    }
-    *accuracy = correct / (double)cadre_dataset_info(self->test).rows;
+    int s = cadre_dataset_sum(self->test, self->evaluate, "correct", BATCH, -1, accuracy);
+    *accuracy /= (double)cadre_dataset_info(self->test).rows;
     return s;
 }
 
@@ -140,7 +112,7 @@ main(int argc, char **argv)
     s = s ? s : define_function(&self, 0, &self.evaluate);
     s = s ? s : open_rows(&self, path, "rest", &self.train);
     s = s ? s : open_rows(&self, path, "held_out", &self.test);
-    s = s ? s : train(&self);
+    s = s ? s : cadre_dataset_train(self.train, self.step, 0, EPOCHS, BATCH, -1);
     s = s ? s : evaluate(&self, &accuracy);
     if (s) {
         fprintf(stderr, "%s: %s\n", cadre_status_text(s), cadre_error_text());

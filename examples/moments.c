@@ -144,9 +144,8 @@ main(int argc, char **argv)
         return 66; /* EX_NOINPUT of sysexits.h */
     }
     example_t self = {.coordinator = NULL};
-    cadre_coordinator_options_t options = cadre_coordinator_options();
     snprintf(text, sizeof(text), "{\"format\": \"csv\", \"path\": \"%s\"}", path);
-    int s = cadre_coordinator_open(&options, &self.coordinator);
+    int s = cadre_coordinator_open(NULL, &self.coordinator);
     s = s ? s : define_measure(&self);
     s = s ? s : define_merge(&self);
     s = s ? s : cadre_dataset_open(self.coordinator, "rows", text, 30000, &self.rows);

@@ -22,10 +22,10 @@ schedule_all(cadre_coordinator_t *coordinator, const cadre_function_t *add)
     for (uint64_t i = cadre_checkpoint_next(coordinator, 1); i <= COUNT && !s;
          i = cadre_checkpoint_next(coordinator, i + 1)) {
         float number = (float)i;
-        cadre_tensor_t value = {.dtype = CADRE_F32, .rank = 0, .data = &number};
+        cadre_tensor_t value = cadre_tensor_view(CADRE_F32, &number, NULL, 0);
         cadre_argument_t argument = {"number", &value};
-        cadre_call_t call = {
-            .size = sizeof(call), .tensors = &argument, .tensor_count = 1, .sequence = i};
+        cadre_call_t call = cadre_call_tensors(&argument, 1);
+        call.sequence = i;
         s = cadre_coordinator_schedule(coordinator, add, &call, -1, NULL);
     }
     return s;
@@ -35,18 +35,18 @@ int
 main(int count, char **arguments)
 {
     cadre_coordinator_options_t options = cadre_coordinator_options();
-    cadre_variable_options_t sum = {.size = sizeof(sum),
-                                    .optimizer = {.kind = CADRE_OPTIMIZER_ADD}};
+    cadre_variable_options_t adds = cadre_variable_options();
     cadre_coordinator_t *coordinator = NULL;
     cadre_variable_t *total = NULL;
     cadre_function_t *add = NULL;
-    cadre_tensor_t value = {.data = NULL};
+    double sum = 0;
+    adds.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
     options.checkpoint_dir = count > 1 ? arguments[1] : "resume-checkpoints";
     options.checkpoint_every_ms = 100;
     options.queue_capacity = 100;
     options.resume = CADRE_RESUME_AUTO;
     int s = cadre_coordinator_open(&options, &coordinator);
-    s = s ? s : cadre_variable_create(coordinator, "total", CADRE_F64, NULL, 0, &sum, &total);
+    s = s ? s : cadre_variable_create(coordinator, "total", CADRE_F64, NULL, 0, &adds, &total);
     s = s ? s : cadre_function_native(coordinator, "add_number", &add);
     if (!s) {
         printf("from %llu\n", (unsigned long long)cadre_checkpoint_next(coordinator, 1));
@@ -54,10 +54,9 @@ main(int count, char **arguments)
     }
     s = s ? s : schedule_all(coordinator, add);
     s = s ? s : cadre_coordinator_join(coordinator, -1);
-    s = s ? s : cadre_variable_read(total, &value, -1);
+    s = s ? s : cadre_variable_read_number(total, &sum, -1);
     s ? fprintf(stderr, "%s: %s\n", cadre_status_text(s), cadre_error_text())
-      : printf("%.0f\n", *(const double *)value.data);
-    cadre_tensor_fini(&value);
+      : printf("%.0f\n", sum);
     cadre_coordinator_close(&coordinator);
     return s != 0;
 }

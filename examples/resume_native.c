@@ -7,14 +7,13 @@ static int
 add_number(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
-    const cadre_tensor_t *number = cadre_invocation_argument(invocation, "number");
-    if (!number) {
-        return cadre_invocation_fail(invocation, CADRE_EINVALID, "no argument number");
+    double number = 0;
+    int status = cadre_tensor_number(cadre_invocation_argument(invocation, "number"), &number);
+    if (status) {
+        return cadre_invocation_fail(invocation, status, "number: %s", cadre_error_text());
     }
     poll(NULL, 0, 1);
-    double value = (double)*(const float *)number->data;
-    cadre_tensor_t gradient = {.dtype = CADRE_F64, .rank = 0, .data = &value};
-    return cadre_invocation_push(invocation, "total", &gradient);
+    return cadre_invocation_push_number(invocation, "total", number);
 }
 
 int

@@ -7,6 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/tensor/bf16.h"
 
 size_t
 cadre_dtype_size(cadre_dtype_t dtype)
@@ -111,6 +112,61 @@ cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *sh
     tensor->data = cadre_aligned_alloc(size_bytes);
     tensor->owned = tensor->data;
     memset(tensor->data, 0, size_bytes);
+    return 0;
+}
+
+cadre_tensor_t
+cadre_tensor_view(cadre_dtype_t dtype, const void *data, const int64_t *shape, int rank)
+{
+    cadre_tensor_t view = {.dtype = dtype, .rank = rank, .data = (void *)(uintptr_t)data};
+    if (rank < 0 || rank > CADRE_RANK_MAX || (rank > 0 && !shape)) {
+        return (cadre_tensor_t){0};
+    }
+    for (int i = 0; i < rank; i++) {
+        view.shape[i] = shape[i];
+    }
+    return view;
+}
+
+static double
+first_number(const cadre_tensor_t *tensor)
+{
+    switch (tensor->dtype) {
+    case CADRE_F32:
+        return (double)*(const float *)tensor->data;
+    case CADRE_F64:
+        return *(const double *)tensor->data;
+    case CADRE_I32:
+        return *(const int32_t *)tensor->data;
+    case CADRE_I64:
+        return (double)*(const int64_t *)tensor->data;
+    case CADRE_U64:
+        return (double)*(const uint64_t *)tensor->data;
+    case CADRE_U8:
+        return *(const uint8_t *)tensor->data;
+    case CADRE_BF16: {
+        float number = 0;
+        cadre_bf16_widen(tensor->data, &number, 1);
+        return (double)number;
+    }
+    }
+    return 0;
+}
+
+int
+cadre_tensor_number(const cadre_tensor_t *tensor, double *number)
+{
+    char text[CADRE_SHAPE_TEXT_SIZE];
+    if (!tensor || !tensor->data || cadre_dtype_size(tensor->dtype) == 0) {
+        return cadre_fail(CADRE_EINVALID, "there is no tensor to have a number");
+    }
+    if (cadre_tensor_count(tensor) != 1) {
+        return cadre_fail(CADRE_ESHAPE, "one number is in no tensor of shape %s",
+                          cadre_shape_text(tensor->shape, tensor->rank, text));
+    }
+    if (number) {
+        *number = first_number(tensor);
+    }
     return 0;
 }
 

@@ -46,9 +46,10 @@ destroy(cadre_coordinator_t *self)
 int
 cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinator_t **out)
 {
-    cadre_coordinator_options_t options;
+    cadre_coordinator_options_t options = cadre_coordinator_options();
     int status =
-        cadre_options_take(given, &options, sizeof(options), "cadre_coordinator_options_t");
+        given ? cadre_options_take(given, &options, sizeof(options), "cadre_coordinator_options_t")
+              : 0;
     if (status < 0) {
         return status;
     }

@@ -1,7 +1,6 @@
-/* The public calls on variables, functions and datasets. */
+/* The public calls on variables and functions. */
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include <cadre/coordinator.h>
 
@@ -11,7 +10,6 @@
 #include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/options.h"
 
 int
 cadre_variable_drop(cadre_variable_t **self_p, int64_t timeout_ms)
@@ -64,6 +62,14 @@ cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value, int64_t timeo
     cadre_tensor_fini(value);
     *value = tensor;
     return 0;
+}
+
+int
+cadre_variable_read_number(cadre_variable_t *self, double *number, int64_t timeout_ms)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
+    int status = cadre_variable_read(self, &value, timeout_ms);
+    return status < 0 ? status : cadre_tensor_number(&value, number);
 }
 
 /* Under the lock. Assignments are kept for a replay, so they wait for room like new closures. */
@@ -252,83 +258,4 @@ cadre_function_native(cadre_coordinator_t *self, const char *name, cadre_functio
     int status = add_function(self, &like, out);
     cadre_gate_unlock_and_wake(self->gate);
     return status;
-}
-
-/* --- datasets --- */
-
-int
-cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *description,
-                   int64_t timeout_ms, cadre_dataset_t **out)
-{
-    int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    int64_t since_ms = 0;
-    cadre_dataset_t *dataset = NULL;
-    cadre_gate_lock(self->gate);
-    int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
-    if (status == 0) {
-        dataset->coordinator = self;
-        cadre_core_announce_dataset(&self->core, dataset);
-    }
-    while (status == 0 && !dataset->opened) {
-        status = cadre_coordinator_usable(self);
-        if (status == 0) {
-            status =
-                cadre_coordinator_wait(self, deadline_ms, "a worker to open the data", &since_ms);
-        }
-    }
-    if (status == 0 && dataset->status < 0) {
-        status = cadre_fail(dataset->status, "dataset %s: %s", name, dataset->text);
-        dataset->name[0] = '\0'; /* the name is free for another try */
-    }
-    cadre_gate_unlock_and_wake(self->gate);
-    if (status == 0 && out) {
-        *out = dataset;
-    }
-    return status;
-}
-
-cadre_dataset_info_t
-cadre_dataset_info(const cadre_dataset_t *self)
-{
-    return self->info;
-}
-
-int
-cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_t batch_size,
-                    bool shuffle, bool drop_last)
-{
-    if (batch_size < 1 || first < 0 || first > self->info.rows) {
-        return cadre_fail(
-            CADRE_EINVALID, "dataset %s: batch size %lld or first position %lld of %lld rows",
-            self->name, (long long)batch_size, (long long)first, (long long)self->info.rows);
-    }
-    uint64_t order = 0;
-    if (shuffle) {
-        uint64_t key[] = {self->coordinator->core.options.seed, epoch};
-        order = XXH3_64bits_withSeed(self->name, strlen(self->name), XXH3_64bits(key, sizeof(key)));
-        order = order ? order : 1;
-    }
-    cadre_gate_lock(self->coordinator->gate);
-    self->order = order;
-    self->next = first;
-    self->batch_size = batch_size;
-    self->drop_last = drop_last;
-    cadre_gate_unlock(self->coordinator->gate);
-    return 0;
-}
-
-bool
-cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch)
-{
-    cadre_gate_lock(self->coordinator->gate);
-    int64_t left = self->info.rows - self->next;
-    int64_t count = left < self->batch_size ? left : self->batch_size;
-    bool more = count > 0 && !(self->drop_last && count < self->batch_size);
-    if (more) {
-        *batch = (cadre_batch_t){
-            .dataset = self, .order = self->order, .first = self->next, .count = count};
-        self->next += count;
-    }
-    cadre_gate_unlock(self->coordinator->gate);
-    return more;
 }

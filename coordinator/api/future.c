@@ -175,6 +175,15 @@ cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value
 }
 
 int
+cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number,
+                          int64_t timeout_ms)
+{
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
+    int status = cadre_future_fetch(self, name, &value, timeout_ms);
+    return status < 0 ? status : cadre_tensor_number(&value, number);
+}
+
+int
 cadre_future_wait_all(cadre_future_t *const *futures, size_t count, int64_t timeout_ms)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);

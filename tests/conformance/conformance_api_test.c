@@ -231,6 +231,69 @@ Test(conformance_api, a_handle_that_is_NULL_is_refused_and_closing_one_does_noth
     stage_close(&stage);
 }
 
+/* --- numbers --- */
+
+static const cadre_dtype_t number_types[] = {CADRE_F32, CADRE_F64, CADRE_I32, CADRE_I64};
+
+/* Schedules a closure that pushes `number` to a variable of each type. */
+static int
+push_numbers(stage_t *stage, float number)
+{
+    const cadre_tensor_t value = cadre_tensor_view(CADRE_F32, &number, NULL, 0);
+    const cadre_argument_t argument = {"number", &value};
+    const cadre_call_t call = cadre_call_tensors(&argument, 1);
+    cadre_future_t *future = NULL;
+    OK(cadre_coordinator_schedule(stage->coordinator, stage_function(stage, "push_numbers"), &call,
+                                  LOCAL_WAIT_MS, &future));
+    int status = cadre_future_wait(future, LOCAL_WAIT_MS);
+    cadre_future_destroy(&future);
+    return status;
+}
+
+Test(conformance_api, numbers_are_pushed_and_read_whatever_the_type)
+{
+    stage_t stage;
+    cadre_variable_t *variables[4];
+    double number = 0;
+    stage_open(&stage, 2, 1);
+    for (int i = 0; i < 4; i++) {
+        cadre_variable_options_t options = cadre_variable_options();
+        options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+        options.timeout_ms = LOCAL_WAIT_MS;
+        OK(cadre_variable_create(stage.coordinator, cadre_dtype_text(number_types[i]),
+                                 number_types[i], NULL, 0, &options, &variables[i]));
+    }
+    OK(push_numbers(&stage, 3));
+    OK(push_numbers(&stage, -1));
+    FAILS(push_numbers(&stage, 0.5f), CADRE_EINVALID, "i32");
+    for (int i = 0; i < 4; i++) {
+        OK(cadre_variable_read_number(variables[i], &number, LOCAL_WAIT_MS));
+        cr_expect_eq(number, 2, "%g", number);
+    }
+    OK(cadre_variable_read_number(variables[0], NULL, LOCAL_WAIT_MS));
+    FAILS(cadre_variable_read_number(stage.wide, &number, LOCAL_WAIT_MS), CADRE_ESHAPE, "[");
+    FAILS(cadre_variable_read_number(NULL, &number, 0), CADRE_EINVALID, "no variable");
+    cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS);
+    stage_close(&stage);
+}
+
+Test(conformance_api, a_creation_takes_no_longer_than_it_may)
+{
+    stage_t stage;
+    cadre_variable_options_t options = cadre_variable_options();
+    stage_open(&stage, 2, 1);
+    local_cluster_signal(&stage.cluster, LOCAL_PS, 1, SIGSTOP);
+    options.timeout_ms = 50;
+    options.partitioner = CADRE_PARTITION_FIXED;
+    const int64_t shape[] = {2};
+    FAILS(cadre_variable_create(stage.coordinator, "late", CADRE_F32, shape, 1, &options, NULL),
+          CADRE_ETIMEOUT, "timeout_ms");
+    local_cluster_signal(&stage.cluster, LOCAL_PS, 1, SIGCONT);
+    options.timeout_ms = -1;
+    OK(cadre_variable_create(stage.coordinator, "late", CADRE_F32, shape, 1, &options, NULL));
+    stage_close(&stage);
+}
+
 /* --- totals --- */
 
 /* Every field that counts since the job began. */

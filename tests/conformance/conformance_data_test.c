@@ -65,6 +65,43 @@ BOTH_SIZES(conformance_data, D1_every_row_of_an_epoch_is_visited_once_although_w
     stage_close(&stage);
 }
 
+/* A program whose result "numbers" counts those of "x". */
+static const cadre_function_t *
+register_count(stage_t *stage)
+{
+    cadre_program_t *p = cadre_program_new("count");
+    cadre_function_t *function = NULL;
+    const cadre_dim_t shape[] = {cadre_dim_symbol("B"), cadre_dim(2)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, shape, 2);
+    cadre_op_result(p, "numbers", cadre_op_sum_all(p, cadre_op_eq(p, x, x)));
+    cadre_op_result(p, "x", x);
+    OK(cadre_function_register(stage->coordinator, &p, &function));
+    return function;
+}
+
+Test(conformance_data, one_call_trains_for_epochs_and_one_adds_up_a_result)
+{
+    stage_t stage;
+    double sum = 0;
+    stage_open(&stage, 1, 2);
+    cadre_variable_t *visits = stage_visits(&stage);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    cadre_dataset_t *dataset = stage_open_rows(&stage, path, "rows");
+    const cadre_function_t *count = register_count(&stage);
+    OK(cadre_dataset_train(dataset, stage_function(&stage, "visit"), 0, 3, 7, LOCAL_WAIT_MS));
+    stage_expect_visits(visits, VISIT_ROWS, 3);
+    OK(cadre_dataset_train(dataset, stage_function(&stage, "visit"), 3, 0, 7, LOCAL_WAIT_MS));
+    stage_expect_visits(visits, VISIT_ROWS, 3);
+    OK(cadre_dataset_sum(dataset, count, "numbers", 1, LOCAL_WAIT_MS, &sum));
+    cr_expect_eq(sum, 2 * VISIT_ROWS, "more batches than are waited for at a time");
+    OK(cadre_dataset_sum(dataset, count, NULL, 7, LOCAL_WAIT_MS, NULL));
+    FAILS(cadre_dataset_sum(dataset, count, "x", 7, LOCAL_WAIT_MS, &sum), CADRE_ESHAPE, "[7,2]");
+    FAILS(cadre_dataset_sum(dataset, count, "y", 7, LOCAL_WAIT_MS, &sum), CADRE_ENOTFOUND, "y");
+    FAILS(cadre_dataset_train(dataset, NULL, 0, 1, 7, LOCAL_WAIT_MS), CADRE_EINVALID, "function");
+    FAILS(cadre_dataset_train(dataset, count, 0, 1, 0, LOCAL_WAIT_MS), CADRE_EINVALID, "batch");
+    stage_close(&stage);
+}
+
 /* How many batches, and rows in them, one epoch of `dataset` gives from row `first` on. */
 static uint64_t
 count_batches(cadre_dataset_t *dataset, int64_t first, int64_t batch_size, bool drop_last,

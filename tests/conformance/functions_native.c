@@ -245,6 +245,19 @@ add_named(cadre_invocation_t *invocation, void *state)
 }
 
 static int
+push_numbers(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    static const char *const names[] = {"f32", "f64", "i32", "i64"};
+    double number = 0;
+    int status = cadre_tensor_number(cadre_invocation_argument(invocation, "number"), &number);
+    for (int i = 0; i < 4 && status == 0; i++) {
+        status = cadre_invocation_push_number(invocation, names[i], number);
+    }
+    return status;
+}
+
+static int
 die(cadre_invocation_t *invocation, void *state)
 {
     (void)invocation, (void)state;
@@ -277,6 +290,7 @@ cadre_native_register(cadre_registry_t *registry)
         {"push_shape", push_shape},
         {"push_name", push_name},
         {"add_named", add_named},
+        {"push_numbers", push_numbers},
         {"die", die},
         {"add_batches", add_batches},
     };

@@ -262,6 +262,54 @@ cadre_invocation_push(cadre_invocation_t *self, const char *variable,
     return 0;
 }
 
+/* `number` in the type of a variable; its size. 0 where an integer cannot hold it. */
+static size_t
+write_number(cadre_dtype_t dtype, double number, void *out)
+{
+    float narrow = (float)number;
+    int64_t whole = number > -0x1p62 && number < 0x1p62 ? (int64_t)number : 0;
+    int32_t small = whole >= INT32_MIN && whole <= INT32_MAX ? (int32_t)whole : 0;
+    switch (dtype) {
+    case CADRE_F32:
+        memcpy(out, &narrow, sizeof(narrow));
+        return sizeof(narrow);
+    case CADRE_F64:
+        memcpy(out, &number, sizeof(number));
+        return sizeof(number);
+    case CADRE_I32:
+        memcpy(out, &small, sizeof(small));
+        return (double)small == number ? sizeof(small) : 0;
+    case CADRE_I64:
+        memcpy(out, &whole, sizeof(whole));
+        return (double)whole == number ? sizeof(whole) : 0;
+    case CADRE_U64:
+    case CADRE_U8:
+    case CADRE_BF16:
+        break; /* no variable has such a type */
+    }
+    return 0;
+}
+
+int
+cadre_invocation_push_number(cadre_invocation_t *self, const char *variable, double number)
+{
+    int64_t bytes = 0;
+    const cadre_variable_entry_t *entry = NULL;
+    if (!variable) {
+        return cadre_fail(CADRE_EINVALID, "push: no variable");
+    }
+    int status = cadre_slot_link_resolve(self->link, variable, &entry);
+    if (status < 0) {
+        return note(self, status);
+    }
+    if (write_number(entry->dtype, number, &bytes) == 0) {
+        return note(self, cadre_fail(CADRE_EINVALID, "push: %s, which is %s, cannot hold %g",
+                                     entry->name, cadre_dtype_text(entry->dtype), number));
+    }
+    const cadre_tensor_t gradient = cadre_tensor_view(entry->dtype, &bytes, NULL, 0);
+    return cadre_invocation_push(self, variable, &gradient);
+}
+
 static void
 drop_gradients(cadre_invocation_t *self)
 {

@@ -62,6 +62,21 @@ CADRE_API size_t cadre_tensor_size_bytes(const cadre_tensor_t *tensor);
 CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape,
                                 int rank);
 
+/* Returns a view of `data`, which stays the caller's: rank 0 and shape NULL for one number,
+ *
+ *     float rate = 0.1f;
+ *     cadre_tensor_t value = cadre_tensor_view(CADRE_F32, &rate, NULL, 0);
+ *
+ * A bad rank gives the empty tensor. Data that are const are only read where the tensor is const. */
+CADRE_API cadre_tensor_t cadre_tensor_view(cadre_dtype_t dtype, const void *data,
+                                           const int64_t *shape, int rank);
+
+/* Gives the one element of a tensor as a number, whatever its type.
+ *
+ * CADRE_EINVALID: there is no tensor, or it is empty.
+ * CADRE_ESHAPE: it has no element, or several. */
+CADRE_API int cadre_tensor_number(const cadre_tensor_t *tensor, double *number);
+
 /* Frees the memory of a tensor that owns it and clears the struct. Of a view it clears the struct
  * alone; NULL and an empty one are harmless. */
 CADRE_API void cadre_tensor_fini(cadre_tensor_t *tensor);

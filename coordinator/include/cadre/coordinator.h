@@ -83,7 +83,8 @@ typedef struct {
     const char *job;
 
     /* Where to bind: "tcp://127.0.0.1:*", "ipc:///path". NULL: what CADRE_CLUSTER or TF_CONFIG
-     * says, else ipc in a directory that only this user may enter, which goes with the coordinator. */
+     * says, else ipc in a directory that only this user may enter and that goes when the
+     * coordinator is closed. */
     const char *address;
 
     /* Shards of the job, at most 1,024 (4,096 tasks may join, these included). 0: as in
@@ -153,7 +154,8 @@ cadre_coordinator_options(void)
     return options;
 }
 
-/* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on. The
+/* Binds the control socket and starts the coordinator's thread; `options` may be NULL for the
+ * defaults. Tasks may dial in from now on. The
  * process's soft limit of open files (RLIMIT_NOFILE) is raised to the hard one. With
  * `resume` the newest valid checkpoint is verified and read first: variables created later with the
  * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
@@ -300,6 +302,12 @@ CADRE_API int cadre_variable_create_many(cadre_coordinator_t *self,
  * ones. */
 CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
+
+/* Reads a variable that has one element, as a number, whatever its type.
+ *
+ * CADRE_ESHAPE: it has several. */
+CADRE_API int cadre_variable_read_number(cadre_variable_t *self, double *number,
+                                         int64_t timeout_ms);
 
 typedef enum {
     CADRE_VARIABLE_SET = 0,
@@ -535,6 +543,29 @@ CADRE_API int cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done);
  * Returns when none of them runs any more. */
 CADRE_API int cadre_coordinator_cancel(cadre_coordinator_t *self, int64_t timeout_ms);
 
+/* Schedules `function` for each batch of `epochs` epochs of a dataset, from epoch `epoch` on, each
+ * shuffled anew, and joins. Batches of an epoch go out while the last ones of the epoch before are
+ * being worked on. For numbered closures, or an order of one's own, cadre_dataset_begin.
+ *
+ *     s = cadre_dataset_train(rows, step, 0, 20, 32, -1);
+ *
+ * Fails as cadre_dataset_begin, cadre_coordinator_schedule and cadre_coordinator_join do. */
+CADRE_API int cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t *function,
+                                  uint64_t epoch, uint64_t epochs, int64_t batch_size,
+                                  int64_t timeout_ms);
+
+/* Calls `function` for each batch of one epoch in file order, and adds up its result `name` (NULL:
+ * the only one, or the first), which has one element. The rows are cadre_dataset_info's: what is
+ * right by the number of rows is the accuracy.
+ *
+ *     s = cadre_dataset_sum(rows, evaluate, "correct", 256, -1, &right);
+ *
+ * CADRE_ESHAPE: the result has several elements.
+ * Else as cadre_dataset_train and cadre_future_fetch. */
+CADRE_API int cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *function,
+                                const char *name, int64_t batch_size, int64_t timeout_ms,
+                                double *sum);
+
 /* --- Resources --- */
 
 /* Makes something that every worker has for itself: `function` runs once on each worker, those that
@@ -579,6 +610,12 @@ CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
  * the caller ends. */
 CADRE_API int cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
                                  int64_t timeout_ms);
+
+/* Fetches a result that has one element, as a number, whatever its type.
+ *
+ * CADRE_ESHAPE: it has several. */
+CADRE_API int cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number,
+                                        int64_t timeout_ms);
 
 /* Waits for all of `count` futures; the first failure in order, or 0. CADRE_EINVALID when one of
  * them is NULL. */

@@ -63,6 +63,11 @@ CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variab
 CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t *gradient);
 
+/* Adds `number` as the gradient of a scalar variable, converted to its type. Fails as
+ * cadre_invocation_push does; CADRE_EINVALID: an integer variable cannot hold the number. */
+CADRE_API int cadre_invocation_push_number(cadre_invocation_t *self, const char *variable,
+                                           double number);
+
 /* Sends the updates of this step, waits until every shard has them, and begins the next step.
  * CADRE_EFULL beyond the number of steps that the closure was scheduled with. */
 CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
