@@ -1,10 +1,11 @@
 /*
  * program - a graph of tensor operations that any worker can run on any device.
  *
- * A program is built once by the coordinator program and shipped to workers. Builder calls take
- * nodes and return a node; shapes are checked at the call. The first mistake sticks: from then on
- * every call returns the empty node and changes nothing, and cadre_program_finish gives the message
- * of that first mistake, so a model is written without a check per line:
+ * A program is built once by the coordinator program and shipped to workers. What adds to it begins
+ * with cadre_op_, takes nodes and returns a node; shapes are checked at the call. The first mistake
+ * sticks: from then on every call returns the empty node and changes nothing, and
+ * cadre_program_finish gives the message of that first mistake, so a model is written without a
+ * check per line:
  *
  *     cadre_program_t *p = cadre_program_new("train_step");
  *     cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, (cadre_dim_t[]){cadre_dim_symbol("B"),
@@ -54,8 +55,9 @@ typedef struct {
     int32_t id;
 } cadre_node_t;
 
-/* A dimension: `factor`, or `factor` times the number that `symbol` gets when the arguments arrive
- * on a worker. The symbol's text is copied by the call that takes the dimension. */
+/* A dimension, which cannot grow: `factor`, or `factor` times the number that `symbol` gets when
+ * the arguments arrive on a worker. The symbol's text is copied by the call that takes the
+ * dimension. */
 typedef struct {
     int64_t factor;
     const char *symbol; /* NULL: a plain number */
@@ -63,26 +65,37 @@ typedef struct {
 
 enum { CADRE_PROGRAM_RANK_MAX = 4 };
 
+/* Returns a number, a symbol, or a multiple of a symbol, as a dimension. */
 CADRE_API cadre_dim_t cadre_dim(int64_t size);
 CADRE_API cadre_dim_t cadre_dim_symbol(const char *symbol);
 CADRE_API cadre_dim_t cadre_dim_symbol_times(const char *symbol, int64_t factor);
 
-/* --- life --- */
+/* --- Life --- */
 
+/* Makes an empty program. A bad name is a mistake that cadre_program_finish tells of. */
 CADRE_API cadre_program_t *cadre_program_new(const char *name);
+
+/* Destroys the program and nulls the pointer. */
 CADRE_API void cadre_program_destroy(cadre_program_t **self_p);
 
-/* Ends building: 0, or the status of the first mistake, whose text is then cadre_error_text():
- * "top/fc1: matmul: inner dimensions differ: [B,512] times [256,10]". A program needs at least one
- * push or result, and each symbol must be in the shape of some argument, alone or with a factor.
- * May be called again; the answer stays the same. */
+/* Ends building, and answers 0, or the status of the first mistake, whose text is then
+ * cadre_error_text(): "top/fc1: matmul: inner dimensions differ: [B,512] times [256,10]". A program
+ * needs at least one push or result, and each symbol must be in the shape of some argument, alone
+ * or with a factor. May be called again; the answer stays the same. cadre_function_register calls
+ * it.
+ *
+ * CADRE_EINVALID: a bad name or number, a name given twice, nothing is given back, or a symbol that
+ *   no argument has.
+ * CADRE_ESHAPE: shapes do not agree.
+ * CADRE_EDTYPE: data types do not agree.
+ * CADRE_ETOOLARGE: a limit above. */
 CADRE_API int cadre_program_finish(cadre_program_t *self);
 
 /* Names what is built until the matching end; scopes nest and show in messages as "outer/inner". */
 CADRE_API void cadre_program_scope_begin(cadre_program_t *self, const char *name);
 CADRE_API void cadre_program_scope_end(cadre_program_t *self);
 
-/* --- leaves --- */
+/* --- Leaves --- */
 
 /* An argument that each closure brings under this name; what else it brings is not looked at. */
 CADRE_API cadre_node_t cadre_op_arg(cadre_program_t *self, const char *name, cadre_dtype_t dtype,
@@ -97,7 +110,12 @@ CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, con
 CADRE_API cadre_node_t cadre_op_const(cadre_program_t *self, const cadre_tensor_t *tensor);
 CADRE_API cadre_node_t cadre_op_const_f32(cadre_program_t *self, float value);
 
-/* --- arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) --- */
+/* --- Arithmetic: `left` and `right` are broadcast as in NumPy (aligned at the last axis) --- */
+
+/* For example:
+ *
+ *     cadre_node_t leaky = cadre_op_max(p, x, cadre_op_mul(p, cadre_op_const_f32(p, 0.1f), x));
+ */
 
 CADRE_API cadre_node_t cadre_op_add(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
 CADRE_API cadre_node_t cadre_op_sub(cadre_program_t *self, cadre_node_t left, cadre_node_t right);
@@ -139,7 +157,7 @@ CADRE_API cadre_node_t cadre_op_softplus(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_matmul(cadre_program_t *self, cadre_node_t left,
                                        cadre_node_t right);
 
-/* The same with either matrix transposed first (a flag that is not 0); both of one rank. */
+/* Multiplies with either matrix transposed first (a flag that is not 0); both of one rank. */
 CADRE_API cadre_node_t cadre_op_matmul_transposed(cadre_program_t *self, cadre_node_t left,
                                                   int transpose_left, cadre_node_t right,
                                                   int transpose_right);
@@ -155,7 +173,13 @@ CADRE_API cadre_node_t cadre_op_argmax(cadre_program_t *self, cadre_node_t x, in
 CADRE_API cadre_node_t cadre_op_sum_all(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_mean_all(cadre_program_t *self, cadre_node_t x);
 
-/* --- movement --- */
+/* --- Movement --- */
+
+/* For example:
+ *
+ *     cadre_node_t flat = cadre_op_reshape(p, x, (cadre_dim_t[]){cadre_dim_symbol("B"),
+ *                                                                 cadre_dim(64)}, 2);
+ */
 
 CADRE_API cadre_node_t cadre_op_broadcast(cadre_program_t *self, cadre_node_t x,
                                           const cadre_dim_t *dims, int rank);
@@ -178,7 +202,12 @@ CADRE_API cadre_node_t cadre_op_slice(cadre_program_t *self, cadre_node_t x, int
 CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int axis, int64_t before,
                                     int64_t after);
 
-/* --- rows of a table, found by their positions (i32) --- */
+/* --- Rows of a table, found by their positions (i32) --- */
+
+/* For example:
+ *
+ *     cadre_node_t vectors = cadre_op_take(p, cadre_op_var(p, "table", shape, 2), index);
+ */
 
 /* The rows of table [N, D..] at index [I..]: [I.., D..], of rank 4 at most. A position outside
  * 0..N-1 fails the closure with CADRE_EDATA. */
@@ -204,7 +233,7 @@ CADRE_API cadre_node_t cadre_op_bag(cadre_program_t *self, cadre_node_t table, c
                                     cadre_node_t offsets, cadre_node_t weights,
                                     cadre_bag_mode_t mode);
 
-/* --- rows: over the last axis --- */
+/* --- Rows: over the last axis --- */
 
 CADRE_API cadre_node_t cadre_op_softmax(cadre_program_t *self, cadre_node_t x);
 CADRE_API cadre_node_t cadre_op_log_softmax(cadre_program_t *self, cadre_node_t x);
@@ -219,7 +248,7 @@ CADRE_API cadre_node_t cadre_op_xent(cadre_program_t *self, cadre_node_t logits,
  * without scale and shift. */
 CADRE_API cadre_node_t cadre_op_rownorm(cadre_program_t *self, cadre_node_t x, float eps);
 
-/* --- images: [batch, height, width, channels], of which the last three are numbers --- */
+/* --- Images: [batch, height, width, channels], of which the last three are numbers --- */
 
 /* Every place of a window of `kernel` (height, width) over x [B, H, W, C] with `padding` zeros on
  * each side, `stride` apart: [B, OH, OW, KH * KW * C], each row in the order (row in the kernel,
@@ -227,7 +256,7 @@ CADRE_API cadre_node_t cadre_op_rownorm(cadre_program_t *self, cadre_node_t x, f
 CADRE_API cadre_node_t cadre_op_im2col(cadre_program_t *self, cadre_node_t x, const int kernel[2],
                                        int stride, int padding);
 
-/* --- other --- */
+/* --- Other --- */
 
 /* To i32 rounds toward zero; to bf16 to the nearest, ties to even, and i32 by way of f32. A
  * gradient flows between f32 and bf16 as if nothing was rounded. */
@@ -238,10 +267,15 @@ CADRE_API cadre_node_t cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadr
 CADRE_API cadre_node_t cadre_op_rand_uniform(cadre_program_t *self, const cadre_dim_t *dims,
                                              int rank);
 
-/* The same value, through which no gradient flows. */
+/* Returns the value of `x`, through which no gradient flows. */
 CADRE_API cadre_node_t cadre_op_detach(cadre_program_t *self, cadre_node_t x);
 
-/* --- layers, built of the above --- */
+/* --- Layers, built of the above --- */
+
+/* For example:
+ *
+ *     cadre_node_t hidden = cadre_op_relu(p, cadre_op_dense(p, x, w1, b1));
+ */
 
 /* x [.., in] times weight [in, out] plus bias [out]; an empty bias node means none. */
 CADRE_API cadre_node_t cadre_op_dense(cadre_program_t *self, cadre_node_t x, cadre_node_t weight,
@@ -271,7 +305,7 @@ CADRE_API cadre_node_t cadre_op_mean_pool2d(cadre_program_t *self, cadre_node_t 
 CADRE_API cadre_node_t cadre_op_layer_norm(cadre_program_t *self, cadre_node_t x,
                                            cadre_node_t scale, cadre_node_t shift, float eps);
 
-/* Mean and variance of each channel, [C] both. */
+/* Mean and variance of each channel, [C] both. It cannot grow. */
 typedef struct {
     cadre_node_t mean;
     cadre_node_t variance;
@@ -289,7 +323,7 @@ CADRE_API cadre_node_t cadre_op_batch_norm(cadre_program_t *self, cadre_node_t x
                                            cadre_node_t scale, cadre_node_t shift, float eps,
                                            cadre_moments_t *moments);
 
-/* The same with given moments, for evaluation. */
+/* Normalises as cadre_op_batch_norm does, with given moments, for evaluation. */
 CADRE_API cadre_node_t cadre_op_batch_norm_fixed(cadre_program_t *self, cadre_node_t x,
                                                  cadre_moments_t moments, cadre_node_t scale,
                                                  cadre_node_t shift, float eps);
@@ -302,7 +336,13 @@ CADRE_API cadre_node_t cadre_op_attention(cadre_program_t *self, cadre_node_t qu
                                           cadre_node_t keys, cadre_node_t values, int heads,
                                           int causal);
 
-/* --- losses: means over all rows or elements, as scalars --- */
+/* --- Losses: means over all rows or elements, as scalars --- */
+
+/* For example:
+ *
+ *     cadre_node_t loss = cadre_op_softmax_cross_entropy(p, logits, y);
+ *     cadre_node_t right = cadre_op_sum_all(p, cadre_op_correct(p, logits, y));
+ */
 
 /* Of logits [.., C] and labels [..] (i32). `smoothed` takes 1 - smoothing of the label and spreads
  * `smoothing` (0 to below 1) evenly over all classes (Szegedy and others 2016). */
@@ -354,12 +394,12 @@ CADRE_API cadre_node_t cadre_op_huber(cadre_program_t *self, cadre_node_t predic
 CADRE_API cadre_node_t cadre_op_correct(cadre_program_t *self, cadre_node_t logits,
                                         cadre_node_t labels);
 
-/* The same for one logit per row: above 0 (probability above one half) against a target above one
- * half. */
+/* Tells of one logit per row whether it is right: above 0 (probability above one half) against a
+ * target above one half. */
 CADRE_API cadre_node_t cadre_op_binary_correct(cadre_program_t *self, cadre_node_t logits,
                                                cadre_node_t targets);
 
-/* --- layers and losses over tables --- */
+/* --- Layers and losses over tables --- */
 
 /* cadre_op_bag, or, where every bag has L entries, the same of index [B, L] and weights [B, L]
  * without offsets, which is then the empty node. Such an index has no padding. */
@@ -391,7 +431,13 @@ CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, 
                                      cadre_node_t center, cadre_node_t context,
                                      cadre_node_t negatives);
 
-/* --- gradients and outputs --- */
+/* --- Gradients and outputs --- */
+
+/* For example:
+ *
+ *     cadre_op_minimize(p, loss);
+ *     cadre_op_result(p, "loss", loss);
+ */
 
 /* The gradient of the scalar `loss` with respect to each of `count` nodes, into `gradients`. A node
  * that the loss does not depend on is a mistake. */

@@ -59,16 +59,16 @@ enum {
 #undef CADRE_STATUS_ENUM
 };
 
-/* A short text for `status`, valid forever. A number that is not in the list gives "unknown
+/* Returns a short text for `status`, valid forever. A number that is not in the list gives "unknown
  * status". */
 CADRE_API const char *cadre_status_text(int status);
 
-/* The name of `status` as it stands in this file, such as "CADRE_ESHAPE"; "CADRE_E?" when it is not
- * in the list. */
+/* Returns the name of `status` as it stands in this file, such as "CADRE_ESHAPE"; "CADRE_E?" when
+ * it is not in the list. */
 CADRE_API const char *cadre_status_name(int status);
 
-/* The details of the calling thread's last failure: one line of UTF-8 without control characters,
- * "" before the first failure. Valid until that thread's next call into Cadre. */
+/* Returns the details of the calling thread's last failure: one line of UTF-8 without control
+ * characters, "" before the first failure. Valid until that thread's next call into Cadre. */
 CADRE_API const char *cadre_error_text(void);
 
 #ifdef __cplusplus

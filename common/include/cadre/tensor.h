@@ -46,19 +46,23 @@ typedef struct {
     void *owned;
 } cadre_tensor_t;
 
-/* Bytes per element; 0 for a number that is no dtype. */
+/* Returns the bytes per element; 0 for a number that is no dtype. */
 CADRE_API size_t cadre_dtype_size(cadre_dtype_t dtype);
 
-/* "f32" and so on; "?" for a number that is no dtype. */
+/* Returns "f32" and so on; "?" for a number that is no dtype. */
 CADRE_API const char *cadre_dtype_text(cadre_dtype_t dtype);
 
-/* Elements in `tensor`, 1 for rank 0. */
+/* Returns the elements in `tensor`, 1 for rank 0. */
 CADRE_API int64_t cadre_tensor_count(const cadre_tensor_t *tensor);
 
+/* Returns the bytes that `data` has. */
 CADRE_API size_t cadre_tensor_size_bytes(const cadre_tensor_t *tensor);
 
-/* Allocates zeroed memory for the shape. CADRE_EINVALID for a bad dtype, rank or a negative
- * dimension, CADRE_ETOOLARGE when the size overflows. The caller ends it with cadre_tensor_fini. */
+/* Allocates zeroed memory for the shape; the caller ends it with cadre_tensor_fini. What was in the
+ * struct before is not looked at.
+ *
+ * CADRE_EINVALID: a bad dtype, rank or dimension.
+ * CADRE_ETOOLARGE: the size overflows. */
 CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, const int64_t *shape,
                                 int rank);
 
@@ -67,7 +71,8 @@ CADRE_API int cadre_tensor_init(cadre_tensor_t *tensor, cadre_dtype_t dtype, con
  *     float rate = 0.1f;
  *     cadre_tensor_t value = cadre_tensor_view(CADRE_F32, &rate, NULL, 0);
  *
- * A bad rank gives the empty tensor. Data that are const are only read where the tensor is const. */
+ * A bad rank gives the empty tensor. Data that are const are only read where the tensor is const.
+ */
 CADRE_API cadre_tensor_t cadre_tensor_view(cadre_dtype_t dtype, const void *data,
                                            const int64_t *shape, int rank);
 

@@ -2,22 +2,42 @@
  * coordinator - the program that runs a job: it defines variables and functions, schedules closures
  * and reads results.
  *
- * Open one coordinator, wait until it is ready, create variables, register functions, schedule
- * closures, join. Closures run on workers in any order, at the same time as one another; each one's
- * updates are applied to every shard exactly once, also when workers die.
+ *     cadre_coordinator_t *job = NULL;
+ *     int s = cadre_coordinator_open(NULL, &job);
+ *     s = s ? s : cadre_variable_create(job, "total", CADRE_F32, NULL, 0, &adds, &total);
+ *     s = s ? s : cadre_function_native(job, "add_one", &add_one);
+ *     s = s ? s : cadre_coordinator_schedule(job, add_one, NULL, -1, NULL);
+ *     s = s ? s : cadre_coordinator_join(job, -1);
+ *     s = s ? s : cadre_variable_read_number(total, &sum, -1);
+ *     cadre_coordinator_close(&job);
  *
+ * Closures run on workers in any order, at the same time as one another; each one's updates are
+ * applied to every shard exactly once, also when workers die.
+ *
+ * Names:   a call begins with the class that it acts on or makes. What builds programs begins with
+ *          cadre_op_ (program.h).
+ * Ends:    one verb for each kind. A coordinator is closed, which ends what it has: functions,
+ *          datasets, resources and variables. A variable is dropped from the cluster. Futures and
+ *          programs are memory of the caller's and are destroyed. A tensor has cadre_tensor_fini.
+ *          Each takes NULL, and a pointer to NULL, and does nothing.
  * Threads: every call may be made from any thread, several at once, on the same coordinator. A
- * handle must not be used after it was closed, nor closed while another thread is using it.
- * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait. It
- * ends with CADRE_ETIMEOUT when the time is over and with CADRE_EINTERRUPTED after
- * cadre_coordinator_interrupt.
- * Errors:  0 or a negative CADRE_E... number; cadre_error_text() has the details. Outputs are
- * written on success only; one that is not wanted may be NULL, but for that of
- * cadre_coordinator_open. A variable, function, program or future that is NULL is CADRE_EINVALID,
- * and closing or dropping one that is NULL does nothing; a coordinator, dataset or resource that is
- * NULL is a bug of the caller, as is a variable whose name or shape is asked for.
+ *          handle must not be used after it was closed, nor closed while another thread uses it.
+ * Waiting: a call that can block takes `timeout_ms`: -1 waits without limit, 0 does not wait.
+ * Errors:  a call gives 0 or a negative CADRE_E... number; cadre_error_text() has the details.
+ *          Outputs are written on success only, and one that is not wanted may be NULL, but for
+ *          that of cadre_coordinator_open. Not said again at each call are
+ *            CADRE_EINVALID: a variable, function, program or future is NULL, or an argument is
+ *              outside of what its comment says;
+ *            CADRE_ETIMEOUT: the time is over;
+ *            CADRE_EINTERRUPTED: cadre_coordinator_interrupt was called;
+ *            CADRE_ECLOSED: the coordinator was closed meanwhile;
+ *            CADRE_EUNAVAILABLE: a ps was away for longer than `ps_timeout_ms`.
+ *          A coordinator, dataset or resource that is NULL is a bug of the caller.
+ * Structs: one with `size` grows at its end: a program says by it how much of the struct it knows,
+ *          and what it does not know is 0, the default of every field. A larger size than the
+ *          library's is CADRE_EINVALID. All others cannot grow.
  * Strings: UTF-8. Names are 1 to 128 characters of [A-Za-z0-9._-], beginning with a letter or
- * digit.
+ *          digit.
  */
 #ifndef CADRE_COORDINATOR_H
 #define CADRE_COORDINATOR_H
@@ -36,15 +56,22 @@
 extern "C" {
 #endif
 
-typedef struct cadre_coordinator cadre_coordinator_t;
-typedef struct cadre_variable
-    cadre_variable_t; /* owned by its coordinator, valid until it is dropped or that is closed */
-typedef struct cadre_function cadre_function_t; /* owned by it, valid until it is closed */
-typedef struct cadre_dataset cadre_dataset_t;   /* the same */
-typedef struct cadre_resource cadre_resource_t; /* the same */
-typedef struct cadre_future cadre_future_t;     /* owned by the caller: cadre_future_destroy */
+typedef struct cadre_coordinator cadre_coordinator_t; /* the caller's: cadre_coordinator_close */
+typedef struct cadre_variable cadre_variable_t; /* its coordinator's, until dropped or closed */
+typedef struct cadre_function cadre_function_t; /* its coordinator's */
+typedef struct cadre_dataset cadre_dataset_t;   /* its coordinator's */
+typedef struct cadre_resource cadre_resource_t; /* its coordinator's */
+typedef struct cadre_future cadre_future_t;     /* the caller's: cadre_future_destroy */
 
 /* --- Opening and closing --- */
+
+/* For example:
+ *
+ *     cadre_coordinator_options_t options = cadre_coordinator_options();
+ *     options.checkpoint_dir = "checkpoints";
+ *     options.resume = CADRE_RESUME_AUTO;
+ *     s = cadre_coordinator_open(&options, &job);
+ */
 
 /* Called on the coordinator's own thread for each event worth a line: `level` is one of 'D', 'I',
  * 'W', 'E', `event` a word such as "worker_lost", `pairs` the details as key=value. It must return
@@ -73,8 +100,7 @@ typedef enum {
     CADRE_RESUME_AUTO = 1,  /* with the newest valid one of `checkpoint_dir`, where there is one */
 } cadre_resume_t;
 
-/* Options of a coordinator. It grows at its end: a program says by `size` how much of it it knows,
- * and what it does not know is 0, which is the default of every field. */
+/* Options of a coordinator. 0 is the default of every field. */
 typedef struct {
     /* sizeof(cadre_coordinator_options_t), as cadre_coordinator_options sets it. */
     size_t size;
@@ -154,52 +180,66 @@ cadre_coordinator_options(void)
     return options;
 }
 
-/* Binds the control socket and starts the coordinator's thread; `options` may be NULL for the
- * defaults. Tasks may dial in from now on. The
- * process's soft limit of open files (RLIMIT_NOFILE) is raised to the hard one. With
- * `resume` the newest valid checkpoint is verified and read first: variables created later with the
- * same name, dtype and shape begin with its values. CADRE_EEXISTS when another coordinator holds
- * the address or `checkpoint_dir` (the text names it, its process and host), CADRE_ECONFIG for bad
- * options or environment, CADRE_EUNAVAILABLE when the port of `http` is in use, CADRE_ENOTFOUND or
- * CADRE_ECORRUPT when `resume` names a checkpoint that is not there or damaged, or is "auto" and
- * there are checkpoints of which none can be loaded. */
+/* Binds the control socket and starts the coordinator's thread. Tasks may dial in from now on.
+ * `options` may be NULL for the defaults. The process's soft limit of open files (RLIMIT_NOFILE) is
+ * raised to the hard one. The checkpoint to begin with is verified and read first: variables that
+ * are created later with the same name, dtype and shape begin with its values.
+ *
+ * CADRE_ECONFIG: bad options or environment.
+ * CADRE_EEXISTS: another coordinator holds the address or `checkpoint_dir`; the text names it.
+ * CADRE_EUNAVAILABLE: the port of `http` is in use.
+ * CADRE_ENOTFOUND: there is no checkpoint at `resume_path`.
+ * CADRE_ECORRUPT: it is damaged, or of those in `checkpoint_dir` none can be loaded.
+ * CADRE_EIO: a socket, file or thread could not be opened. */
 CADRE_API int cadre_coordinator_open(const cadre_coordinator_options_t *options,
                                      cadre_coordinator_t **coordinator);
 
 /* Tells every task to stop, waits up to 2 s for them to leave, ends the thread and frees
- * everything, futures that were not dropped excepted (they say CADRE_ECLOSED). Nulls the pointer.
+ * everything, but for futures that were not destroyed: they say CADRE_ECLOSED. Nulls the pointer.
  */
 CADRE_API void cadre_coordinator_close(cadre_coordinator_t **coordinator_p);
 
-/* Returns when all ps and at least `workers` workers are there. */
+/* Waits until all ps and at least `workers` workers are there. */
 CADRE_API int cadre_coordinator_wait_ready(cadre_coordinator_t *self, int workers,
                                            int64_t timeout_ms);
 
 /* Asks worker `index` to finish what it runs, hand the rest back and leave, as SIGTERM does, and
- * returns when it has left; its process ends. CADRE_ENOTFOUND when there is none. One that is being
- * drained stays so when the call gives up waiting. */
+ * waits until it has left; its process ends. It leaves too when the call gives up waiting.
+ *
+ * CADRE_ENOTFOUND: there is no such worker. */
 CADRE_API int cadre_worker_drain(cadre_coordinator_t *self, uint32_t index, int64_t timeout_ms);
 
-/* The address as bound, such as "tcp://127.0.0.1:40127"; valid as long as the coordinator. */
+/* Returns the address as bound, such as "tcp://127.0.0.1:40127"; valid as long as the coordinator.
+ */
 CADRE_API const char *cadre_coordinator_address(const cadre_coordinator_t *self);
 
-/* Where `options.http` is bound, such as "127.0.0.1:9090"; NULL without that. Valid as long as the
- * coordinator. */
+/* Returns where `options.http` is bound, such as "127.0.0.1:9090"; NULL without that. Valid as long
+ * as the coordinator. */
 CADRE_API const char *cadre_coordinator_http(const cadre_coordinator_t *self);
 
 /* Makes every blocking call, now and later, end with CADRE_EINTERRUPTED until it is called with
  * false. The one function that may be called from a signal handler. */
 CADRE_API void cadre_coordinator_interrupt(cadre_coordinator_t *self, bool interrupted);
 
-/* The state of the job as one JSON object (schema cadre.status/v1): tasks, closures, shards with
- * their counters, checkpoints, how many variables there are, are being dropped, or were dropped and
- * are kept for closures that may run again, resources, how many workers are ready for their
- * closures, and why a resource has failed; of each worker also what `waits` there (closure,
- * function, shard, ms), as it said last, and the shards that it cannot reach. The caller frees it.
- */
+/* Gives the state of the job as one JSON object (schema cadre.status/v1), which the caller frees:
+ * tasks, closures, shards with their counters, checkpoints; how many variables there are, are being
+ * dropped, or were dropped and are kept for closures that may run again; resources, how many
+ * workers are ready for their closures, and why a resource has failed; of each worker also what
+ * `waits` there (closure, function, shard, ms), as it said last, and the shards that it cannot
+ * reach. New counters come here; the totals below cannot grow. */
 CADRE_API int cadre_coordinator_status_json(cadre_coordinator_t *self, char **text);
 
 /* --- Variables --- */
+
+/* For example:
+ *
+ *     cadre_variable_options_t options = cadre_variable_options();
+ *     options.initializer = cadre_initializer(CADRE_INITIALIZER_GLOROT_UNIFORM);
+ *     options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
+ *     options.optimizer.learning_rate = 0.003;
+ *     const int64_t shape[] = {64, 10};
+ *     s = cadre_variable_create(job, "weight", CADRE_F32, shape, 2, &options, &weight);
+ */
 
 /* How a variable is cut along axis 0, into at most 65,536 parts and never more than it has rows. */
 typedef enum {
@@ -211,7 +251,7 @@ typedef enum {
 
 enum { CADRE_PARTITION_BYTES = 262144 };
 
-/* Options of a variable; they grow as those of a coordinator. */
+/* Options of a variable. 0 is the default of every field, optimizer and initializer included. */
 typedef struct {
     /* sizeof(cadre_variable_options_t), as cadre_variable_options sets it. */
     size_t size;
@@ -266,14 +306,20 @@ cadre_variable_options(void)
     return options;
 }
 
-/* Creates the variable on the shards; returns when it exists on all of them. CADRE_EEXISTS for a
- * name in use, CADRE_ESHAPE or CADRE_EDTYPE when the checkpoint that is being resumed holds it
- * otherwise, CADRE_ESTATE when it holds it and the job has taken a checkpoint since. `shape` has 1
- * to 8 dimensions, or 0 for a scalar. dtypes: f32; f64, i32, i64 with the optimizer "add" only.
- * CADRE_EDTYPE for a `wire` that does not go with it. A closure whose gradient of a variable is
- * infinite or NaN in its wire type fails with CADRE_ENOTFINITE, naming it, and pushes nothing; so
- * does one that pulls a finite value which would be infinite in the wire type: bf16 ends
- * at 3.39e38, f32 at 3.40e38. */
+/* Creates a variable, and returns when it exists on all shards. `shape` has 1 to 8 dimensions, or 0
+ * (and may be NULL) for a scalar; `options` may be NULL. dtypes: f32; f64, i32 and i64 with the
+ * optimizer add only.
+ *
+ * A closure whose gradient of a variable is infinite or NaN in its wire type fails with
+ * CADRE_ENOTFINITE, naming it, and pushes nothing; so does one that pulls a finite value which
+ * would be infinite in the wire type: bf16 ends at 3.39e38, f32 at 3.40e38.
+ *
+ * CADRE_EEXISTS: the name is in use.
+ * CADRE_EDTYPE: the optimizer, initializer or wire type does not go with the dtype; or the
+ *   checkpoint that is being resumed has it with another one.
+ * CADRE_ESHAPE: the checkpoint that is being resumed has it with another shape.
+ * CADRE_ESTATE: that checkpoint has it, and the job has taken another one since.
+ * CADRE_ETIMEOUT: `timeout_ms` of the options is over, or a ps was away for `ps_timeout_ms`. */
 CADRE_API int cadre_variable_create(cadre_coordinator_t *self, const char *name,
                                     cadre_dtype_t dtype, const int64_t *shape, int rank,
                                     const cadre_variable_options_t *options,
@@ -291,15 +337,15 @@ typedef struct {
 /* Creates `count` variables, in their order, as cadre_variable_create does each, and returns when
  * they exist on all shards: all of them, or none, and then the error names the first that could
  * not be. The shards are asked for many at a time, so that a thousand take little longer than a few
- * (docs/scale.md). `variables` has room for `count`, or is NULL. A variable that others are to be
- * colocated with is created by a call before. */
+ * (docs/scale.md). `variables` has room for `count`, or is NULL. `timeout_ms` is that of the first
+ * one's options. A variable that others are to be colocated with is created by a call before. */
 CADRE_API int cadre_variable_create_many(cadre_coordinator_t *self,
                                          const cadre_variable_definition_t *definitions,
                                          size_t count, cadre_variable_t **variables);
 
-/* The whole value, the parts joined in order, into a tensor that the caller ends with
- * cadre_tensor_fini. Each part is of one version; while closures run, parts may be of different
- * ones. */
+/* Reads the whole value, the parts joined in order, into `value`, which the caller ends with
+ * cadre_tensor_fini. It is an empty tensor, {0}, or one that was used before: what it owns is freed
+ * then. Each part is of one version; while closures run, parts may be of different ones. */
 CADRE_API int cadre_variable_read(cadre_variable_t *self, cadre_tensor_t *value,
                                   int64_t timeout_ms);
 
@@ -316,10 +362,13 @@ typedef enum {
 } cadre_assign_t;
 
 /* Assigns, adds or subtracts a tensor of the variable's shape and dtype, on every part, exactly
- * once. CADRE_ENOTFINITE for a value that holds infinity or NaN: parts that do stay as they were,
- * the others are assigned. Waits where the memory for a replay is full, until a checkpoint has made
- * room. A call that gives up waiting (CADRE_ETIMEOUT, CADRE_EINTERRUPTED) takes nothing back: the
- * assignment is made as soon as its shards are there, and must not be repeated. */
+ * once. Waits where the memory for a replay is full, until a checkpoint has made room.
+ *
+ * CADRE_ESHAPE, CADRE_EDTYPE: the value's are others.
+ * CADRE_ENOTFINITE: the value holds infinity or NaN; parts that do stay as they were, the others
+ *   are assigned.
+ * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the assignment is made as soon as its
+ *   shards are there, and must not be repeated. */
 CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
                                     const cadre_tensor_t *value, int64_t timeout_ms);
 
@@ -337,34 +386,48 @@ CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
  * there is room for. The function of a resource that is built later, on a worker that comes then,
  * does not find it.
  *
- * CADRE_ETIMEOUT and CADRE_EINTERRUPTED take nothing back: it is dropped as soon as they have
- * ended. A failure of an earlier closure is not raised here. */
+ * A failure of an earlier closure is not raised here.
+ *
+ * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: it is dropped as soon as the earlier
+ *   closures have ended. */
 CADRE_API int cadre_variable_drop(cadre_variable_t **variable_p, int64_t timeout_ms);
 
+/* Returns what it was created with; the name lives as long as the variable. */
 CADRE_API const char *cadre_variable_name(const cadre_variable_t *self);
 CADRE_API cadre_dtype_t cadre_variable_dtype(const cadre_variable_t *self);
 
-/* Of its values and gradients between workers and ps; the dtype where nothing else was asked for.
- */
+/* Returns the type of its values and gradients between workers and ps: the dtype where nothing else
+ * was asked for. */
 CADRE_API cadre_dtype_t cadre_variable_wire(const cadre_variable_t *self);
 
-/* Rank, with the dimensions in `shape`. */
+/* Returns the rank, and gives the dimensions in `shape`. */
 CADRE_API int cadre_variable_shape(const cadre_variable_t *self, int64_t shape[CADRE_RANK_MAX]);
+
+/* Returns how many parts it has. */
 CADRE_API int cadre_variable_partition_count(const cadre_variable_t *self);
 
-/* Rows and shard of part `partition`, which must be below the count. */
+/* Gives the rows and the shard of part `partition`, which must be below the count. */
 CADRE_API void cadre_variable_partition(const cadre_variable_t *self, int partition,
                                         int64_t *first_row, int64_t *rows, int *shard);
 
 /* --- Functions --- */
 
-/* Makes a finished program something that can be scheduled; takes the program and nulls the pointer
- * on success. Its variables must exist with the shapes it says. The same content registered twice
- * is one function. */
+/* For example:
+ *
+ *     s = cadre_function_register(job, &program, &step);
+ *     s = cadre_function_native(job, "add_one", &add_one);
+ */
+
+/* Makes a program something that can be scheduled: finishes it, takes it and nulls the pointer on
+ * success. The same content registered twice is one function.
+ *
+ * CADRE_ENOTFOUND: there is no variable that it names.
+ * CADRE_ESHAPE: one has another shape or type than it says.
+ * Else as cadre_program_finish. */
 CADRE_API int cadre_function_register(cadre_coordinator_t *self, cadre_program_t **program_p,
                                       cadre_function_t **function);
 
-/* A function that the workers' operator loaded from a shared object under this name
+/* Gives the function that the workers' operator loaded from a shared object under this name
  * (<cadre/worker.h>). Its closures run on the workers that have it; they fail with CADRE_ENOTFOUND
  * when for 5 s none that is there has. */
 CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
@@ -372,7 +435,13 @@ CADRE_API int cadre_function_native(cadre_coordinator_t *self, const char *name,
 
 /* --- Data --- */
 
-/* A dataset lives in files that the workers can read; the coordinator hands out ranges of rows. */
+/* For example:
+ *
+ *     s = cadre_dataset_open(job, "rows", "{\"format\": \"csv\", \"path\": \"a.csv\"}", -1, &rows);
+ *     s = s ? s : cadre_dataset_train(rows, step, 0, 20, 32, -1);
+ */
+
+/* What is in a dataset, which lives in files that the workers can read. It cannot grow. */
 typedef struct {
     int64_t rows;
     int64_t features;    /* columns of "x" */
@@ -381,20 +450,25 @@ typedef struct {
     int64_t skipped;     /* bad lines that were passed over */
 } cadre_dataset_info_t;
 
-/* `description` is a JSON object (docs/data.md): format, path and so on. Every worker opens it; the
- * rows that most have are the job's, and a worker that has none or others is given no closures that
- * read it. The call returns when more than half of the workers agree or all have answered, 5 s
- * after the first answer at the latest. When for 5 s none that is there could open it:
- * CADRE_EDATA or CADRE_ENOTFOUND, with the file's name and line. Closures that read it fail like
- * that when no worker that has the rows is left, with CADRE_EDATA where those that are there have
- * others. */
+/* Opens a dataset. `description` is a JSON object (docs/data.md): format, path and so on. Every
+ * worker opens it; the rows that most have are the job's, and a worker that has none or others is
+ * given no closures that read it. The call returns when more than half of the workers agree or all
+ * have answered, 5 s after the first answer at the latest. Closures that read it fail as this call
+ * does when no worker that has the rows is left, with CADRE_EDATA where those that are there have
+ * others.
+ *
+ * CADRE_EINVALID: a bad name or description.
+ * CADRE_EEXISTS: the name is in use.
+ * CADRE_EDATA, CADRE_ENOTFOUND: for 5 s no worker that is there could open it; the text names file
+ *   and line. */
 CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
                                  const char *description, int64_t timeout_ms,
                                  cadre_dataset_t **dataset);
 
+/* Returns what is in it. */
 CADRE_API cadre_dataset_info_t cadre_dataset_info(const cadre_dataset_t *self);
 
-/* A lease of rows for one closure. */
+/* A lease of rows for one closure. It cannot grow. */
 typedef struct {
     const cadre_dataset_t *dataset;
     uint64_t order; /* seed of the order of this epoch; 0: file order */
@@ -413,12 +487,21 @@ CADRE_API bool cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch);
 
 /* --- Closures --- */
 
+/* For example:
+ *
+ *     cadre_call_t call = cadre_call_batch(&batch);
+ *     s = cadre_coordinator_schedule(job, evaluate, &call, -1, &future);
+ *     s = s ? s : cadre_future_fetch_number(future, "loss", &loss, -1);
+ *     cadre_future_destroy(&future);
+ */
+
+/* A tensor as an argument. It cannot grow. */
 typedef struct {
     const char *name;
     const cadre_tensor_t *tensor;
 } cadre_argument_t;
 
-/* An argument that is a result of another closure, which may not have ended. */
+/* An argument that is a result of another closure, which may not have ended. It cannot grow. */
 typedef struct {
     const char *name; /* of the argument */
     const cadre_future_t *future;
@@ -430,7 +513,7 @@ typedef struct {
  * those of the second are "x1", "y1" and so on. The results of a resource are the arguments
  * "NAME.RESULT". An argument means one thing: no tensor or future may be called like a column or a
  * result of what the call names, where every name that begins with "NAME." counts as a result, so
- * that resources "a" and "a.b" do not go into one call. It grows as options do. */
+ * that resources "a" and "a.b" do not go into one call. */
 typedef struct {
     /* sizeof(cadre_call_t), as cadre_call sets it. */
     size_t size;
@@ -509,11 +592,12 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
  * on where it is. After three such attempts it fails with CADRE_ETIMEOUT. A function that does not
  * look at cadre_invocation_is_cancelled keeps its slot until it ends.
  *
- * CADRE_EINVALID for what is no registered function, dataset, resource or future of this
- * coordinator, for a deadline below -1, for a count whose array is NULL and for an argument that
- * could be two things, CADRE_ETOOLARGE beyond 8 batches, 64 tensors and futures, 64 MiB of tensors
- * or 16 resources, CADRE_EFULL for a sequence number when those of closures that have ended are
- * more than 65,536 ranges. */
+ * CADRE_EINVALID: no registered function, dataset, resource or future of this coordinator, a
+ *   deadline below -1, a count whose array is NULL, or an argument that could be two things.
+ * CADRE_ETOOLARGE: more than 8 batches, 64 tensors and futures, 64 MiB of tensors, 16 resources or
+ *   65,536 steps.
+ * CADRE_EFULL: a sequence number, when those of closures that have ended are more than 65,536
+ *   ranges. */
 CADRE_API int cadre_coordinator_schedule(cadre_coordinator_t *self,
                                          const cadre_function_t *function, const cadre_call_t *call,
                                          int64_t timeout_ms, cadre_future_t **future);
@@ -522,20 +606,23 @@ CADRE_API int cadre_coordinator_schedule(cadre_coordinator_t *self,
  * the call before those that any worker may run. While there is no such worker the call waits; one
  * that takes the index later runs it. cadre_coordinator_join and cadre_coordinator_is_done do not
  * wait for it, its future does. What it pushed may be applied again for a restored shard by another
- * worker, where this one is away. CADRE_EINVALID for an index that no worker can have. */
+ * worker, where this one is away.
+ *
+ * CADRE_EINVALID: no worker can have the index.
+ * Else as cadre_coordinator_schedule. */
 CADRE_API int cadre_coordinator_schedule_on(cadre_coordinator_t *self, uint32_t worker,
                                             const cadre_function_t *function,
                                             const cadre_call_t *call, int64_t timeout_ms,
                                             cadre_future_t **future);
 
-/* Returns when every closure scheduled before this call has ended and what it pushed is on its
+/* Waits until every closure scheduled before this call has ended and what it pushed is on its
  * shards; closures that are scheduled meanwhile, on other threads, are not waited for. Raises the
  * first error, once, as cadre_coordinator_schedule does, whichever thread's closure failed. The
  * text names function, closure, attempt and worker, and counts further failures. */
 CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
-/* Whether nothing is queued or in flight, of any thread; raises like cadre_coordinator_join, but
- * does not wait: while an error waits for what is still in flight it says false. */
+/* Tells whether nothing is queued or in flight, of any thread. Raises as cadre_coordinator_join
+ * does, but does not wait: while an error waits for what is still in flight it says false. */
 CADRE_API int cadre_coordinator_is_done(cadre_coordinator_t *self, bool *done);
 
 /* Cancels everything queued and in flight, of all threads. The futures of what was queued say
@@ -568,6 +655,13 @@ CADRE_API int cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *f
 
 /* --- Resources --- */
 
+/* For example:
+ *
+ *     s = cadre_resource_create(job, "index", build, NULL, &index);
+ *     call.resources = (const cadre_resource_t *const *)&index;
+ *     call.resource_count = 1;
+ */
+
 /* Makes something that every worker has for itself: `function` runs once on each worker, those that
  * come later and those that take the place of another included, before any closure that names the
  * resource in its call. What it puts (cadre_invocation_set_resource of <cadre/worker.h>) is what
@@ -592,22 +686,29 @@ CADRE_API int cadre_dataset_sum(cadre_dataset_t *self, const cadre_function_t *f
  * but in the log. Cancelling closures leaves resources as they are; they end with the session, and
  * a coordinator that resumes makes them again.
  *
- * CADRE_EINVALID for a bad name, for what is no function of this coordinator and for batches,
- * resources or steps in the call; CADRE_EEXISTS for a name in use, CADRE_EFULL beyond 4,096,
- * CADRE_ETOOLARGE as cadre_coordinator_schedule. */
+ * CADRE_EINVALID: a bad name, no function of this coordinator, or batches, resources or steps in
+ *   the call.
+ * CADRE_EEXISTS: the name is in use.
+ * CADRE_EFULL: there are 4,096.
+ * CADRE_ETOOLARGE: as cadre_coordinator_schedule. */
 CADRE_API int cadre_resource_create(cadre_coordinator_t *self, const char *name,
                                     const cadre_function_t *function, const cadre_call_t *call,
                                     cadre_resource_t **resource);
 
+/* Returns its name; it lives as long as the coordinator. */
 CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
 
 /* --- Futures --- */
 
-/* Waits for the closure's end: 0, or how it failed - the same status and text every time. */
+/* Waits for the closure's end, and answers 0, or how it failed: the same status and text every
+ * time. */
 CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
 
-/* Waits, then copies the result called `name` (NULL: the only one, or the first) into a tensor that
- * the caller ends. */
+/* Waits, then copies the result called `name` (NULL: the only one, or the first) into `value`, an
+ * empty tensor or a used one, as cadre_variable_read does.
+ *
+ * CADRE_ENOTFOUND: there is no such result.
+ * Else how the closure failed. */
 CADRE_API int cadre_future_fetch(cadre_future_t *self, const char *name, cadre_tensor_t *value,
                                  int64_t timeout_ms);
 
@@ -617,19 +718,19 @@ CADRE_API int cadre_future_fetch(cadre_future_t *self, const char *name, cadre_t
 CADRE_API int cadre_future_fetch_number(cadre_future_t *self, const char *name, double *number,
                                         int64_t timeout_ms);
 
-/* Waits for all of `count` futures; the first failure in order, or 0. CADRE_EINVALID when one of
- * them is NULL. */
+/* Waits for all of `count` futures, and answers with the first failure in order, or 0. */
 CADRE_API int cadre_future_wait_all(cadre_future_t *const *futures, size_t count,
                                     int64_t timeout_ms);
 
-/* A descriptor that polls readable when the closure has ended; it belongs to the future. CADRE_EIO
- * when there is none to be had. */
+/* Gives a descriptor that polls readable when the closure has ended. It belongs to the future.
+ *
+ * CADRE_EIO: there is none to be had; the last ones are kept for connections. */
 CADRE_API int cadre_future_fd(cadre_future_t *self, int *fd);
 
-/* The closure's id, 0 while it waits in the queue. */
+/* Returns the closure's id, 0 while it waits in the queue, and for NULL. */
 CADRE_API uint64_t cadre_future_closure_id(const cadre_future_t *self);
 
-/* Ends the future and nulls the pointer; the closure goes on, its results are not sent back. */
+/* Destroys the future and nulls the pointer. The closure goes on; its results are not sent back. */
 CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
 
 /* --- Checkpoints --- */
@@ -647,14 +748,25 @@ CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
  * are passed by others while they wait, and those that are cancelled, which get no id.
  *
  * An exact resume: number the closures (`sequence` of cadre_call_t) and let cadre_checkpoint_next
- * say which numbers are left, in the first run as in a resumed one; examples/resume.c. */
+ * say which numbers are left, in the first run as in a resumed one (examples/resume.c):
+ *
+ *     for (uint64_t i = cadre_checkpoint_next(job, 1); i <= count && !s;
+ *          i = cadre_checkpoint_next(job, i + 1)) {
+ *         call.sequence = i;
+ *         s = cadre_coordinator_schedule(job, step, &call, -1, NULL);
+ *     }
+ */
 
 /* Takes a checkpoint and returns when it is committed, which is when the last closure below its cut
  * has ended; later ones go on meanwhile. Closures that are queued are not waited for:
  * cadre_coordinator_join first where they are to be in it. `progress` is a JSON object of the
  * caller's (epoch, position), or NULL; it comes back from cadre_checkpoint_resumed. A ps that is
  * lost meanwhile takes the checkpoint along: as long as there is time another one is taken when it
- * is back, with the same `progress`. */
+ * is back, with the same `progress`.
+ *
+ * CADRE_EINVALID: `progress` is no JSON object.
+ * CADRE_ESTATE: there is no checkpoint directory, or a resumed variable was not created yet.
+ * CADRE_EIO: it could not be written. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
@@ -666,37 +778,33 @@ typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);
 CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
 
-/* What was resumed: the checkpoint's path, its cut and the caller's progress record (NULL when
- * none); false when nothing was. Each output may be NULL. The strings live as long as
- * the coordinator. */
+/* Tells whether a checkpoint was resumed, and gives its path, its cut and the caller's progress
+ * record (NULL when none). The strings live as long as the coordinator. */
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,
                                         uint64_t *cut, const char **progress);
 
-/* The first sequence number from `from` on that the resumed checkpoint does not hold; `from` where
- * nothing was resumed. It holds the numbers of all closures below its cut that ended well, those of
- * earlier parts of the job included; one that failed or was cancelled is not held. So this loop
- * schedules what is left, whether the job begins or goes on:
- *
- *     for (uint64_t i = cadre_checkpoint_next(c, 1); i <= count; i = cadre_checkpoint_next(c, i +
- * 1))
+/* Returns the first sequence number from `from` on that the resumed checkpoint does not hold;
+ * `from` where nothing was resumed. It holds the numbers of all closures below its cut that ended
+ * well, those of earlier parts of the job included; one that failed or was cancelled is not held.
  */
 CADRE_API uint64_t cadre_checkpoint_next(const cadre_coordinator_t *self, uint64_t from);
 
-/* The path of the newest checkpoint that was committed or resumed, into a string the caller frees;
- * NULL when none. Waits up to 10 s for one that is just being committed. */
+/* Returns the path of the newest checkpoint that was committed or resumed, as a string the caller
+ * frees; NULL when there is none. Waits up to 10 s for one that is just being committed. */
 CADRE_API char *cadre_checkpoint_last(cadre_coordinator_t *self);
 
 /* --- Counters --- */
 
+/* Of updates at one shard. It cannot grow. */
 typedef struct {
     uint64_t applied;
-    uint64_t duplicate;
+    uint64_t duplicate; /* seen before, and not applied again */
     uint64_t refused;
-    uint64_t staleness_max;
+    uint64_t staleness_max; /* updates between a pull and its push, at most */
 } cadre_shard_totals_t;
 
 /* Since the job began, resumed parts included: a resumed job goes on from what its checkpoint had
- * counted, itself included. */
+ * counted, itself included. It cannot grow: cadre_coordinator_status_json does. */
 typedef struct {
     uint64_t scheduled;
     uint64_t finished;
@@ -719,10 +827,13 @@ typedef struct {
     uint64_t in_flight;
 } cadre_totals_t;
 
+/* Returns the totals as of now. */
 CADRE_API cadre_totals_t cadre_coordinator_totals(cadre_coordinator_t *self);
 
 /* Asks shard `shard` for its counters as of now; they cover what every closure that has ended
- * pushed. */
+ * pushed.
+ *
+ * CADRE_EINVALID: there is no such shard. */
 CADRE_API int cadre_shard_totals(cadre_coordinator_t *self, int shard, cadre_shard_totals_t *totals,
                                  int64_t timeout_ms);
 

@@ -3,9 +3,24 @@
  * FILE.
  *
  * The object exports `int cadre_native_register(cadre_registry_t *registry)`, which calls
- * cadre_registry_add for each function. A function runs on one of the worker's slot threads,
- * several at once, and does its work through the invocation. It returns 0, or a negative CADRE_E...
- * number after cadre_invocation_fail; a failure is never retried.
+ * cadre_registry_add for each function:
+ *
+ *     static int
+ *     add_one(cadre_invocation_t *invocation, void *state)
+ *     {
+ *         return cadre_invocation_push_number(invocation, "total", 1);
+ *     }
+ *
+ *     int
+ *     cadre_native_register(cadre_registry_t *registry)
+ *     {
+ *         return cadre_registry_add(registry, "add_one", add_one, NULL);
+ *     }
+ *
+ * A function runs on one of the worker's slot threads, several at once, and does its work through
+ * the invocation. It returns 0, or a negative CADRE_E... number after cadre_invocation_fail; a
+ * failure is never retried. A call that fails has kept its text as the closure's; the function
+ * passes its status on.
  *
  * A closure may run more than once (its worker died): keep side effects to pushes and results,
  * which count once.
@@ -26,55 +41,84 @@ extern "C" {
 typedef struct cadre_registry cadre_registry_t;
 typedef struct cadre_invocation cadre_invocation_t; /* one attempt; valid during the call */
 
+/* A function: works on `invocation`, with the `state` that it was added with. */
 typedef int (*cadre_native_t)(cadre_invocation_t *invocation, void *state);
 
 /* Ends what a pointer points to. It is called on a thread of the worker's, when no function runs
  * that could use it. */
 typedef void (*cadre_destructor_t)(void *pointer);
 
+/* --- Registering --- */
+
 /* Makes `function` callable under `name`; `state` is passed to each call and shared by the slots.
- * CADRE_EEXISTS for a name in use, CADRE_EINVALID for a bad name. */
+ *
+ * CADRE_EEXISTS: the name is in use.
+ * CADRE_EINVALID: a bad name. */
 CADRE_API int cadre_registry_add(cadre_registry_t *registry, const char *name,
                                  cadre_native_t function, void *state);
 
 /* Has `destructor` called with `state` when the worker exits and no function will run any more;
  * what was asked for last is called first. A worker that is killed, or left with a function that
- * does not end, calls nothing. CADRE_EINVALID without a destructor, CADRE_EFULL beyond 1,024. */
+ * does not end, calls nothing.
+ *
+ * CADRE_EINVALID: there is no destructor.
+ * CADRE_EFULL: there are 1,024. */
 CADRE_API int cadre_registry_at_exit(cadre_registry_t *registry, cadre_destructor_t destructor,
                                      void *state);
 
 /* The entry point of the shared object. */
 CADRE_API int cadre_native_register(cadre_registry_t *registry);
 
-/* Argument `name` of the call, or NULL; it belongs to the invocation. The results of a resource
- * that the closure names are the arguments "RESOURCE.RESULT". */
+/* --- Taking and giving --- */
+
+/* For example:
+ *
+ *     const cadre_tensor_t *weight = NULL;
+ *     int status = cadre_invocation_pull(invocation, "weight", &weight);
+ *     ...
+ *     return status ? status : cadre_invocation_push(invocation, "weight", &gradient);
+ */
+
+/* Returns argument `name` of the call, or NULL; it belongs to the invocation. The results of a
+ * resource that the closure names are the arguments "RESOURCE.RESULT". */
 CADRE_API const cadre_tensor_t *cadre_invocation_argument(cadre_invocation_t *self,
                                                           const char *name);
 
 /* Pulls the whole of variable `variable`; blocks. The tensor belongs to the invocation and must not
  * be written. A second pull of the same variable fetches it again when it has changed, into the
- * same tensor. */
+ * same tensor.
+ *
+ * CADRE_ENOTFOUND: there is no such variable. */
 CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t **value);
 
 /* Adds a gradient of the variable's shape to the update of this step (copied). All gradients of a
- * step travel together when the function returns, or at cadre_invocation_flush. CADRE_ESHAPE,
- * CADRE_EDTYPE, CADRE_ENOTFOUND; CADRE_EEXISTS when the step has one for this variable already. */
+ * step travel together when the function returns, or at cadre_invocation_flush.
+ *
+ * CADRE_ENOTFOUND: there is no such variable.
+ * CADRE_ESHAPE, CADRE_EDTYPE: the variable's are others.
+ * CADRE_EEXISTS: the step has a gradient for this variable already. */
 CADRE_API int cadre_invocation_push(cadre_invocation_t *self, const char *variable,
                                     const cadre_tensor_t *gradient);
 
-/* Adds `number` as the gradient of a scalar variable, converted to its type. Fails as
- * cadre_invocation_push does; CADRE_EINVALID: an integer variable cannot hold the number. */
+/* Adds `number` as the gradient of a scalar variable, converted to its type.
+ *
+ * CADRE_EINVALID: an integer variable cannot hold the number.
+ * Else as cadre_invocation_push. */
 CADRE_API int cadre_invocation_push_number(cadre_invocation_t *self, const char *variable,
                                            double number);
 
 /* Sends the updates of this step, waits until every shard has them, and begins the next step.
- * CADRE_EFULL beyond the number of steps that the closure was scheduled with. */
+ *
+ * CADRE_EFULL: the closure was scheduled with fewer steps. */
 CADRE_API int cadre_invocation_flush(cadre_invocation_t *self);
 
 /* Sets result `name` (copied; a second one of the same name takes its place). Dropped when nobody
- * waits for results. CADRE_EINVALID for a bad name or tensor, CADRE_EFULL beyond 64 results,
- * CADRE_ETOOLARGE beyond 64 MiB of them together. */
+ * waits for results.
+ *
+ * CADRE_EINVALID: a bad name or tensor.
+ * CADRE_EFULL: there are 64.
+ * CADRE_ETOOLARGE: they are more than 64 MiB together. */
 CADRE_API int cadre_invocation_set_result(cadre_invocation_t *self, const char *name,
                                           const cadre_tensor_t *value);
 
@@ -82,46 +126,58 @@ CADRE_API int cadre_invocation_set_result(cadre_invocation_t *self, const char *
 CADRE_API int cadre_invocation_fail(cadre_invocation_t *self, int status, const char *format, ...)
     CADRE_PRINTF(3, 4);
 
-/* Long functions ask now and then and return CADRE_ECANCELLED. */
+/* Tells whether nobody wants the end any more: long functions ask now and then and return
+ * CADRE_ECANCELLED. */
 CADRE_API bool cadre_invocation_is_cancelled(cadre_invocation_t *self);
 
-/* The stream of this slot on a CUDA device, a cudaStream_t: the function enqueues its work there
- * and waits for it before it returns or uses what was computed. NULL on the CPU. */
+/* Returns the stream of this slot on a CUDA device, a cudaStream_t: the function enqueues its work
+ * there and waits for it before it returns or uses what was computed. NULL on the CPU. */
 CADRE_API void *cadre_invocation_stream(cadre_invocation_t *self);
 
-/* The closure's id: 1 or more, the same in every attempt, unlike that of any other closure of the
- * job; where a resource is built, a number that no closure has. */
+/* --- Which closure, which worker --- */
+
+/* Returns the closure's id: 1 or more, the same in every attempt, unlike that of any other closure
+ * of the job; where a resource is built, a number that no closure has. */
 CADRE_API uint64_t cadre_invocation_closure_id(const cadre_invocation_t *self);
 
-/* A seed for the function's random numbers: a hash of the job's seed and the closure's id, so that
- * every attempt has the same and no two closures have related ones; any generator may begin with
- * it. Where a resource is built it is the same on every worker. */
+/* Returns a seed for the function's random numbers: a hash of the job's seed and the closure's id,
+ * so that every attempt has the same and no two closures have related ones; any generator may begin
+ * with it. Where a resource is built it is the same on every worker. */
 CADRE_API uint64_t cadre_invocation_seed(const cadre_invocation_t *self);
 
-/* Which of the job's workers this is, from 0. One that takes the place of another has its index. */
+/* Returns which of the job's workers this is, from 0. One that takes the place of another has its
+ * index. */
 CADRE_API uint32_t cadre_invocation_worker_index(const cadre_invocation_t *self);
 
-/* How many places of workers the job has: the highest index that a worker has had plus 1, when the
- * closure was handed out. It only grows; who is away is counted too. */
+/* Returns how many places of workers the job has: the highest index that a worker has had plus 1,
+ * when the closure was handed out. It only grows; who is away is counted too. */
 CADRE_API uint32_t cadre_invocation_worker_count(const cadre_invocation_t *self);
 
 /* --- What stays on a worker --- */
 
+/* For example, in the function that builds "index", and in one of a closure that names it:
+ *
+ *     status = cadre_invocation_set_resource(invocation, index_new(), index_free);
+ *     index_t *index = cadre_invocation_resource(invocation, "index");
+ */
+
 /* For a function that builds a resource (cadre_resource_create): keeps `pointer` as what the
  * resource is on this worker, until the session ends; then `destructor` (NULL: none) is called with
  * it. A second call takes the place of the first, whose pointer is ended. When the build fails in
- * the end, it is ended too. CADRE_ESTATE in any other call; the pointer stays the caller's then. */
+ * the end, it is ended too.
+ *
+ * CADRE_ESTATE: the call builds no resource; the pointer stays the caller's. */
 CADRE_API int cadre_invocation_set_resource(cadre_invocation_t *self, void *pointer,
                                             cadre_destructor_t destructor);
 
-/* What the resource called `name` is on this worker: the pointer that was put, NULL when none was,
- * or when the closure does not name it in its call. Functions on other slots may be using it at the
- * same time. */
+/* Returns what the resource called `name` is on this worker: the pointer that was put, NULL when
+ * none was, or when the closure does not name it in its call. Functions on other slots may be using
+ * it at the same time. */
 CADRE_API void *cadre_invocation_resource(cadre_invocation_t *self, const char *name);
 
-/* A pointer for each pair of a slot and a function's name, NULL at first: what such a function
- * keeps between two calls on the same thread, which nobody else uses. It lives as long as the
- * process, also from one session to the next. */
+/* Returns a pointer for each pair of a slot and a function's name, NULL at first: what such a
+ * function keeps between two calls on the same thread, which nobody else uses. It lives as long as
+ * the process, also from one session to the next. */
 CADRE_API void *cadre_invocation_slot_state(const cadre_invocation_t *self);
 
 /* Sets it; `destructor` (NULL: none) is called with it on the slot's thread when the worker exits.
